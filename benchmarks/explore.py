@@ -34,7 +34,8 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
-from drift.analyses.landscapes.models_plane import plane_sweep, selected_samples, task_with_classes
+from drift.analyses.landscapes.models_plane import plane_sweep, task_with_classes
+from drift.analyses.selected_samples import selected_samples
 from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate

@@ -100,7 +100,7 @@ FLOORS = {
         "diagnosis claims trackers"
     ),
     "drift.analyses": (
-        "bootstrap per_round evaluate_on cost_estimate rounds landscapes curvature decomposition "
+        "bootstrap per_round selected_samples evaluate_on cost_estimate rounds landscapes curvature decomposition "
         "counterfactual accuracy samples"
     ),
     "figures": (

@@ -9,6 +9,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from drift.analyses.selected_samples import part_of
 from drift.runs.run import Run
 from drift.store import memory_budget
 from landscape.model.batchnorm import Statistics, usual_statistics
@@ -49,6 +50,7 @@ def evaluate_on(
     precision: Precision = "exact",
     metrics: tuple[str, ...] | None = None,
     groups: Tensor | None = None,
+    samples: int | None = None,
     folds: int = 0,
     part: int = 0,
     parts: int = 1,
@@ -56,6 +58,8 @@ def evaluate_on(
     """Metrics on a sweep; points in `partial` are not evaluated again.
 
     Args:
+        samples: At most so many samples of the split, selected at random, the same in every call; by default all. Of
+            how many they are a part is stated in the attribute samples_of.
         task: A task in place of the run's own, such as one with further metrics.
         tolerance: Points may be interpolated to this tolerance; by default all are evaluated.
         interpolate: How: `landscape.adaptive_surface` or `landscape.interpolated_surface`.
@@ -70,12 +74,16 @@ def evaluate_on(
         raise ValueError(f"precision is {precision!r} and tolerance {tolerance}; give one of them, not both.")
     if tolerance is not None and folds:
         raise ValueError(f"folds is {folds} and tolerance {tolerance}; interpolated points have no sampling error.")
+    task = task or run.task
+    selected, stated = part_of(task, split, samples)
     known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
-    options: dict[str, Any] = {"split": split, "metrics": metrics, "groups": groups, "statistics": statistics}
+    options: dict[str, Any] = {"split": selected, "metrics": metrics, "groups": groups, "statistics": statistics}
     options |= {"known": known, "checkpoint": checkpoint, **sharing(run, part, parts)}
     if tolerance is None:
-        return surface(task or run.task, sweep, precision=precision, folds=folds, **options)
-    return interpolate(task or run.task, sweep, tolerance=tolerance, budget=budget, **options)
+        dataset = surface(task, sweep, precision=precision, folds=folds, **options)
+    else:
+        dataset = interpolate(task, sweep, tolerance=tolerance, budget=budget, **options)
+    return dataset.assign_attrs(stated)
 
 
 def evaluate_models(

@@ -159,11 +159,12 @@ def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str
 
 
 def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
-    """All arguments of a call, defaults included, as JSON; those of `ADDED` where they have another value."""
+    """All arguments of a call, defaults included, as JSON; those that were added where they have another value."""
     bound = inspect.signature(analysis).bind(run, **arguments)
     bound.apply_defaults()
     _, *rest = bound.arguments.items()
-    stated = {name: value for name, value in rest if name not in NOT_IN_KEY and (name, value) not in ADDED}
+    added = [*ADDED, *ADDED_TO.get(stored_name(analysis), ())]
+    stated = {name: value for name, value in rest if name not in NOT_IN_KEY and (name, value) not in added}
     return json.dumps(stated, sort_keys=True, default=_plain)
 
 
@@ -171,9 +172,14 @@ NOT_IN_KEY = ("partial", "workers", "memory")
 """Arguments excluded from the cache key: results depend on them by rounding only."""
 
 
-ADDED = [("folds", 0)]
+ADDED: list[tuple[str, Any]] = [("folds", 0)]
 """Arguments that came later, with the value at which an analysis computes what it did without them: results that were
 stored before are found."""
+
+ADDED_TO: dict[str, tuple[tuple[str, Any], ...]] = dict.fromkeys(
+    ("eigen_rounds", "round_minimum", "round_plane", "trajectory_plane", "weight_simplex"), (("samples", None),)
+)
+"""The same of single analyses, by name; others had an argument of this name from the beginning."""
 
 
 def _plain(value: Any) -> Any:

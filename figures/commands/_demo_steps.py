@@ -161,19 +161,24 @@ def _train(experiment: Experiment, runs: Path) -> None:
 
 def _analyse(folder: Path) -> None:
     """What the report shows of a run, stored in the run's folder; in a worker."""
-    from figures.page.content import analyse_run
+    from figures.page.parts import run_parts
+    from figures.page.remembered_runs import Remembered, attempt
+    from figures.page.sampled import SAMPLES
 
-    analyse_run(Run(folder), points=POINTS)
+    run = Remembered.wrap(Run(folder))
+    for job in run_parts(run, POINTS, SAMPLES):
+        attempt(run, job)
 
 
 def _page(folders: list[Path], path: Path) -> list[dict[str, Any]]:
     """Write the report of the runs in `folders`, and return one row of numbers per method; in a worker."""
     from figures.page.report import report
+    from figures.page.sampled import SAMPLES
     from figures.page.summary import summary
 
     runs = [Run(folder) for folder in folders]
     report(runs, path, points=POINTS)
-    numbers = summary(runs)
+    numbers = summary(runs, samples=SAMPLES)
     numbers["drift_ratio"] = numbers.period_variance / numbers.client_variance
     names = [name for name in COLUMNS if name != "method"]
     return [

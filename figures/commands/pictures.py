@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -226,6 +226,15 @@ def gallery(
     return 0 if drawn_files else 2
 
 
+def _number_or_all(_: Any, value: str) -> None:
+    if value != "all" and not (value.isdecimal() and int(value) >= FEWEST):
+        raise ValueError(f"it takes {FEWEST} or more, which a standard error needs, or all.")
+
+
+FEWEST = 20
+"""Samples that --samples takes at least, as `figures.report` does."""
+
+
 def report(
     run: RunNames,
     /,
@@ -242,13 +251,25 @@ def report(
             "Figures (fedscape figures list) that the page shows as well; FILE.py:NAME for your own. By default none.",
         ),
     ] = None,
+    samples: Annotated[
+        str,
+        Parameter(
+            metavar="INT|all",
+            validator=_number_or_all,
+            help="Samples that planes, triangles, the path and the centre offset (test) and eigenvalues (training) are "
+            "computed on at most, selected at random; the page says so, with the standard error. Where there are "
+            "fewer, and with all, they are all taken: of 60,000 that may take hours.",
+        ),
+    ] = "1000",
+    workers: Workers = 1,
     memory: Memory = None,
     json: Json = False,
 ) -> int:
     """Write one interactive HTML page about runs, with everything it needs inside.
 
-    A picture that cannot be drawn is left out, with the reason in its place; exit code 2 then. Of a run that was
-    recorded without its data the page shows what the record says; --task adds the rest.
+    What takes time is stored in the folders of the runs: stopped, the same command goes on from there. A picture that
+    cannot be drawn is left out, with the reason in its place; exit code 2 then. Of a run that was recorded without its
+    data the page shows what the record says; --task adds the rest.
 
     Example: `fedscape report runs --out report.html --figures lines-globals planes-clients`
 
@@ -269,8 +290,17 @@ def report(
     from figures.page.report import report as write
 
     failed = Failed()
-    with limited(memory), console.progress("writing the report", len(opened_runs)) as step:
-        write(opened_runs, out, figures=also or [], progress=step, failed=failed)
+    speaking_runs = [run.with_progress(None, console.say) for run in opened_runs]
+    number = f"{len(speaking_runs)} run{'s' if len(speaking_runs) > 1 else ''}"
+    console.say(f"{number}, landscapes and eigenvalues on {samples} samples{'' if samples == 'all' else ' at most'}")
+    options: dict[str, Any] = {
+        "samples": samples if samples == "all" else int(samples),
+        "figures": also or [],
+        "workers": workers,
+        "task": task,
+    }
+    with limited(memory), console.progress("writing the report", len(speaking_runs)) as step:
+        write(speaking_runs, out, progress=step, failed=failed, **options)
     if json:
         console.put_json({"file": out, "runs": [item.name for item in opened_runs], "failed": failed.reasons})
     else:

@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.analyses.landscapes.models_plane import line_sweep, plane_sweep, selected_samples, task_with_classes
+from drift.analyses.landscapes.models_plane import line_sweep, plane_sweep, task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models, named_models
+from drift.analyses.selected_samples import selected_samples
 from drift.runs.run import Run
 from figures.explore import stopping
 from figures.explore.addresses import share_data

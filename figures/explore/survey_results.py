@@ -10,7 +10,8 @@ import torch
 import xarray as xr
 
 from drift.analyses.landscapes.basin import locate_minimum
-from drift.analyses.landscapes.models_plane import models_line, models_plane, selected_samples
+from drift.analyses.landscapes.models_plane import models_line, models_plane
+from drift.analyses.selected_samples import selected_samples
 from drift.runs import cache
 from drift.runs.run import Run
 from figures.explore.addresses import share_data

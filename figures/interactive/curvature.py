@@ -10,18 +10,20 @@ from plotly.subplots import make_subplots
 
 from drift.analyses.curvature.eigenvalues import eigen_rounds
 from drift.analyses.per_round import evenly_spaced
+from drift.analyses.selected_samples import fewer
 from drift.runs.run import Run
 from figures.interactive.curves import draw
 from figures.interactive.look import laid, log_axis, round_axis
 
 
-def curvature_rounds(runs: Sequence[Run]) -> go.Figure:
+def curvature_rounds(runs: Sequence[Run], *, samples: int | None = None) -> go.Figure:
     """Largest Hessian eigenvalue of the training loss in five rounds, and its ratio to the fifth, in two panels.
 
     Source: FedLAW paper, Fig. 10.
 
     Args:
         runs: Runs to show, of any methods and seeds.
+        samples: Training samples of the loss at most, selected at random; by default all.
 
     Raises:
         LookupError: If no run kept a global model.
@@ -31,15 +33,19 @@ def curvature_rounds(runs: Sequence[Run]) -> go.Figure:
         raise LookupError("no run kept its global models; train with --set keep.globals=all.")
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1)
     figure.update_layout(laid(height=340))
-    draw(figure, able, lambda run: eigenvalues(run).eigenvalue.isel(rank=0, drop=True), markers=True, row=1, col=1)
-    draw(figure, able, lambda run: eigenvalues(run).ratio, markers=True, legend=False, row=1, col=2)
+    largest, ratio = (
+        lambda run: eigenvalues(run, samples).eigenvalue.isel(rank=0, drop=True),
+        lambda run: eigenvalues(run, samples).ratio,
+    )
+    draw(figure, able, largest, markers=True, row=1, col=1)
+    draw(figure, able, ratio, markers=True, legend=False, row=1, col=2)
     figure.update_xaxes(round_axis(figure.data[-1].x))
     figure.update_yaxes(log_axis(*(trace.y for trace in figure.select_traces(col=1))), title="λ₁", row=1, col=1)
     figure.update_yaxes(title="λ₁ / λ₅", rangemode="tozero", row=1, col=2)
     return figure
 
 
-def eigenvalues(run: Run) -> xr.Dataset:
+def eigenvalues(run: Run, samples: int | None = None) -> xr.Dataset:
     """The five largest Hessian eigenvalues of the training loss in five rounds that kept their global model."""
-    rounds = evenly_spaced(run.kept("globals"), 5)
-    return run.cached(eigen_rounds, rounds=rounds, k=5, split="train", tolerance=1e-2)
+    rounds, count = evenly_spaced(run.kept("globals"), 5), fewer(run, "train", samples)
+    return run.cached(eigen_rounds, rounds=rounds, k=5, split="train", samples=count, tolerance=1e-2)

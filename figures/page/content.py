@@ -9,19 +9,18 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from drift.analyses.rounds.cost import cost
-from drift.analyses.rounds.norms_and_weights import learned, locality
 from drift.runs.run import Run
 from figures import palette
 from figures.interactive.clients import client_points, learns, weights_rounds
 from figures.interactive.curvature import curvature_rounds
-from figures.interactive.curves import DRIFTS, QUANTITIES, average, curves, line_fma_ima, written_name
+from figures.interactive.curves import DRIFTS, curves, line_fma_ima, written_name
 from figures.interactive.gains import gain_boxes
 from figures.page.diagnosis import diagnosis
 from figures.page.named_figures import named_figures
-from figures.page.pictures import KINDS, jobs, or_why, pictures
-from figures.page.remembered_runs import Failed, Job, JobProgress, PageProgress, Remembered
-from figures.page.summary import summary
+from figures.page.parts import compute_parts
+from figures.page.pictures import KINDS, or_why, pictures
+from figures.page.remembered_runs import Failed, JobProgress, PageProgress, Remembered
+from figures.page.sampled import Samples, part_words
 from figures.page.tables import configuration, cost_table, fingerprints, summary_table
 from figures.selection.groups import groups
 from figures.selection.identity import seed_text
@@ -29,33 +28,35 @@ from figures.selection.identity import seed_text
 Grouped = dict[str, list[Run]]
 """Runs that differ in their seed only, by the name of their method and settings."""
 
-NUMBERS, CURVES, DIAGNOSIS, COST = 6.0, 1.0, 3.0, 1.0
-"""Times of the parts of a run, relative to a landscape of one round (measured on the demo)."""
-
 
 def content(
-    runs: Sequence[Run], points: int, progress: PageProgress, failed: Failed, figures: Sequence[str] = ()
+    runs: Sequence[Run],
+    points: int,
+    samples: Samples,
+    progress: PageProgress,
+    failed: Failed,
+    figures: Sequence[str] = (),
+    workers: int = 1,
+    task: str | None = None,
 ) -> dict[str, Any]:
     """All values of the template; analyses of the runs that are not stored yet are computed.
 
     Args:
         points: Grid points per axis of a landscape.
+        samples: Samples of landscapes and curvature at most.
         progress: Called with the number of runs done and the name of the present work.
         failed: Collects what could not be drawn.
         figures: Names of figures of the gallery that are shown as well.
+        workers, task: As `figures.page.parts.compute_parts` takes them.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
     """
     jobs_done = JobProgress(progress)
     grouped = groups([Remembered.wrap(run, jobs_done.of_analysis) for run in runs])
-    done = 0
-    for group in grouped.values():
-        for run in group:
-            jobs_done.run_jobs(run, done, _tasks(run, points) if run is group[0] else _NUMBERS_AND_CURVES)
-            done += 1
-    progress(done, "writing")
-    shown = _shown(grouped, points, failed)
+    compute_parts(grouped, points, samples, jobs_done, workers=workers, task=task)
+    progress(len(runs), "writing")
+    shown = _shown(grouped, points, samples, failed)
     named = named_figures(figures, [run for group in grouped.values() for run in group], failed)
     sections = [part for part in shown["sections"] if figures or part[1] != "named"]
     return {**shown, "named": named, "sections": sections}
@@ -71,16 +72,6 @@ def without_data(runs: Sequence[Run]) -> str:
         "record says; what evaluates a model (planes, paths, curvature, cost) is left out. To add it, give model, loss "
         "and data: --task FILE.py:FUNCTION."
     )
-
-
-def analyse_run(run: Run, points: int) -> None:
-    """Compute and store what the page shows of a run; one that fails is reported where its result is drawn."""
-    JobProgress(lambda done, name: None).run_jobs(Remembered.wrap(run), 0, _tasks(run, points))
-
-
-def _tasks(run: Run, points: int) -> list[Job]:
-    """The jobs of a run of which everything is shown."""
-    return [*jobs(run, points), *_NUMBERS_AND_CURVES, (DIAGNOSIS, diagnosis), (COST, lambda run: run.cached(cost))]
 
 
 def compact(figure: go.Figure) -> dict[str, Any]:
@@ -107,24 +98,10 @@ def compact(figure: go.Figure) -> dict[str, Any]:
     return {**compacted, "changes": [step["args"][1] for step in steps]}
 
 
-def _series(run: Run) -> None:
-    """Compute the results that the curves and clouds of a run show."""
-    for quantity in QUANTITIES.values():
-        quantity.part(run)
-    run.cached(locality)
-    run.cached(learned)
-    if len(run.kept("globals")) >= 2 and not run.without_data:
-        average(run)
-
-
-_NUMBERS_AND_CURVES: list[Job] = [(NUMBERS, lambda run: summary([run])), (CURVES, _series)]
-"""The jobs of every run."""
-
-
-def _shown(grouped: Grouped, points: int, failed: Failed) -> dict[str, Any]:
+def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> dict[str, Any]:
     runs = [run for group in grouped.values() for run in group]
-    single = {name: pictures(group[0], points, failed) for name, group in grouped.items()}
-    curves = _curves(grouped, failed)
+    single = {name: pictures(group[0], points, samples, failed) for name, group in grouped.items()}
+    curves = _curves(grouped, samples, failed)
     by_run = {f"{kind}:{name}": figure for name, by_kind in single.items() for kind, figure in by_kind.items()}
     figures = {
         name: {"absent": figure} if isinstance(figure, str) else compact(figure)
@@ -141,7 +118,8 @@ def _shown(grouped: Grouped, points: int, failed: Failed) -> dict[str, Any]:
         "lacking": lacking,
         "failed": failed.reasons,
         "without_data": without_data(runs),
-        "summary": summary_table(grouped),
+        "summary": summary_table(grouped, samples),
+        "sampled": {split: part_words(runs, split, samples) for split in ("test", "train")},
         "diagnoses": [(written_name(name), group[0], _diagnosed(group[0], failed)) for name, group in grouped.items()],
         "drifts": [(f"drift-{name}", _CAPTIONS[name]) for name in DRIFTS],
         "sections": [part for part in _SECTIONS if part[1] != "curvature" or "curvature" in figures],
@@ -163,7 +141,7 @@ def _diagnosed(run: Run, failed: Failed) -> dict[str, Any] | str:
         return failed.add(f"diagnosis of {run.name}", reason)
 
 
-def _curves(grouped: Grouped, failed: Failed) -> dict[str, go.Figure | str]:
+def _curves(grouped: Grouped, samples: Samples, failed: Failed) -> dict[str, go.Figure | str]:
     """All figures over rounds, by name, without those for which no run kept enough; a reason where one fails."""
     runs = [run for group in grouped.values() for run in group]
     make: dict[str, Callable[[], go.Figure]] = {
@@ -177,7 +155,7 @@ def _curves(grouped: Grouped, failed: Failed) -> dict[str, go.Figure | str]:
     if any(len(run.kept("globals")) >= 2 and not run.without_data for run in runs):
         make["line"] = lambda: line_fma_ima(runs)
     if any(run.kept("globals") and not run.without_data for run in runs):
-        make["curvature"] = lambda: curvature_rounds(runs)
+        make["curvature"] = lambda: curvature_rounds(runs, samples=samples)
     return {name: or_why(figure, name, failed) for name, figure in make.items()}
 
 

@@ -20,6 +20,7 @@ from figures.interactive.simplex import simplex_rounds
 from figures.interactive.surfaces import surface_rounds
 from figures.interactive.words import client_notes, mark_notes
 from figures.page.remembered_runs import Failed, Job
+from figures.page.sampled import Samples, landscape_words, options
 
 ROUNDS = 5
 """Rounds of a landscape's slider."""
@@ -27,35 +28,43 @@ ROUNDS = 5
 STEP = 0.1
 """Of the weights on a triangle."""
 
+SIMPLEX, PATH = 0.3, 2.0
+"""Times of a triangle and of the path, relative to a plane."""
+
 KINDS = ("surface", "contour", "trajectory", "matrix", "labels", "simplex")
 """Pictures of a run, by name."""
 
 
-def pictures(run: Run, points: int, failed: Failed) -> dict[str, go.Figure | str]:
+def pictures(run: Run, points: int, samples: Samples, failed: Failed) -> dict[str, go.Figure | str]:
     """The pictures of a run by kind, or the reason where the run kept too little for one.
 
     Args:
         points: Grid points per axis of a landscape.
+        samples: Test samples of a landscape at most.
         failed: Collects the pictures that could not be drawn.
     """
     indices = planar(run)
     notes = [mark_notes(run, index) for index in indices]
+    planes = partial(_planes, run, indices, points, samples)
     make: dict[str, Callable[[], go.Figure]] = {
-        "surface": lambda: surface_rounds(_planes(run, indices, points), notes=notes),
-        "contour": lambda: surface_rounds(_planes(run, indices, points), flat=True, notes=notes),
-        "trajectory": lambda: _trajectory(run),
+        "surface": lambda: _stated(partial(surface_rounds, notes=notes), planes()),
+        "contour": lambda: _stated(partial(surface_rounds, flat=True, notes=notes), planes()),
+        "trajectory": lambda: _trajectory(run, samples),
         "matrix": lambda: coherence_matrix(run),
         "labels": lambda: label_points(run),
-        "simplex": lambda: simplex_rounds(_simplexes(run, indices), notes=notes),
+        "simplex": lambda: _stated(partial(simplex_rounds, notes=notes), _simplexes(run, indices, samples)),
     }
     return {kind: or_why(make[kind], f"{kind} of {run.name}", failed) for kind in KINDS}
 
 
-def jobs(run: Run, points: int) -> list[Job]:
+def jobs(run: Run, points: int, samples: Samples) -> list[Job]:
     """The jobs that compute the results that the pictures of a run show."""
-    indices = planar(run)
-    tasks: list[Job] = [(1, partial(_planes, indices=[index], points=points)) for index in indices]
-    return [*tasks, (1, partial(_simplexes, indices=indices)), (2, _path), (1, label_points)]
+    tasks = [Job("path of the global model", PATH, partial(_path, samples=samples))] if run.kept("globals") else []
+    for index in planar(run):
+        planes = partial(_planes, indices=[index], points=points, samples=samples)
+        simplexes = partial(_simplexes, indices=[index], samples=samples)
+        tasks += [Job(f"plane of round {index}", 1, planes), Job(f"weights of round {index}", SIMPLEX, simplexes)]
+    return [*tasks, Job("labels of clients", SIMPLEX, label_points)]
 
 
 def planar(run: Run) -> list[int]:
@@ -63,24 +72,33 @@ def planar(run: Run) -> list[int]:
     return evenly_spaced(run.kept("clients", least=3), ROUNDS)
 
 
-def _planes(run: Run, indices: Sequence[int], points: int) -> list[xr.Dataset]:
-    return [run.cached(round_plane, round=index, points=points) for index in _required(indices)]
+def _stated(draw: Callable[[Sequence[xr.Dataset]], go.Figure], landscapes: Sequence[xr.Dataset]) -> go.Figure:
+    """The figure of landscapes, with a sentence about their samples for the page to show below it."""
+    figure, words = draw(landscapes), landscape_words(landscapes)
+    return figure.update_layout(meta={"samples": words}) if words else figure
 
 
-def _simplexes(run: Run, indices: Sequence[int]) -> list[xr.Dataset]:
-    return [run.cached(weight_simplex, round=index, step=STEP) for index in _required(indices)]
+def _planes(run: Run, indices: Sequence[int], points: int, samples: Samples) -> list[xr.Dataset]:
+    return [
+        run.cached(round_plane, round=index, points=points, **options(run, samples)) for index in _required(indices)
+    ]
 
 
-def _trajectory(run: Run) -> go.Figure:
-    ds = _path(run)
+def _simplexes(run: Run, indices: Sequence[int], samples: Samples) -> list[xr.Dataset]:
+    return [run.cached(weight_simplex, round=index, step=STEP, **options(run, samples)) for index in _required(indices)]
+
+
+def _trajectory(run: Run, samples: Samples) -> go.Figure:
+    ds = _path(run, samples)
     rounds = [int(index) for index in ds["round"].values] if "round" in ds.dims else []
-    return trajectory_play(ds, notes={index: client_notes(run, index) for index in rounds})
+    notes = {index: client_notes(run, index) for index in rounds}
+    return _stated(lambda landscapes: trajectory_play(landscapes[0], notes=notes), [ds])
 
 
-def _path(run: Run) -> xr.Dataset:
+def _path(run: Run, samples: Samples) -> xr.Dataset:
     """With the options of the figure trajectory-plane, so that it is computed once."""
     has_clients = bool(set(run.kept("clients")) & set(evenly_spaced(run.kept("globals"), 20)))
-    return run.cached(trajectory_plane, points=21, clients=has_clients)
+    return run.cached(trajectory_plane, points=21, clients=has_clients, **options(run, samples))
 
 
 def _required(indices: Sequence[int]) -> Sequence[int]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import xarray as xr
 
@@ -16,8 +19,13 @@ from landscape.results.progress import Progress
 PageProgress = Callable[[float, str], None]
 """(runs done, with the fraction of the present one; name of the present work) -> None."""
 
-Job = tuple[float, Callable[[Run], object]]
-"""(its time relative to other jobs, function of a run that computes it)."""
+
+class Job(NamedTuple):
+    """A part of the report: its name, its time relative to other jobs, and the function of a run that computes it."""
+
+    name: str
+    weight: float
+    compute: Callable[[Run], object]
 
 
 @dataclass(frozen=True)
@@ -70,27 +78,59 @@ class Failed:
 
 
 class JobProgress:
-    """Runs the jobs of a report, and reports how many runs are done, with the fraction of the present one."""
+    """Runs the jobs of a report, and reports how many runs are done, with the fraction of the present one.
+
+    Every finished job is a line of text for the run's `announce`.
+    """
 
     def __init__(self, progress: PageProgress) -> None:
         self._progress = progress
         self._reached = self._end = 0.0
+        self._counts = Counter[Path]()
 
     def run_jobs(self, run: Run, done: int, jobs: Sequence[Job]) -> None:
         """Compute the jobs of a run, after `done` runs; one that fails is reported where its result is drawn."""
-        whole, begun = sum(weight for weight, _ in jobs), 0.0
+        whole, begun = sum(job.weight for job in jobs), 0.0
         self._progress(done, run.name)
-        for weight, job in jobs:
+        for number, job in enumerate(jobs, 1):
             self._reached = done + begun / whole
-            begun += weight
+            begun += job.weight
             self._end = done + begun / whole
-            with suppress(Exception):
-                job(run)
+            seconds = attempt(run, job)
             self._reached = self._end
             self._progress(self._end, run.name)
+            tell(run, job, f"{number} of {len(jobs)}", seconds)
+
+    def job_done(self, run: Run, job: Job, jobs: Sequence[Job], seconds: float | None) -> None:
+        """Count a job, of these of its run, that another process has computed."""
+        self._counts[run.folder] += 1
+        share = job.weight / sum(other.weight for other in jobs)
+        self._reached = self._end = round(self._reached + share, 9)
+        self._progress(self._reached, run.name)
+        tell(run, job, f"{self._counts[run.folder]} of {len(jobs)}", seconds)
+
+    def begin(self) -> None:
+        """Report that nothing is done yet."""
+        self._progress(0, "")
 
     def of_analysis(self, steps: int, total: int) -> None:
         """Progress of one analysis; a job may have several, so each takes half of what is left of the job."""
         reached = self._reached + 0.5 * (self._end - self._reached) * steps / max(total, 1)
         self._progress(reached, f"{steps} of {total}")
         self._reached = reached if steps == total else self._reached
+
+
+def attempt(run: Run, job: Job) -> float | None:
+    """Seconds of a job; None if it fails, which is reported where its result is drawn."""
+    begun = time.monotonic()
+    with suppress(Exception):
+        job.compute(run)
+        return time.monotonic() - begun
+    return None
+
+
+def tell(run: Run, job: Job, place: str, seconds: float | None) -> None:
+    """Announce a finished job of a run, with its place among the run's jobs."""
+    if run.context.announce is not None:
+        took = "left out" if seconds is None else f"{seconds:.1f} s"
+        run.context.announce(f"{run.name}: {job.name} (part {place}, {took})")

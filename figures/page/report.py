@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
@@ -16,6 +16,7 @@ from drift.runs.run import Run
 from figures import console, gallery
 from figures.page.content import content
 from figures.page.remembered_runs import Failed, PageProgress
+from figures.page.sampled import FOLDS, SAMPLES
 from figures.page.tables import shown
 from figures.selection.groups import groups
 
@@ -27,7 +28,10 @@ def report(
     path: str | Path = "report.html",
     *,
     points: int = 15,
+    samples: int | Literal["all"] = SAMPLES,
     figures: Sequence[str] = (),
+    workers: int = 1,
+    task: str | None = None,
     progress: PageProgress | None = None,
     failed: Failed | None = None,
 ) -> Path:
@@ -40,27 +44,39 @@ def report(
         runs: Any runs; those that differ in their seed only are summarised as one method.
         path: File to write; its folder is made.
         points: Grid points per axis of a landscape.
+        samples: Samples that landscapes, centre offset and eigenvalues are averaged over at most, selected at random,
+            or "all"; the page says of how many they are a part, and their standard error.
         figures: Names of figures (`fedscape figures list`; FILE.py:NAME for your own) that the page shows as well.
+        workers: Processes that share the work.
+        task: A task in place of the recorded one, FILE.py:FUNCTION, for these processes; the runs given here have it
+            already.
         progress: Called with the number of runs analysed, out of len(runs), and the name of the present work. The
-            present run counts by its finished parts: landscapes, numbers, curves.
+            present run counts by its finished parts: landscapes, numbers, curves. Each is also a line for the run's
+            `announce` (`Run.with_progress`).
         failed: Collects the pictures that could not be drawn; the page has the reason in their place. Without it, each
             is a warning.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
-        ValueError: If the file cannot be written, there is no such figure, or points is below 2; before anything is
-            computed.
+        ValueError: If the file cannot be written, there is no such figure, points is below 2, samples below 20 or
+            workers below 1; before anything is computed.
     """
     path, step = Path(path), progress or (lambda done, note: None)
     if points < 2:
         raise ValueError(f"points is {points}; a landscape needs 2 or more an axis.")
+    if samples != "all" and (not isinstance(samples, int) or samples < FOLDS):
+        raise ValueError(f"samples is {samples!r}; give {FOLDS} or more, which a standard error needs, or 'all'.")
+    if workers < 1:
+        raise ValueError(f"workers is {workers}; give 1 or more.")
     for name in figures:
         gallery.require(name)
     groups(runs)
     fresh = _reserved(path)
     try:
         failures = Failed() if failed is None else failed
-        fresh.write_text(page(content(runs, points, step, failures, figures)), encoding="utf-8")
+        most = None if samples == "all" else samples
+        values = content(runs, points, most, step, failures, figures, workers, task)
+        fresh.write_text(page(values), encoding="utf-8")
         os.replace(fresh, path)
     except BaseException:
         fresh.unlink(missing_ok=True)

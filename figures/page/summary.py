@@ -10,13 +10,14 @@ import xarray as xr
 from drift.analyses.landscapes.basin import round_minimum
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.variance import drift_variances
+from drift.analyses.selected_samples import fewer
 from drift.runs.run import Run
 from drift.simulation.compare import last_ten
 from figures.interactive.curvature import eigenvalues
 from figures.selection.groups import groups
 
 
-def summary(runs: Sequence[Run]) -> xr.Dataset:
+def summary(runs: Sequence[Run], *, samples: int | None = None) -> xr.Dataset:
     """Accuracy, landscape and drift of every method, as means over its seeds.
 
     Accuracy and loss are means of the last ten rounds of a run (methods.md 7). The centre offset is the distance
@@ -27,6 +28,7 @@ def summary(runs: Sequence[Run]) -> xr.Dataset:
 
     Args:
         runs: Any runs; those that differ in their seed only are one row, named as in `groups`.
+        samples: Samples for centre offset and eigenvalue at most, selected at random; by default all.
 
     Returns:
         Dataset over algorithm with accuracy_mean and accuracy_std (fractions; sample standard deviation over
@@ -39,7 +41,7 @@ def summary(runs: Sequence[Run]) -> xr.Dataset:
         LookupError: If no run was given, or one has no complete round.
     """
     grouped = groups(runs)
-    rows = [_row(group) for group in grouped.values()]
+    rows = [_row(group, samples) for group in grouped.values()]
     columns = {name: ("algorithm", [row[name] for row in rows]) for name in _ABOUT}
     ds = xr.Dataset(
         columns, coords={"algorithm": list(grouped)}, attrs={"analysis": "summary", "source": "methods.md 7"}
@@ -64,10 +66,10 @@ _ABOUT = {
 }
 
 
-def _row(runs: list[Run]) -> dict[str, float]:
+def _row(runs: list[Run], samples: int | None) -> dict[str, float]:
     measures: dict[str, Callable[[Run], float]] = {
         "loss": lambda run: last_ten(run, "loss"),
-        "eigenvalue": _eigenvalue,
+        "eigenvalue": lambda run: _eigenvalue(run, samples),
         "coherence": lambda run: float(run.cached(coherence).coherence.mean("round")),
         "period_variance": lambda run: float(run.cached(drift_variances).period_variance.mean("round")),
         "client_variance": lambda run: float(run.cached(drift_variances).client_variance.mean("round")),
@@ -75,14 +77,13 @@ def _row(runs: list[Run]) -> dict[str, float]:
     accuracy = np.array([last_ten(run) for run in runs])
     deviation = float(accuracy.std(ddof=1)) if len(runs) > 1 else float("nan")
     row = {"seeds": len(runs), "accuracy_mean": float(accuracy.mean()), "accuracy_std": deviation}
-    row |= _centre_offset(runs)
+    row |= _centre_offset(runs, samples)
     return row | {name: float(np.mean([measure(run) for run in runs])) for name, measure in measures.items()}
 
 
-def _centre_offset(runs: list[Run]) -> dict[str, float]:
+def _centre_offset(runs: list[Run], samples: int | None) -> dict[str, float]:
     """Mean offset of the runs whose minimum is inside their plane, its standard error, and the number of these runs."""
-    able = [run for run in runs if not run.without_data and run.kept("clients", least=3)]
-    fits = [run.cached(round_minimum, round=run.kept("clients", least=3)[-1]) for run in able]
+    fits = [fit for run in runs if (fit := last_minimum(run, samples)) is not None]
     inside = [fit for fit in fits if str(fit.minimum_state.values) == "inside"]
     offsets, errors = (
         np.array([float(fit[name]) for fit in inside]) for name in ("minimum_offset", "minimum_offset_error")
@@ -94,7 +95,15 @@ def _centre_offset(runs: list[Run]) -> dict[str, float]:
     }
 
 
-def _eigenvalue(run: Run) -> float:
+def last_minimum(run: Run, samples: int | None) -> xr.Dataset | None:
+    """The minimum of the last plane through three clients; None where there is no such plane."""
+    rounds = run.kept("clients", least=3)
+    if run.without_data or not rounds:
+        return None
+    return run.cached(round_minimum, round=rounds[-1], samples=fewer(run, "test", samples))
+
+
+def _eigenvalue(run: Run, samples: int | None) -> float:
     if run.without_data or not run.kept("globals"):
         return float("nan")
-    return float(eigenvalues(run).eigenvalue.isel(round=-1, rank=0))
+    return float(eigenvalues(run, samples).eigenvalue.isel(round=-1, rank=0))

@@ -12,6 +12,7 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.per_round import GlobalModel, global_model, join_global_models, result
+from drift.analyses.selected_samples import part_of
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.density import density
@@ -29,6 +30,7 @@ def eigen_rounds(
     rounds: Sequence[int] | None = None,
     k: int = 5,
     split: str = "train",
+    samples: int | None = None,
     tolerance: float = 1e-3,
     curvature: str = "hessian",
     backend: str = "native",
@@ -42,17 +44,19 @@ def eigen_rounds(
         rounds: Rounds of the global models; by default five, evenly spaced.
         k: Number of eigenvalues per round.
         split: Samples that the Hessian is averaged over.
+        samples: At most so many of them, as in `round_plane`; by default all.
         tolerance: Relative error of the eigenvalues.
         curvature: "hessian" or "gauss_newton".
         backend: "native", "curvlinops" or "pyhessian", as in `landscape.top_eigenvalues`.
     """
 
     def compute(model: GlobalModel) -> xr.Dataset:
-        dataset = model.measure(top_eigenvalues, k=k, tolerance=tolerance, **shared)
+        dataset = model.measure(top_eigenvalues, k=k, tolerance=tolerance, split=selected, **shared)
         return dataset[["eigenvalue"]].drop_attrs(deep=False)
 
-    shared = {"split": split, "curvature": curvature, "backend": backend}
-    attrs = {"source": "FedLAW paper, Fig. 10", **shared}
+    shared = {"curvature": curvature, "backend": backend}
+    selected, stated = part_of(run.task, split, samples)
+    attrs = {"source": "FedLAW paper, Fig. 10", "split": split, **stated, **shared}
     dataset = join_global_models(run, rounds, 5, compute, analysis="eigen_rounds", **attrs)
     dataset["ratio"] = dataset.eigenvalue.isel(rank=0, drop=True) / dataset.eigenvalue.isel(rank=-1, drop=True)
     return result(dataset, {"ratio": (f"lambda_1 / lambda_{k}", "1")})

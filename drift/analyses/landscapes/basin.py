@@ -13,6 +13,7 @@ import xarray as xr
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import client_sweep, global_plane, global_sweep, round_plane
 from drift.analyses.per_round import evenly_spaced, resolve_round, result, stack_rows
+from drift.analyses.selected_samples import at_most
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -162,6 +163,7 @@ def round_minimum(
     margin: float = 0.3,
     box: str = "marks",
     split: str = "test",
+    samples: int | None = None,
     statistics: Statistics | None = None,
     folds: int = FOLDS,
 ) -> xr.Dataset:
@@ -174,7 +176,7 @@ def round_minimum(
 
     Args:
         run: Run to analyse.
-        round, clients, points, margin, box, split, statistics: As in `round_plane`.
+        round, clients, points, margin, box, split, samples, statistics: As in `round_plane`.
         folds: Number of parts of the samples.
 
     Returns:
@@ -186,8 +188,8 @@ def round_minimum(
     """
     _, _, sweep = client_sweep(run, round, clients, points=points, margin=margin, box=box)
     options = {"points": points, "margin": margin, "box": box, "split": split, "statistics": statistics}
-    plane = run.cached(round_plane, round=round, clients=clients, **options)
-    return _labelled_minimum(run, plane, sweep, split, statistics, folds)
+    plane = run.cached(round_plane, round=round, clients=clients, samples=samples, **options)
+    return _labelled_minimum(run, plane, sweep, split, statistics, folds, samples)
 
 
 @analysis(cost="evaluations")
@@ -215,9 +217,20 @@ def global_minimum(
 
 
 def locate_minimum(
-    run: Run, plane: xr.Dataset, sweep: Sweep, *, split: Split, statistics: Statistics | None = None, folds: int = FOLDS
+    run: Run,
+    plane: xr.Dataset,
+    sweep: Sweep,
+    *,
+    split: Split,
+    samples: int | None = None,
+    statistics: Statistics | None = None,
+    folds: int = FOLDS,
 ) -> Minimum:
     """Fitted minimum of the surface `plane` of a sweep, its error including that of the samples.
+
+    Args:
+        split, samples, statistics: Those of the plane.
+        folds: Number of parts of the samples that are left out in turn.
 
     Raises:
         ValueError: If there are fewer than two folds.
@@ -225,20 +238,28 @@ def locate_minimum(
     if folds < 2:
         raise ValueError(f"folds is {folds}; the samples are left out in 2 parts or more.")
     minimum = fitted_minimum(plane)
-    samples = len(run.task.split(split))
-    if minimum.fit is None or samples < 2:
+    selected = at_most(run.task.split(split), samples)
+    number = len(selected)
+    if minimum.fit is None or number < 2:
         return minimum
     fit = minimum.fit
-    part = torch.from_numpy(rng(0, "folds").permutation(samples) % min(folds, samples))
+    part = torch.from_numpy(rng(0, "folds").permutation(number) % min(folds, number))
     window = replace(sweep, coords={name: sweep.coords[name][cells] for name, cells in fit.window.items()})
-    nearby = evaluate_on(run, window, split, metrics=("loss",), groups=part, statistics=statistics)
+    nearby = evaluate_on(run, window, selected, metrics=("loss",), groups=part, statistics=statistics)
     values = nearby.loss.transpose("group", *fit.names).values[:, fit.has_value]
     return add_sampling_error(minimum, values, np.bincount(part.numpy()))
 
 
 def _labelled_minimum(
-    run: Run, plane: xr.Dataset, sweep: Sweep, split: str, statistics: Statistics | None, folds: int
+    run: Run,
+    plane: xr.Dataset,
+    sweep: Sweep,
+    split: str,
+    statistics: Statistics | None,
+    folds: int,
+    samples: int | None = None,
 ) -> xr.Dataset:
-    minimum = locate_minimum(run, plane, sweep, split=split, statistics=statistics, folds=folds)
+    minimum = locate_minimum(run, plane, sweep, split=split, samples=samples, statistics=statistics, folds=folds)
     attrs = {"analysis": "plane_minimum", "source": "IMA paper, section 3.2", "split": split, "folds": folds}
+    attrs |= {name: plane.attrs[name] for name in ("samples", "samples_of") if "samples_of" in plane.attrs}
     return label_minimum(minimum, plane).assign_attrs(attrs, round=plane.attrs["round"])

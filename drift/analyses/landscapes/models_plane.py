@@ -11,7 +11,7 @@ import xarray as xr
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.named_models import model_names, named_models, require_different
 from drift.analyses.per_round import result
-from drift.config.random_keys import rng
+from drift.analyses.selected_samples import selected_samples
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.geometry.lines import line
@@ -155,31 +155,6 @@ def line_sweep(run: Run, round: int, names: Sequence[str], *, points: int) -> Sw
     require_different(named)
     sweep = line(*named.models, points=points, buffers=_buffers(named.buffers), labels=(names[0], names[1]))
     return replace(sweep, marks=sweep.marks[:2]) if "mean" in names else sweep
-
-
-def selected_samples(run: Run, round: int, split: str, samples: int | None = None) -> Samples:
-    """Samples of a split (test, train, proxy) or of "client 3" in a round; at most `samples`, selected at random.
-
-    Raises:
-        ValueError: If there is no such split or client, or it has no samples.
-    """
-    kind, _, number = split.partition(" ")
-    if kind == "client" and number.isdigit():
-        parts = run.parts_in(round)
-        if int(number) >= len(parts):
-            raise ValueError(f"no client {number}; the run has clients 0 to {len(parts) - 1}.")
-        selected = run.task.samples["train"][torch.from_numpy(parts[int(number)])]
-    else:
-        selected = run.task.split(split)
-    if not len(selected):
-        raise ValueError(f"{split} has no samples; a mean needs at least one.")
-    if samples is None or samples >= len(selected):
-        return selected
-    if samples < 1:
-        raise ValueError(f"samples is {samples}; give 1 or more.")
-    order = rng(0, "selected samples").permutation(len(selected))[:samples]
-    order.sort()
-    return selected[torch.from_numpy(order)]
 
 
 def task_with_classes(run: Run, samples: Samples) -> Task:

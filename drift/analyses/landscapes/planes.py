@@ -34,6 +34,7 @@ def round_plane(
     box: str = "marks",
     tolerance: float | None = None,
     split: str = "test",
+    samples: int | None = None,
     statistics: Statistics | None = None,
     precision: Precision = "exact",
     folds: int = 0,
@@ -52,6 +53,7 @@ def round_plane(
         tolerance: Largest relative error of the loss at points that are interpolated instead of evaluated, as in
             `landscape.adaptive_surface`; by default every point is evaluated.
         split: Samples that loss (nats) and error (fraction) are averaged over.
+        samples: At most so many of them, selected at random, the same in every call; by default all.
         statistics: Of batch normalisation between the models: "recomputed" from training samples at every point (the
             default), "averaged" like the models, or "own", those of the untrained task; stated in the attributes.
         precision: "fast" multiplies in bfloat16 and states the error, as `surface` does; not with a tolerance.
@@ -63,7 +65,7 @@ def round_plane(
         ValueError: If the cohort does not hold three such clients.
     """
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin, box=box)
-    options: dict[str, Any] = {"statistics": statistics, "precision": precision, "folds": folds}
+    options: dict[str, Any] = {"samples": samples, "statistics": statistics, "precision": precision, "folds": folds}
     dataset = evaluate_on(run, sweep, split, partial, tolerance=tolerance, **options)
     return dataset.assign_attrs(analysis="round_plane", round=record.index)
 

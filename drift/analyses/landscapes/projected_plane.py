@@ -122,7 +122,9 @@ def trajectory_plane(
     points: int = 21,
     margin: float = 0.3,
     split: str = "test",
+    samples: int | None = None,
     statistics: Statistics | None = None,
+    folds: int = 0,
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss and error on the plane of the first two principal components of the global models, which are its marks.
@@ -135,7 +137,7 @@ def trajectory_plane(
         clients: Also project the client models of those rounds that kept them; the box then contains them.
         points, margin: Grid points per axis, and how far the box extends beyond the trajectory.
         split: Samples that loss (nats) and error (fraction) are averaged over.
-        statistics: Of batch normalisation between the models, as in `round_plane`.
+        samples, statistics, folds: As in `round_plane`.
         partial: Unfinished result to go on from.
 
     Returns:
@@ -147,7 +149,7 @@ def trajectory_plane(
         LookupError: If the run kept fewer than two global models, or no clients that were asked for.
     """
     path = trajectory_sweep(run, rounds, clients, points=points, margin=margin)
-    dataset = evaluate_on(run, path.sweep, split, partial, statistics=statistics)
+    dataset = evaluate_on(run, path.sweep, split, partial, samples=samples, statistics=statistics, folds=folds)
     dataset["mark_round"] = ("mark", path.rounds)
     dataset["distance"] = project(path.models, path.sweep, labels=path.labels).distance
     dataset = dataset.merge(path.clients, combine_attrs="override")

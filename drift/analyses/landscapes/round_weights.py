@@ -12,9 +12,10 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.evaluate_on import sharing
-from drift.analyses.landscapes.models_plane import selected_samples, task_with_classes
+from drift.analyses.landscapes.models_plane import task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models
 from drift.analyses.per_round import resolve_round, result
+from drift.analyses.selected_samples import selected_samples
 from drift.config.method_values import Cohort
 from drift.methods._learned_weights import Aggregate, initial, mixture, slopes
 from drift.methods.fedlaw import FedLAW

@@ -33,6 +33,8 @@ def weight_simplex(
     step: float = 0.05,
     extend: float = 0.0,
     split: str = "test",
+    samples: int | None = None,
+    folds: int = 0,
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss and error of every weighted average of three client models of one round.
@@ -48,6 +50,7 @@ def weight_simplex(
         step: Of the weights, one over a whole number.
         extend: How far below 0 weights may go, such as 0.2; rounded down to whole steps.
         split: Samples that loss (nats) and error (fraction) are averaged over.
+        samples, folds: As in `round_plane`.
         partial: Unfinished result to go on from.
 
     Returns:
@@ -61,7 +64,8 @@ def weight_simplex(
     record, ids, _ = round_clients(run, round, clients, 3)
     sweep = simplex_of_clients(run, record, ids, step=step, extend=extend)
     about = {name: (f"weight of client {client}", "1") for name, client in zip(("alpha", "beta"), ids, strict=False)}
-    return result(evaluate_on(run, sweep, split, partial), about, analysis="weight_simplex", round=record.index)
+    dataset = evaluate_on(run, sweep, split, partial, samples=samples, folds=folds)
+    return result(dataset, about, analysis="weight_simplex", round=record.index)
 
 
 def simplex_of_clients(run: Run, record: Round, clients: Sequence[int], *, step: float, extend: float = 0.0) -> Sweep:

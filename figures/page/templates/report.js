@@ -99,8 +99,10 @@ function label(plot, chosen) {
   const why = shown ? at : `Not for ${run}${chosen ? `: ${chosen.absent}` : "."}`;
   const figure = plot.closest("figure");
   plot.hidden = !shown;
+  const samples = (shown && chosen.layout.meta && chosen.layout.meta.samples) || "";
   figure.querySelector(".at").textContent = why;
-  plot.setAttribute("aria-label", `${texts.get(plot)} ${why}`);
+  figure.querySelector(".on").textContent = samples;
+  plot.setAttribute("aria-label", `${texts.get(plot)} ${why} ${samples}`.trim());
 }
 
 // Surface and map are two views of one plane: what is pointed at in one is marked in the other.

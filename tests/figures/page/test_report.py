@@ -105,6 +105,7 @@ def test_names_cannot_break_out_of_the_page():
         "diagnoses": [],
         "drifts": [],
         "has": {"weights": False, "line": False, "curvature": False},
+        "sampled": {"test": bad, "train": bad},
         "cost": table,
         "configuration": {"differing": table, "common": table},
         "fingerprints": table,

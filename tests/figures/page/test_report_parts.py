@@ -17,7 +17,7 @@ from drift.diagnosis.causes import Cause
 from drift.runs.run import Run
 from figures.interactive.curves import curves
 from figures.page import diagnosis
-from figures.page.remembered_runs import JobProgress, Remembered
+from figures.page.remembered_runs import Job, JobProgress, Remembered
 from figures.page.tables import ABSENT, cost_table, fingerprints
 from figures.selection.groups import groups
 
@@ -42,9 +42,19 @@ def test_progress_grows_through_all_jobs_and_what_a_run_lacks_is_left_out(runs):
     def lacking(run):
         raise LookupError("not there")
 
-    jobs.run_jobs(
-        runs[0], 2, [(1, lambda run: jobs.of_analysis(1, 2)), (3, lacking), (4, lambda run: jobs.of_analysis(2, 2))]
-    )
+    said = []
+    own = [
+        Job("first", 1, lambda run: jobs.of_analysis(1, 2)),
+        Job("lacking", 3, lacking),
+        Job("last", 4, lambda run: jobs.of_analysis(2, 2)),
+    ]
+    jobs.run_jobs(runs[0].with_progress(None, said.append), 2, own)
+    name = runs[0].name
+    assert [re.sub(r"[\d.]+ s", "0 s", line) for line in said] == [
+        f"{name}: first (part 1 of 3, 0 s)",
+        f"{name}: lacking (part 2 of 3, left out)",
+        f"{name}: last (part 3 of 3, 0 s)",
+    ]
     assert seen == [2, 2 + 1 / 32, 2 + 1 / 8, 2 + 1 / 2, 2 + 3 / 4, 3]
     jobs.of_analysis(1, 2)
     assert seen[-1] == 3

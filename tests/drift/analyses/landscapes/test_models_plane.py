@@ -8,8 +8,8 @@ import tiny
 import torch
 
 import drift
-from drift.analyses.landscapes.models_plane import selected_samples
 from drift.analyses.landscapes.named_models import model_names, named_models
+from drift.analyses.selected_samples import selected_samples
 
 
 @pytest.fixture(scope="module")

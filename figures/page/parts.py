@@ -1,0 +1,106 @@
+"""The parts of a report that take time: computed and stored in the runs' folders before anything is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.cost import cost
+from drift.analyses.rounds.norms_and_weights import learned, locality
+from drift.analyses.rounds.variance import drift_variances
+from drift.parallel.threads import one_thread
+from drift.parallel.worker_pool import Workers
+from drift.runs.run import Run
+from drift.runs.run import open as open_run
+from figures.interactive.curvature import eigenvalues
+from figures.interactive.curves import QUANTITIES, average
+from figures.page.diagnosis import diagnosis
+from figures.page.pictures import jobs
+from figures.page.remembered_runs import Job, JobProgress, Remembered, attempt
+from figures.page.sampled import Samples
+from figures.page.summary import last_minimum
+
+EIGENVALUES, MINIMUM, DRIFT, CURVES, DIAGNOSIS, COST = 3.0, 2.0, 0.2, 1.0, 1.0, 0.5
+"""Times of the parts of a run, relative to a plane of one round (measured on a run of a convolutional network)."""
+
+
+def compute_parts(
+    grouped: Mapping[str, Sequence[Run]],
+    points: int,
+    samples: Samples,
+    progress: JobProgress,
+    *,
+    workers: int = 1,
+    task: str | None = None,
+) -> None:
+    """Compute and store what the page shows; a part that fails is reported where its result is drawn.
+
+    Args:
+        grouped: Runs that differ in their seed only, by name; of the first of a group everything is shown.
+        points, samples: Grid points per axis of a landscape, samples at most.
+        workers: Processes; each computes one part after the other on one thread.
+        task: A task in place of the recorded one, FILE.py:FUNCTION, for workers; the runs given here have it already.
+    """
+    shown = [(run, run is group[0]) for group in grouped.values() for run in group]
+    parts = [run_parts(run, points, samples, whole=whole) for run, whole in shown]
+    if workers == 1:
+        for done, ((run, _), own) in enumerate(zip(shown, parts, strict=True)):
+            progress.run_jobs(run, done, own)
+        return
+    requests = [
+        (run.folder, run.context.data, task, points, samples, whole, place)
+        for (run, whole), own in zip(shown, parts, strict=True)
+        for place in range(len(own))
+    ]
+    owners = [(run, job, own) for (run, _), own in zip(shown, parts, strict=True) for job in own]
+    progress.begin()
+    with Workers(min(workers, len(requests)), one_thread) as pool:
+        for result in pool.results(_compute, requests):
+            progress.job_done(*owners[result.place], result.result)
+
+
+def run_parts(run: Run, points: int, samples: Samples, *, whole: bool = True) -> list[Job]:
+    """The jobs of a run: with all its pictures, or only what the summary and the curves show of every run."""
+    numbers = [
+        Job("drift", DRIFT, _drift),
+        Job("curves over rounds", CURVES, _series),
+        Job("Hessian eigenvalues", EIGENVALUES, partial(eigenvalues, samples=samples)),
+        Job("centre of the basin", MINIMUM, partial(last_minimum, samples=samples)),
+    ]
+    if not whole:
+        return numbers
+    own = [Job("diagnosis", DIAGNOSIS, diagnosis), Job("cost of a client", COST, lambda run: run.cached(cost))]
+    return [*numbers, *own, *jobs(run, points, samples)]
+
+
+def _drift(run: Run) -> None:
+    run.cached(coherence)
+    run.cached(drift_variances)
+
+
+def _series(run: Run) -> None:
+    """Compute the results that the curves and clouds of a run show."""
+    for quantity in QUANTITIES.values():
+        quantity.part(run)
+    run.cached(locality)
+    run.cached(learned)
+    if len(run.kept("globals")) >= 2 and not run.without_data:
+        average(run)
+
+
+Request = tuple[Path, Path | None, str | None, int, Samples, bool, int]
+"""A part to compute in another process: folders of run and datasets, task, points, samples, whole, its number."""
+
+
+def _compute(state: None, request: Request) -> float | None:
+    """Seconds of one part, None if it fails; in a worker."""
+    folder, data, task, points, samples, whole, place = request
+    run = _opened(folder, data, task)
+    return attempt(run, run_parts(run, points, samples, whole=whole)[place])
+
+
+@lru_cache(maxsize=1)
+def _opened(folder: Path, data: Path | None, task: str | None) -> Run:
+    return Remembered.wrap(open_run(folder, data=data, task=task))
