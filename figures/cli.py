@@ -84,7 +84,7 @@ def main(tokens: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except KeyboardInterrupt:
         console.say(
-            "fedscape: stopped. Whole rounds are kept, the one in progress is dropped; to resume, run this again."
+            "fedscape: stopped. Whole rounds and results are kept, the rest is dropped; to resume, run this again."
         )
         code = 130
     except BrokenPipeError:
