@@ -16,7 +16,7 @@ from drift.engines import CohortUpdates, train
 from drift.engines.choice import exact
 from drift.store.client_rows import ClientRows, temporary_rows
 from drift.store.round_file import expected_round
-from drift.store.round_record import Round, gram, gram_of_models
+from drift.store.round_record import Round, gram, gram_and_mean_update
 from drift.store.server_state import ClientStates
 from drift.training.arrivals import Arrivals, Receive
 from drift.training.client import Update
@@ -74,12 +74,13 @@ def run_round(setting: Setting, data: Data, server: Server, rows_of: RowsOf = te
     buffers = method.buffers(setting, outcome.end, averaged) if len(averaged) else averaged
     momentum = method.momentum(server.state)
     expected = server.previous if momentum is None else momentum
+    products, previous = gram_and_mean_update(start, expected, outcome.end - start, group.clients, group.weights)
     record = Round(
         index=index,
         ids=group.ids,
         sizes=group.sizes,
         weights=outcome.weights,
-        gram=gram_of_models(start, expected, outcome.end - start, group.clients),
+        gram=products,
         metrics={
             "local_loss": _mean_loss(group.weights, returned),
             **_metrics(setting, outcome.end, buffers, after, held_out),
@@ -95,7 +96,6 @@ def run_round(setting: Setting, data: Data, server: Server, rows_of: RowsOf = te
         sent=sent(method, server),
         carried=_client_states(sound),
     )
-    previous = group.mean_update(group.weights)
     return record, replace(after, theta=outcome.end, buffers=buffers, previous=previous, state=outcome.state)
 
 

@@ -184,13 +184,22 @@ def weighted_updates(weights: Tensor, models: Tensor, start: Tensor) -> Tensor:
 
 
 def _weighted(weights: Tensor, models: Tensor, start: Tensor | None) -> Tensor:
-    values = weights.to(models)
     if models.shape[1] <= WIDTH and not mapped_files.is_mapped(models):
-        return values @ (models if start is None else models - start)
+        return weights.to(models) @ (models if start is None else models - start)
     total = models.new_empty(models.shape[1])
+    for _ in weighted_blocks(weights, models, start, total):
+        pass
+    return total
+
+
+def weighted_blocks(
+    weights: Tensor, models: Tensor, start: Tensor | None, total: Tensor
+) -> Iterator[tuple[slice, Tensor]]:
+    """The blocks of `weighted_models`, or of `weighted_updates`, whose sum has been written to `total` (d,)."""
+    values = weights.to(models)
     for columns, block in blocks(models, start, width=narrowed(WIDTH, len(models)), least=LEAST):
         torch.mv(block.T, values, out=total[columns])
-    return total
+        yield columns, block
 
 
 def summed_updates(models: Tensor, start: Tensor, active: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +12,17 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from drift.store import links
-from drift.store.column_blocks import WIDTH, block_buffer, blocks, narrowed, weighted_models, weighted_updates
+from drift.store.column_blocks import (
+    WIDTH,
+    block_buffer,
+    blocks,
+    narrowed,
+    weighted_blocks,
+    weighted_models,
+    weighted_updates,
+)
 from drift.store.small_arrays import SmallArrays
+from landscape.model.mapped_files import is_mapped
 from landscape.results.notebook_table import notebook_table
 
 _NONE = torch.zeros(0)
@@ -147,11 +157,36 @@ def gram_of_models(start: Tensor, previous: Tensor, step: Tensor, clients: Tenso
     return _gram((start, previous, step), clients, start, WIDTH)
 
 
+def gram_and_mean_update(
+    start: Tensor, previous: Tensor, step: Tensor, clients: Tensor, weights: Tensor
+) -> tuple[Tensor, Tensor]:
+    """`gram_of_models`, and the `weighted_updates` (d,) by `weights` (m,): models in a file are read once for both."""
+    size = CLIENTS + len(clients)
+    if not is_mapped(clients) or narrowed(WIDTH, size) != narrowed(WIDTH, len(clients)):
+        return gram_of_models(start, previous, step, clients), weighted_updates(weights, clients, start)
+    mean = torch.empty_like(start)
+    updates = weighted_blocks(weights, clients, start, mean)
+    return _sum_of_products((start, previous, step), clients, _split(updates, narrowed(WIDTH, size))), mean
+
+
+def _split(wide: Iterable[tuple[slice, Tensor]], width: int) -> Iterator[tuple[slice, Tensor]]:
+    """The blocks, of which the last may be wider, in blocks of `width` columns."""
+    for columns, block in wide:
+        low = columns.start
+        for part in block.split(width, 1):
+            yield slice(low, low + part.shape[1]), part
+            low += part.shape[1]
+
+
 def _gram(vectors: tuple[Tensor, ...], models: Tensor, start: Tensor | None, width: int) -> Tensor:
+    return _sum_of_products(vectors, models, blocks(models, start, width=narrowed(width, CLIENTS + len(models))))
+
+
+def _sum_of_products(vectors: tuple[Tensor, ...], models: Tensor, updates: Iterable[tuple[slice, Tensor]]) -> Tensor:
     size = CLIENTS + len(models)
     total, rows = torch.zeros(size, size, dtype=torch.float64), torch.empty(0, dtype=torch.float64)
     with threadpool_limits(torch.get_num_threads(), "blas") if size > WHOLE else nullcontext():
-        for columns, block in blocks(models, start, width=narrowed(width, size)):
+        for columns, block in updates:
             if not rows.numel():
                 rows = block_buffer(models, (size, block.shape[1]), torch.float64)
             part = rows[:, : block.shape[1]]

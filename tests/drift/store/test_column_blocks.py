@@ -12,7 +12,7 @@ from drift.store.column_blocks import (
     weighted_models,
     weighted_updates,
 )
-from drift.store.round_record import gram, gram_of_models
+from drift.store.round_record import gram, gram_and_mean_update, gram_of_models
 from landscape.model import mapped_files
 
 
@@ -33,6 +33,31 @@ def test_sums_by_blocks_have_the_bits_of_the_whole(models):
     assert torch.equal(summed_updates(models, start, active), deltas[active].sum(0))
     previous, step = torch.randn(2, d, generator=generator)
     assert torch.equal(gram_of_models(start, previous, step, models), gram(start, previous, step, deltas))
+
+
+@pytest.mark.parametrize("models", [(3, 5), (10, 2 * WIDTH + 7), (300, WIDTH + 1)], ids=str, indirect=True)
+def test_one_reading_of_a_file_gives_the_bits_of_both_sums(models, tmp_path, monkeypatch):
+    m, d = models.shape
+    generator = torch.Generator().manual_seed(4)
+    start, previous, step = torch.randn(3, d, generator=generator)
+    weights, path, columns = torch.rand(m, generator=generator), tmp_path / "models", 0
+    path.write_bytes(models.numpy().tobytes())
+    mapped = mapped_files.map_tensor(path, torch.float32, (m, d))
+    matrix, mean = gram_of_models(start, previous, step, mapped), weighted_updates(weights, mapped, start)
+    read = mapped_files.read_columns
+
+    def counted(models, part, block):
+        nonlocal columns
+        columns += part.stop - part.start
+        read(models, part, block)
+
+    monkeypatch.setattr(mapped_files, "read_columns", counted)
+    once = gram_and_mean_update(start, previous, step, mapped, weights)
+    assert columns == d
+    assert torch.equal(once[0], matrix) and torch.equal(once[1], mean)
+    whole = gram_and_mean_update(start, previous, step, models, weights)
+    assert torch.equal(whole[0], matrix)
+    torch.testing.assert_close(whole[1], mean)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.5])
