@@ -134,6 +134,15 @@ class Method(StrictNumbers):
         """Whether `local` is overridden: local training is more than minibatches with a corrected gradient."""
         return type(self).local is not Method.local
 
+    @property
+    def averages(self) -> bool:
+        """Whether the new global model is the plain mean of the clients: no hook that computes it is overridden.
+
+        Large rounds are then read once for the mean and for the record; wrong, it costs time, and changes no result.
+        """
+        hooks = ("aggregate", "combine", "step", "holds")
+        return all(getattr(type(self), hook) is getattr(Method, hook) for hook in hooks)
+
     def holds(self, setting: Setting) -> Tensor | None:
         """Entries (d,), bool, that neither clients nor server change, not even by rounding; None here."""
         return None

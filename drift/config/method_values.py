@@ -77,6 +77,7 @@ class Cohort:
         steps: Their numbers of optimiser steps, shape (m,).
         reports: Other tensors that they sent, by name, one row per client.
         buffers: Their floating buffers, shape (m, b).
+        mean: `fma`, if it is known already.
     """
 
     index: int
@@ -89,6 +90,7 @@ class Cohort:
     steps: Tensor
     reports: State = field(default_factory=dict)
     buffers: Tensor = field(default_factory=lambda: torch.zeros(0))
+    mean: Tensor | None = None
 
     @property
     def deltas(self) -> Tensor:
@@ -102,7 +104,7 @@ class Cohort:
     @property
     def fma(self) -> Tensor:
         """Weighted mean of the clients, shape (d,)."""
-        return weighted(self.weights, self.clients)
+        return weighted(self.weights, self.clients) if self.mean is None else self.mean
 
 
 @dataclass(frozen=True)

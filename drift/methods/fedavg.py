@@ -33,6 +33,11 @@ class FedAvg(Method):
 
     server_lr: float = Field(1.0, gt=0, description="eta_g: scales the mean update")
 
+    @property
+    def averages(self) -> bool:
+        """Whether the step goes to the mean and not beyond."""
+        return self.server_lr == 1
+
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
         """The aggregate, or a longer or shorter step towards it."""
         end = combined.theta

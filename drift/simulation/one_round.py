@@ -16,7 +16,7 @@ from drift.engines import CohortUpdates, train
 from drift.engines.choice import exact
 from drift.store.client_rows import ClientRows, temporary_rows
 from drift.store.round_file import expected_round
-from drift.store.round_record import Round, gram, gram_and_mean_update
+from drift.store.round_record import Round, gram, gram_and_mean_update, is_read_once, mean_and_sums
 from drift.store.server_state import ClientStates
 from drift.training.arrivals import Arrivals, Receive
 from drift.training.client import Update
@@ -69,12 +69,18 @@ def run_round(setting: Setting, data: Data, server: Server, rows_of: RowsOf = te
         reports={name: torch.stack([update.report[name] for update in returned]) for name in returned[0].report},
         buffers=torch.stack([update.buffers for update in returned]),
     )
+    momentum = method.momentum(server.state)
+    expected = server.previous if momentum is None else momentum
+    sums = None
+    if method.averages and is_read_once(group.clients):
+        mean, sums = mean_and_sums(start, expected, group.clients, group.weights)
+        group = replace(group, mean=mean)
     outcome = method.aggregate(setting, server.state, group)
     averaged = group.weights.to(server.buffers) @ group.buffers
     buffers = method.buffers(setting, outcome.end, averaged) if len(averaged) else averaged
-    momentum = method.momentum(server.state)
-    expected = server.previous if momentum is None else momentum
-    products, previous = gram_and_mean_update(start, expected, outcome.end - start, group.clients, group.weights)
+    if sums is None or outcome.end is not group.mean:
+        sums = gram_and_mean_update(start, expected, outcome.end - start, group.clients, group.weights)
+    products, previous = sums
     record = Round(
         index=index,
         ids=group.ids,

@@ -161,19 +161,41 @@ def gram_and_mean_update(
     start: Tensor, previous: Tensor, step: Tensor, clients: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor]:
     """`gram_of_models`, and the `weighted_updates` (d,) by `weights` (m,): models in a file are read once for both."""
-    size = CLIENTS + len(clients)
-    if not is_mapped(clients) or narrowed(WIDTH, size) != narrowed(WIDTH, len(clients)):
+    if not is_read_once(clients):
         return gram_of_models(start, previous, step, clients), weighted_updates(weights, clients, start)
     mean = torch.empty_like(start)
     updates = weighted_blocks(weights, clients, start, mean)
-    return _sum_of_products((start, previous, step), clients, _split(updates, narrowed(WIDTH, size))), mean
+    return _sum_of_products((start, previous, step), clients, _split(updates, clients)), mean
 
 
-def _split(wide: Iterable[tuple[slice, Tensor]], width: int) -> Iterator[tuple[slice, Tensor]]:
-    """The blocks, of which the last may be wider, in blocks of `width` columns."""
+def mean_and_sums(
+    start: Tensor, previous: Tensor, clients: Tensor, weights: Tensor
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """`weighted_models` (d,) of models that are read once, and `gram_and_mean_update` if it is the new global model."""
+    model, step, update = (torch.empty_like(start) for _ in range(3))
+    values = weights.to(clients)
+
+    def updates() -> Iterator[tuple[slice, Tensor]]:
+        for columns, block in weighted_blocks(weights, clients, None, model):
+            torch.sub(model[columns], start[columns], out=step[columns])
+            torch.sub(block, start[columns], out=block)
+            torch.mv(block.T, values, out=update[columns])
+            yield columns, block
+
+    products = _sum_of_products((start, previous, step), clients, _split(updates(), clients))
+    return model, (products, update)
+
+
+def is_read_once(clients: Tensor) -> bool:
+    """Whether models (m, d) lie in a file, and the blocks of their means and of their Gram matrix are the same."""
+    return is_mapped(clients) and narrowed(WIDTH, len(clients)) == narrowed(WIDTH, CLIENTS + len(clients))
+
+
+def _split(wide: Iterable[tuple[slice, Tensor]], clients: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """Blocks of a mean, of which the last may be wider, as those of the Gram matrix."""
     for columns, block in wide:
         low = columns.start
-        for part in block.split(width, 1):
+        for part in block.split(narrowed(WIDTH, len(clients)), 1):
             yield slice(low, low + part.shape[1]), part
             low += part.shape[1]
 

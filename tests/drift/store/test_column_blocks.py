@@ -12,7 +12,7 @@ from drift.store.column_blocks import (
     weighted_models,
     weighted_updates,
 )
-from drift.store.round_record import gram, gram_and_mean_update, gram_of_models
+from drift.store.round_record import gram, gram_and_mean_update, gram_of_models, mean_and_sums
 from landscape.model import mapped_files
 
 
@@ -36,7 +36,7 @@ def test_sums_by_blocks_have_the_bits_of_the_whole(models):
 
 
 @pytest.mark.parametrize("models", [(3, 5), (10, 2 * WIDTH + 7), (300, WIDTH + 1)], ids=str, indirect=True)
-def test_one_reading_of_a_file_gives_the_bits_of_both_sums(models, tmp_path, monkeypatch):
+def test_one_reading_of_a_file_gives_the_bits_of_all_sums(models, tmp_path, monkeypatch):
     m, d = models.shape
     generator = torch.Generator().manual_seed(4)
     start, previous, step = torch.randn(3, d, generator=generator)
@@ -55,6 +55,12 @@ def test_one_reading_of_a_file_gives_the_bits_of_both_sums(models, tmp_path, mon
     once = gram_and_mean_update(start, previous, step, mapped, weights)
     assert columns == d
     assert torch.equal(once[0], matrix) and torch.equal(once[1], mean)
+    model = weighted_models(weights, mapped)
+    expected = gram_and_mean_update(start, previous, model - start, mapped, weights)
+    columns = 0
+    found, sums = mean_and_sums(start, previous, mapped, weights)
+    assert columns == d
+    assert torch.equal(found, model) and all(torch.equal(*pair) for pair in zip(sums, expected, strict=True))
     whole = gram_and_mean_update(start, previous, step, models, weights)
     assert torch.equal(whole[0], matrix)
     torch.testing.assert_close(whole[1], mean)

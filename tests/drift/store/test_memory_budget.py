@@ -11,7 +11,9 @@ import torch
 
 import drift
 from drift.methods.fedavg import FedAvg
+from drift.methods.fedprox import FedProx
 from drift.store import atomic_write, files, memory_budget, numpy_files
+from landscape.model import mapped_files
 
 BUDGETS = ("100GB", "20KB", "1KB")
 """All in memory; the global models in memory and the clients in files; all in files."""
@@ -90,6 +92,32 @@ def test_client_models_are_written_once(tmp_path, monkeypatch):
     names = [f"{index:06d}.safetensors" for index in range(3)]
     assert completed == [(name, (run.folder / "rounds" / name).stat().st_ino) for name in names]
     assert not set(written) & set(names)
+
+
+class _Doubling(FedAvg):
+    """FedAvg whose server goes twice as far, which it does not say."""
+
+    def step(self, setting, state, cohort, combined):
+        outcome = super().step(setting, state, cohort, combined)
+        return replace(outcome, end=2 * outcome.end - cohort.start)
+
+
+@pytest.mark.parametrize(
+    ("method", "readings"), [(FedAvg(), 1), (FedProx(), 1), (FedAvg(server_lr=2.0), 2), (_Doubling(), 2)], ids=repr
+)
+def test_a_round_in_a_file_is_read_once_for_its_mean_and_its_record(tmp_path, monkeypatch, method, readings):
+    experiment = tiny.experiment().model_copy(update={"method": method})
+    whole, columns, read = drift.simulate(experiment, runs=tmp_path / "whole"), [], mapped_files.read_columns
+
+    def counted(models, part, block):
+        columns.append(part.stop - part.start)
+        read(models, part, block)
+
+    monkeypatch.setattr(mapped_files, "read_columns", counted)
+    with memory_budget.limited("1KB"):
+        parts = drift.simulate(experiment, runs=tmp_path / "parts")
+    assert sum(columns) == 3 * readings * whole.task.layout.size
+    assert digests(whole) == digests(parts)
 
 
 class _Spoiling(FedAvg):
