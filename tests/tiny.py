@@ -67,8 +67,10 @@ def assert_same_bits(first: Run, second: Run) -> None:
         one, two = first.round(index), second.round(index)
         for name in ("ids", "sizes", "weights", "gram", "start", "end", "clients"):
             assert torch.equal(getattr(one, name), getattr(two, name)), (index, name)
-        assert one.extras.keys() == two.extras.keys()
-        assert all(torch.equal(one.extras[name], two.extras[name]) for name in one.extras)
+        for group in ("extras", "sent", "carried"):
+            tensors, others = getattr(one, group), getattr(two, group)
+            assert tensors.keys() == others.keys(), (index, group)
+            assert all(torch.equal(tensors[name], others[name]) for name in tensors), (index, group)
         for name in one.metrics.keys() - {"seconds"}:
             assert one.metrics[name] == two.metrics[name] or np.isnan(one.metrics[name])
     one, two = first.state()[0], second.state()[0]

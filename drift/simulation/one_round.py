@@ -130,10 +130,11 @@ def _train(
 
 def _client_states(updates: dict[int, Update]) -> State:
     """The clients' states, stacked by name; clients without samples, which keep less, are left out."""
-    names = max((tuple(update.state) for update in updates.values()), key=len, default=())
+    states: list[State] = [update.state for update in updates.values()]
+    names = max(states, key=len, default={}).keys()
     if not names:
         return {}
-    ids = [client for client, update in updates.items() if tuple(update.state) == names]
+    ids = [client for client, update in updates.items() if update.state.keys() == names]  # read states are in any order
     rows = {name: torch.stack([updates[client].state[name] for client in ids]) for name in names}
     return {"ids": torch.tensor(ids, dtype=torch.int64), **rows}
 

@@ -20,7 +20,13 @@ from drift.store import files
 
 
 @pytest.mark.parametrize(
-    "changes", [[], ["local.persist_optimizer=true"], ["method.name=ima", "method.start=0.5", "method.window=2"]]
+    "changes",
+    [
+        [],
+        ["local.persist_optimizer=true"],
+        ["method.name=ima", "method.start=0.5", "method.window=2"],
+        ["method.name=fedfomo", "clients.valid_ratio=0.3"],
+    ],
 )
 def test_a_run_stopped_between_rounds_goes_on_with_the_same_bits(tmp_path, changes, monkeypatch):
     monkeypatch.setattr(background_writer, "SHARE", 0.0)  # a round is on disk before the next one trains
