@@ -15,6 +15,7 @@ from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.config.random_keys import rng
 from drift.plugins.bundles import Bundle
+from drift.store.column_blocks import release
 from drift.training.client import Client, Update
 from drift.training.validation import require_held_out, validate, validation_samples
 from landscape.model.samples import Samples
@@ -122,6 +123,7 @@ class FedFomo(Method):
     def _mixed(self, client: Client, samples: Samples) -> Client:
         selected = self._select_models(client)
         theta, buffers = client.server["models"][selected], client.server["models_buffers"][selected]
+        release(client.server["models"])
         measured = client
         if self.baseline == "before_training" and "begun" in client.state:
             measured = replace(client, start=client.state["begun"], buffers=client.state["begun_buffers"])

@@ -275,8 +275,11 @@ ALIGNMENT = 64
 
 
 def aligned(tensor: Tensor) -> Tensor:
-    """The tensor in aligned memory, so that products and sums of it have the bits of training."""
-    return tensor if tensor.data_ptr() % ALIGNMENT == 0 else tensor.clone()
+    """The tensor in aligned memory, so that products and sums of it have the bits of training.
+
+    One in a mapped file stays there: its rows are copied where they are used.
+    """
+    return tensor if tensor.data_ptr() % ALIGNMENT == 0 or is_mapped(tensor) else tensor.clone()
 
 
 def require_rounds(folder: Path, done: int) -> None:

@@ -14,8 +14,9 @@ from drift.store.column_blocks import Rows, release
 from drift.store.file_layout import TYPES, Place, read_places
 from landscape.model.mapped_files import map_tensor, scratch_tensor
 
-NAMES = ("clients", "client_deltas")
-"""Tensors of a round file that are mapped if they are large."""
+NAMES = ("clients", "client_deltas", "models")
+"""Tensors that are mapped if they are large: of a round, and `models` of a method's state (`server.models`) and of what
+clients received (`sent.models`)."""
 
 
 def read(path: Path) -> dict[str, Tensor]:
@@ -26,7 +27,7 @@ def read(path: Path) -> dict[str, Tensor]:
     """
     with open(path, "rb") as file:
         places = read_places(file)
-        mapped = {name for name, place in places.items() if name in NAMES and not _fits(place)}
+        mapped = {name for name, place in places.items() if name.rpartition(".")[2] in NAMES and not _fits(place)}
         tensors = {name: _read(file, place) for name, place in places.items() if name not in mapped}
     for name in mapped:
         tensors[name] = map_tensor(path, _dtype(places[name]), places[name].shape, places[name].begin)

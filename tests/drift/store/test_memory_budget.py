@@ -11,7 +11,9 @@ import torch
 
 import drift
 from drift.methods.fedavg import FedAvg
+from drift.methods.fedfomo import FedFomo
 from drift.methods.fedprox import FedProx
+from drift.simulation import background_writer
 from drift.store import atomic_write, files, memory_budget, numpy_files
 from landscape.model import mapped_files
 
@@ -48,6 +50,8 @@ def digests(run):
         ["method=fedbe", "method.server_epochs=2", "task.model=mlp", "task.model_options.hidden=[3000]"],
         ["method=feddyn"],
         ["method=scaffold", "local.momentum=0.0", "keep.compress=true"],
+        ["method=fedfomo", "method.models=2", "clients.valid_ratio=0.3"],
+        ["method=fedfomo", "method.like=code", "keep.compress=true"],
         ["keep.dtype=bfloat16 deltas", "engine=batched"],
         ["keep.clients=none", "clients.train_all=true"],
     ],
@@ -92,6 +96,28 @@ def test_client_models_are_written_once(tmp_path, monkeypatch):
     names = [f"{index:06d}.safetensors" for index in range(3)]
     assert completed == [(name, (run.folder / "rounds" / name).stat().st_ino) for name in names]
     assert not set(written) & set(names)
+
+
+def test_models_that_clients_choose_among_stay_in_files(tmp_path, monkeypatch):
+    experiment = tiny.experiment("method=fedfomo", "method.models=2", "clients.valid_ratio=0.3")
+    whole, prepare, mapped = drift.simulate(experiment, runs=tmp_path / "whole"), FedFomo.prepare, []
+
+    def observed(method, client):
+        mapped.append(mapped_files.is_mapped(client.server["models"]))
+        return prepare(method, client)
+
+    def stop(record):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(background_writer, "SHARE", 0.0)  # a round is on disk before the next one trains
+    with memory_budget.limited("1KB"):
+        with pytest.raises(KeyboardInterrupt):
+            drift.simulate(experiment, runs=tmp_path / "parts", progress=stop)
+        monkeypatch.setattr(FedFomo, "prepare", observed)
+        parts = drift.simulate(experiment, runs=tmp_path / "parts")
+        assert mapped == [True] * 6
+        assert mapped_files.is_mapped(parts.round(2).sent["models"])
+    assert digests(whole) == digests(parts)
 
 
 class _Doubling(FedAvg):
