@@ -67,7 +67,7 @@ def assert_same_bits(first: Run, second: Run) -> None:
         one, two = first.round(index), second.round(index)
         for name in ("ids", "sizes", "weights", "gram", "start", "end", "clients"):
             assert torch.equal(getattr(one, name), getattr(two, name)), (index, name)
-        for group in ("extras", "carried"):
+        for group in ("extras", "sent", "carried"):
             tensors, others = getattr(one, group), getattr(two, group)
             assert tensors.keys() == others.keys(), (index, group)
             assert all(torch.equal(tensors[name], others[name]) for name in tensors), (index, group)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from torch import Tensor
+
 from drift.config.experiment import Experiment
+from drift.config.method import Method
 from drift.runs.run import Run
 from drift.store import files, links, locks, server_state
 from drift.training.server import Server
@@ -39,8 +43,21 @@ def begin_from(run: Run, experiment: Experiment, *, runs: str | Path) -> int:
     with locks.locked(folder):
         for index in run.rounds():
             stored, _ = files.read_tensors(files.round_path(run.folder, index))
+            stored = _renamed(stored, experiment.method)
             about = {"round": index, **links.origin(name, before)}
             files.write_tensors(files.round_path(folder, index), stored, about, compress=experiment.keep.compress)
             before = files.link(run.round(index))
         server_state.write(folder, server.tensors(), server.clients, server.next, links.origin(name, before))
     return server.next
+
+
+def _renamed(stored: Mapping[str, Tensor], method: Method) -> dict[str, Tensor]:
+    """Tensors of a round, of which those that clients receive from the server's state have the names of a method."""
+    received = {name: tensor for name, tensor in stored.items() if name.startswith(SENT)}
+    renamed = method.state_from({name.removeprefix(SENT): tensor for name, tensor in received.items()})
+    rest = {name: tensor for name, tensor in stored.items() if name not in received}
+    return rest | {f"{SENT}{name}": tensor for name, tensor in renamed.items()}
+
+
+SENT = "sent."
+"""Beginning of the names of what clients receive, in the file of a round."""
