@@ -1,0 +1,81 @@
+"""Pictures of the explorer and of the report for README and docs, from runs in a paper's own setting.
+
+    python docs/_ext/page_pictures.py RUNS explore
+    python docs/_ext/page_pictures.py RUNS report
+
+RUNS is a folder with the runs of FedAvg and IMA of seed 0 of the item `ima-table1-fmnist-shards2` (`fedscape reproduce
+--paper ima`). The first starts `fedscape explore` on it, the second `fedscape report`; pages are opened in headless
+Chromium, and what they show goes to docs/images/explore-NAME.png and docs/images/report-NAME.png.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).parents[2]
+IMAGES = ROOT / "docs" / "images"
+WIDE, HIGH = 1380, 860
+VIEWS = {
+    "plane": ("view=plane&second=weights&round=150", {}),
+    "runs": ("view=runs&number=accuracy", {}),
+    "round": ("view=round&round=150", {}),
+    "samples": ("view=samples&round=150&truth=6", {}),
+    "drift": ("view=drift&second=path&round=150", {"color_scheme": "dark"}),
+}
+"""Name: selection of the explorer, and options of the browser's page."""
+SECTIONS = {"summary": "", "landscape": "#landscape"}
+"""Name: place in the report that stands at the top of the picture."""
+SETTLED = "() => document.querySelector('html').dataset.explorer && !document.querySelector('progress')"
+FEDSCAPE = (sys.executable, "-m", "figures.cli")
+
+
+def explorer(runs: Path) -> None:
+    """Write the pictures of the explorer."""
+    command = [*FEDSCAPE, "explore", str(runs), "--no-browser"]
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    address = server.stdout.readline().strip() if server.stdout else ""
+    try:
+        with _browser() as browser:
+            for name, (query, options) in VIEWS.items():
+                page = browser.new_page(viewport={"width": WIDE, "height": HIGH}, **options)
+                page.set_default_timeout(180_000)
+                page.goto(f"{address}&{query}")
+                page.wait_for_function(SETTLED)
+                page.wait_for_timeout(90_000)  # grids are coarse at first and refined
+                page.screenshot(path=IMAGES / f"explore-{name}.png")
+                page.close()
+    finally:
+        server.terminate()
+
+
+def report(runs: Path) -> None:
+    """Write the pictures of the report."""
+    with TemporaryDirectory() as folder, _browser() as browser:
+        path = Path(folder) / "report.html"
+        subprocess.run([*FEDSCAPE, "report", str(runs), "--out", str(path), "--workers", "2"], cwd=ROOT, check=True)
+        page = browser.new_page(viewport={"width": WIDE, "height": HIGH})
+        for name, place in SECTIONS.items():
+            page.goto(f"file://{path}{place}")
+            page.wait_for_timeout(5_000)  # its plots are drawn when they come into sight
+            page.screenshot(path=IMAGES / f"report-{name}.png")
+
+
+@contextmanager
+def _browser() -> Iterator[Any]:
+    flags = ["--headless", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
+        yield browser
+        browser.close()
+
+
+if __name__ == "__main__":
+    {"explore": explorer, "report": report}[sys.argv[2]](Path(sys.argv[1]))
