@@ -133,7 +133,7 @@ def _diverged(runs: Sequence[RecordedRun]) -> str:
     """A line that names the runs without a last round, which the table above it leaves out."""
     by_method: dict[str, list[str]] = {}
     for run in sorted(runs, key=lambda run: run.experiment.seed):
-        by_method.setdefault(variant(run), []).append(f"seed {run.experiment.seed} in round {run.rounds()[-1]}")
+        by_method.setdefault(variant(run), []).append(f"seed {run.experiment.seed} after round {run.rounds()[-1]}")
     parts = [f"{method} ({', '.join(seeds)})" for method, seeds in by_method.items()]
     return f"\n\nWithout a finite model, and not in this table: {'; '.join(parts)}." if parts else ""
 
