@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
@@ -206,14 +208,37 @@ def _gram(vectors: tuple[Tensor, ...], models: Tensor, start: Tensor | None, wid
 
 def _sum_of_products(vectors: tuple[Tensor, ...], models: Tensor, updates: Iterable[tuple[slice, Tensor]]) -> Tensor:
     size = CLIENTS + len(models)
-    total, rows = torch.zeros(size, size, dtype=torch.float64), torch.empty(0, dtype=torch.float64)
-    with threadpool_limits(torch.get_num_threads(), "blas") if size > WHOLE else nullcontext():
-        for columns, block in updates:
-            if not rows.numel():
-                rows = block_buffer(models, (size, block.shape[1]), torch.float64)
-            part = rows[:, : block.shape[1]]
-            for row, vector in enumerate(vectors):
-                part[row] = vector[columns]
-            part[CLIENTS:] = block
-            total += part @ part.T if size <= WHOLE else torch.from_numpy(part.numpy() @ part.numpy().T)
+    total = torch.zeros(size, size, dtype=torch.float64)
+    if size <= WHOLE:
+        for part in _parts(vectors, models, updates, 1):
+            total += part @ part.T
+        return total
+    together = 2 if is_mapped(models) else 1  # a core that is idle multiplies a block while the next one is prepared
+    products: deque[Future[np.ndarray]] = deque()
+    with threadpool_limits(torch.get_num_threads(), "blas"), ThreadPoolExecutor(together, "fedscape-gram") as pool:
+        for part in _parts(vectors, models, updates, together):
+            products.append(pool.submit(_product, part.numpy()))
+            if len(products) == together:
+                total += torch.from_numpy(products.popleft().result())
+        for product in products:
+            total += torch.from_numpy(product.result())
     return total
+
+
+def _product(rows: np.ndarray) -> np.ndarray:
+    return rows @ rows.T
+
+
+def _parts(
+    vectors: tuple[Tensor, ...], models: Tensor, updates: Iterable[tuple[slice, Tensor]], buffers: int
+) -> Iterator[Tensor]:
+    """Columns of the vectors and updates, block by block in float64; each stays until `buffers` more are asked for."""
+    size, memory = CLIENTS + len(models), list[Tensor]()
+    for number, (columns, block) in enumerate(updates):
+        if len(memory) < buffers:
+            memory.append(block_buffer(models, (size, block.shape[1]), torch.float64))
+        part = memory[number % buffers][:, : block.shape[1]]
+        for row, vector in enumerate(vectors):
+            part[row] = vector[columns]
+        part[CLIENTS:] = block
+        yield part
