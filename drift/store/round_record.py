@@ -213,12 +213,12 @@ def _sum_of_products(vectors: tuple[Tensor, ...], models: Tensor, updates: Itera
         for part in _parts(vectors, models, updates, 1):
             total += part @ part.T
         return total
-    together = 2 if is_mapped(models) else 1  # a core that is idle multiplies a block while the next one is prepared
+    parallel = 2 if is_mapped(models) else 1  # a core that is idle multiplies a block while the next one is prepared
     products: deque[Future[np.ndarray]] = deque()
-    with threadpool_limits(torch.get_num_threads(), "blas"), ThreadPoolExecutor(together, "fedscape-gram") as pool:
-        for part in _parts(vectors, models, updates, together):
+    with threadpool_limits(torch.get_num_threads(), "blas"), ThreadPoolExecutor(parallel, "fedscape-gram") as pool:
+        for part in _parts(vectors, models, updates, parallel):
             products.append(pool.submit(_product, part.numpy()))
-            if len(products) == together:
+            if len(products) == parallel:
                 total += torch.from_numpy(products.popleft().result())
         for product in products:
             total += torch.from_numpy(product.result())

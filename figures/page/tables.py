@@ -35,7 +35,7 @@ Table = dict[str, Any]
 """head: headings; rows: (name of the row, cells)."""
 
 
-def summary_table(grouped: dict[str, list[Run]], samples: int | None) -> Table:
+def summary_table(grouped: dict[str, list[Run]], samples: int | None = None) -> Table:
     """One row for each method: its seeds and the numbers of `figures.page.summary`."""
     ds = summary([run for group in grouped.values() for run in group], samples=samples)
     rows = []
