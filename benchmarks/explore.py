@@ -4,12 +4,13 @@
 
 Trains small runs into FOLDER once (ten of 300 rounds; the FMNIST CNN of the IMA paper; digits), starts the explorer and
 a headless Chromium, and measures what a person waits for, from the key or the slider to the picture or number on the
-page, as 50th and 90th percentiles: first view; a round to its first coarse plane, to 21 x 21 points that are
-interpolated between exact ones, and to all of them exact (1,000 samples, three clients, not stored); planes that are in
-memory, and planes that are stored, in a fresh server; a slider to its number (digits; FMNIST, 2,000 samples). Beside
-planes stands the ratio to the processor's seconds of one thread that evaluates their points by `landscape.evaluate`,
-which says more than seconds where other programs run. With --large also
-100 runs of 1,000 rounds. Results go to benchmarks/results/explore.json.
+page, as 50th and 90th percentiles: first view, in a browser that knows nothing of the explorer (also from a server that
+has just started) and in one that opened it twice before and was started again; a round to its first coarse plane, to
+21 x 21 points that are interpolated between exact ones, and to all of them exact (1,000 samples, three clients, not
+stored); planes that are in memory, and planes that are stored, in a fresh server; a slider to its number (digits;
+FMNIST, 2,000 samples). Beside planes stands the ratio to the processor's seconds of one thread that evaluates their
+points by `landscape.evaluate`, which says more than seconds where other programs run. With --large also 100 runs of
+1,000 rounds. Results go to benchmarks/results/explore.json.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,19 +159,29 @@ def opened(browser: Any, address: str, query: str) -> Any:
     return page
 
 
-def first_views(browser: Any, address: str, times: int) -> list[float]:
-    """Milliseconds from the request to curves on the page."""
+def first_view(browser: Any, address: str) -> float:
+    """Milliseconds from the request to curves on a new page; each page of a browser, not of a context, has no cache."""
+    page = browser.new_page()
+    page.set_viewport_size({"width": 1300, "height": 950})
+    page.set_default_timeout(600_000)
+    begun = time.perf_counter()
+    page.goto(f"{address}&view=runs")
+    page.wait_for_selector("html[data-explorer] .view", state="attached")
+    page.wait_for_selector(".js-plotly-plot", state="attached")
+    wait = 1e3 * (time.perf_counter() - begun)
+    page.close()
+    return wait
+
+
+def later_views(start: Any, address: str, times: int) -> list[float]:
+    """Milliseconds of the first pages of browsers that are started with the profile of one that has had two pages."""
     waits = []
-    for _ in range(times):
-        page = browser.new_page(viewport={"width": 1300, "height": 950})
-        page.set_default_timeout(600_000)
-        begun = time.perf_counter()
-        page.goto(f"{address}&view=runs")
-        page.wait_for_selector("html[data-explorer] .view", state="attached")
-        page.wait_for_selector(".js-plotly-plot", state="attached")
-        waits.append(1e3 * (time.perf_counter() - begun))
-        page.close()
-    return waits
+    with tempfile.TemporaryDirectory() as profile:
+        for _ in range(2 + times):
+            context = start(profile)
+            waits.append(first_view(context, address))
+            context.close()
+    return waits[2:]
 
 
 def planes(browser: Any, address: str, start: int, times: int, key: str) -> list[list[float]]:
@@ -251,8 +264,11 @@ def main() -> None:
     with sync_playwright() as started:
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = started.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        start = partial(started.chromium.launch_persistent_context, executable_path=chromium, args=ARGUMENTS)
         with explorer(folders["many"]) as (address, server):
-            measured["first view"] = first_views(browser, address, times)
+            measured["first view, a server that has just started"] = [first_view(browser, address)]
+            measured["first view"] = [first_view(browser, address) for _ in range(4 * times)]
+            measured["first view, scripts kept by the browser"] = later_views(start, address, times)
             memory["ten runs of 300 rounds"] = resident(server)
         with explorer(folders["fmnist"]) as (address, server):
             fresh = planes(browser, address, 1, times, "ArrowRight")
@@ -270,7 +286,9 @@ def main() -> None:
             measured["slider, digits"] = sliders(browser, address, 3, times)
         if options.large:
             with explorer(large(options.runs)) as (address, server):
-                measured["first view, 100 runs of 1,000 rounds"] = first_views(browser, address, times)
+                measured["first view, 100 runs of 1,000 rounds"] = [
+                    first_view(browser, address) for _ in range(1 + times)
+                ][1:]
                 memory["100 runs of 1,000 rounds"] = resident(server)
         browser.close()
     (run,) = [Run(path.parent) for path in folders["fmnist"].glob("*/run.json")]

@@ -12,6 +12,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from figures import palette
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
@@ -182,6 +184,15 @@ def current() -> Drawing:
         part = Drawing(Look())
         part.going_on = False
     return part
+
+
+def label(name: str) -> str:
+    """A method's name as its paper writes it, or as the look asks for."""
+    part = current()
+    if name in part.look.labels:
+        part.take("labels")
+        return str(part.look.labels[name])
+    return palette.label(name)
 
 
 @contextmanager

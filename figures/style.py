@@ -21,6 +21,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from figures import look, palette
 from figures.layout import NARROW, WIDE, is_beside, is_first, is_lowest, is_narrow, key, name_edges, panels, width
+from figures.look import label
 from figures.matplotlib_style import context, small
 from figures.palette import CLIENT, GLOBAL, METHODS, dash, marker, order
 
@@ -71,15 +72,6 @@ def colour(name: str) -> str:
     colours, first = mpl.colormaps[chosen_palette], list(METHODS)
     place = first.index(name) if name in first else len(first) + sum(map(ord, name))
     return str(to_hex(colours(place % colours.N)))
-
-
-def label(name: str) -> str:
-    """A method's name as its paper writes it, or as the look asks for."""
-    part = look.current()
-    if name in part.look.labels:
-        part.take("labels")
-        return str(part.look.labels[name])
-    return palette.label(name)
 
 
 def steps(count: int) -> list[Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import nan, sqrt
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtr, stdtrit
 
 from drift.config.random_keys import rng
 
@@ -57,7 +57,7 @@ def mean_interval(values: Values, *, level: float = 0.95, draws: int = 4000, see
     if n < 2:
         return Estimate(float(finite.mean()) if n else nan, nan, nan, n)
     resampled = finite[rng(seed, "bootstrap").integers(n, size=(draws, n))].mean(1)
-    tail = float(stats.norm.cdf(-sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1)))
+    tail = float(ndtr(-sqrt(n / (n - 1)) * stdtrit(n - 1, (1 + level) / 2)))
     low, high = np.quantile(resampled, (tail, 1 - tail))
     return Estimate(float(finite.mean()), float(low), float(high), n)
 
@@ -81,7 +81,7 @@ def mean_intervals(
             continue
         counts = np.zeros((draws, n))
         np.add.at(counts, (np.arange(draws)[:, None], rng(seed, "bootstrap").integers(n, size=(draws, n))), 1 / n)
-        tail = float(stats.norm.cdf(-sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1)))
+        tail = float(ndtr(-sqrt(n / (n - 1)) * stdtrit(n - 1, (1 + level) / 2)))
         for part in np.array_split(columns, -(-len(columns) // 200)):
             ends[:, part] = np.quantile(counts @ table[np.ix_(present, part)], (tail, 1 - tail), axis=0)
     return ends[0], ends[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import sys
@@ -23,7 +24,13 @@ Places = Annotated[
         "those that appear in it later. By default all of --runs.",
     ),
 ]
-Port = Annotated[int, Parameter(name="--port", help="Port to listen on; 0 takes a free one.")]
+Port = Annotated[
+    int | None,
+    Parameter(
+        name="--port",
+        help="Port to listen on; 0 takes a free one. By default 7333, or a free one where that is taken.",
+    ),
+]
 Host = Annotated[
     str,
     Parameter(
@@ -42,7 +49,7 @@ def explore(
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
-    port: Port = 0,
+    port: Port = None,
     host: Host = "127.0.0.1",
     no_browser: NoBrowser = False,
 ) -> None:
@@ -55,16 +62,21 @@ def explore(
     from figures.explore.notebook import require_panel
 
     require_panel()
-    if not 0 <= port < 2**16:
+    if port is not None and not 0 <= port < 2**16:
         raise ValueError(f"--port {port} is no port; give 1 to 65535, or 0 for a free one.")
     texts = places or [str(runs)]
     folders = [_place(text, runs, asked=bool(places)) for text in texts]
+    gc.disable()  # looking for garbage takes a sixth of the time of loading
+    from figures.explore.jobs import Jobs
+
+    jobs = Jobs()  # the process of the computations loads what it needs while this one does
     from figures.explore.server import serve
     from figures.explore.workspace import Workspace
 
-    workspace = Workspace(folders, data=data, task=task)
+    workspace = Workspace(folders, data=data, task=task, jobs=jobs)
     try:
         server, address, wide = serve(workspace, port, host)
+        server.io_loop.add_callback(gc.enable)  # after what `serve` has to load there
         server.start()
         if wide:
             console.say(

@@ -126,6 +126,7 @@ class SafeHeaders(OutputTransform):
             f"font-src 'self' data:; connect-src 'self' blob: ws://{self.host} wss://{self.host}; "
             "worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         )
+        headers.setdefault("Cache-Control", "no-cache")  # what has no version in its address is asked for again
         headers["X-Content-Type-Options"] = "nosniff"
         headers["Referrer-Policy"] = "no-referrer"
         headers["Cross-Origin-Resource-Policy"] = "same-origin"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -24,6 +25,9 @@ from figures.explore.plot import library_address
 from figures.explore.workspace import Workspace
 
 HERE = Path(__file__).parent
+PORT = 7333
+"""Usual port. An address that stays lets the browser keep the explorer's scripts, which are half of a page's time."""
+
 UNUSED = 60_000
 """Milliseconds that a page without connection is remembered; one that returns later opens anew by its address."""
 
@@ -42,14 +46,14 @@ class PlotlyHandler(RequestHandler):
         self.write(COMPILED_EARLY + get_plotlyjs())
 
 
-def serve(workspace: Workspace, port: int = 0, host: str = "127.0.0.1") -> tuple[Server, str, bool]:
+def serve(workspace: Workspace, port: int | None = None, host: str = "127.0.0.1") -> tuple[Server, str, bool]:
     """A server, the address to open, which has its token, and whether others than this machine can connect.
 
     `server.start()` and `server.io_loop.start()` let it answer.
 
     Args:
         workspace: The runs.
-        port: 0 for a free one.
+        port: 0 for a free one; None for the usual one, or a free one where that is taken.
         host: Address to listen on.
 
     Raises:
@@ -58,26 +62,37 @@ def serve(workspace: Workspace, port: int = 0, host: str = "127.0.0.1") -> tuple
     guard = Guard(host)
     logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)  # warns of the wildcard below
     logging.getLogger("asyncio").addFilter(_is_no_closed_page)
-    try:
-        server = pn.io.server.get_server(
-            {"/": lambda: _page(workspace)},
-            port=port,
-            address=host,
-            start=False,
-            show=False,
-            websocket_origin=["*"],  # the guard is stricter: Origin is the Host that was asked for
-            extra_patterns=[("/plotly.js", PlotlyHandler)],
-            unused_session_lifetime_milliseconds=UNUSED,
-        )
-    except OSError as reason:
-        why = reason.strerror or str(reason)
-        message = f"cannot listen on port {port} of {host}: {why}. Give another --port (0: a free one) or --host."
-        raise ValueError(message) from reason
+    server = _listening(workspace, (PORT, 0) if port is None else (port,), host)
     application: Any = server._tornado
     application.add_handlers(".*", [Rule(guard, Refused)])
     application.add_transform(SafeHeaders)
     server.io_loop.add_callback(_load, workspace)
     return server, f"http://{guard.name}:{server.port}/?token={guard.token}", guard.wide
+
+
+def _listening(workspace: Workspace, ports: Sequence[int], host: str) -> Server:
+    """A server on the first of the ports that it can have.
+
+    Raises:
+        ValueError: If it can have none.
+    """
+    for port in ports:
+        try:
+            return pn.io.server.get_server(
+                {"/": lambda: _page(workspace)},
+                port=port,
+                address=host,
+                start=False,
+                show=False,
+                websocket_origin=["*"],  # the guard is stricter: Origin is the Host that was asked for
+                extra_patterns=[("/plotly.js", PlotlyHandler)],
+                unused_session_lifetime_milliseconds=UNUSED,
+            )
+        except OSError as reason:
+            why = reason.strerror or str(reason)
+            message = f"cannot listen on port {port} of {host}: {why}. Give another --port (0: a free one) or --host."
+            problem = ValueError(message)
+    raise problem
 
 
 def _is_no_closed_page(record: logging.LogRecord) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from figures import style
+from figures import look
 from figures.selection import setting_text
 from landscape.surfaces.sampling_error import SUFFIX
 
@@ -28,7 +28,7 @@ def comparisons(values: xr.DataArray) -> Groups:
     middle = values.mean("seed") if "seed" in values.dims else values
     if "round" in middle.dims:
         middle = middle.dropna("round", how="all").isel(round=slice(-10, None)).mean("round")
-    write = setting_text.row_label if dim == "row" else style.label
+    write = setting_text.row_label if dim == "row" else look.label
     names = [write(str(name)) for name in values[dim].values]
     table = middle.transpose(dim, ...).values.reshape(len(names), -1)
     groups = [

@@ -7,7 +7,7 @@ from typing import Any
 
 from drift.methods.lss import LSS
 from drift.runs.run import Run
-from figures import style
+from figures import look, palette
 
 WORDS = {
     "clients.concentration": "Dirichlet concentration",
@@ -95,11 +95,11 @@ def key_label(key: str) -> str:
 def row_label(row: str) -> str:
     """A row of a table as figures write it: FedAvg+IMA for ima; "LSS, M = 4" for "lss, M = 4"."""
     name, comma, rest = row.partition(", ")
-    return "FedAvg+IMA" if row == "ima" else f"{style.label(name)}{comma}{rest}"
+    return "FedAvg+IMA" if row == "ima" else f"{look.label(name)}{comma}{rest}"
 
 
 def sort_rows(rows: Iterable[str]) -> list[str]:
     """Labels of methods in the order of legends, each followed by the same with IMA."""
     names = set(rows)
-    bases = style.order(map(base, names))
+    bases = palette.order(map(base, names))
     return sorted(names, key=lambda row: (bases.index(base(row)), row != base(row)))

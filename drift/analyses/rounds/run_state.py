@@ -8,7 +8,6 @@ from math import inf, isfinite, nan
 import numpy as np
 import torch
 import xarray as xr
-from scipy import stats
 
 from drift.analyses.bootstrap import Estimate
 from drift.runs.run import Run
@@ -145,6 +144,8 @@ def _fall(losses: xr.DataArray) -> Estimate:
     """Decrease of the loss per round over the last third of the rounds, and the number of these rounds."""
     count = max(8, len(losses) // 3)
     late = losses[-count:]
+    from scipy import stats  # here: it takes a third of a second to load
+
     slope = stats.theilslopes(late.values, late["round"].values)
     span = int(late["round"].values[-1] - late["round"].values[0]) + 1
     return Estimate(-float(slope.slope), -float(slope.high_slope), -float(slope.low_slope), span)

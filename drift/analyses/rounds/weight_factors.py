@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from drift.analyses.per_round import result
 from drift.analyses.rounds.labels import class_shares
@@ -100,7 +100,7 @@ def pearson(first: np.ndarray, second: np.ndarray, confidence: float = 0.95) -> 
     r = float(np.clip(np.corrcoef(x, y)[0, 1], -1, 1))
     if len(x) < 4:
         return r, float("nan"), float("nan")
-    half = float(norm.ppf((1 + confidence) / 2)) / np.sqrt(len(x) - 3)
+    half = float(ndtri((1 + confidence) / 2)) / np.sqrt(len(x) - 3)
     middle = np.arctanh(np.clip(r, -1 + 1e-15, 1 - 1e-15))
     return r, float(np.tanh(middle - half)), float(np.tanh(middle + half))
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
-from sklearn.decomposition import PCA
 
 COMPONENTS = 20
 """Principal components in which samples are compared."""
@@ -34,6 +33,8 @@ def principal_components(features: np.ndarray) -> np.ndarray:
     count = min(COMPONENTS, *flat.shape)
     if flat.shape[1] <= count or len(flat) <= count:
         return (flat - flat.mean(0)).astype(np.float64)
+    from sklearn.decomposition import PCA  # here: scikit-learn takes a third of a second to load
+
     components: np.ndarray = PCA(count, svd_solver="randomized", random_state=0).fit_transform(flat)
     return components.astype(np.float64)
 

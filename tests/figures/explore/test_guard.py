@@ -2,6 +2,7 @@
 
 import http.client
 import re
+import socket
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,7 +12,9 @@ pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explor
 from exploring import exploring
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
+from figures.explore import server
 from figures.explore.guard import Guard
+from figures.explore.workspace import Workspace
 
 
 class Connection:
@@ -148,3 +151,28 @@ def test_the_server_refuses_everything_without_the_cookie_and_lets_a_page_run_it
         assert headers["Referrer-Policy"] == "no-referrer" and headers["X-Content-Type-Options"] == "nosniff"
         again = asked(address, "/", Cookie=mine)[2]
         assert set(re.findall(r'nonce="([^"]+)"', again)) != set(re.findall(r'nonce="([^"]+)"', text))
+        style = "/components/figures.explore.style/Explore/modifiers/explore.css"
+        for path, kept in (("/", "no-store"), ("/plotly.js", "private, max-age=86400, immutable"), (style, "no-cache")):
+            status, headers, _ = asked(address, path, Cookie=mine)
+            assert (status, headers["Cache-Control"]) == (200, kept), path
+
+
+# tornado leaves the socket that it could not bind to the garbage collector
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_usual_port_is_taken_where_it_is_free_and_a_port_that_was_asked_for_is_never_another(tmp_path, monkeypatch):
+    tiny.trained(tmp_path)
+    workspace = Workspace([tmp_path])
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            usual = other.getsockname()[1]
+            monkeypatch.setattr(server, "PORT", usual)
+            started, address, _ = server.serve(workspace)
+            started.stop()
+            assert urlsplit(address).port not in (0, usual)
+            with pytest.raises(ValueError, match=f"cannot listen on port {usual} of 127.0.0.1"):
+                server.serve(workspace, usual)
+        started, address, _ = server.serve(workspace)
+        started.stop()
+        assert urlsplit(address).port == usual
+    finally:
+        workspace.close()
