@@ -6,12 +6,12 @@ the global model is written once per round and read by all, and client models ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -45,10 +45,7 @@ class ClientProcesses:
         with region, MemoryRegion(sum(file is None for file in files) * start.nbytes) as memory:
             rows = RowFile(Path(memory.path), 0, start.nbytes)
             targets = [file or (rows, next(number)) for file in files]
-            jobs = [
-                _ClientJob(received, client, server.clients.get(client, {}), *target)
-                for client, target in zip(ids.tolist(), targets, strict=True)
-            ]
+            jobs = _Jobs(received, ids.tolist(), server.clients, targets)
             updates = dict[int, Update]()
             for place, (update, in_row) in self.workers.as_completed(_work, jobs):
                 file, row = targets[place]
@@ -74,6 +71,23 @@ class _ClientJob:
     state: State
     file: RowFile
     row: int
+
+
+@dataclass(frozen=True)
+class _Jobs(Sequence[Any]):
+    """The jobs of a round; what a client keeps is read when its job is sent."""
+
+    received: SharedValue
+    ids: list[int]
+    states: Mapping[int, State]
+    targets: list[tuple[RowFile, int]]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, place: Any) -> Any:
+        client = self.ids[place]
+        return _ClientJob(self.received, client, self.states.get(client, {}), *self.targets[place])
 
 
 class _WorkerState:

@@ -13,6 +13,7 @@ from drift.config.experiment import Experiment
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State, Weighting, averaging, weighted
 from drift.plugins.bundles import Bundle
+from drift.store.column_blocks import summed_models
 from drift.training.client import Client, Update
 from drift.training.correction import Correction
 
@@ -109,7 +110,7 @@ class Scaffold(Method):
         """A step along the mean update, and the server's new control."""
         reports = cohort.reports[self._reported]
         if self.c_update == "all":
-            control = state["control"] + reports.sum(0) / setting.experiment.clients.number
+            control = state["control"] + summed_models(reports) / setting.experiment.clients.number
         else:
             mean = weighted(averaging(cohort, self.weighting), reports)
             control = mean if self.c_update == "new_controls" else state["control"] + mean

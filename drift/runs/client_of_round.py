@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from torch import Tensor
 
 from drift.config.method_values import State
+from drift.store.column_blocks import release
 from drift.training.client import Client
 from drift.training.data import client_samples
 from drift.training.server import Server, clients
+from landscape.model.mapped_files import is_mapped
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -48,5 +51,14 @@ def client_state(run: Run, index: int, client: int) -> State:
         states = run.round(earlier).carried
         rows = (states["ids"] == client).nonzero().flatten().tolist() if states else []
         if rows:
-            return {name: value[rows[0]] for name, value in states.items() if name != "ids"}
+            return {name: _in_memory(value, rows[0]) for name, value in states.items() if name != "ids"}
     return {}
+
+
+def _in_memory(values: Tensor, row: int) -> Tensor:
+    """A row of values; a copy if they lie in a mapped file."""
+    if not is_mapped(values):
+        return values[row]
+    copy = values[row].clone()
+    release(values)
+    return copy

@@ -55,18 +55,24 @@ def expected_bytes(experiment: Experiment, size: int, done: int = 0, *, carried:
     models = 2 + experiment.method.extra_models  # start, end and models in the extras
     training = experiment.clients.number if experiment.clients.train_all else cohort
     before, after = (min(experiment.clients.number, training * index) for index in (done, max(done, rounds)))
-    total = _temporary_bytes(experiment, size) + 4 * size * 8 + 4 * carried * (after - before + training)
+    total = _temporary_bytes(experiment, size, training * carried) + 4 * size * 8
+    total += 4 * carried * (after - before + training)
     total += (8 * (cohort + 3) ** 2 + 4096) * max(0, rounds - done)
     whole, clients = (_count_rounds(counts, done, rounds) for counts in (keep.keeps_globals, keep.keeps_clients))
     recorded = width * cohort * size + 4.0 * (_COMPRESSED if keep.compress else 1.0) * training * carried
     return total + 4 * models * size * whole + int(recorded) * clients
 
 
-def _temporary_bytes(experiment: Experiment, size: int) -> int:
-    """Bytes of client models in temporary files: of one round that neither fits memory nor is stored as it is."""
+def _temporary_bytes(experiment: Experiment, size: int, returned: int) -> int:
+    """Bytes in temporary files of one round that does not fit memory.
+
+    They are those of `returned` numbers of the clients' states, and of client models that are not stored as they are.
+    """
     cohort, keep = experiment.clients.per_round, experiment.keep
+    if fits(torch.float32, (cohort, size)):
+        return 0
     stays = keep.clients == "all" and keep.dtype == "float32" and not keep.compress
-    return 0 if stays or fits(torch.float32, (cohort, size)) else 4 * cohort * size
+    return 4 * returned + (0 if stays else 4 * cohort * size)
 
 
 def _count_rounds(keeps: Callable[[int, int], bool], done: int, rounds: int) -> int:

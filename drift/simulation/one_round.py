@@ -15,6 +15,7 @@ from drift.config.random_keys import cohort
 from drift.engines import CohortUpdates, train
 from drift.engines.choice import exact
 from drift.store.client_rows import ClientRows, temporary_rows
+from drift.store.column_blocks import row_matrix
 from drift.store.round_file import expected_round
 from drift.store.round_record import Round, gram, gram_and_mean_update, is_read_once, mean_and_sums
 from drift.store.server_state import ClientStates
@@ -66,7 +67,7 @@ def run_round(setting: Setting, data: Data, server: Server, rows_of: RowsOf = te
         weights=experiment.cohort_weights(sizes),
         clients=arrivals.models(finite),
         steps=torch.tensor([update.steps for update in returned], dtype=torch.int64),
-        reports={name: torch.stack([update.report[name] for update in returned]) for name in returned[0].report},
+        reports={name: row_matrix([update.report[name] for update in returned]) for name in returned[0].report},
         buffers=torch.stack([update.buffers for update in returned]),
     )
     momentum = method.momentum(server.state)
@@ -135,7 +136,7 @@ def _client_states(updates: dict[int, Update]) -> State:
     if not names:
         return {}
     ids = [client for client, update in updates.items() if update.state.keys() == names]  # read states are in any order
-    rows = {name: torch.stack([updates[client].state[name] for client in ids]) for name in names}
+    rows = {name: row_matrix([updates[client].state[name] for client in ids]) for name in names}
     return {"ids": torch.tensor(ids, dtype=torch.int64), **rows}
 
 

@@ -159,6 +159,30 @@ def filled(number: int, like: Tensor, models: Iterable[Tensor]) -> Tensor:
     return matrix
 
 
+def row_matrix(vectors: Sequence[Tensor]) -> Tensor:
+    """Tensors of one shape as rows of a matrix: of the one that they are, one after the other, if it lies in a mapped
+    file; else of a copy, for vectors (d,) in a mapped file as by `empty_rows`.
+    """
+    first = vectors[0]
+    if first.ndim != 1 or not mapped_files.is_mapped(first):
+        return torch.stack(list(vectors))
+    step, memory = len(first) * first.element_size(), first.untyped_storage().data_ptr()
+    neighbours = (
+        vector.untyped_storage().data_ptr() == memory and vector.data_ptr() == first.data_ptr() + row * step
+        for row, vector in enumerate(vectors)
+    )
+    if all(neighbours):
+        return first.as_strided((len(vectors), len(first)), (len(first), 1))
+    return filled(len(vectors), first, released(vectors))
+
+
+def released(vectors: Iterable[Tensor]) -> Iterator[Tensor]:
+    """Vectors one after the other; a mapped file that one lies in is released after it was used."""
+    for vector in vectors:
+        yield vector
+        release(vector)
+
+
 def selected(models: Tensor, wanted: Tensor) -> Tensor:
     """Rows of models (m, d) by number or by a mask (m,); the same matrix if these are all rows in their order."""
     numbers = wanted.nonzero()[:, 0] if wanted.dtype == torch.bool else wanted
@@ -202,11 +226,20 @@ def weighted_blocks(
         yield columns, block
 
 
+def summed_models(models: Tensor) -> Tensor:
+    """Sum (d,) of models (m, d) in their dtype."""
+    return _summed(models, None, None) if mapped_files.is_mapped(models) else models.sum(0)
+
+
 def summed_updates(models: Tensor, start: Tensor, active: Tensor) -> Tensor:
     """Sum (d,) of the updates of the models (m, d) that are `active` (m,), model minus start (d,), in their dtype."""
+    return _summed(models, start, active)
+
+
+def _summed(models: Tensor, start: Tensor | None, active: Tensor | None) -> Tensor:
     total = models.new_empty(models.shape[1])
     for columns, block in blocks(models, start, width=narrowed(WIDTH, len(models)), least=LEAST):
-        torch.sum(block[active], 0, out=total[columns])
+        torch.sum(block if active is None else block[active], 0, out=total[columns])
     return total
 
 

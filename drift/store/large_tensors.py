@@ -18,6 +18,9 @@ NAMES = ("clients", "client_deltas", "models")
 """Tensors that are mapped if they are large: of a round, and `models` of a method's state (`server.models`) and of what
 clients received (`sent.models`)."""
 
+CARRIED = "carried."
+"""Start of the names of what the clients of a round keep, which is mapped as well."""
+
 
 def read(path: Path) -> dict[str, Tensor]:
     """The tensors of a file by name; client models that are not to be in memory at once are mapped.
@@ -27,11 +30,15 @@ def read(path: Path) -> dict[str, Tensor]:
     """
     with open(path, "rb") as file:
         places = read_places(file)
-        mapped = {name for name, place in places.items() if name.rpartition(".")[2] in NAMES and not _fits(place)}
+        mapped = {name for name, place in places.items() if _is_of_clients(name) and not _fits(place)}
         tensors = {name: _read(file, place) for name, place in places.items() if name not in mapped}
     for name in mapped:
         tensors[name] = map_tensor(path, _dtype(places[name]), places[name].shape, places[name].begin)
     return tensors
+
+
+def _is_of_clients(name: str) -> bool:
+    return name.startswith(CARRIED) or name.rpartition(".")[2] in NAMES
 
 
 def _read(file: BinaryIO, place: Place) -> Tensor:

@@ -1,4 +1,8 @@
-"""What clients return, checked when it arrives; their models go to the rows of one matrix, in any order."""
+"""What clients return, checked when it arrives; their models go to the rows of one matrix, in any order.
+
+What they return beside the model, states and reports, stays as it is, but for vectors of the model's size: where the
+models of the round lie in a file, these go to rows of temporary files (`ReturnedVectors`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from torch import Tensor
 from drift.config.method import Method
 from drift.store.client_rows import ClientRows, RowFile
 from drift.training.client import Update, to_cpu
+from drift.training.returned_vectors import ReturnedVectors
 
 _NONE = torch.zeros(0)
 
@@ -54,6 +59,7 @@ class Arrivals:
         self._method, self._shapes = method, (start.shape, buffers.shape)
         self._trained, self._rows = trained, rows
         self._row_of = {client: row for row, client in enumerate(ids)}
+        self._vectors = None if rows.file is None else ReturnedVectors(len(trained), start.shape)
         self._reports: dict[str, tuple[int, ...]] | None = None
         self.sound: set[int] = set()  # ids of clients that returned finite tensors
 
@@ -75,7 +81,7 @@ class Arrivals:
             self.sound.add(client)
         if not written and client in self._row_of and client in self.sound:
             self._rows.write(self._row_of[client], update.theta)
-        return replace(update, theta=_NONE)
+        return replace(update if self._vectors is None else self._vectors.moved(place, update), theta=_NONE)
 
     def models(self, ids: Sequence[int]) -> Tensor:
         """Models of clients of the cohort that are sound, in the order of their ids, shape (n, d)."""

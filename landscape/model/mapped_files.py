@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -58,12 +59,28 @@ def scratch_tensor(dtype: torch.dtype, shape: tuple[int, ...], folder: Path | No
 
     Args:
         folder: Where the file lies, if it can be written; else, or for None, in the folder TMPDIR.
+
+    Raises:
+        OSError: If the disk has no space for it, where the system can tell.
     """
     place = folder if folder is not None and os.access(folder, os.W_OK) else None
     size = prod(shape) * dtype.itemsize
     with tempfile.TemporaryFile(dir=place) as file:
-        file.truncate(size)
+        _take_space(file.fileno(), size, place)
         return _mapped(mmap.mmap(file.fileno(), size), os.dup(file.fileno()), dtype, shape, 0)
+
+
+def _take_space(descriptor: int, size: int, folder: Path | None) -> None:
+    """Make an empty file as large as stated, on disk too: a process that writes to a mapped page without room dies."""
+    allocate: Any = getattr(os, "posix_fallocate", None)  # macOS and Windows have none
+    if not size or allocate is None:
+        os.truncate(descriptor, size)
+        return
+    try:
+        allocate(descriptor, 0, size)
+    except OSError as reason:
+        reason.filename = str(folder or tempfile.gettempdir())
+        raise
 
 
 def block_memory(dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
@@ -78,7 +95,8 @@ def read_columns(models: Tensor, columns: slice, block: Tensor) -> None:
     Pages of a file may be mapped by 2 MiB at a time, which is several times what a block takes of each row.
     """
     mapping = _require_mapping(models)
-    if not hasattr(os, "preadv"):  # Windows
+    read_at: Any = getattr(os, "preadv", None)
+    if read_at is None:  # Windows
         block.copy_(models[:, columns])
         return
     first = models.data_ptr() - mapping.begin + columns.start * models.element_size()
@@ -87,7 +105,7 @@ def read_columns(models: Tensor, columns: slice, block: Tensor) -> None:
         for row in range(turn, len(models), READERS):
             data, place = block[row].numpy().view("u1").data, first + row * models.stride(0) * models.element_size()
             while data.nbytes:
-                count = os.preadv(mapping.descriptor, [data], place)
+                count = read_at(mapping.descriptor, [data], place)
                 if count == 0:
                     raise OSError("a file of models ends early; it was changed while it was read.")
                 data, place = data[count:], place + count

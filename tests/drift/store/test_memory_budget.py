@@ -13,8 +13,8 @@ import drift
 from drift.methods.fedavg import FedAvg
 from drift.methods.fedfomo import FedFomo
 from drift.methods.fedprox import FedProx
-from drift.simulation import background_writer
-from drift.store import atomic_write, files, memory_budget, numpy_files
+from drift.simulation import background_writer, simulate
+from drift.store import atomic_write, files, memory_budget, numpy_files, server_state
 from landscape.model import mapped_files
 
 BUDGETS = ("100GB", "20KB", "1KB")
@@ -69,6 +69,45 @@ def test_budgets_change_no_bit(tmp_path, settings):
             assert all(torch.equal(*pair) for pair in zip(results[1], expected[1], strict=True))
         else:
             expected = results
+
+
+STATEFUL = [
+    ["method=scaffold", "local.momentum=0.0"],
+    ["method=scaffold", "local.momentum=0.0", "method.like=code", "keep.clients=none"],
+    ["method=feddyn", "clients.train_all=true"],
+    ["method=fedfomo", "method.validation=train", "method.baseline=before_training"],
+    ["local.momentum=0.9", "local.persist_optimizer=true"],
+]
+
+
+@pytest.mark.parametrize("settings", STATEFUL, ids=" ".join)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_clients_return_beside_their_models_stays_in_files(tmp_path, monkeypatch, settings, workers):
+    experiment, mapped, one_round = tiny.experiment(*settings), [], simulate.run_round
+
+    def observed(*arguments):
+        record, server = one_round(*arguments)
+        mapped.extend(mapped_files.is_mapped(rows) for rows in record.carried.values() if rows.shape == expected_shape)
+        return record, server
+
+    monkeypatch.setattr(server_state, "TOGETHER", 0)
+    whole = drift.simulate(experiment, runs=tmp_path / "whole")
+    monkeypatch.setattr(simulate, "run_round", observed)
+    trained = experiment.clients.number if experiment.clients.train_all else experiment.clients.per_round
+    expected_shape = trained, whole.task.layout.size
+    with memory_budget.limited("1KB"):
+        parts = drift.simulate(experiment, runs=tmp_path / "parts", workers=workers)
+        assert mapped and all(mapped)
+        stored = drift.open(parts.folder)
+        assert digests(whole) == digests(parts)
+        if experiment.keep.clients == "all":
+            assert all(map(mapped_files.is_mapped, _large(stored.round(1).carried)))
+            pairs = zip(_large(stored.client(2, 0).state), _large(whole.client(2, 0).state), strict=True)
+            assert all(torch.equal(*pair) for pair in pairs)
+
+
+def _large(tensors):
+    return [value for _, value in sorted(tensors.items()) if value.numel() > 100]
 
 
 def test_workers_write_to_the_same_rows(tmp_path):

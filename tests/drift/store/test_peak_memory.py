@@ -1,5 +1,6 @@
 """Peak memory of a process that trains and reads rounds larger than its budget, against one with two clients."""
 
+import json
 import os
 import subprocess
 import sys
@@ -21,6 +22,17 @@ record.fma, record.mean_update(record.weights), record.clients[1]
 drift.coherence(run), drift.drift_variances(run), drift.layer_drift(run)
 """
 
+STATES = """
+from drift.store.column_blocks import release
+before = run.round(0).carried
+for row, client in enumerate(before["ids"].tolist()):
+    state = run.client(1, client).state
+    for name, value in state.items():
+        assert torch.equal(value, before[name][row])
+        release(before[name])
+assert torch.equal(run.method.local(run.client(1, 0)).theta, record.clients[0])
+"""
+
 TRAINED_AGAIN = """
 assert record.clients is None
 drift.coherence(run), drift.drift_variances(run)
@@ -30,7 +42,7 @@ for name in ("feddf", "fedbe"):
 """
 
 CODE = f"""
-import sys
+import json, sys
 import torch
 torch.set_num_threads(1)
 import drift
@@ -40,9 +52,9 @@ runs, number = sys.argv[1], int(sys.argv[2])
 options = {{"features": 64, "classes": 10, "samples": 4 * {COHORT}}}
 task = {{"dataset": "blobs", "dataset_options": options, "model": "mlp", "model_options": {{"hidden": [{WIDTH}]}}}}
 clients = {{"number": number, "per_round": number, "partition": "iid"}}
-local = {{"steps": 1, "batch": 4}}
+local = {{"steps": 1, "batch": 4, "momentum": 0.0}}
 settings = {{"rounds": 2, "task": task | {{"test_samples": 20}}, "clients": clients, "local": local}}
-experiment = validated(settings | {{"keep": {{"clients": sys.argv[3]}}}})
+experiment = validated(settings | {{"keep": {{"clients": sys.argv[3]}}, "method": json.loads(sys.argv[5])}})
 run = drift.open(drift.simulate(experiment, runs=runs).folder)
 record = run.round(1)
 exec(sys.argv[4])
@@ -51,20 +63,29 @@ print(1024 * peak)
 """
 
 
-def peak(runs, number, keep, what):
+def peak(runs, number, keep, what, method):
     """Largest memory in bytes of a process with `number` clients, whose models are to take 10 MB.
 
     Freed memory goes back to the system at once; else the peaks of one program differ by 60 MB.
     """
     at_once = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
     variables = os.environ | at_once | {"FEDSCAPE_MEMORY": "10MB", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", CODE, str(runs), str(number), keep, what]
+    command = [sys.executable, "-c", CODE, str(runs), str(number), keep, what, json.dumps(method)]
     child = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert child.returncode == 0, child.stderr
     return int(child.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize(("keep", "what"), [("all", RECORDED), ("none", TRAINED_AGAIN)], ids=["kept", "trained again"])
-def test_memory_does_not_grow_with_the_cohort(tmp_path, keep, what):
-    least, many = (peak(tmp_path / str(number), number, keep, what) for number in (2, COHORT))
+@pytest.mark.parametrize(
+    ("keep", "what", "method"),
+    [
+        ("all", RECORDED, "fedavg"),
+        ("none", TRAINED_AGAIN, "fedavg"),
+        ("all", RECORDED + STATES, "scaffold"),
+        ("all", RECORDED + STATES, {"name": "fedfomo", "validation": "train"}),
+    ],
+    ids=["kept", "trained again", "scaffold", "fedfomo"],
+)
+def test_memory_does_not_grow_with_the_cohort(tmp_path, keep, what, method):
+    least, many = (peak(tmp_path / str(number), number, keep, what, method) for number in (2, COHORT))
     assert many - least < 0.2 * MODELS, f"{(many - least) / 1e6:.0f} MB more for models of {MODELS / 1e6:.0f} MB"
