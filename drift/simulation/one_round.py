@@ -45,7 +45,8 @@ def run_round(setting: Setting, data: Data, server: Server, rows_of: RowsOf = te
     with exact(setting.device):
         trained = _train(setting, parts, held_out, server, start, trained_ids, arrivals)
     updates = dict(zip(trained_ids.tolist(), trained.updates, strict=True))
-    sound = {client: update for client, update in updates.items() if client in arrivals.sound}
+    finite_ids = arrivals.sound()
+    sound = {client: update for client, update in updates.items() if client in finite_ids}
     client_states = {client: update.state for client, update in sound.items() if update.state}
     after = replace(server, clients=ClientStates(server.clients).updated(client_states), next=index + 1)
 

@@ -129,8 +129,9 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
     """
     experiment, path = setting.experiment, folder / "run.json"
     run = links.identity(files.read_json(path)) if path.exists() else ""
-    stored = RoundFiles(folder, experiment.keep, experiment.rounds, run)
-    with Writer(folder, experiment.keep, experiment.rounds, run, last_link(folder, server.next)) as writer:
+    before = last_link(folder, server.next)
+    stored = RoundFiles(folder, experiment.keep, experiment.rounds, run, before)
+    with Writer(folder, experiment.keep, experiment.rounds, run, before) as writer:
         while server.next < last:
             begin = time.perf_counter()
             with memory.explain_oom(

@@ -6,11 +6,13 @@ it is known (`drift.store.round_file`), else in a temporary one.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +21,7 @@ from torch import Tensor
 
 from drift.store import memory_budget
 from drift.store.round_record import Round
+from drift.store.row_digest import RowDigest
 from landscape.model.mapped_files import map_temporary
 
 
@@ -31,6 +34,9 @@ class ClientRows(Protocol):
 
     def write(self, row: int, model: Tensor) -> None:
         """Store a model; rows may be written in any order, and again."""
+
+    def written(self, row: int) -> None:
+        """Say that another process has written the model of a row to the file."""
 
     def matrix(self, rows: Sequence[int]) -> Tensor:
         """The models of the rows (ascending), shape (n, d); nothing may be written after that."""
@@ -60,6 +66,9 @@ class MemoryRows:
         if not self._models.numel():
             self._models = model.new_empty(self._number, len(model))
         self._models[row] = model
+
+    def written(self, row: int) -> None:
+        """Nothing: no other process can write here."""
 
     def matrix(self, rows: Sequence[int]) -> Tensor:
         """The models of the rows, shape (n, d)."""
@@ -130,10 +139,12 @@ class FileRows:
         file: Their place.
         number: Number of rows.
         model: The model that clients receive, shape (d,).
+        before: Digest of all that will stand before the rows in the digest of their file, if it is known.
     """
 
-    def __init__(self, file: RowFile, number: int, model: Tensor) -> None:
+    def __init__(self, file: RowFile, number: int, model: Tensor, before: hashlib._Hash | None = None) -> None:
         self.file, self._number, self._like = file, number, model[:0]
+        self._digest = None if before is None else RowDigest(before, partial(file.read, like=model))
         self._removal = weakref.finalize(self, file.path.unlink, missing_ok=True)
         os.truncate(file.path, file.offset + number * file.width)
 
@@ -147,6 +158,13 @@ class FileRows:
         if model.dtype != self._like.dtype:
             raise ValueError(f"a client returned {model.dtype}, the model is {self._like.dtype}; correct the method.")
         self.file.write(row, model)
+        if self._digest is not None:
+            self._digest.add(row, model)
+
+    def written(self, row: int) -> None:
+        """Say that another process has written the model of a row to the file."""
+        if self._digest is not None:
+            self._digest.add(row)
 
     def matrix(self, rows: Sequence[int]) -> Tensor:
         """The models of the rows, shape (n, d), mapped; they are moved together where others are left out."""
@@ -154,6 +172,7 @@ class FileRows:
             if place != row:
                 self.file.move(row, place)
         shape = len(rows), self.file.width // self._like.element_size()
-        models = map_temporary(self.file.path, self._like.dtype, shape, self.file.offset)
+        digested = None if self._digest is None else self._digest.of_all(len(rows))
+        models = map_temporary(self.file.path, self._like.dtype, shape, self.file.offset, digested)
         self._removal.detach()
         return models

@@ -28,7 +28,7 @@ from drift.store.paths import STATE as STATE
 from drift.store.paths import require_inside as require_inside
 from drift.store.paths import round_path as round_path
 from drift.store.round_record import Round
-from landscape.model.mapped_files import incomplete_file, is_mapped
+from landscape.model.mapped_files import incomplete_file, is_mapped, known_content
 from landscape.results.parsed_text import json_table
 
 PACKED = "fedscape-2"
@@ -132,13 +132,14 @@ def _contents(tensors: Mapping[str, Tensor]) -> dict[str, Content]:
     stored = {}
     for name, tensor in tensors.items():
         data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
-        in_file = (partial(release, tensor), incomplete_file(tensor)) if _is_in_file(tensor) else ()
+        in_file = _in_file(tensor) if tensor.is_contiguous() and is_mapped(tensor) else ()
         stored[name] = Content(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), data, *in_file)
     return stored
 
 
-def _is_in_file(tensor: Tensor) -> bool:
-    return tensor.is_contiguous() and is_mapped(tensor)
+def _in_file(tensor: Tensor) -> tuple[Any, ...]:
+    """What `Content` says of a tensor in a mapped file."""
+    return partial(release, tensor), incomplete_file(tensor), known_content(tensor)
 
 
 def read_json(path: Path) -> dict[str, Any]:

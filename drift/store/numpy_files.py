@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from drift.store.atomic_write import complete, write_bytes
 from drift.store.file_layout import TYPES as TYPES
-from drift.store.file_layout import layout
+from drift.store.file_layout import Form, layout
 from landscape.results.parsed_text import from_json, json_table
 
 FORMAT = "fedscape-1"
@@ -52,6 +53,18 @@ class Newer(Damaged):
     remedy = "Read it with the version of fedscape that wrote it; keep the file as it is."
 
 
+class Digested(NamedTuple):
+    """What is known of the digest of a file with a tensor whose bytes were digested when they came.
+
+    Args:
+        before: Digest of all that stands before the bytes.
+        after: The digest as it goes on after them.
+    """
+
+    before: bytes
+    after: hashlib._Hash
+
+
 class Content(NamedTuple):
     """A tensor as it is stored.
 
@@ -60,6 +73,7 @@ class Content(NamedTuple):
         data: Its bytes.
         release: Frees the memory of bytes that lie in a mapped file; called after each piece that was read.
         begun: The file that the bytes are in already, and their place in it, if that is to become the stored file.
+        digested: The digest with them, if it is known; it counts where all that stands before them is the same.
     """
 
     dtype: str
@@ -67,6 +81,7 @@ class Content(NamedTuple):
     data: memoryview
     release: Callable[[], object] | None = None
     begun: tuple[Path, int] | None = None
+    digested: Digested | None = None
 
     def pieces(self) -> Iterator[memoryview]:
         """The bytes one after the other: all at once, or those of a mapped file by PIECE."""
@@ -95,10 +110,30 @@ def digest_contents(tensors: Mapping[str, Content], text: str = "") -> str:
     """SHA-256 over names, types, shapes and bytes of tensors, and a text."""
     total = hashlib.sha256(text.encode())
     for name, content in sorted(tensors.items()):
-        total.update(f"{name} torch.{content.dtype} {content.shape};".encode())
+        total.update(_form_text(name, content.dtype, content.shape))
+        if content.digested is not None and content.digested.before == total.digest():
+            total = content.digested.after.copy()
+            continue
         for piece in content.pieces():
             total.update(piece)
     return total.hexdigest()
+
+
+def digest_before(name: str, forms: Mapping[str, Form], text: str) -> hashlib._Hash | None:
+    """`digest_contents` up to the bytes of a tensor, by the forms of all; None if other bytes come before them."""
+    total = hashlib.sha256(text.encode())
+    for other in sorted(forms):
+        dtype, shape = forms[other]
+        total.update(_form_text(other, dtype, shape))
+        if other == name:
+            return total
+        if prod(shape):
+            break
+    return None
+
+
+def _form_text(name: str, dtype: str, shape: tuple[int, ...]) -> bytes:
+    return f"{name} torch.{dtype} {shape};".encode()
 
 
 def write_contents(path: Path, tensors: Mapping[str, Content], metadata: Mapping[str, str]) -> None:

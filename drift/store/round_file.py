@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drift.store import files, links, memory_budget
+from drift.store import files, links, memory_budget, numpy_files
 from drift.store.atomic_write import temporary_name
 from drift.store.client_rows import ClientRows, FileRows, MemoryRows, RowFile
-from drift.store.file_layout import layout
+from drift.store.file_layout import Form, layout
 from drift.store.keep import Keep
 from drift.store.paths import round_path
 from drift.store.round_record import CLIENTS, Round
@@ -35,12 +35,14 @@ class RoundFiles:
         keep: Which rounds keep which models.
         rounds: Number of rounds of the run.
         run: Identity of the run, as `drift.store.links.identity` returns it.
+        before: Link of the round before the next one.
     """
 
     folder: Path
     keep: Keep
     rounds: int
     run: str
+    before: str
     _last: dict[bool, dict[str, Any]] = field(default_factory=dict)  # by whether the round evaluated the model
 
     def rows(self, expected: Round) -> ClientRows:
@@ -56,26 +58,34 @@ class RoundFiles:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)  # left by a stopped process
         path.touch(exist_ok=False)
-        return FileRows(RowFile(path, self._offset(expected), start.nbytes), number, start)
+        forms, text = self._content(expected)
+        before = numpy_files.digest_before("clients", forms, text)
+        return FileRows(RowFile(path, self._offset(forms, text), start.nbytes), number, start, before)
 
     def learn(self, record: Round) -> None:
-        """Remember names and shapes of what a round recorded, for those after it."""
+        """Remember names and shapes of what a round recorded, for those after it, and its link."""
+        self.before = files.link(record)
         self._last[_evaluated(record.metrics)] = {
             "metrics": dict.fromkeys(record.metrics, 0.0),
             "extras": _forms(record.extras),
             "carried": _forms(record.carried),
         }
 
-    def _offset(self, expected: Round) -> int:
-        """Byte at which the client models will stand in the file of the round; 0 if they will not, as they are."""
-        keep = self.keep
-        if keep.compress or keep.dtype != "float32" or not keep.keeps_clients(expected.index, self.rounds):
-            return 0
+    def _content(self, expected: Round) -> tuple[dict[str, Form], str]:
+        """Forms of the tensors that the file will contain, and its description; no forms if models are rounded."""
+        if self.keep.dtype != "float32":
+            return {}, ""
         expected = replace(expected, **self._last.get(_evaluated(expected.metrics), {}))
-        tensors, about = files.round_content(expected, keep, self.rounds)
-        about |= links.origin(self.run, "0" * links.DIGITS if expected.index else "")
+        tensors, about = files.round_content(expected, self.keep, self.rounds)
+        about |= links.origin(self.run, self.before)
         forms = {name: (str(value.dtype).removeprefix("torch."), tuple(value.shape)) for name, value in tensors.items()}
-        return layout(forms, files.header(json.dumps(about, sort_keys=True), "0" * 64)).places["clients"].begin
+        return forms, json.dumps(about, sort_keys=True)
+
+    def _offset(self, forms: dict[str, Form], text: str) -> int:
+        """Byte at which the client models will stand in the file of the round; 0 if they will not, as they are."""
+        if self.keep.compress or "clients" not in forms:
+            return 0
+        return layout(forms, files.header(text, "0" * 64)).places["clients"].begin
 
 
 def expected_round(

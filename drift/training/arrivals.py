@@ -6,7 +6,9 @@ models of the round lie in a file, these go to rows of temporary files (`Returne
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Protocol
 
@@ -19,6 +21,12 @@ from drift.training.client import Update, to_cpu
 from drift.training.returned_vectors import ReturnedVectors
 
 _NONE = torch.zeros(0)
+
+LARGE = 1 << 20
+"""Bytes of a model from which an update is stored by a thread, while the next client trains."""
+
+AHEAD = 2
+"""Updates that are stored, or wait to be, at most."""
 
 
 class Receive(Protocol):
@@ -61,7 +69,9 @@ class Arrivals:
         self._row_of = {client: row for row, client in enumerate(ids)}
         self._vectors = None if rows.file is None else ReturnedVectors(len(trained), start.shape)
         self._reports: dict[str, tuple[int, ...]] | None = None
-        self.sound: set[int] = set()  # ids of clients that returned finite tensors
+        self._sound: set[int] = set()  # ids of clients that returned finite tensors
+        self._beside = ThreadPoolExecutor(1, "fedscape-arrivals") if start.nbytes >= LARGE else None
+        self._pending: deque[Future[None]] = deque()
 
     def file(self, place: int) -> tuple[RowFile, int] | None:
         """File and row for the model of the client at `place`."""
@@ -77,15 +87,42 @@ class Arrivals:
         """
         client, update = self._trained[place], to_cpu(update)
         self._require_shapes(client, update)
-        if _finite(self._method, update):
-            self.sound.add(client)
-        if not written and client in self._row_of and client in self.sound:
-            self._rows.write(self._row_of[client], update.theta)
+        self._wait(AHEAD - 1)
+        if self._beside is None:
+            self._store(client, update, written)
+        else:
+            self._pending.append(self._beside.submit(self._store, client, update, written))
         return replace(update if self._vectors is None else self._vectors.moved(place, update), theta=_NONE)
 
+    def sound(self) -> set[int]:
+        """Ids of the clients that returned finite tensors; all that came is stored then.
+
+        Raises:
+            OSError: If the disk is full.
+        """
+        self._wait(0)
+        if self._beside is not None:
+            self._beside.shutdown()
+        return self._sound
+
     def models(self, ids: Sequence[int]) -> Tensor:
-        """Models of clients of the cohort that are sound, in the order of their ids, shape (n, d)."""
+        """Models of sound clients of the cohort, in the order of their ids, shape (n, d); after `sound`."""
         return self._rows.matrix([self._row_of[client] for client in ids])
+
+    def _wait(self, most: int) -> None:
+        """Wait until at most so many updates are to be stored."""
+        while len(self._pending) > most:
+            self._pending.popleft().result()
+
+    def _store(self, client: int, update: Update, written: bool) -> None:
+        if not _finite(self._method, update):
+            return
+        self._sound.add(client)
+        row = self._row_of.get(client)
+        if row is not None and written:
+            self._rows.written(row)
+        elif row is not None:
+            self._rows.write(row, update.theta)
 
     def _require_shapes(self, client: int, update: Update) -> None:
         for what, part, shape in zip(("a model", "buffers"), (update.theta, update.buffers), self._shapes, strict=True):

@@ -26,13 +26,19 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Mapping:
-    """A mapped file: its addresses, the mapping, its descriptor, and the path if it is not complete yet."""
+    """A mapped file: its addresses, the mapping and its descriptor.
+
+    Args:
+        path: Where it lies, if it is not complete yet.
+        known: What is known of its content.
+    """
 
     begin: int
     end: int
     memory: weakref.ref[mmap.mmap]
     descriptor: int
     path: Path | None = None
+    known: Any = None
 
 
 _MAPPINGS: dict[int, Mapping] = {}
@@ -46,12 +52,16 @@ _NUMBERS = itertools.count()
 
 def map_tensor(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int = 0) -> Tensor:
     """A tensor in a file, which `release` knows; what is written to it stays in this process, if at all."""
-    return _map(path, dtype, shape, offset, None)
+    return _map(path, dtype, shape, offset)
 
 
-def map_temporary(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int) -> Tensor:
-    """The same for a file that is to be completed (`incomplete_file`), or is removed with the tensor."""
-    return _map(path, dtype, shape, offset, path)
+def map_temporary(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int, known: Any = None) -> Tensor:
+    """The same for a file that is to be completed (`incomplete_file`), or is removed with the tensor.
+
+    Args:
+        known: What `known_content` says of the tensor.
+    """
+    return _map(path, dtype, shape, offset, path, known)
 
 
 def scratch_tensor(dtype: torch.dtype, shape: tuple[int, ...], folder: Path | None = None) -> Tensor:
@@ -148,6 +158,12 @@ def incomplete_file(tensor: Tensor) -> tuple[Path, int] | None:
     return mapping.path, tensor.data_ptr() - mapping.begin
 
 
+def known_content(tensor: Tensor) -> Any:
+    """What was said of a tensor of `map_temporary` when it was mapped; None for others."""
+    mapping = _mapping(tensor.data_ptr())
+    return None if mapping is None else mapping.known
+
+
 def open_file(tensor: Tensor) -> tuple[Path, int] | None:
     """Path by which other processes of this machine can map the file of a tensor, and its place in it.
 
@@ -159,13 +175,20 @@ def open_file(tensor: Tensor) -> tuple[Path, int] | None:
     return (path, tensor.data_ptr() - mapping.begin) if mapping and path and path.exists() else None
 
 
-def _map(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int, temporary: Path | None) -> Tensor:
+def _map(
+    path: Path,
+    dtype: torch.dtype,
+    shape: tuple[int, ...],
+    offset: int,
+    temporary: Path | None = None,
+    known: Any = None,
+) -> Tensor:
     with open(path, "rb") as file:
         memory = _map_copy(file.fileno(), offset + prod(shape) * dtype.itemsize)
         descriptor = os.dup(file.fileno())
     if temporary is not None:
         weakref.finalize(memory, temporary.unlink, missing_ok=True)
-    return _mapped(memory, descriptor, dtype, shape, offset, temporary)
+    return _mapped(memory, descriptor, dtype, shape, offset, temporary, known)
 
 
 def _map_copy(descriptor: int, size: int) -> mmap.mmap:
@@ -191,12 +214,13 @@ def _mapped(
     shape: tuple[int, ...],
     offset: int,
     path: Path | None = None,
+    known: Any = None,
 ) -> Tensor:
     tensor = torch.frombuffer(memory, dtype=dtype, count=prod(shape), offset=offset).view(shape)
     begin, number = tensor.data_ptr() - offset, next(_NUMBERS)
     weakref.finalize(memory, os.close, descriptor)
     reference = weakref.ref(memory, lambda _: _MAPPINGS.pop(number))
-    _MAPPINGS[number] = Mapping(begin, begin + len(memory), reference, descriptor, path)
+    _MAPPINGS[number] = Mapping(begin, begin + len(memory), reference, descriptor, path, known)
     return tensor
 
 

@@ -1,5 +1,6 @@
 """Rounds by different budgets: the same bits, and each client model written once."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -8,13 +9,15 @@ from dataclasses import replace
 import pytest
 import tiny
 import torch
+from safetensors import safe_open
 
 import drift
 from drift.methods.fedavg import FedAvg
 from drift.methods.fedfomo import FedFomo
 from drift.methods.fedprox import FedProx
 from drift.simulation import background_writer, simulate
-from drift.store import atomic_write, files, memory_budget, numpy_files, server_state
+from drift.store import atomic_write, client_rows, files, memory_budget, numpy_files, server_state
+from drift.training import arrivals
 from landscape.model import mapped_files
 
 BUDGETS = ("100GB", "20KB", "1KB")
@@ -69,6 +72,44 @@ def test_budgets_change_no_bit(tmp_path, settings):
             assert all(torch.equal(*pair) for pair in zip(results[1], expected[1], strict=True))
         else:
             expected = results
+
+
+def test_models_are_digested_when_they_come(tmp_path, monkeypatch):
+    read, pieces = [], numpy_files.Content.pieces
+
+    def observed(content):
+        read.append(content.shape)
+        return pieces(content)
+
+    monkeypatch.setattr(numpy_files.Content, "pieces", observed)
+    with memory_budget.limited("1KB"):
+        run = drift.simulate(tiny.experiment(), runs=tmp_path)
+    written = set(read)
+    assert len(written) > 3 and run.round(0).clients.shape not in written
+    for index in range(3):
+        stored = files.round_path(run.folder, index)
+        tensors, _ = files.read_tensors(stored)
+        with safe_open(stored, framework="numpy") as file:
+            assert files.stored_digest(stored) == files.digest(tensors, file.metadata()["about"])
+
+
+def test_a_full_disk_is_said_by_the_thread_that_stores_updates(tmp_path, monkeypatch):
+    whole, write, calls = drift.simulate(tiny.experiment(), runs=tmp_path / "whole"), client_rows.RowFile.write, []
+
+    def full(file, row, model):
+        calls.append(row)
+        if len(calls) == 5:  # the second client of round 1
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file.path))
+        write(file, row, model)
+
+    monkeypatch.setattr(arrivals, "LARGE", 0)
+    with memory_budget.limited("1KB"):
+        with monkeypatch.context() as patch:
+            patch.setattr(client_rows.RowFile, "write", full)
+            with pytest.raises(OSError, match="No space left"):
+                drift.simulate(tiny.experiment(), runs=tmp_path / "parts")
+        assert not list((tmp_path / "parts").rglob("*.part"))
+        assert digests(drift.simulate(tiny.experiment(), runs=tmp_path / "parts")) == digests(whole)
 
 
 STATEFUL = [
@@ -194,7 +235,9 @@ class _Spoiling(FedAvg):
         return replace(update, theta=update.theta * torch.nan) if spoiled else update
 
 
-def test_rows_of_excluded_clients_are_left_out(tmp_path):
+@pytest.mark.parametrize("large", [0, 1 << 20], ids=["in a thread", "at once"])
+def test_rows_of_excluded_clients_are_left_out(tmp_path, monkeypatch, large):
+    monkeypatch.setattr(arrivals, "LARGE", large)
     experiment = tiny.experiment()
     experiment = experiment.model_copy(update={"method": _Spoiling()})
     runs = []
