@@ -15,6 +15,7 @@ import psutil
 from torch import Tensor
 
 from drift.config.method_values import State
+from drift.simulation.unfinished_round import UnfinishedRound
 from drift.store import files, links, server_state
 from drift.store.keep import Keep
 from drift.store.round_record import Round
@@ -31,7 +32,7 @@ SHARE = 0.1
 @dataclass(frozen=True)
 class _Write:
     number: int
-    record: Round
+    trained: UnfinishedRound
     state: State | None
     clients: Mapping[int, State]
     following: int
@@ -51,7 +52,7 @@ class Writer:
 
         with Writer(folder, keep, rounds) as writer:
             for ...:
-                writer.put(record, server)
+                writer.put(trained, server)
                 done = writer.committed()
 
     A round is its file, then the states of its clients, then state.safetensors, the commit point; the next one is
@@ -77,8 +78,8 @@ class Writer:
         # should even closing be interrupted, the process ends all the same: files are whole or absent
         self._thread = threading.Thread(target=self._work, name="fedscape writer", daemon=True)
 
-    def put(self, record: Round, server: Server | None) -> None:
-        """Have a round written, and the server after it; None writes the record alone, which commits nothing.
+    def put(self, trained: UnfinishedRound, server: Server | None) -> None:
+        """Have a round finished and written, and the server after it; None: the record alone, which commits nothing.
 
         Waits while WAITING rounds wait already, or where memory is short. Neither may be changed afterwards.
 
@@ -86,13 +87,13 @@ class Writer:
             OSError: If an earlier round could not be written.
         """
         self._wait(WAITING)
-        job = _Write(self._put + 1, _on_cpu(record), None, {}, 0)
+        job = _Write(self._put + 1, trained, None, {}, 0)
         if server is not None:
             state = {name: value.detach().cpu() for name, value in server.tensors().items()}
             job = replace(job, state=state, clients=server.clients, following=server.next)
         self._jobs.put(job)
         self._put += 1
-        if _bytes(record) * (WAITING + 1) > SHARE * psutil.virtual_memory().available:
+        if _bytes(trained.record) * (WAITING + 1) > SHARE * psutil.virtual_memory().available:
             self._wait(0)
 
     def committed(self, seconds: float = 0.0) -> list[Round]:
@@ -153,19 +154,20 @@ class Writer:
             if self._dropping:
                 continue
             try:
-                self._write(job)
+                record = self._write(job)
             except BaseException as reason:  # noqa: BLE001 - handed over: the thread that trains raises it
                 self._results.put(_Done(job.number, error=reason))
                 return
-            self._results.put(_Done(job.number, job.record if job.state is not None else None))
+            self._results.put(_Done(job.number, record if job.state is not None else None))
 
-    def _write(self, job: _Write) -> None:
-        origin = links.origin(self._run, self._before)
-        files.write_round(self.folder, job.record, self.keep, self.rounds, origin)
-        self._before = files.link(job.record)
+    def _write(self, job: _Write) -> Round:
+        origin, record = links.origin(self._run, self._before), _on_cpu(job.trained.finished())
+        files.write_round(self.folder, record, self.keep, self.rounds, origin)
+        self._before = files.link(record)
         if job.state is not None:
             origin = links.origin(self._run, self._before)
             server_state.write(self.folder, job.state, job.clients, job.following, origin)
+        return record
 
 
 def _on_cpu(record: Round) -> Round:

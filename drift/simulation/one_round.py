@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -14,10 +15,11 @@ from drift.config.method_values import Cohort, Setting, State
 from drift.config.random_keys import cohort
 from drift.engines import CohortUpdates, train
 from drift.engines.choice import exact
+from drift.simulation.unfinished_round import UnfinishedRound
 from drift.store.client_rows import ClientRows, temporary_rows
 from drift.store.column_blocks import row_matrix
 from drift.store.round_file import expected_round
-from drift.store.round_record import Round, gram, gram_and_mean_update, is_read_once, mean_and_sums
+from drift.store.round_record import Round, gram, gram_and_mean_update, gram_of_models, is_read_once, mean_and_sums
 from drift.store.server_state import ClientStates
 from drift.training.arrivals import Arrivals, Receive
 from drift.training.client import Update
@@ -29,8 +31,16 @@ RowsOf = Callable[[Round], ClientRows]
 """A round as far as it is known before training -> rows for the models of its clients."""
 
 
-def run_round(setting: Setting, data: Data, server: Server, rows_of: RowsOf = temporary_rows) -> tuple[Round, Server]:
-    """One round: its record, and the server after it.
+def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
+    """One round: its record, and the server after it."""
+    trained, after = train_round(setting, data, server)
+    return trained.finished(), after
+
+
+def train_round(
+    setting: Setting, data: Data, server: Server, rows_of: RowsOf = temporary_rows
+) -> tuple[UnfinishedRound, Server]:
+    """One round: its record but for the Gram matrix where that can wait, and the server after it.
 
     Args:
         rows_of: Where the client models are to be stored.
@@ -55,7 +65,7 @@ def run_round(setting: Setting, data: Data, server: Server, rows_of: RowsOf = te
     if not finite:
         nothing = torch.full_like(start, torch.nan)
         record = _empty(index, start, server.buffers, excluded)
-        return record, replace(after, theta=nothing)
+        return UnfinishedRound(record), replace(after, theta=nothing)
 
     sizes = torch.tensor([len(parts[client]) + len(held_out[client]) for client in finite], dtype=torch.int64)
     returned = [updates[client] for client in finite]
@@ -73,22 +83,23 @@ def run_round(setting: Setting, data: Data, server: Server, rows_of: RowsOf = te
     )
     momentum = method.momentum(server.state)
     expected = server.previous if momentum is None else momentum
-    sums = None
-    if method.averages and is_read_once(group.clients):
+    in_file, sums = is_read_once(group.clients), None
+    if method.averages and in_file:
         mean, sums = mean_and_sums(start, expected, group.clients, group.weights)
         group = replace(group, mean=mean)
     outcome = method.aggregate(setting, server.state, group)
     averaged = group.weights.to(server.buffers) @ group.buffers
     buffers = method.buffers(setting, outcome.end, averaged) if len(averaged) else averaged
-    if sums is None or outcome.end is not group.mean:
-        sums = gram_and_mean_update(start, expected, outcome.end - start, group.clients, group.weights)
-    products, previous = sums
+    step = outcome.end - start
+    if in_file and (sums is None or outcome.end is not group.mean):
+        sums = gram_and_mean_update(start, expected, step, group.clients, group.weights)
+    previous = group.mean_update(group.weights) if sums is None else sums[1]
     record = Round(
         index=index,
         ids=group.ids,
         sizes=group.sizes,
         weights=outcome.weights,
-        gram=products,
+        gram=torch.zeros(0, 0) if sums is None else sums[0],
         metrics={
             "local_loss": _mean_loss(group.weights, returned),
             **_metrics(setting, outcome.end, buffers, after, held_out),
@@ -104,7 +115,9 @@ def run_round(setting: Setting, data: Data, server: Server, rows_of: RowsOf = te
         sent=sent(method, server),
         carried=_client_states(sound),
     )
-    return record, replace(after, theta=outcome.end, buffers=buffers, previous=previous, state=outcome.state)
+    products = partial(gram_of_models, start, expected, step, group.clients) if sums is None else None
+    after = replace(after, theta=outcome.end, buffers=buffers, previous=previous, state=outcome.state)
+    return UnfinishedRound(record, products), after
 
 
 def _expected(setting: Setting, server: Server, start: Tensor, number: int) -> Round:

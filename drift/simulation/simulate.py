@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import client_numbers, require_space
-from drift.simulation.one_round import run_round
+from drift.simulation.one_round import train_round
+from drift.simulation.unfinished_round import UnfinishedRound
 from drift.store import atomic_write, files, links, locks, numpy_files, paths
 from drift.store.round_file import RoundFiles
 from drift.store.round_headers import last_link
@@ -130,18 +132,19 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
     experiment, path = setting.experiment, folder / "run.json"
     run = links.identity(files.read_json(path)) if path.exists() else ""
     before = last_link(folder, server.next)
-    stored = RoundFiles(folder, experiment.keep, experiment.rounds, run, before)
+    stored = RoundFiles(folder, experiment.keep, experiment.rounds, run, lambda: before)
     with Writer(folder, experiment.keep, experiment.rounds, run, before) as writer:
         while server.next < last:
             begin = time.perf_counter()
             with memory.explain_oom(
                 f"round {server.next}", "lower local.batch or clients.per_round, or stop other programs"
             ):
-                record, server = run_round(setting, data, server, stored.rows)
+                trained, server = train_round(setting, data, server, stored.rows)
+            record = trained.record
             record.metrics["seconds"] = time.perf_counter() - begin
-            stored.learn(record)
+            stored.learn(record, partial(_link, trained))
             finite = bool(torch.isfinite(server.theta).all())
-            writer.put(record, server if finite else None)
+            writer.put(trained, server if finite else None)
             if not finite:
                 writer.flush()
                 yield from writer.committed()
@@ -153,6 +156,10 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
             yield from writer.committed(_PATIENCE * record.metrics["seconds"])
         writer.flush()
         yield from writer.committed()
+
+
+def _link(trained: UnfinishedRound) -> str:
+    return files.link(trained.finished())
 
 
 _PATIENCE = 0.002

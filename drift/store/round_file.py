@@ -7,7 +7,7 @@ those of the round before; a round that records something else is written in one
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,14 +35,14 @@ class RoundFiles:
         keep: Which rounds keep which models.
         rounds: Number of rounds of the run.
         run: Identity of the run, as `drift.store.links.identity` returns it.
-        before: Link of the round before the next one.
+        before: Link of the round before the next one, computed when it is needed.
     """
 
     folder: Path
     keep: Keep
     rounds: int
     run: str
-    before: str
+    before: Callable[[], str]
     _last: dict[bool, dict[str, Any]] = field(default_factory=dict)  # by whether the round evaluated the model
 
     def rows(self, expected: Round) -> ClientRows:
@@ -62,9 +62,9 @@ class RoundFiles:
         before = numpy_files.digest_before("clients", forms, text)
         return FileRows(RowFile(path, self._offset(forms, text), start.nbytes), number, start, before)
 
-    def learn(self, record: Round) -> None:
+    def learn(self, record: Round, link: Callable[[], str]) -> None:
         """Remember names and shapes of what a round recorded, for those after it, and its link."""
-        self.before = files.link(record)
+        self.before = link
         self._last[_evaluated(record.metrics)] = {
             "metrics": dict.fromkeys(record.metrics, 0.0),
             "extras": _forms(record.extras),
@@ -77,7 +77,7 @@ class RoundFiles:
             return {}, ""
         expected = replace(expected, **self._last.get(_evaluated(expected.metrics), {}))
         tensors, about = files.round_content(expected, self.keep, self.rounds)
-        about |= links.origin(self.run, self.before)
+        about |= links.origin(self.run, self.before())
         forms = {name: (str(value.dtype).removeprefix("torch."), tuple(value.shape)) for name, value in tensors.items()}
         return forms, json.dumps(about, sort_keys=True)
 

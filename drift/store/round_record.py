@@ -137,7 +137,7 @@ WHOLE = 256
 the diagonal alone."""
 
 PARALLEL = 1 << 24
-"""Numbers m d from which two blocks are multiplied at a time, by a core that is idle."""
+"""Numbers m d in memory from which two blocks are multiplied at a time, by a core that is idle."""
 
 
 def gram(start: Tensor, previous: Tensor, step: Tensor, deltas: Tensor, *, block: int = WIDTH) -> Tensor:
@@ -214,12 +214,12 @@ def _sum_of_products(vectors: tuple[Tensor, ...], models: Tensor, updates: Itera
     total = torch.zeros(size, size, dtype=torch.float64)
     product = _product if size <= WHOLE else _symmetric_product
     with threadpool_limits(torch.get_num_threads(), "blas") if size > WHOLE else nullcontext():
-        if models.numel() < PARALLEL and not is_mapped(models):
+        if not _is_shared_by_two(models):
             for part in _parts(vectors, models, updates, 1):
                 total += product(part)
             return total
         products: deque[Future[Tensor]] = deque()
-        with ThreadPoolExecutor(2, "fedscape-gram") as pool:
+        with ThreadPoolExecutor(2, "fedscape-gram", torch.get_num_threads) as pool:
             for part in _parts(vectors, models, updates, 2):
                 products.append(pool.submit(product, part))
                 if len(products) == 2:
@@ -227,6 +227,11 @@ def _sum_of_products(vectors: tuple[Tensor, ...], models: Tensor, updates: Itera
             for waiting in products:
                 total += waiting.result()
     return total
+
+
+def _is_shared_by_two(models: Tensor) -> bool:
+    """Whether a second block, in memory of its own, is worth it: for few models in a file it would take the most."""
+    return len(models) + CLIENTS > WHOLE if is_mapped(models) else models.numel() >= PARALLEL
 
 
 def _product(rows: Tensor) -> Tensor:

@@ -88,7 +88,7 @@ def test_ctrl_c_says_how_to_go_on(fedscape, file, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["drift.simulation.simulate"], "run_round", stopped)
+    monkeypatch.setattr(sys.modules["drift.simulation.simulate"], "train_round", stopped)
     code, _, err = fedscape("train", file)
     assert code == 130
     assert "run this again" in err

@@ -19,7 +19,7 @@ from drift.config.random_keys import key
 from drift.parallel.threads import torch_threads
 from drift.runs.client_of_round import client_state
 from drift.runs.run import Run
-from drift.simulation.one_round import run_round
+from drift.simulation.one_round import train_round
 from drift.simulation.retrain import share_jobs
 from drift.store.round_record import Round
 from drift.training.server import Server
@@ -53,7 +53,7 @@ def play_again(run: Run, name: str, first: int, length: int, draw: int = 0) -> M
     models: Models = {}
     with torch_threads(spec.threads):
         for index in range(first, first + length):
-            _, server = run_round(setting, data, server)
+            _, server = train_round(setting, data, server)
             if not bool(torch.isfinite(server.theta).all()):
                 break
             models[index] = server.theta

@@ -15,6 +15,7 @@ from drift.runs.run import Run
 from drift.simulation import background_writer
 from drift.simulation.background_writer import Writer
 from drift.simulation.simulate import simulate
+from drift.simulation.unfinished_round import UnfinishedRound
 from drift.store import files, numpy_files
 from drift.store.keep import Keep
 from drift.store.server_state import ClientStates
@@ -33,7 +34,7 @@ def record(tmp_path):
 def test_rounds_are_committed_in_order_and_reported_once(tmp_path, record):
     with Writer(tmp_path, Keep(), 9) as background:
         for index in range(5):
-            background.put(replace(record, index=index), server(index + 1))
+            background.put(UnfinishedRound(replace(record, index=index)), server(index + 1))
         background.flush()
         assert [found.index for found in background.committed()] == [0, 1, 2, 3, 4]
         assert background.committed() == []
@@ -51,7 +52,7 @@ def test_no_more_than_a_few_rounds_wait(tmp_path, record, monkeypatch):
 
     def fill(background):
         for index in range(9):
-            background.put(replace(record, index=index), server(index + 1))
+            background.put(UnfinishedRound(replace(record, index=index)), server(index + 1))
             put.append(index)
 
     with Writer(tmp_path, Keep(), 9) as background:
@@ -67,7 +68,7 @@ def test_no_more_than_a_few_rounds_wait(tmp_path, record, monkeypatch):
 def test_where_memory_is_short_a_round_is_on_disk_before_the_next(tmp_path, record, monkeypatch):
     monkeypatch.setattr(background_writer, "SHARE", 0.0)
     with Writer(tmp_path, Keep(), 9) as background:
-        background.put(record, server(1))
+        background.put(UnfinishedRound(record), server(1))
         assert files.read_state(tmp_path)[1] == 1
 
 
@@ -76,7 +77,7 @@ def test_the_state_is_never_ahead_of_the_round(tmp_path, record, monkeypatch):
     monkeypatch.setattr(numpy_files, "write_bytes", lambda path, *data: (seen.append(path.name), real(path, *data)))
     with Writer(tmp_path, Keep(), 9) as background:
         for index in range(2):
-            background.put(replace(record, index=index), server(index + 1))
+            background.put(UnfinishedRound(replace(record, index=index)), server(index + 1))
     assert seen == ["000000.safetensors", "state.safetensors", "000001.safetensors", "state.safetensors"]
 
 
@@ -86,11 +87,11 @@ def test_a_failed_write_is_raised_by_the_next_call_and_drops_what_waits(tmp_path
 
     def write():
         with Writer(tmp_path, Keep(), 9) as background:
-            background.put(record, server(1))
+            background.put(UnfinishedRound(record), server(1))
             background.flush()
             monkeypatch.setattr(files, "write_round", full)
             for index in range(1, 9):
-                background.put(replace(record, index=index), server(index + 1))
+                background.put(UnfinishedRound(replace(record, index=index)), server(index + 1))
 
     with pytest.raises(OSError, match="No space left"):
         write()
@@ -101,14 +102,14 @@ def test_a_failed_write_is_raised_by_the_next_call_and_drops_what_waits(tmp_path
 def test_a_failure_after_the_last_round_is_raised_too(tmp_path, record, monkeypatch):
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(30, "Read-only file system")))
     with pytest.raises(OSError, match="Read-only"), Writer(tmp_path, Keep(), 9) as background:
-        background.put(record, server(1))
+        background.put(UnfinishedRound(record), server(1))
 
 
 def test_an_interruption_leaves_what_was_put_on_disk(tmp_path, record):
     def interrupted():
         with Writer(tmp_path, Keep(), 9) as background:
-            background.put(record, server(1))
-            background.put(replace(record, index=1), server(2))
+            background.put(UnfinishedRound(record), server(1))
+            background.put(UnfinishedRound(replace(record, index=1)), server(2))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -118,7 +119,7 @@ def test_an_interruption_leaves_what_was_put_on_disk(tmp_path, record):
 
 def test_a_record_without_a_server_commits_nothing(tmp_path, record):
     with Writer(tmp_path, Keep(), 9) as background:
-        background.put(record, None)
+        background.put(UnfinishedRound(record), None)
         background.flush()
         assert background.committed() == []
     assert files.round_path(tmp_path, 0).exists()
@@ -141,22 +142,25 @@ def test_no_method_changes_what_waits_to_be_written(tmp_path, monkeypatch, name)
     before: dict[int, str] = {}
     real_put, real_write = Writer.put, Writer._write
 
-    def content(record, state, clients):
-        parts = {"clients": record.clients, "end": record.end, "gram": record.gram, **record.sent, **record.carried}
+    def content(trained, state, clients):
+        record, products = trained.record, trained._products
+        gram = record.gram if products is None else products()
+        parts = {"clients": record.clients, "end": record.end, "gram": gram, **record.sent, **record.carried}
         parts |= record.extras
         state = {**state, **ClientStates(clients).tensors()}
         return files.digest({**parts, **{f"state {name}": value for name, value in state.items()}})
 
-    def put(self, record, after):
-        before[record.index] = content(record, after.tensors(), after.clients)
-        real_put(self, record, after)
+    def put(self, trained, after):
+        before[trained.record.index] = content(trained, after.tensors(), after.clients)
+        real_put(self, trained, after)
 
     def write(self, job):
         deadline = time.perf_counter() + 0.2
-        while len(before) <= job.record.index + 1 < 3 and time.perf_counter() < deadline:
+        index = job.trained.record.index
+        while len(before) <= index + 1 < 3 and time.perf_counter() < deadline:
             time.sleep(0.005)
-        assert content(job.record, job.state, job.clients) == before[job.record.index]
-        real_write(self, job)
+        assert content(job.trained, job.state, job.clients) == before[index]
+        return real_write(self, job)
 
     monkeypatch.setattr(Writer, "put", put)
     monkeypatch.setattr(Writer, "_write", write)

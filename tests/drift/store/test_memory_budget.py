@@ -124,16 +124,17 @@ STATEFUL = [
 @pytest.mark.parametrize("settings", STATEFUL, ids=" ".join)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_clients_return_beside_their_models_stays_in_files(tmp_path, monkeypatch, settings, workers):
-    experiment, mapped, one_round = tiny.experiment(*settings), [], simulate.run_round
+    experiment, mapped, one_round = tiny.experiment(*settings), [], simulate.train_round
 
     def observed(*arguments):
-        record, server = one_round(*arguments)
-        mapped.extend(mapped_files.is_mapped(rows) for rows in record.carried.values() if rows.shape == expected_shape)
-        return record, server
+        trained, server = one_round(*arguments)
+        kept = trained.record.carried.values()
+        mapped.extend(mapped_files.is_mapped(rows) for rows in kept if rows.shape == expected_shape)
+        return trained, server
 
     monkeypatch.setattr(server_state, "TOGETHER", 0)
     whole = drift.simulate(experiment, runs=tmp_path / "whole")
-    monkeypatch.setattr(simulate, "run_round", observed)
+    monkeypatch.setattr(simulate, "train_round", observed)
     trained = experiment.clients.number if experiment.clients.train_all else experiment.clients.per_round
     expected_shape = trained, whole.task.layout.size
     with memory_budget.limited("1KB"):
