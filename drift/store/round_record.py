@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
@@ -136,9 +136,6 @@ WHOLE = 256
 """Rows up to which torch multiplies; the product of more rows with themselves is left to NumPy, which computes it up to
 the diagonal alone."""
 
-PARALLEL = 1 << 24
-"""Numbers m d in memory from which two blocks are multiplied at a time, by a core that is idle."""
-
 
 def gram(start: Tensor, previous: Tensor, step: Tensor, deltas: Tensor, *, block: int = WIDTH) -> Tensor:
     """Inner products of [start, previous update, global step, client updates].
@@ -212,35 +209,24 @@ def _gram(vectors: tuple[Tensor, ...], models: Tensor, start: Tensor | None, wid
 def _sum_of_products(vectors: tuple[Tensor, ...], models: Tensor, updates: Iterable[tuple[slice, Tensor]]) -> Tensor:
     size = CLIENTS + len(models)
     total = torch.zeros(size, size, dtype=torch.float64)
-    product = _product if size <= WHOLE else _symmetric_product
-    with threadpool_limits(torch.get_num_threads(), "blas") if size > WHOLE else nullcontext():
-        if not _is_shared_by_two(models):
-            for part in _parts(vectors, models, updates, 1):
-                total += product(part)
-            return total
-        products: deque[Future[Tensor]] = deque()
-        with ThreadPoolExecutor(2, "fedscape-gram", torch.get_num_threads) as pool:
-            for part in _parts(vectors, models, updates, 2):
-                products.append(pool.submit(product, part))
-                if len(products) == 2:
-                    total += products.popleft().result()
-            for waiting in products:
-                total += waiting.result()
+    if size <= WHOLE:
+        for part in _parts(vectors, models, updates, 1):
+            total += part @ part.T
+        return total
+    parallel = 2 if is_mapped(models) else 1  # a core that is idle multiplies a block while the next one is prepared
+    products: deque[Future[np.ndarray]] = deque()
+    with threadpool_limits(torch.get_num_threads(), "blas"), ThreadPoolExecutor(parallel, "fedscape-gram") as pool:
+        for part in _parts(vectors, models, updates, parallel):
+            products.append(pool.submit(_product, part.numpy()))
+            if len(products) == parallel:
+                total += torch.from_numpy(products.popleft().result())
+        for product in products:
+            total += torch.from_numpy(product.result())
     return total
 
 
-def _is_shared_by_two(models: Tensor) -> bool:
-    """Whether a second block, in memory of its own, is worth it: for few models in a file it would take the most."""
-    return len(models) + CLIENTS > WHOLE if is_mapped(models) else models.numel() >= PARALLEL
-
-
-def _product(rows: Tensor) -> Tensor:
+def _product(rows: np.ndarray) -> np.ndarray:
     return rows @ rows.T
-
-
-def _symmetric_product(rows: Tensor) -> Tensor:
-    values = rows.numpy()
-    return torch.from_numpy(values @ values.T)
 
 
 def _parts(
