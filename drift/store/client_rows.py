@@ -35,8 +35,8 @@ class ClientRows(Protocol):
     def write(self, row: int, model: Tensor) -> None:
         """Store a model; rows may be written in any order, and again."""
 
-    def written(self, row: int) -> None:
-        """Say that another process has written the model of a row to the file."""
+    def written(self, row: int, model: Tensor) -> None:
+        """Say that another process has written the model to its row in the file."""
 
     def matrix(self, rows: Sequence[int]) -> Tensor:
         """The models of the rows (ascending), shape (n, d); nothing may be written after that."""
@@ -67,7 +67,7 @@ class MemoryRows:
             self._models = model.new_empty(self._number, len(model))
         self._models[row] = model
 
-    def written(self, row: int) -> None:
+    def written(self, row: int, model: Tensor) -> None:
         """Nothing: no other process can write here."""
 
     def matrix(self, rows: Sequence[int]) -> Tensor:
@@ -161,10 +161,10 @@ class FileRows:
         if self._digest is not None:
             self._digest.add(row, model)
 
-    def written(self, row: int) -> None:
-        """Say that another process has written the model of a row to the file."""
+    def written(self, row: int, model: Tensor) -> None:
+        """Say that another process has written the model to its row in the file."""
         if self._digest is not None:
-            self._digest.add(row)
+            self._digest.add(row, model)
 
     def matrix(self, rows: Sequence[int]) -> Tensor:
         """The models of the rows, shape (n, d), mapped; they are moved together where others are left out."""

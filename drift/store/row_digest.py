@@ -23,8 +23,8 @@ class RowDigest:
         self._before, self._total, self._read = before.digest(), before, read
         self._next, self._waiting = 0, set[int]()
 
-    def add(self, row: int, model: Tensor | None = None) -> None:
-        """A row that came, with its content if that is at hand.
+    def add(self, row: int, model: Tensor) -> None:
+        """A row that came.
 
         Raises:
             OSError: If a row cannot be read.
@@ -34,7 +34,7 @@ class RowDigest:
             return
         self._waiting.add(row)
         while self._next in self._waiting:
-            content = model if self._next == row and model is not None else self._read(self._next)
+            content = model if self._next == row else self._read(self._next)
             self._total.update(content.detach().contiguous().view(torch.uint8).numpy().data)
             self._waiting.remove(self._next)
             self._next += 1

@@ -120,7 +120,7 @@ class Arrivals:
         self._sound.add(client)
         row = self._row_of.get(client)
         if row is not None and written:
-            self._rows.written(row)
+            self._rows.written(row, update.theta)
         elif row is not None:
             self._rows.write(row, update.theta)
 
