@@ -51,7 +51,8 @@ def train_round(
     trained_ids = np.arange(experiment.clients.number) if experiment.clients.train_all else ids
     parts, held_out = client_samples(experiment, data, index)
     rows = rows_of(_expected(setting, server, start, len(ids)))
-    arrivals = Arrivals(method, start, server.buffers, trained_ids.tolist(), ids.tolist(), rows)
+    workspace = setting.flat.theta if setting.crew is None else None
+    arrivals = Arrivals(method, start, server.buffers, trained_ids.tolist(), ids.tolist(), rows, workspace)
     with exact(setting.device):
         trained = _train(setting, parts, held_out, server, start, trained_ids, arrivals)
     updates = dict(zip(trained_ids.tolist(), trained.updates, strict=True))

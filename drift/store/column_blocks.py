@@ -109,9 +109,7 @@ def block_buffer(models: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> 
 
 def rows(models: Tensor, numbers: Sequence[int]) -> Iterator[Tensor]:
     """Rows of models (m, d) one after the other; a matrix in a mapped file is released after each of them."""
-    for number in numbers:
-        yield models[number]
-        release(models)
+    yield from released(models[number] for number in numbers)
 
 
 class Rows(Sequence[Tensor]):

@@ -53,6 +53,7 @@ class Arrivals:
         trained: Ids of the clients that train.
         ids: Ids of the cohort among them, whose models are stored, ascending.
         rows: Rows for the models of the cohort.
+        workspace: Model (d,) in which this process trains its clients; one that is returned in it is copied.
     """
 
     def __init__(
@@ -63,9 +64,10 @@ class Arrivals:
         trained: Sequence[int],
         ids: Sequence[int],
         rows: ClientRows,
+        workspace: Tensor | None = None,
     ) -> None:
         self._method, self._shapes = method, (start.shape, buffers.shape)
-        self._trained, self._rows = trained, rows
+        self._trained, self._rows, self._workspace = trained, rows, workspace
         self._row_of = {client: row for row, client in enumerate(ids)}
         self._vectors = None if rows.file is None else ReturnedVectors(len(trained), start.shape)
         self._reports: dict[str, tuple[int, ...]] | None = None
@@ -91,7 +93,8 @@ class Arrivals:
         if self._beside is None:
             self._store(client, update, written)
         else:
-            self._pending.append(self._beside.submit(self._store, client, update, written))
+            own = replace(update, theta=update.theta.clone()) if self._is_overwritten(update.theta) else update
+            self._pending.append(self._beside.submit(self._store, client, own, written))
         return replace(update if self._vectors is None else self._vectors.moved(place, update), theta=_NONE)
 
     def sound(self) -> set[int]:
@@ -113,6 +116,11 @@ class Arrivals:
         """Wait until at most so many updates are to be stored."""
         while len(self._pending) > most:
             self._pending.popleft().result()
+
+    def _is_overwritten(self, model: Tensor) -> bool:
+        """Whether the next client trains in the memory of a model."""
+        workspace = self._workspace
+        return workspace is not None and workspace.untyped_storage().data_ptr() == model.untyped_storage().data_ptr()
 
     def _store(self, client: int, update: Update, written: bool) -> None:
         if not _finite(self._method, update):

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -110,6 +111,24 @@ def test_a_full_disk_is_said_by_the_thread_that_stores_updates(tmp_path, monkeyp
                 drift.simulate(tiny.experiment(), runs=tmp_path / "parts")
         assert not list((tmp_path / "parts").rglob("*.part"))
         assert digests(drift.simulate(tiny.experiment(), runs=tmp_path / "parts")) == digests(whole)
+
+
+class _Lending(FedAvg):
+    """FedAvg whose clients return the memory that they were trained in, which the next client overwrites."""
+
+    def local(self, client):
+        return replace(super().local(client), theta=client.flat.theta)
+
+
+@pytest.mark.parametrize("size", BUDGETS)
+def test_a_model_in_the_workspace_is_stored_as_it_came(tmp_path, monkeypatch, size):
+    experiment, is_finite = tiny.experiment().model_copy(update={"method": _Lending()}), arrivals._finite
+    at_once = drift.simulate(experiment, runs=tmp_path / "at once")
+    monkeypatch.setattr(arrivals, "LARGE", 0)
+    monkeypatch.setattr(arrivals, "_finite", lambda *given: (time.sleep(0.05), is_finite(*given))[1])
+    with memory_budget.limited(size):
+        later = drift.simulate(experiment, runs=tmp_path / "later")
+    assert digests(at_once) == digests(later)
 
 
 STATEFUL = [
