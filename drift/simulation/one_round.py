@@ -53,11 +53,10 @@ def train_round(
     rows = rows_of(_expected(setting, server, start, len(ids)))
     workspace = setting.flat.theta if setting.crew is None else None
     arrivals = Arrivals(method, start, server.buffers, trained_ids.tolist(), ids.tolist(), rows, workspace)
-    with exact(setting.device):
+    with exact(setting.device), arrivals:
         trained = _train(setting, parts, held_out, server, start, trained_ids, arrivals)
     updates = dict(zip(trained_ids.tolist(), trained.updates, strict=True))
-    finite_ids = arrivals.sound()
-    sound = {client: update for client, update in updates.items() if client in finite_ids}
+    sound = {client: update for client, update in updates.items() if client in arrivals.sound}
     client_states = {client: update.state for client, update in sound.items() if update.state}
     after = replace(server, clients=ClientStates(server.clients).updated(client_states), next=index + 1)
 

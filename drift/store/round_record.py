@@ -162,9 +162,7 @@ def gram_of_models(start: Tensor, previous: Tensor, step: Tensor, clients: Tenso
 def gram_and_mean_update(
     start: Tensor, previous: Tensor, step: Tensor, clients: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """`gram_of_models`, and the `weighted_updates` (d,) by `weights` (m,): models in a file are read once for both."""
-    if not is_read_once(clients):
-        return gram_of_models(start, previous, step, clients), weighted_updates(weights, clients, start)
+    """`gram_of_models`, and the `weighted_updates` (d,) by `weights` (m,), of models that are read once for both."""
     mean = torch.empty_like(start)
     updates = weighted_blocks(weights, clients, start, mean)
     return _sum_of_products((start, previous, step), clients, _split(updates, clients)), mean

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from types import TracebackType
 from typing import Protocol
 
 import torch
@@ -45,7 +46,9 @@ def as_they_are(place: int, update: Update) -> Update:
 
 
 class Arrivals:
-    """Updates of the clients that train in a round.
+    """Updates of the clients that train in a round; a context at whose end all that came is stored.
+
+    The thread ends with the context, also by an error, of which nothing that waits is stored.
 
     Args:
         method: The method of the run.
@@ -71,7 +74,7 @@ class Arrivals:
         self._row_of = {client: row for row, client in enumerate(ids)}
         self._vectors = None if rows.file is None else ReturnedVectors(len(trained), start.shape)
         self._reports: dict[str, tuple[int, ...]] | None = None
-        self._sound: set[int] = set()  # ids of clients that returned finite tensors
+        self.sound: set[int] = set()  # ids of clients that returned finite tensors; complete after the context
         self._beside = ThreadPoolExecutor(1, "fedscape-arrivals") if start.nbytes >= LARGE else None
         self._pending: deque[Future[None]] = deque()
 
@@ -97,19 +100,20 @@ class Arrivals:
             self._pending.append(self._beside.submit(self._store, client, own, written))
         return replace(update if self._vectors is None else self._vectors.moved(place, update), theta=_NONE)
 
-    def sound(self) -> set[int]:
-        """Ids of the clients that returned finite tensors; all that came is stored then.
+    def __enter__(self) -> Arrivals:
+        return self
 
-        Raises:
-            OSError: If the disk is full.
-        """
-        self._wait(0)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for what is being stored; OSError if the disk is full."""
         if self._beside is not None:
-            self._beside.shutdown()
-        return self._sound
+            self._beside.shutdown(cancel_futures=error is not None)
+        if error is None:
+            self._wait(0)
 
     def models(self, ids: Sequence[int]) -> Tensor:
-        """Models of sound clients of the cohort, in the order of their ids, shape (n, d); after `sound`."""
+        """Models of sound clients of the cohort, in the order of their ids, shape (n, d); after the context."""
         return self._rows.matrix([self._row_of[client] for client in ids])
 
     def _wait(self, most: int) -> None:
@@ -125,7 +129,7 @@ class Arrivals:
     def _store(self, client: int, update: Update, written: bool) -> None:
         if not _finite(self._method, update):
             return
-        self._sound.add(client)
+        self.sound.add(client)
         row = self._row_of.get(client)
         if row is not None and written:
             self._rows.written(row, update.theta)
