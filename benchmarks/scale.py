@@ -114,11 +114,11 @@ def measured(line: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def overhead(rounds: int) -> dict[str, Any]:
+def overhead(rounds: int, times: int) -> dict[str, Any]:
     """Wall and CPU seconds of a run of 100 clients, d = 1,050,010, 600 samples each, against training them alone.
 
-    Both are taken twice in this process, one after the other; the least of each counts. CPU seconds include those of
-    the thread that writes while the next round trains.
+    Both are taken `times` times in this process, one after the other; the least of each counts. CPU seconds include
+    those of the thread that writes while the next round trains.
     """
     import torch
 
@@ -144,7 +144,7 @@ def overhead(rounds: int) -> dict[str, Any]:
             simulate(wanted, runs=place)
 
     spent: dict[str, list[tuple[float, float]]] = {"alone": [], "run": []}
-    for _ in range(2):
+    for _ in range(times):
         for name, call in (("alone", alone), ("run", whole)):
             begun, cpu = time.perf_counter(), time.process_time()
             call()
@@ -156,7 +156,14 @@ def overhead(rounds: int) -> dict[str, Any]:
         f"{least['run'][0]:.1f} s, {least['run'][1]:.1f} CPU s: {ratios[0]:.2f} x the time, {ratios[1]:.2f} x the CPU "
         f"seconds; load {os.getloadavg()[0]:.1f}"
     )
-    return {"rounds": rounds, **least, "ratio": ratios[0], "cpu ratio": ratios[1], "load": os.getloadavg()[0]}
+    return {
+        "rounds": rounds,
+        "times": times,
+        **least,
+        "ratio": ratios[0],
+        "cpu ratio": ratios[1],
+        "load": os.getloadavg()[0],
+    }
 
 
 def listed(count: int, folder: Path) -> dict[str, Any]:
@@ -231,6 +238,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--large", type=int, metavar="CLIENTS")
     parser.add_argument("--overhead", type=int, metavar="ROUNDS")
+    parser.add_argument("--times", type=int, default=2, help="of --overhead: so often; the least counts")
     parser.add_argument("--memory", default="2GB")
     parser.add_argument("--runs", type=int, metavar="COUNT")
     parser.add_argument("--line", help=argparse.SUPPRESS)
@@ -248,7 +256,7 @@ def main() -> None:
     elif given.cluster:
         results["cluster"] = _cluster.measure(given.cluster)
     elif given.overhead:
-        results["overhead"] = overhead(given.overhead)
+        results["overhead"] = overhead(given.overhead, given.times)
     elif given.runs:
         with tempfile.TemporaryDirectory() as place:
             results["runs"] = listed(given.runs, Path(place))
