@@ -12,6 +12,7 @@ guard          who may talk to the server
 header         pickers of run, round and view above the views
 workspace      what all pages share: open runs, jobs, growth
 style          one style sheet for page and notebook
+early_head     the head of the page, sent before the page is made
 server         the explorer at a local address: token, Host and Origin checked, no request to another machine
 notebook       the explorer in a notebook cell
 open_runs      the runs: opened when they are looked at, followed while they grow

@@ -130,8 +130,9 @@ export function render({ model, el }) {
     if (queued) return;
     queued = true;
     drawing = drawing.then(async () => {
+      const place = plot._fullLayout ? null : settled();
       if (model.figure && !gone) Plotly ??= await library(model);
-      if (!plot._fullLayout) await settled();
+      await place;
       queued = false;
       if (!model.figure || gone || !plot.isConnected || !plot.clientWidth) return;
       if (!Plotly) { draw(); return; } // the figure came while the place got its size

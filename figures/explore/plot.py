@@ -18,6 +18,9 @@ from plotly.offline import get_plotlyjs
 
 EVENTS = ("click", "select", "zoom", "drag")
 
+LIBRARY = f"plotly.js?v={plotly.__version__}"
+"""Where the explorer's server has plotly.js."""
+
 
 class Plot(JSComponent):
     """A figure that is drawn anew only where it changes, and reports what is done on it.
@@ -81,10 +84,8 @@ class Plot(JSComponent):
 
 
 def library_address() -> str:
-    """Where the explorer's server has plotly.js; empty in a notebook."""
-    return (
-        f"plotly.js?v={plotly.__version__}" if pn.state.curdoc is not None and pn.state.curdoc.session_context else ""
-    )
+    """Where a page has plotly.js; empty in a notebook."""
+    return LIBRARY if pn.state.curdoc is not None and pn.state.curdoc.session_context else ""
 
 
 @lru_cache(maxsize=1)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 import panel as pn
 from bokeh.document import Document
+from bokeh.resources import Resources
 from bokeh.server.server import Server
-from jinja2 import Template
 from panel.io.state import set_curdoc
 from plotly.offline import get_plotlyjs
 from tornado.routing import Rule
@@ -20,11 +19,11 @@ from tornado.web import RequestHandler
 from tornado.websocket import WebSocketClosedError
 
 from figures.explore.app import Explorer
+from figures.explore.early_head import Head, PageHandler, Sent
 from figures.explore.guard import Guard, Refused, SafeHeaders
-from figures.explore.plot import library_address
+from figures.explore.plot import LIBRARY
 from figures.explore.workspace import Workspace
 
-HERE = Path(__file__).parent
 PORT = 7333
 """Usual port. An address that stays lets the browser keep the explorer's scripts, which are half of a page's time."""
 
@@ -35,15 +34,21 @@ UNUSED = 60_000
 COMPILED_EARLY = "//# allFunctionsCalledOnLoad\n"
 """Tells the browser to compile a script beside the page, before it runs, not function by function while it does."""
 
+PART = 2**18
+"""Bytes sent at a time, so that other answers come between them."""
+
 
 class PlotlyHandler(RequestHandler):
     """plotly.py's own plotly.js."""
 
-    def get(self) -> None:
+    async def get(self) -> None:
         """Send it; its address has the version, so the browser need not ask again."""
         self.set_header("Content-Type", "text/javascript; charset=utf-8")
         self.set_header("Cache-Control", "private, max-age=86400, immutable")
-        self.write(COMPILED_EARLY + get_plotlyjs())
+        text = (COMPILED_EARLY + get_plotlyjs()).encode()
+        for start in range(0, len(text), PART):
+            self.write(text[start : start + PART])
+            await self.flush()
 
 
 def serve(workspace: Workspace, port: int | None = None, host: str = "127.0.0.1") -> tuple[Server, str, bool]:
@@ -64,9 +69,12 @@ def serve(workspace: Workspace, port: int | None = None, host: str = "127.0.0.1"
     logging.getLogger("asyncio").addFilter(_is_no_closed_page)
     server = _listening(workspace, (PORT, 0) if port is None else (port,), host)
     application: Any = server._tornado
-    application.add_handlers(".*", [Rule(guard, Refused)])
+    head = Head(LIBRARY)
+    page = {"application_context": application._applications["/"], "bokeh_websocket_path": "/ws", "head": head}
+    application.add_handlers(".*", [Rule(guard, Refused), ("/", PageHandler, page)])
     application.add_transform(SafeHeaders)
-    server.io_loop.add_callback(_load, workspace)
+    application.add_transform(partial(Sent, head.sent))
+    server.io_loop.add_callback(_load, workspace, head, application.resources())
     return server, f"http://{guard.name}:{server.port}/?token={guard.token}", guard.wide
 
 
@@ -100,17 +108,17 @@ def _is_no_closed_page(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], WebSocketClosedError))
 
 
-def _load(workspace: Workspace) -> None:
+def _load(workspace: Workspace, head: Head, resources: Resources) -> None:
     """Make a page that nobody sees, so that what the first page needs is loaded while the browser starts."""
     with set_curdoc(Document()):
         _extend()
         explorer = Explorer(workspace, address=True)
-        explorer.__panel__().server_doc(pn.state.curdoc)
+        head.learn(explorer.__panel__().server_doc(pn.state.curdoc), resources)
     explorer.close()
 
 
 def _extend() -> None:
-    pn.extension("tabulator", apply_signatures=False)  # which serve editors, and take time for every page
+    pn.extension("tabulator", apply_signatures=False, browser_info=False)
 
 
 def _page(workspace: Workspace) -> pn.viewable.Viewable:
@@ -119,11 +127,6 @@ def _page(workspace: Workspace) -> pn.viewable.Viewable:
     arguments = document.session_context.request.arguments
     query = urlencode([(name, text.decode()) for name, texts in arguments.items() for text in texts])
     _extend()
-    document.template = Template((HERE / "page.html.j2").read_text(encoding="utf-8"), autoescape=False)
-    document.template_variables.update(
-        nonce=secrets.token_urlsafe(16), sheet=(HERE / "page.css").read_text(encoding="utf-8")
-    )
-    document.template_variables["plotly"] = library_address()
     explorer = Explorer(workspace, query, address=True)
     document.on_session_destroyed(lambda _: explorer.close())
     return explorer.__panel__()
