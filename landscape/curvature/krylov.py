@@ -93,6 +93,7 @@ def leading(
     pairs = _pairs(first, start, k, stop.met or first.exhausted, vectors)
     if k == 1 or len(first.basis) == size or not pairs.converged:
         return pairs
+    del start
     return _with_copies(product, first, pairs, k, tolerance, max_products, seed)
 
 

@@ -112,6 +112,7 @@ def recurrence(
         if kept_rows == used - 1:  # the first row after a restart, which all Ritz vectors are mapped to
             projected[used - 1, :kept_rows] = projected[:kept_rows, used - 1] = overlap[:-1].cpu().numpy()
         torch.addmv(image, known.T, overlap.to(image), alpha=-1, out=beyond)
+        del image  # a vector less while the next product is taken
         if beyond.norm().item() < 0.2 * length:  # after much cancellation, rounding errors matter
             beyond.addmv_(known.T, dots(known, beyond).to(beyond), alpha=-1)
         left = norm(beyond)

@@ -12,8 +12,8 @@ def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_produ
     """The k eigenpairs of largest magnitude; residuals are those of the recurrence or the stored products."""
     product, gradient = linearise_problem(problem)
     # with the gradient the strongest pairs would be done before weaker ones, which it has no part of, have shown up
-    start = starting(problem.theta, seed, *([gradient] if k == 1 else []))
-    del gradient  # as much memory as the model
+    starts = [starting(problem.theta, seed, *([gradient] if k == 1 else []))]
+    del gradient  # as much memory as the model, like the start, which only the search itself holds
     return leading(
-        product, start, k, tolerance=tolerance, max_products=max_products, seed=seed, vectors=problem.vectors
+        product, starts.pop(), k, tolerance=tolerance, max_products=max_products, seed=seed, vectors=problem.vectors
     )
