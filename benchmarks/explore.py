@@ -1,6 +1,7 @@
 """How fast `fedscape explore` answers in a real browser, and how much memory its server takes.
 
     python -m benchmarks.explore [--runs FOLDER] [--large] [--times 5]
+    python -m benchmarks.explore --first-view [--browser chromium-headless-shell]
 
 Trains small runs into FOLDER once (ten of 300 rounds; the FMNIST CNN of the IMA paper; digits), starts the explorer and
 a headless Chromium, and measures what a person waits for, from the key or the slider to the picture or number on the
@@ -11,6 +12,9 @@ stored); planes that are in memory, and planes that are stored, in a fresh serve
 FMNIST, 2,000 samples). Beside planes stands the ratio to the processor's seconds of one thread that evaluates their
 points by `landscape.evaluate`, which says more than seconds where other programs run. With --large also 100 runs of
 1,000 rounds. Results go to benchmarks/results/explore.json.
+
+Where there is no GPU, Chromium's own window is drawn by an emulated one, which takes a quarter to a third of the
+processor until a page is loaded. chromium-headless-shell is the same browser without a window.
 """
 
 from __future__ import annotations
@@ -236,6 +240,26 @@ def percentiles(values: list[float]) -> dict[str, float]:
     return {"p50": statistics.median(values), "p90": float(np.percentile(values, 90)), "n": len(values)}
 
 
+def say(
+    measured: dict[str, list[float]], memory: dict[str, dict[str, float]], ratios: dict[str, float] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Print and return percentiles, aims and ratios of what was measured."""
+    table: dict[str, dict[str, Any]] = {
+        name: {**percentiles(values), "aim": TARGETS.get(name)} for name, values in measured.items()
+    }
+    for name, ratio in (ratios or {}).items():
+        table[name]["ratio"] = ratio
+    for name, row in table.items():
+        aim = f" (aim {row['aim']})" if row["aim"] else ""
+        beside = (
+            f", {row['ratio']:.2f} x one thread's {PRECISIONS[name]} evaluation of 21 x 21" if "ratio" in row else ""
+        )
+        print(f"{name}: {row['p50']:.0f} ms, 90 % {row['p90']:.0f}{aim}{beside}")
+    for name, sizes in memory.items():
+        print(f"memory, {name}: server {sizes['server']:.0f} MiB, computing {sizes['computing']:.0f} MiB")
+    return table
+
+
 def processor() -> str:
     """Name of the processor and number of cores."""
     names = [
@@ -250,6 +274,8 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("out/benchmark-explore"))
     parser.add_argument("--large", action="store_true", help="also 100 runs of 1,000 rounds")
     parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--browser", default="chromium")
+    parser.add_argument("--first-view", action="store_true", help="only this; printed, not written")
     options = parser.parse_args()
     torch.set_num_threads(1)
     folders, times = runs_of(options.runs), options.times
@@ -262,14 +288,20 @@ def main() -> None:
 
     load = os.getloadavg()[0]
     with sync_playwright() as started:
-        chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-        browser = started.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        start = partial(started.chromium.launch_persistent_context, executable_path=chromium, args=ARGUMENTS)
+        program = shutil.which(options.browser)
+        if program is None:
+            parser.error(f"there is no {options.browser} here; give the name of a Chromium, --browser NAME.")
+        browser = started.chromium.launch(executable_path=program, args=ARGUMENTS)
+        start = partial(started.chromium.launch_persistent_context, executable_path=program, args=ARGUMENTS)
         with explorer(folders["many"]) as (address, server):
             measured["first view, a server that has just started"] = [first_view(browser, address)]
             measured["first view"] = [first_view(browser, address) for _ in range(4 * times)]
             measured["first view, scripts kept by the browser"] = later_views(start, address, times)
             memory["ten runs of 300 rounds"] = resident(server)
+        if options.first_view:
+            browser.close()
+            say(measured, memory)
+            return
         with explorer(folders["fmnist"]) as (address, server):
             fresh = planes(browser, address, 1, times, "ArrowRight")
             measured["first coarse plane"] = [first for first, _, _ in fresh]
@@ -293,17 +325,10 @@ def main() -> None:
         browser.close()
     (run,) = [Run(path.parent) for path in folders["fmnist"].glob("*/run.json")]
     seconds = {precision: processor_seconds(run, 3, precision) for precision in ("exact", "fast")}
-    table = {name: {**percentiles(values), "aim": TARGETS.get(name)} for name, values in measured.items()}
-    for name, precision in PRECISIONS.items():
-        table[name]["ratio"] = percentiles(measured[name])["p50"] / 1e3 / seconds[precision]
-    for name, row in table.items():
-        ratio = (
-            f", {row['ratio']:.2f} x one thread's {PRECISIONS[name]} evaluation of 21 x 21" if "ratio" in row else ""
-        )
-        aim = f" (aim {row['aim']})" if row["aim"] else ""
-        print(f"{name}: {row['p50']:.0f} ms, 90 % {row['p90']:.0f}{aim}{ratio}")
-    for name, sizes in memory.items():
-        print(f"memory, {name}: server {sizes['server']:.0f} MiB, computing {sizes['computing']:.0f} MiB")
+    ratios = {
+        name: percentiles(measured[name])["p50"] / 1e3 / seconds[precision] for name, precision in PRECISIONS.items()
+    }
+    table = say(measured, memory, ratios)
     machine = {"processor": processor(), "load": load, "torch": torch.__version__, "one_thread_seconds": seconds}
     print(
         f"{machine['processor']}, load {load:.1f} before; one thread evaluates 21 x 21 points in "
