@@ -100,12 +100,7 @@ def _rows(plan: Any, have: set[str]) -> list[dict[str, Any]]:
 
 
 def _recorded(units: Any, have: set[str]) -> bool:
-    from drift.claims.campaign.plan import identity
-
-    try:
-        return all(identity(unit.experiment) in have for unit in units)
-    except LookupError:  # starts from a checkpoint that is not made yet
-        return False
+    return all(unit.identity in have for unit in units)
 
 
 def _to_dict(result: Any) -> dict[str, Any]:

@@ -48,7 +48,8 @@ def diverged_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> li
 
 
 def _recorded_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[records.RecordedRun]:
-    selected = {key: recorded[key] for unit in _units(items, plan) if (key := _identity(unit)) in recorded}
+    selected = {key: recorded[key] for unit in _units(items, plan) if (key := unit.identity) in recorded}
+    _require_one_start(list(selected.values()))
     return list(selected.values())
 
 
@@ -67,7 +68,7 @@ def _of_claim(claim: Claim, plan: Plan, recorded: Recorded) -> list[Verdict]:
 def _waiting(claim: Claim, items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> Verdict:
     if not items:
         return claim.judge([], reason="the plan has no runs for it")
-    left = hours(unit for unit in _units(items, plan) if _identity(unit) not in recorded)
+    left = hours(unit for unit in _units(items, plan) if unit.identity not in recorded)
     return claim.judge([], reason=f"its runs are planned, {left:.1f} core-hours: {', '.join(i.name for i in items)}")
 
 
@@ -76,8 +77,19 @@ def _units(items: Sequence[PlanItem], plan: Plan) -> list[Unit]:
     return [unit for units in plan.sets() for unit in units if unit.item.name in names]
 
 
-def _identity(unit: Unit) -> str:
-    try:
-        return identity(unit.experiment)
-    except LookupError:  # starts from a checkpoint that is not made yet
-        return ""
+def _require_one_start(runs: Sequence[records.RecordedRun]) -> None:
+    """Require that runs which start from a checkpoint of one name start from the same one.
+
+    Raises:
+        ValueError: If they do not.
+    """
+    starts: dict[str, records.RecordedRun] = {}
+    for run in runs:
+        if (init := run.experiment.init) is None:
+            continue
+        other = starts.setdefault(init.path, run)
+        if other.experiment.init != init:
+            raise ValueError(
+                f"{run.name} and {other.name} start from different checkpoints {init.path}, so that they cannot be "
+                "compared; delete the files of one of them, make the checkpoint again and train its runs from it."
+            )

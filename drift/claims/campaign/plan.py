@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -90,6 +90,16 @@ class Unit:
                 raise
             raise LookupError(f"{self.item.name} starts from a checkpoint; make it by: {self.item.prepare}") from reason
 
+    @cached_property
+    def identity(self) -> str:
+        """`identity` of its experiment; a checkpoint that the plan lets it start from need not be there."""
+        from drift.config.load import read
+
+        texts = [*self.item.set, *self.row.set]
+        if any(text.partition("=")[0].strip() in ("init", "init.path") for text in texts):
+            texts.append("init.digest=any")  # stands for that of the file, which is not read then
+        return identity(read(self.item.experiment, *texts, seed=self.seed))
+
 
 class Plan(_Part):
     """All items of a campaign, and the processor on which their minutes were measured."""
@@ -154,11 +164,24 @@ def load(path: str | Path) -> Plan:
 
 
 def identity(experiment: Experiment) -> str:
-    """Settings of a run as text, without what changes no number of it: how much is stored, and where it trains."""
-    content = experiment.resolved()
+    """Settings of a run as text, without what changes no number of it: how much is stored, and where it trains.
+
+    A checkpoint that it starts from counts by its file name: the plan knows how it is made, not what comes out.
+    """
+    content = portable(experiment)
     for name in ("keep", "device"):
         content.pop(name)
+    if content["init"] is not None:
+        content["init"].pop("digest")
     return json.dumps(content, sort_keys=True)
+
+
+def portable(experiment: Experiment) -> dict[str, Any]:
+    """Every setting, for JSON; a checkpoint to start from without the folder in which a machine has it."""
+    content = experiment.resolved()
+    if content["init"] is not None:
+        content["init"]["path"] = Path(content["init"]["path"]).name
+    return content
 
 
 def hours(units: Iterable[Unit]) -> float:

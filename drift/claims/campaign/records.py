@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 
 from drift.claims.campaign import earlier_format, series
+from drift.claims.campaign.plan import portable
 from drift.config.experiment import Experiment
 from drift.config.load import validated
 from drift.config.method import Method
@@ -144,7 +145,7 @@ def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset], diverged: b
         "name": run.name,
         "label": run.label,
         "hash": run.experiment.hash,
-        "experiment": run.experiment.resolved(),
+        "experiment": portable(run.experiment),
         "versions": run.about["versions"],
         "processor": processor(),
         **({"diverged": True} if diverged else {}),

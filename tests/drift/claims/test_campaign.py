@@ -101,6 +101,26 @@ def test_a_run_begun_from_its_base_has_the_bits_of_one_trained_whole(tmp_path, o
     assert torch.equal(begun.method.local(begun.client(0, client)).theta, first.clients[0])
 
 
+def test_runs_from_a_checkpoint_are_known_where_it_is_not_and_never_mixed_with_those_from_another(tmp_path):
+    start = simulate(tiny.experiment("rounds=1", "seed=9"), runs=tmp_path / "starts").folder
+    plan = small_plan(tmp_path, set=["rounds=6", f"init={start}"], prepare="fedscape pretrain", claims=[])
+    files = places(tmp_path).files
+    (units, *_) = plan.sets()
+    assert {result.state for result in execute([units], places(tmp_path))} == {"recorded"}
+    texts = {path: path.read_text() for path in files.glob("*.json")}
+    assert len(texts) == 2 and not any(str(tmp_path) in text for text in texts.values())
+    shutil.rmtree(start)
+    assert {unit.identity for unit in plan.sets()[0]} == recorded(files)
+    assert len(runs_of(plan.items, plan, by_identity(files))) == 2
+    with pytest.raises(LookupError, match="make it by: fedscape pretrain"):
+        _ = plan.sets()[1][0].experiment
+    path, text = next(iter(texts.items()))
+    digest = json.loads(text)["experiment"]["init"]["digest"]
+    path.write_text(text.replace(digest, "0" * 16))
+    with pytest.raises(ValueError, match="start from different checkpoints"):
+        runs_of(plan.items, plan, by_identity(files))
+
+
 def test_rounds_are_shared_by_equal_settings_only(tmp_path):
     ima = tiny.experiment("rounds=7", "method=ima", "method.window=2", "method.start=4")
     other = simulate(tiny.experiment("rounds=7", "seed=6"), runs=tmp_path, until=2)
