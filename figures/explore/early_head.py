@@ -103,6 +103,9 @@ class PageHandler(DocHandler):
         self.head_of_page = head
         super().__init__(*arguments, **options)
 
+    def head(self) -> None:
+        """Say that the server is there, to a page whose connection was lost."""
+
     async def get_session(self, *arguments: Any, **options: Any) -> Any:
         """The session of a new page, whose head is sent before."""
         nonce = secrets.token_urlsafe(16)

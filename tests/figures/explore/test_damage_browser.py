@@ -49,6 +49,19 @@ def test_a_server_that_stops_and_one_that_starts_anew_are_said_in_a_line(run):
             assert "view=round" in page.url
 
 
+def test_a_page_whose_connection_was_lost_opens_again(run):
+    kept = """window.sockets = []; window.WebSocket = class extends WebSocket {
+        constructor(...all) { super(...all); window.sockets.push(this); }
+    }"""
+    with exploring(run.parent) as address, watched(address) as shown:
+        shown.page.add_init_script(kept)
+        page = shown.open("view=round&round=1")
+        page.evaluate("sockets.forEach((socket) => socket.close())")
+        shown.wait("() => performance.getEntriesByType('navigation')[0].type === 'reload'")
+        page.wait_for_selector("html[data-explorer=round] .view", state="attached")
+        assert "round=1" in page.url and not page.locator("#lost").is_visible()
+
+
 def test_a_run_that_is_cut_under_the_page_has_one_line(run):
     with exploring(run.parent) as address, watched(address) as shown:
         page = shown.open("view=drift")
