@@ -27,7 +27,7 @@ LONGEST = 1.0
 
 
 class Sent(OutputTransform):
-    """Notes in `times` when files were sent: by path the last byte, and by "" the last part of any."""
+    """Notes when the files of `times` were sent: by path the last byte, and by "" the last part of any of them."""
 
     def __init__(self, times: dict[str, float], request: HTTPServerRequest) -> None:
         self.times, self.path = times, request.path
@@ -40,9 +40,10 @@ class Sent(OutputTransform):
 
     def transform_chunk(self, chunk: bytes, finishing: bool) -> bytes:
         """Note a part; the last one comes when the others are sent."""
-        self.times[""] = time.monotonic()
-        if finishing:
-            self.times[self.path] = time.monotonic()
+        if self.path in self.times:
+            self.times[""] = time.monotonic()
+            if finishing:
+                self.times[self.path] = self.times[""]
         return chunk
 
 
@@ -56,11 +57,13 @@ class Head:
     def __init__(self, plotly: str) -> None:
         self.plotly = plotly
         self.scripts = self.sheets = ""
-        self.sent: dict[str, float] = {}
+        self.sent: dict[str, float] = {"": 0.0}
 
     def learn(self, document: Document, resources: Resources) -> None:
         """Take the scripts and style sheets of a document as those of every page."""
         self.scripts, self.sheets = bundle_resources(document.roots, resources)
+        addresses = [*_addresses(self.scripts), self.plotly]
+        self.sent.update({"/" + address.partition("?")[0]: 0.0 for address in addresses})
 
     def text(self, nonce: str) -> str:
         """HTML up to the content; inline scripts have the nonce."""
@@ -83,11 +86,10 @@ class Head:
     async def taken(self) -> None:
         """Wait until the browser has the scripts: while a page is made, the server sends nothing."""
         begun = time.monotonic()
-        paths = {"/" + address.partition("?")[0] for address in [*_addresses(self.scripts), self.plotly]}
-        while not all(self.sent.get(path, 0) > begun for path in paths):
+        while min(self.sent.values()) < begun:
             await asyncio.sleep(0.005)
             now = time.monotonic()
-            if now - max(begun, self.sent.get("", 0)) > QUIET or now - begun > LONGEST:
+            if now - max(begun, self.sent[""]) > QUIET or now - begun > LONGEST:
                 break
 
     def _missing(self, scripts: str) -> list[str]:

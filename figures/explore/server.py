@@ -118,6 +118,7 @@ def _load(workspace: Workspace, head: Head, resources: Resources) -> None:
 
 
 def _extend() -> None:
+    # signatures serve editors, and what the browser is is asked by a WebGL context: both take time for every page
     pn.extension("tabulator", apply_signatures=False, browser_info=False)
 
 
