@@ -185,7 +185,8 @@ class Experiment(Part):
         "serial", description="one client after the other, the cohort at once, or the faster one by two timed steps"
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="where clients train; auto: a GPU where there is one and it agrees with the CPU"
+        "auto",
+        description="where clients train; auto: a GPU that agrees with the CPU (GPU code has not been run on one yet)",
     )
 
     @model_validator(mode="after")

@@ -1,4 +1,7 @@
-"""Choice of the engine, by two timed steps where it is "auto", and of the device: a GPU that agrees with the CPU."""
+"""Choice of the engine, by two timed steps where it is "auto", and of the device: a GPU that agrees with the CPU.
+
+What runs on a GPU alone (its comparison with the CPU, `exact`) is tested with stand-ins and has not been run on one.
+"""
 
 from __future__ import annotations
 

@@ -58,8 +58,8 @@ def evaluate(
     """Mean metrics over a split at the models coefficients @ basis, in eval mode and without gradients.
 
     On a CPU the bits of a value depend neither on the other points, nor on chunks, nor on the number of workers (of one
-    torch thread each). On a GPU points are evaluated in batches (`landscape.sweep.vmap_points`), which may change the
-    last bits of a value.
+    torch thread each). On a GPU points are evaluated in batches (`landscape.sweep.vmap_points`, which has not been run
+    on one yet), and the last bits of a value may change.
 
     Args:
         task: Model, loss and samples.
