@@ -22,7 +22,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep.evaluate import evaluate, sweep_work
 from landscape.sweep.grid import Sweep
-from landscape.sweep.measured_plan import measured_plan
+from landscape.sweep.measured_plan import measured_plan, usual_plan
 from landscape.sweep.precision import has_bfloat16
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 
@@ -113,7 +113,7 @@ def measured(case: Case, points: int = 201) -> tuple[SweepPlan, float]:
     rows = torch.from_numpy(planes.plane(*case.three, points=points).coefficients)
     begun = time.process_time()
     result = measured_plan(work, rows)
-    return (DEFAULT if result is None else result[0]), time.process_time() - begun
+    return (usual_plan(work) if result is None else result[0]), time.process_time() - begun
 
 
 def has_compiler() -> bool:

@@ -55,7 +55,7 @@ class SweepPlan:
 
 
 DEFAULT = SweepPlan()
-"""The plan by fixed rules: of `evaluate`, and of sweeps that are too short for a measurement."""
+"""The plan of `evaluate`, and of short sweeps but for models with batch normalisation."""
 
 
 def _differences(plan: SweepPlan) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from landscape.surfaces import surface as surfaces
 from landscape.surfaces.surface import surface
 from landscape.sweep import measured_plan, stored_plans
 from landscape.sweep.evaluate import evaluate, sweep_work
-from landscape.sweep.measured_plan import sweep_plan
+from landscape.sweep.measured_plan import FOLDED, sweep_plan
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 from tests.oracles import thetas
 
@@ -144,15 +144,38 @@ def test_a_folder_that_cannot_be_written_does_no_harm(plans, monkeypatch):
     assert isinstance(_plan_of(task, _sweep(task)), SweepPlan)
 
 
+@pytest.mark.parametrize("name", ["cnn_fmnist", "resnet8"])
 @pytest.mark.parametrize("why", ["short", "off", "dear"])
-def test_sweeps_that_are_not_measured_have_the_default_plan(plans, monkeypatch, why):
+def test_sweeps_that_are_not_measured_have_the_usual_plan_of_the_model(plans, monkeypatch, why, name):
     monkeypatch.setattr(measured_plan, "LEAST", 133 if why == "short" else 0)
     monkeypatch.setattr(measured_plan, "SHARE", 0.02 if why == "dear" else float("inf"))
     if why == "off":
         monkeypatch.setenv("FEDSCAPE_PLANS", "off")
-    task = _task()
-    assert surface(task, _sweep(task)).attrs["plan"] == "default"
+    task = _task(name)
+    found = surface(task, _sweep(task))
+    assert found.attrs["plan"] == (FOLDED if name == "resnet8" and why != "off" else DEFAULT).text
     assert not plans.exists()
+
+
+def test_plans_are_compared_with_the_usual_one(plans, monkeypatch):
+    task, tried = _task("resnet8"), []
+    seconds = {DEFAULT.text: 0.5}
+    monkeypatch.setattr(
+        measured_plan, "_seconds", lambda part, plan, *_: tried.append(plan) or seconds.get(plan.text, 1)
+    )
+    work, rows = sweep_work(task, _sweep(task).basis), torch.ones(9, 3)
+    assert measured_plan.measured_plan(work, rows)[0] == DEFAULT  # where folding is slower
+    assert tried[:2] != [DEFAULT, DEFAULT] and tried[1] == FOLDED
+    seconds.clear()
+    assert measured_plan.measured_plan(work, rows)[0] == FOLDED
+
+
+def test_a_model_whose_norms_cannot_be_folded_has_the_default_plan():
+    task = _task("resnet8")
+    module = nn.Sequential(nn.BatchNorm2d(3), nn.Conv2d(3, 4, 3), nn.Flatten(), nn.LazyLinear(10))
+    module(task.split("test").inputs)
+    work = sweep_work(Task(module.eval(), {"test": task.split("test")}), torch.zeros(2, Task(module, {}).theta.numel()))
+    assert measured_plan.usual_plan(work) == DEFAULT
 
 
 def test_a_resumed_sweep_keeps_its_plan(monkeypatch):
