@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -37,16 +38,45 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "mlp": (1, 28, 28),
     "din": (56,),
     "simple_cnn": (3, 32, 32),
+    "transformer": (3, 32, 32),
 }
 """Shape of one input, by model."""
 
-SHARE = {"resnet8": 0.25, "resnet20": 0.1, "resnet18_gn": 0.02, "vgg11_gn": 0.06, "din": 0.25}
+SHARE = {"resnet8": 0.25, "resnet20": 0.1, "resnet18_gn": 0.02, "vgg11_gn": 0.06, "din": 0.25, "transformer": 0.1}
 """Part of the samples that slow models are measured on, so that all take about as long."""
 
 BATCH = 128
 """Samples per forward pass of the loops."""
 
 LOOPS = ("classic", "expert", "compiled")
+
+
+class Transformer(nn.Module):
+    """Four layers of width 192 over the 64 patches of an image, of `nn.Linear` as most code of transformers is."""
+
+    WIDTH, HEADS, LAYERS, PATCH = 192, 3, 4, 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        width = self.WIDTH
+        self.embed, self.head = nn.Conv2d(3, width, self.PATCH, self.PATCH), nn.Linear(width, 10)
+        self.places = nn.Parameter(0.02 * torch.randn((32 // self.PATCH) ** 2, width))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2 * self.LAYERS))
+        self.attention = nn.ModuleList(nn.Linear(width, 3 * width) for _ in range(self.LAYERS))
+        self.joined = nn.ModuleList(nn.Linear(width, width) for _ in range(self.LAYERS))
+        self.wide = nn.ModuleList(nn.Linear(width, 4 * width) for _ in range(self.LAYERS))
+        self.narrow = nn.ModuleList(nn.Linear(4 * width, width) for _ in range(self.LAYERS))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Outputs (n, 10) of images (n, 3, 32, 32)."""
+        tokens = self.embed(images).flatten(2).transpose(1, 2) + self.places
+        for layer in range(self.LAYERS):
+            parts = self.attention[layer](self.norms[2 * layer](tokens)).unflatten(2, (3, self.HEADS, -1))
+            query, key, value = parts.permute(2, 0, 3, 1, 4)
+            mixed = F.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
+            tokens = tokens + self.joined[layer](mixed)
+            tokens = tokens + self.narrow[layer](F.gelu(self.wide[layer](self.norms[2 * layer + 1](tokens))))
+        return self.head(tokens.mean(1))
 
 
 @dataclass(frozen=True)
@@ -66,7 +96,8 @@ class Case:
         """The case of a model by its name, always the same."""
         torch.manual_seed(0)
         binary = name == "din"
-        model = models.build_model(name, SHAPES[name], 2 if binary else 10, seed=0)
+        own = name == "transformer"
+        model = Transformer() if own else models.build_model(name, SHAPES[name], 2 if binary else 10, seed=0)
         inputs = torch.randint(3, (count, *SHAPES[name])) if binary else torch.randn(count, *SHAPES[name])
         samples = Samples(inputs, torch.randint(2 if binary else 10, (count,)))
         losses = {"loss": binary_cross_entropy, "metrics": {"error": binary_error}} if binary else {}

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from landscape.sweep.evaluate import CHUNK_POINTS
 from landscape.sweep.folded_norms import FoldedConvolution
+from landscape.sweep.layer_calls import trace_calls
 from landscape.sweep.stored_plans import read_plan, work_identity, write_plan
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 from landscape.sweep.worker import Points, Work, Worker
@@ -39,9 +40,6 @@ PASSES = 2 * (1 + POINTS)
 
 TURNS = 3
 """Most times that two plans are measured in turns; the speed of a shared machine changes within seconds."""
-
-FOLDED = SweepPlan(folded=True, shared=False)
-"""The usual plan of models with batch normalisations that can be folded."""
 
 GAIN = 0.05
 """Part of the time that another block or way to multiply must save."""
@@ -73,12 +71,19 @@ def usual_plan(work: Work) -> SweepPlan:
     """The plan of a sweep that nothing was measured for; it depends on the model alone.
 
     Where batch normalisations can be folded, they are, and the first layer is not shared between points: to normalise
-    its outputs in a pass of their own costs more than to compute it (measured: 2 to 43 % of the time are saved).
+    its outputs in a pass of their own costs more than to compute it (docs/performance.md). Where dense layers receive
+    sequences, oneDNN computes them, which nearly halved the time of a transformer.
     """
-    if not {nn.Conv2d, nn.BatchNorm2d} <= {type(layer) for layer in work.task.model.modules()}:
-        return DEFAULT
-    worker = Worker(replace(_part(work, 2), plan=FOLDED))
-    return FOLDED if any(isinstance(forward, FoldedConvolution) for forward in worker.packable) else DEFAULT
+    flat, probe = work.task.flat(work.basis), work.samples[:2]
+    flat.load(work.basis[0])
+    calls = [(type(call.layer), *call.inputs[:1]) for call in trace_calls(flat, probe.inputs).calls]
+    sequences = any(kind is nn.Linear and received.ndim > 2 for kind, *inputs in calls for received in inputs)
+    plan = replace(DEFAULT, every_dense=sequences)
+    if {nn.Conv2d, nn.BatchNorm2d} <= {kind for kind, *_ in calls}:
+        folded = replace(plan, folded=True, shared=False)
+        worker = Worker(replace(_part(work, 2), plan=folded))
+        return folded if any(isinstance(forward, FoldedConvolution) for forward in worker.packable) else plan
+    return plan
 
 
 @torch.no_grad()
@@ -124,7 +129,7 @@ def _alternatives(default: Worker) -> list[dict[str, Any]]:
     if not other.shared or Worker(replace(default.work, plan=other)).shared is not None:  # it can be shared
         changes += [{"shared": other.shared}] if kinds & {nn.Conv2d, nn.Linear} else []
     if nn.Linear in kinds:
-        changes += [{"every_dense": True}]
+        changes += [{"every_dense": every} for every in (True, False)]
     if kinds & {nn.Conv2d, nn.Linear}:
         changes += [{"matrices": "torch", "every_dense": False, "folded": False}]
     return [*changes, {"contiguous": True, "folded": False}] if nn.Conv2d in kinds else changes

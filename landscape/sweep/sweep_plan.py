@@ -55,7 +55,7 @@ class SweepPlan:
 
 
 DEFAULT = SweepPlan()
-"""The plan of `evaluate`, and of short sweeps but for models with batch normalisation."""
+"""The plan of `evaluate`, and of short sweeps of models without batch normalisation and sequences."""
 
 
 def _differences(plan: SweepPlan) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from landscape.surfaces import surface as surfaces
 from landscape.surfaces.surface import surface
 from landscape.sweep import measured_plan, stored_plans
 from landscape.sweep.evaluate import evaluate, sweep_work
-from landscape.sweep.measured_plan import FOLDED, sweep_plan
+from landscape.sweep.measured_plan import sweep_plan, usual_plan
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 from tests.oracles import thetas
 
@@ -144,38 +144,56 @@ def test_a_folder_that_cannot_be_written_does_no_harm(plans, monkeypatch):
     assert isinstance(_plan_of(task, _sweep(task)), SweepPlan)
 
 
-@pytest.mark.parametrize("name", ["cnn_fmnist", "resnet8"])
+FOLDED = SweepPlan(folded=True, shared=False)
+
+
+class Sequences(nn.Module):
+    """A dense layer for each row of the images, and one behind them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows, self.last = nn.Linear(10, 5), nn.Linear(5, 10)
+
+    def forward(self, inputs):
+        return self.last(torch.relu(self.rows(inputs.flatten(1, 2))).mean(1))
+
+
+def _module(name: str) -> nn.Module:
+    if name == "sequences":
+        return Sequences()
+    if name == "norm first":
+        return nn.Sequential(nn.BatchNorm2d(3), nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(4 * 7 * 8, 10))
+    return models.build_model(name, (3, 9, 10), 10, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "usual"),
+    [("mlp", DEFAULT), ("resnet8", FOLDED), ("norm first", DEFAULT), ("sequences", SweepPlan(every_dense=True))],
+)
 @pytest.mark.parametrize("why", ["short", "off", "dear"])
-def test_sweeps_that_are_not_measured_have_the_usual_plan_of_the_model(plans, monkeypatch, why, name):
+def test_sweeps_that_are_not_measured_have_the_usual_plan_of_the_model(plans, monkeypatch, why, name, usual):
     monkeypatch.setattr(measured_plan, "LEAST", 133 if why == "short" else 0)
     monkeypatch.setattr(measured_plan, "SHARE", 0.02 if why == "dear" else float("inf"))
     if why == "off":
         monkeypatch.setenv("FEDSCAPE_PLANS", "off")
-    task = _task(name)
-    found = surface(task, _sweep(task))
-    assert found.attrs["plan"] == (FOLDED if name == "resnet8" and why != "off" else DEFAULT).text
+    task = Task(_module(name), {"test": _task("resnet8").split("test")})
+    sweep = _sweep(task)
+    found = surface(task, sweep)
+    assert found.attrs["plan"] == (DEFAULT if why == "off" else usual).text
     assert not plans.exists()
+    exact = evaluate(task, sweep.basis, torch.from_numpy(sweep.coefficients), statistics=found.attrs.get("statistics"))
+    exact = exact["loss"]
+    torch.testing.assert_close(torch.from_numpy(found.loss.values.ravel()), exact, rtol=2e-6, atol=0)
 
 
 def test_plans_are_compared_with_the_usual_one(plans, monkeypatch):
-    task, tried = _task("resnet8"), []
-    seconds = {DEFAULT.text: 0.5}
-    monkeypatch.setattr(
-        measured_plan, "_seconds", lambda part, plan, *_: tried.append(plan) or seconds.get(plan.text, 1)
-    )
+    task, seconds = _task("resnet8"), {DEFAULT.text: 0.5}
+    monkeypatch.setattr(measured_plan, "_seconds", lambda part, plan, *_: seconds.get(plan.text, 1.0))
     work, rows = sweep_work(task, _sweep(task).basis), torch.ones(9, 3)
+    assert usual_plan(work) == FOLDED
     assert measured_plan.measured_plan(work, rows)[0] == DEFAULT  # where folding is slower
-    assert tried[:2] != [DEFAULT, DEFAULT] and tried[1] == FOLDED
     seconds.clear()
     assert measured_plan.measured_plan(work, rows)[0] == FOLDED
-
-
-def test_a_model_whose_norms_cannot_be_folded_has_the_default_plan():
-    task = _task("resnet8")
-    module = nn.Sequential(nn.BatchNorm2d(3), nn.Conv2d(3, 4, 3), nn.Flatten(), nn.LazyLinear(10))
-    module(task.split("test").inputs)
-    work = sweep_work(Task(module.eval(), {"test": task.split("test")}), torch.zeros(2, Task(module, {}).theta.numel()))
-    assert measured_plan.usual_plan(work) == DEFAULT
 
 
 def test_a_resumed_sweep_keeps_its_plan(monkeypatch):
