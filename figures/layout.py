@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.transforms import Bbox
@@ -131,6 +132,7 @@ def _container(part: look.Drawing, inches: float, height: float) -> Figure:
         part.subfigure, part.ax = cast(Figure, whole).add_subfigure(cell), None
         return cast(Figure, part.subfigure)
     figure = Picture(figsize=(inches, height))
+    FigureCanvasAgg(figure)  # keeps its renderer, which measures texts, from one layout to the next
     figure.set_layout_engine(RoundLayout())
     return figure
 
