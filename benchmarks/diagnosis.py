@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import time
 from itertools import product
 from pathlib import Path
@@ -29,6 +28,7 @@ from drift.config.load import read, validated
 from drift.diagnosis.diagnose import run_tests
 from drift.runs.run import Run
 from drift.simulation.simulate import Diverged, simulate
+from landscape.sweep.processor import processor_line
 
 HELD_OUT = (41, 42)
 
@@ -193,14 +193,6 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _processor() -> str:
-    """Name of the processor, as lscpu gives it."""
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text().splitlines() if path.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{len(names)} x {names[0]}" if names else platform.machine()
-
-
 def main() -> None:
     """Train, diagnose and judge what the file of results lacks, then print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -219,7 +211,7 @@ def main() -> None:
         run = trained(setting, fault, seed, asked.runs)
         rows.append({"setting": setting, "fault": fault, "seed": seed, **judged(run)})
         asked.json.parent.mkdir(parents=True, exist_ok=True)
-        content = {"command": "python -m benchmarks.diagnosis", "processor": _processor(), "rows": rows}
+        content = {"command": "python -m benchmarks.diagnosis", "processor": processor_line(), "rows": rows}
         asked.json.write_text(
             json.dumps(content, indent=None, separators=(",", ":")).replace('{"setting"', '\n{"setting"')
         )

@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -48,6 +47,7 @@ from drift.runs.run import Run
 from drift.simulation.simulate import simulate
 from landscape.sweep.evaluate import evaluate
 from landscape.sweep.precision import Precision
+from landscape.sweep.processor import processor_line
 
 RESULTS = Path(__file__).resolve().parent / "results" / "explore.json"
 ARGUMENTS = ["--headless", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
@@ -260,14 +260,6 @@ def say(
     return table
 
 
-def processor() -> str:
-    """Name of the processor and number of cores."""
-    names = [
-        line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "name" in line
-    ]
-    return f"{names[0] if names else platform.processor()}, {len(os.sched_getaffinity(0))} cores"
-
-
 def main() -> None:
     """Measure, print and store."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -329,7 +321,7 @@ def main() -> None:
         name: percentiles(measured[name])["p50"] / 1e3 / seconds[precision] for name, precision in PRECISIONS.items()
     }
     table = say(measured, memory, ratios)
-    machine = {"processor": processor(), "load": load, "torch": torch.__version__, "one_thread_seconds": seconds}
+    machine = {"processor": processor_line(), "load": load, "torch": torch.__version__, "one_thread_seconds": seconds}
     print(
         f"{machine['processor']}, load {load:.1f} before; one thread evaluates 21 x 21 points in "
         f"{seconds['exact']:.1f} s exactly, {seconds['fast']:.1f} s in bfloat16"

@@ -34,6 +34,7 @@ from landscape.curvature.minibatch_sharpness import minibatch_sharpness
 from landscape.datasets import open_dataset
 from landscape.model.samples import Samples
 from landscape.model.task import Task
+from landscape.sweep.processor import processor
 
 GREY = {"cnn_fmnist": 28, "cnn_digits": 8, "lenet": 28, "lenet5": 28, "mlp": 28, "linear": 28}
 """Sides of grey images, by model; all others take colour images of 32 x 32."""
@@ -66,8 +67,8 @@ def main() -> None:
         pieces = torch.randperm(len(everything), generator=torch.Generator().manual_seed(0)).split(chosen.batch)
         rows += _measured(name, task, everything, pieces[: chosen.batches], chosen)
     RESULTS.parent.mkdir(exist_ok=True)
-    settings = {**vars(chosen), "tolerance": TOLERANCE, "torch": torch.__version__}
-    RESULTS.write_text(json.dumps({"settings": settings, "results": rows}, indent=1) + "\n")
+    settings = {**vars(chosen), "tolerance": TOLERANCE}
+    RESULTS.write_text(json.dumps({"processor": processor(), "settings": settings, "results": rows}, indent=1) + "\n")
 
 
 def _measured(

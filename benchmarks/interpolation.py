@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import warnings
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from landscape.surfaces.interpolated_surface import interpolate, interpolated_su
 from landscape.surfaces.sampled_surface import sample_rows, sampled_surface
 from landscape.surfaces.surface import surface
 from landscape.sweep.grid import Sweep
+from landscape.sweep.processor import processor_line
 
 RESULTS = Path(__file__).parent / "results" / "interpolation.json"
 KERNELS = ("thin_plate_spline", "cubic", "quintic")
@@ -62,7 +62,7 @@ def main() -> None:
     covered = sum(row["smooth"]["error"] <= row["smooth"]["stated"] for row in rows)
     print(f"\nerror at most the stated one on {covered} of {len(rows)} planes")
     RESULTS.parent.mkdir(exist_ok=True)
-    about = {"processor": platform.processor() or platform.machine(), "points": arguments.points, "planes": rows}
+    about = {"processor": processor_line(), "points": arguments.points, "planes": rows}
     RESULTS.write_text(json.dumps(about, indent=1) + "\n")
 
 

@@ -2,7 +2,6 @@
 
     python -m benchmarks.landscape [--models cnn_fmnist cnn_cifar10] [--points 21] [--samples 2000] [--rounds 2]
     python -m benchmarks.landscape --models all --points 7 --only ours expert compiled --skip-memory
-    python -m benchmarks.landscape --merge FILE FILE  one table of the results of several machines, in Markdown
     python -m benchmarks.landscape --workers 2        wall time of two threads, and of two processes as their ceiling
     python -m benchmarks.landscape --device cuda      the classic loop and this project on a GPU, in wall time
 
@@ -13,7 +12,7 @@ model measures (`landscape.sweep.measured_plan`), whose seconds are stated. Floa
 time; peak memory in a process of its own for each contestant. The limit is the forward FLOPs over the rate of float32
 matrix products on one core, once of torch's `left @ right` and once of the faster oneDNN. Results go to
 benchmarks/results/landscape.json, where a model measured again replaces its earlier row; of the other modes to
-landscape_workers.json and landscape_cuda.json.
+landscape_workers.json and landscape_cuda.json. `benchmarks.write_tables` joins the results of several machines.
 """
 
 from __future__ import annotations
@@ -55,13 +54,9 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="cuda: compare on a GPU")
     parser.add_argument("--only", nargs="+", default=[], help="contestants, such as ours expert compiled")
     parser.add_argument("--skip-memory", action="store_true", help="measure no peak memory")
-    parser.add_argument("--merge", nargs="+", type=Path, help="print one table of such results of several machines")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    if chosen.merge:
-        print(merged_table([json.loads(path.read_text()) for path in chosen.merge]))
-        return
     if "all" in chosen.models:
         chosen.models = list(SHAPES)
     if chosen.child is not None:
@@ -88,8 +83,6 @@ def main() -> None:
     if mode is planes_table and path.exists():
         written["tables"] = [*_other_tables(json.loads(path.read_text()), tables), *tables]
     path.write_text(json.dumps(written, indent=1) + "\n")
-    if mode is planes_table:
-        print(merged_table([written]))
 
 
 def _other_tables(earlier: dict[str, Any], tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -97,25 +90,6 @@ def _other_tables(earlier: dict[str, Any], tables: list[dict[str, Any]]) -> list
     again = {table["model"] for table in tables}
     same = earlier.get("processor") == processor()
     return [table for table in earlier["tables"] if table["model"] not in again] if same else []
-
-
-def merged_table(machines: list[dict[str, Any]]) -> str:
-    """Markdown: a row per machine and model, with the time of every contestant relative to ours."""
-    runs = ["classic", "loss-landscapes", "expert", "compiled", "ours, default", "ours, fast"]
-    heads = ["processor", "model", "points x samples", "ours: s", *runs, "of `@`", "of oneDNN", "plan"]
-    lines = [heads, ["---"] * len(heads)]
-    for machine in machines:
-        about = machine["processor"]
-        name = " ".join(
-            filter(None, (about["name"], about["number"], f"({about['flags']})", f"torch {about['torch']}"))
-        )
-        for table in machine["tables"]:
-            ratios = [f"{table['ratio'][run]:.2f}" if run in table["ratio"] else "" for run in runs]
-            limits = [f"{100 * part:.0f} %" for part in table["of_limit"]["ours"].values()]
-            size = f"{table['points']}^2 x {table['samples']}"
-            seconds = f"{statistics.median(table['seconds']['ours']):.2f}"
-            lines.append([name, table["model"], size, seconds, *ratios, *limits, f"`{table['plan']}`"])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def count_of(model: str, chosen: argparse.Namespace) -> int:

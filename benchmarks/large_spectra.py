@@ -9,7 +9,6 @@ vit_b has the sizes of ViT-B/16 (12 layers of width 768) on images of 96 x 96, d
 from __future__ import annotations
 
 import argparse
-import platform
 import resource
 import time
 
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 from landscape.curvature.hessian import top_eigenvalues
 from landscape.model.samples import Samples
 from landscape.model.task import Task
+from landscape.sweep.processor import processor_line
 
 
 class Transformer(nn.Module):
@@ -55,7 +55,7 @@ def main() -> None:
     else:
         model, inputs = Transformer(nn.Embedding(30_522, 768), 6, 32, 2), torch.randint(30_522, (count, 32))
     task = Task(model.eval(), {"train": Samples(inputs, torch.randint(2, (count,)))})
-    print(f"{platform.processor() or platform.machine()}; {task.layout.size / 1e6:.1f} million parameters", flush=True)
+    print(f"{processor_line()}; {task.layout.size / 1e6:.1f} million parameters", flush=True)
     begun, most = time.process_time(), arguments.products
     ds = top_eigenvalues(task, task.theta, arguments.k, tolerance=1e-2, max_products=most, block=count)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

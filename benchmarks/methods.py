@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from drift.config.load import read
 from drift.runs.run import Run
 from drift.simulation.compare import last_ten
 from drift.simulation.simulate import simulate
+from landscape.sweep.processor import processor_line
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBERS = ROOT / "docs" / "results" / "methods.json"
@@ -97,7 +97,7 @@ def main() -> None:
     chosen = parser.parse_args()
     held = json.loads(NUMBERS.read_text()) if NUMBERS.exists() else {"methods": {}}
     if chosen.measure:
-        processor = platform.processor() or platform.machine()
+        processor = processor_line()
         held |= {"seeds": chosen.seeds, "processor": processor, "torch": torch.__version__}
         for name in chosen.methods:
             one = held["methods"][name] = measured(name, chosen.seeds, chosen.runs)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import sys
 import time
@@ -38,6 +37,7 @@ from landscape import models
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 from landscape.model.task import Task
+from landscape.sweep.processor import processor_line
 
 RESULTS = Path(__file__).resolve().parent / "results" / "series.json"
 
@@ -146,7 +146,7 @@ def main() -> None:
                 flush=True,
             )
     RESULTS.parent.mkdir(exist_ok=True)
-    machine = {"processor": platform.processor() or platform.machine(), "torch": torch.__version__}
+    machine = {"processor": processor_line(), "torch": torch.__version__}
     RESULTS.write_text(json.dumps({**machine, "tables": found}, indent=1) + "\n")
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import resource
 import statistics
 import subprocess
@@ -35,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the f
 
 from benchmarks._cohorts import SETTINGS, Case, peer
 from benchmarks.landscape import matrix_rates
+from landscape.sweep.processor import processor
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PEER_SECONDS = 300.0
@@ -66,7 +66,7 @@ def main() -> None:
     cases = chosen.cases or (
         ["cnn_fmnist", "cnn_cifar10", "mlp_digits", "mlp_digits_batch10"] if on_cpu else ["cnn_fmnist_100"]
     )
-    found: dict[str, Any] = {"processor": platform.processor() or platform.machine(), "torch": torch.__version__}
+    found: dict[str, Any] = {"processor": processor()}
     if on_cpu:
         found["start"] = start()
     if not chosen.start:

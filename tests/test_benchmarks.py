@@ -1,6 +1,8 @@
-"""The benchmark of training gives its peers the settings that it measures itself."""
+"""Benchmarks give peers the settings that they measure themselves, and join the results of several machines."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
@@ -8,9 +10,47 @@ from benchmarks._cohorts import LR, MOMENTUM, SETTINGS
 from benchmarks._peer_settings import LR as PEER_LR
 from benchmarks._peer_settings import MOMENTUM as PEER_MOMENTUM
 from benchmarks._peer_settings import settings
+from benchmarks.write_tables import tables
 
 
 @pytest.mark.parametrize("name", ["cnn_fmnist", "cnn_cifar10", "mlp_digits", "mlp_digits_batch10"])
 def test_peers_train_the_same_cohorts(name):
     assert settings(name) == vars(SETTINGS[name])
     assert (PEER_LR, PEER_MOMENTUM) == (LR, MOMENTUM)
+
+
+def _results(folder, name, seconds, models):
+    about = {"name": name, "number": "1-2-3", "flags": "avx2", "torch": "2.13"}
+    rows = [
+        {
+            "model": model,
+            "points": 6,
+            "samples": 100,
+            "plan": "default",
+            "seconds": {"ours": seconds},
+            "ratio": {"ours": 1.0, "expert": 1.25},
+            "of_limit": {"ours": {"left @ right": 0.5, "oneDNN": 0.25}},
+        }
+        for model in models
+    ]
+    folder.mkdir()
+    (folder / "landscape.json").write_text(json.dumps({"processor": about, "tables": rows}))
+    return folder
+
+
+def test_machines_stand_one_below_the_other_for_each_work(tmp_path):
+    first = _results(tmp_path / "first", "Fast", [1.0, 3.0, 2.0], ["din", "mlp"])
+    second = _results(tmp_path / "second", "Slow", [5.0], ["mlp"])
+    lines = tables([first, second]).splitlines()
+    assert lines[2:4] == ["- A: Fast 1-2-3 (avx2) torch 2.13", "- B: Slow 1-2-3 (avx2) torch 2.13"]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[7:]]
+    assert [row[:3] for row in cells] == [
+        ["din, 6^2 x 100", "A", "2"],
+        ["mlp, 6^2 x 100", "A", "2"],
+        ["mlp, 6^2 x 100", "B", "5"],
+    ]
+    assert cells[0][3:] == ["", "", "1.25", "", "", "", "50 %", "25 %", "`default`"]
+
+
+def test_folders_without_results_say_so(tmp_path):
+    assert tables([tmp_path]).startswith("no results")

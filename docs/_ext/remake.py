@@ -15,7 +15,6 @@ import argparse
 import ast
 import hashlib
 import json
-import platform
 import shutil
 import sys
 from collections.abc import Mapping
@@ -142,19 +141,11 @@ def write(figures: Path) -> None:
     for name in LARGE:
         shutil.copyfile(figures / f"{name}.png", IMAGES.parent / f"{name}.png")
     from drift.simulation.simulate import versions
+    from landscape.sweep.processor import processor
 
-    made = {"processor": _processor(), "versions": versions()}
+    made = {"processor": processor()["name"], "versions": versions()}
     RECORD.write_text(
         json.dumps({"made": made, "pictures": digests()}, indent=1, sort_keys=True) + "\n", encoding="utf-8"
-    )
-
-
-def _processor() -> str:
-    """What the processor calls itself: the last digits of a training depend on it."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,13 @@ def processor() -> dict[str, str]:
         "cache": entries.get("cache size", ""),
         "torch": f"{torch.__version__} {torch.backends.cpu.get_cpu_capability()}",
     }
+
+
+def processor_line() -> str:
+    """Name, number and flags of the processor, and the cores of this machine, in one line."""
+    about = processor()
+    flags = about["flags"] and f"({about['flags']})"
+    return f"{' '.join(filter(None, (about['name'], about['number'], flags)))}, {os.cpu_count()} cores"
 
 
 def _cpuinfo() -> dict[str, str]:

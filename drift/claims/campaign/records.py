@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import platform
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +22,7 @@ from drift.runs import cache
 from drift.runs.run import Run
 from drift.store.atomic_write import write_bytes
 from landscape.results.parsed_text import json_table
+from landscape.sweep.processor import processor_line
 
 FORMAT = 2
 """Of the files; files of format 1 are read, a file of a later format is refused."""
@@ -147,7 +146,7 @@ def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset], diverged: b
         "hash": run.experiment.hash,
         "experiment": portable(run.experiment),
         "versions": run.about["versions"],
-        "processor": processor(),
+        "processor": processor_line(),
         **({"diverged": True} if diverged else {}),
         **series.recorded_series(run),
         "results": {**before, **stored},
@@ -177,16 +176,6 @@ def read_all(folder: Path) -> Iterator[RecordedRun]:
     """Every recorded run of a folder, by name."""
     for path in sorted(folder.glob("*.json")):
         yield read(path)
-
-
-def processor() -> str:
-    """Model name of the processor, or the machine's type where the system names none."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 
 
 def _key(run: Any, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
