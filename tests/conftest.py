@@ -20,7 +20,9 @@ torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
 
 
-LONG = re.compile(r"_browser\.py|test_(docs|notebooks|benchmarks|cli_processes|first_contact)\.py|tests/outside/")
+LONG = re.compile(
+    r"_browser\.py|test_(docs|notebooks|howtos|cli_processes|first_contact|same_bytes)\.py|tests/outside/"
+)
 """Modules of few tests that take long; they begin first, so that no worker waits for one of them at the end."""
 
 

@@ -8,6 +8,7 @@ import torch
 
 from drift.config.random_keys import generator
 from drift.methods.swad import valley
+from drift.training.client import ForkedSeed
 from tests.drift import hand
 from tests.drift.by_hand import (
     CLIENTS,
@@ -191,7 +192,13 @@ def test_fedfomo_of_the_lss_code(models):
 def test_soups_share_one_dropout_stream_or_have_one_for_each_candidate(monkeypatch):
     """Two candidates of one setting differ in the order of their samples and, where asked for, in what they drop."""
     seen: list[int] = []
-    monkeypatch.setattr("drift.training.client.torch.manual_seed", seen.append)
+
+    class Watched(ForkedSeed):
+        def __enter__(self) -> None:
+            super().__enter__()
+            seen.append(torch.initial_seed())
+
+    monkeypatch.setattr("drift.training.client.ForkedSeed", Watched)
     ranges = {"lrs": (0.1,), "batches": (3,), "dropouts": (0.3,), "weight_decays": (0.0,)}
     for name in ("soups", "diwa"):
         for stream, count in (("shared", 1), ("own", 3)):
