@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import string
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -37,19 +36,19 @@ def main() -> None:
 
 
 def tables(folders: Iterable[Path]) -> str:
-    """Machines by letter, then tables of planes, training and the Hessian, as far as there are results."""
-    machines = dict(zip(string.ascii_uppercase, folders, strict=False))
+    """Machines by number, then tables of planes, training and the Hessian, as far as there are results."""
+    machines = {str(number): folder for number, folder in enumerate(folders, start=1)}
     parts = []
     for title, name, heads, rows_of in (
         ("Planes", "landscape", ["ours: s", *LOOPS, "of `@`", "of oneDNN", "plan"], planes),
         ("Training", "training", ["ours: s", *PEERS, "of `@`", "of oneDNN"], training),
         ("Hessian", "hessian", ["ours: s, error", *(f"{solver}, error" for solver in SOLVERS)], curvature),
     ):
-        held = {letter: _read(folder / f"{name}.json") for letter, folder in machines.items()}
-        found = {letter: content for letter, content in held.items() if content}
+        held = {number: _read(folder / f"{name}.json") for number, folder in machines.items()}
+        found = {number: content for number, content in held.items() if content}
         if found:
-            about = [f"- {letter}: {_named(content)}" for letter, content in found.items()]
-            rows = {letter: rows_of(content) for letter, content in found.items()}
+            about = [f"- {number}: {_named(content)}" for number, content in found.items()]
+            rows = {number: rows_of(content) for number, content in found.items()}
             parts += [f"## {title}", "\n".join(about), _table(heads, rows)]
     return "\n\n".join(parts) or "no results of planes, training or the Hessian in these folders"
 
@@ -76,15 +75,16 @@ def training(content: dict[str, Any]) -> Rows:
 
 
 def curvature(content: dict[str, Any]) -> Rows:
-    """Rows of benchmarks.hessian."""
-    rows = {}
+    """Rows of benchmarks.hessian; runs of other settings are other work."""
+    rows, settings = {}, content["settings"]
+    sizes = ", ".join(f"{name} {settings[name]}" for name in ("samples", "batch", "steps", "change"))
     for row in content["results"]:
         solvers = row["solvers"]
         own = solvers["native"]
         others = [solvers.get(name) for name in SOLVERS]
         cells = [f"{own['seconds']:.3g}, {own['error']:.1e}"]
         cells += ["" if other is None else f"{other['ratio']:.2f}, {other['error']:.1e}" for other in others]
-        rows[f"{row['model']}, {row['job']}"] = cells
+        rows[f"{row['model']}, {row['job']} ({sizes})"] = cells
     return rows
 
 
@@ -103,7 +103,7 @@ def _named(content: dict[str, Any]) -> str:
 def _table(heads: list[str], machines: dict[str, Rows]) -> str:
     works = dict.fromkeys(work for rows in machines.values() for work in rows)
     lines = [["work", "machine", *heads], ["---"] * (2 + len(heads))]
-    lines += [[work, letter, *rows[work]] for work in works for letter, rows in machines.items() if work in rows]
+    lines += [[work, number, *rows[work]] for work in works for number, rows in machines.items() if work in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

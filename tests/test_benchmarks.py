@@ -42,15 +42,31 @@ def test_machines_stand_one_below_the_other_for_each_work(tmp_path):
     first = _results(tmp_path / "first", "Fast", [1.0, 3.0, 2.0], ["din", "mlp"])
     second = _results(tmp_path / "second", "Slow", [5.0], ["mlp"])
     lines = tables([first, second]).splitlines()
-    assert lines[2:4] == ["- A: Fast 1-2-3 (avx2) torch 2.13", "- B: Slow 1-2-3 (avx2) torch 2.13"]
+    assert lines[2:4] == ["- 1: Fast 1-2-3 (avx2) torch 2.13", "- 2: Slow 1-2-3 (avx2) torch 2.13"]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[7:]]
     assert [row[:3] for row in cells] == [
-        ["din, 6^2 x 100", "A", "2"],
-        ["mlp, 6^2 x 100", "A", "2"],
-        ["mlp, 6^2 x 100", "B", "5"],
+        ["din, 6^2 x 100", "1", "2"],
+        ["mlp, 6^2 x 100", "1", "2"],
+        ["mlp, 6^2 x 100", "2", "5"],
     ]
     assert cells[0][3:] == ["", "", "1.25", "", "", "", "50 %", "25 %", "`default`"]
 
 
 def test_folders_without_results_say_so(tmp_path):
     assert tables([tmp_path]).startswith("no results")
+
+
+def test_curvature_of_other_settings_is_other_work(tmp_path):
+    solved = {"native": {"seconds": 1.0, "error": 1e-6}, "pyhessian": {"ratio": 2.0, "error": 1e-3}}
+    for name, samples in (("first", 32), ("second", 64)):
+        settings = {"samples": samples, "batch": 8, "steps": 5, "change": 1e-3}
+        rows = [{"model": "mlp", "job": "top 5", "solvers": solved}]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "hessian.json").write_text(json.dumps({"settings": settings, "results": rows}))
+    found = [
+        line for line in tables([tmp_path / "first", tmp_path / "second"]).splitlines() if line.startswith("| mlp")
+    ]
+    assert found == [
+        f"| mlp, top 5 (samples {samples}, batch 8, steps 5, change 0.001) | {number} | 1, 1.0e-06 | 2.00, 1.0e-03 |  |"
+        for number, samples in ((1, 32), (2, 64))
+    ]

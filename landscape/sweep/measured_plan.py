@@ -68,7 +68,7 @@ def sweep_plan(work: Work, rows: Tensor) -> SweepPlan:
 
 
 def usual_plan(work: Work) -> SweepPlan:
-    """The plan of a sweep that nothing was measured for; it depends on the model alone.
+    """The plan of a sweep that nothing was measured for: what the layers allow, whatever the speed of the machine.
 
     Where batch normalisations can be folded, they are, and the first layer is not shared between points: to normalise
     its outputs in a pass of their own costs more than to compute it (docs/performance.md). Where dense layers receive
