@@ -1,13 +1,9 @@
-"""Choice of the engine, by two timed steps where it is "auto", and of the device: a GPU that agrees with the CPU.
-
-What runs on a GPU alone (its comparison with the CPU, `exact`) is tested with stand-ins and has not been run on one.
-"""
+"""Choice of the engine, by two timed steps where it is "auto", and of the device: a GPU that agrees with the CPU."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -19,6 +15,7 @@ from drift.training.client import Client, to_cpu, to_device
 from landscape.batched_training.per_model_gradients import model_gradients, single_model_gradient
 from landscape.model.samples import map_leaves
 from landscape.model.task import Task
+from landscape.model.whole_products import whole_products
 
 STEPS = 2
 """Steps of each candidate that are timed."""
@@ -141,20 +138,6 @@ def choose_device(
     return Choice("cpu", f"auto: {obstacle}")
 
 
-@contextmanager
-def exact(device: torch.device) -> Iterator[None]:
-    """Whole float32 products on a GPU in place of TF32, whose rounding shows in updates; nothing on a CPU."""
-    if device.type != "cuda":
-        yield
-        return
-    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
-
-
 def _obstacle(name: str, task: Task, method: Method, clients: Sequence[Client]) -> str:
     """Why a device cannot be used; "" if it can."""
     busy = [client for client in clients if len(client.samples)]
@@ -164,7 +147,7 @@ def _obstacle(name: str, task: Task, method: Method, clients: Sequence[Client]) 
     short = replace(busy[0], local=busy[0].local.model_copy(update={"steps": STEPS}))
     expected = serial.train(method, [short])[0]
     try:
-        with exact(device):
+        with whole_products():
             there = to_device(short, device, task.flat(short.start.to(device)))
             update = to_cpu(serial.train(method, [there])[0])
     except RuntimeError as reason:  # what torch raises for an operation or a mix of devices that it cannot do

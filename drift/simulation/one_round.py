@@ -14,7 +14,6 @@ from drift.config.experiment import Experiment
 from drift.config.method_values import Cohort, Setting, State
 from drift.config.random_keys import cohort
 from drift.engines import CohortUpdates, train
-from drift.engines.choice import exact
 from drift.simulation.unfinished_round import UnfinishedRound
 from drift.store.client_rows import ClientRows, temporary_rows
 from drift.store.column_blocks import row_matrix
@@ -26,6 +25,7 @@ from drift.training.client import Update
 from drift.training.data import Data, client_samples
 from drift.training.server import Server, clients, sent
 from drift.training.validation import model_metrics
+from landscape.model.whole_products import whole_products
 
 RowsOf = Callable[[Round], ClientRows]
 """A round as far as it is known before training -> rows for the models of its clients."""
@@ -53,7 +53,7 @@ def train_round(
     rows = rows_of(_expected(setting, server, start, len(ids)))
     workspace = setting.flat.theta if setting.crew is None else None
     arrivals = Arrivals(method, start, server.buffers, trained_ids.tolist(), ids.tolist(), rows, workspace)
-    with exact(setting.device), arrivals:
+    with whole_products(), arrivals:
         trained = _train(setting, parts, held_out, server, start, trained_ids, arrivals)
     updates = dict(zip(trained_ids.tolist(), trained.updates, strict=True))
     sound = {client: update for client, update in updates.items() if client in arrivals.sound}
@@ -166,7 +166,7 @@ def _metrics(
     experiment, index = setting.experiment, after.next - 1
     if not _is_evaluated(experiment, index) or not bool(torch.isfinite(end).all()):
         return {}
-    with exact(setting.device):
+    with whole_products():
         model = end.to(setting.device), buffers.to(setting.device)
         metrics = model_metrics(setting.task, *model, workers=setting.evaluators)
         metrics["accuracy"] = 1 - metrics["error"]

@@ -22,7 +22,7 @@ from landscape.sweep.memory import explain_oom as memory_said
 from landscape.sweep.memory import keep_memory
 from landscape.sweep.precision import Precision, check_precision
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
-from landscape.sweep.threads import PointPool, chunks, evaluate_chunks, evaluate_in_order
+from landscape.sweep.threads import PointPool, chunks, evaluate_chunks
 from landscape.sweep.worker import Work, Worker
 
 MEMORY = 512 * 2**20
@@ -58,8 +58,8 @@ def evaluate(
     """Mean metrics over a split at the models coefficients @ basis, in eval mode and without gradients.
 
     On a CPU the bits of a value depend neither on the other points, nor on chunks, nor on the number of workers (of one
-    torch thread each). On a GPU points are evaluated in batches (`landscape.sweep.vmap_points`, which has not been run
-    on one yet), and the last bits of a value may change.
+    torch thread each). On a GPU points are evaluated one by one or in batches (`landscape.sweep.vmap_points`), which of
+    the two is faster, and the last bits of a value may change.
 
     Args:
         task: Model, loss and samples.
@@ -193,7 +193,7 @@ def _chunk_values(
         worker = Worker(work)
     many = vmap_points.batch_points(worker, memory) if basis.device.type in vmap_points.DEVICES else None
     if many is not None:
-        return evaluate_in_order(many, points, chunks(len(points), many.most, many.most))
+        return vmap_points.evaluate_faster(worker, many, points)
     most = _most(basis, memory // workers)
     small = min(most, 4 * len(basis)) if worker.shared else 1
     return evaluate_chunks(worker, points, chunks(len(points), small if soon else most, most, workers), workers)

@@ -1,9 +1,9 @@
-"""Many point models per forward pass, for devices that one small model does not fill.
-
-Its values are tested on a CPU; it has not been run on a GPU.
-"""
+"""Many point models per forward pass, for devices that one small model does not fill."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -11,8 +11,8 @@ from torch.func import functional_call, vmap
 
 from landscape.model.metrics import Means
 from landscape.model.samples import Inputs, call_module, map_leaves
-from landscape.sweep.first_layer import combine
-from landscape.sweep.worker import Worker, widest
+from landscape.sweep.threads import Evaluator, at_points
+from landscape.sweep.worker import Points, Values, Worker, widest
 
 DEVICES = ("cuda",)
 """Types of devices on which points are batched; a CPU is faster with one model in its cache."""
@@ -23,13 +23,18 @@ LIVE = 6
 SAMPLES = (64, 2048)
 """Least and most samples per pass."""
 
+MOST = 64
+"""Most points per pass: more are slower, those of convolutions beyond 16 already (`benchmarks.gpu` on an H100)."""
+
+TRIED = 8
+"""Points by which the two ways are timed, each after as many that warm it up."""
+
 
 class PointBatch:
     """Evaluates a chunk of points with `vmap` over their parameters and buffers.
 
     The first layer becomes one layer with the outputs of all points, the layers behind it grouped convolutions and
-    batched matrix products. Values equal those of `Worker` up to rounding, which may depend on the size of a chunk and,
-    on a GPU, on `torch.backends.cudnn.allow_tf32` (on by default).
+    batched matrix products. Values equal those of `Worker` up to rounding, which may depend on the size of a chunk.
 
     Args:
         worker: Computes the statistics of batch normalisation.
@@ -47,7 +52,7 @@ class PointBatch:
     @property
     def most(self) -> int:
         """Points per chunk for which the memory also fits the activations of SAMPLES[0] samples each."""
-        return max(1, self.memory // (self.point_bytes + SAMPLES[0] * self.sample_bytes))
+        return max(1, min(MOST, self.memory // (self.point_bytes + SAMPLES[0] * self.sample_bytes)))
 
     def block(self, points: int) -> int:
         """Samples per pass of so many points."""
@@ -59,7 +64,7 @@ class PointBatch:
         if self.flat.theta.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def chunk(self, points: list[list[float]]) -> dict[str, Tensor]:
+    def chunk(self, points: Points) -> Values:
         """Mean metrics at a few points."""
         work, block = self.work, self.block(len(points))
         state = self._state(points)
@@ -82,15 +87,32 @@ class PointBatch:
         inputs = map_leaves(lambda leaf: leaf.contiguous(), self.flat.cast(inputs))  # vmap is slow on channels-last
         return vmap(at)(state)
 
-    def _state(self, points: list[list[float]]) -> dict[str, Tensor]:
-        work, layout = self.work, self.flat.layout
-        thetas = torch.stack([combine(work.basis, row) for row in points])
+    def _state(self, points: Points) -> dict[str, Tensor]:
+        basis, layout = self.work.basis, self.flat.layout
+        thetas = torch.tensor(points, dtype=torch.float64, device=basis.device).to(basis) @ basis
         buffers = torch.stack([self._worker.statistics(*pair) for pair in zip(points, thetas, strict=True)])
-        tensors_by_point = [
-            layout.named(row) | layout.named_buffers(own_buffers)
-            for row, own_buffers in zip(thetas, buffers, strict=True)
-        ]
-        return {name: torch.stack([row[name] for row in tensors_by_point]) for name in tensors_by_point[0]}
+        return vmap(layout.named)(thetas) | vmap(layout.named_buffers)(buffers)
+
+
+def evaluate_faster(worker: Worker, many: PointBatch, points: Points) -> Iterator[tuple[slice, Values]]:
+    """(points, values) per chunk, in order, by the faster of the two ways; they are timed on the first points."""
+    ways: dict[str, Evaluator] = {"many": many, "single": worker}
+    seconds: dict[str, float] = {}
+    done = 0
+    for _ in ("warm", "timed"):
+        for name, way in ways.items():
+            part = slice(done, min(done + min(TRIED, many.most), len(points)))
+            if part.start == part.stop:
+                return
+            begun = time.perf_counter()
+            values = at_points(way, points[part])
+            seconds[name] = (time.perf_counter() - begun) / (part.stop - part.start)
+            done = part.stop
+            yield part, values
+    way = ways[min(seconds, key=lambda name: seconds[name])]
+    for start in range(done, len(points), many.most):
+        part = slice(start, min(start + many.most, len(points)))
+        yield part, at_points(way, points[part])
 
 
 @torch.no_grad()

@@ -81,7 +81,31 @@ def test_chunks_and_passes_fit_into_the_memory():
         found = vmap_points.PointBatch(worker, memory)
         used = found.most * (2 * basis[0].nbytes + found.block(found.most) * found.sample_bytes)
         assert used <= memory or found.most == 1
-    assert found.most > 1000
+    assert found.most == vmap_points.MOST
+
+
+@pytest.mark.parametrize("faster", ["many", "single"])
+def test_the_way_that_was_faster_on_the_first_points_computes_the_rest(faster, monkeypatch):
+    task = _task("mlp")
+    basis, rows = thetas(task, 3, spread=0.05), torch.rand(70, 3, dtype=torch.float64)
+    alone = evaluate(task, basis, rows)["loss"]
+    used, clock = [], [0.0]
+
+    def counted(name, way):
+        def chunk(self, points):
+            used.append((name, len(points)))
+            clock[0] += len(points) * (1.0 if name == faster else 2.0)
+            return way(self, points)
+
+        return chunk
+
+    monkeypatch.setattr(vmap_points, "DEVICES", ("cpu",))
+    monkeypatch.setattr(vmap_points.time, "perf_counter", lambda: clock[0])
+    for name, kind in (("many", vmap_points.PointBatch), ("single", Worker)):
+        monkeypatch.setattr(kind, "chunk", counted(name, kind.chunk))
+    together = evaluate(task, basis, rows)["loss"]
+    assert used == [("many", 8), ("single", 8), ("many", 8), ("single", 8), (faster, 38)]
+    torch.testing.assert_close(together, alone, rtol=2e-5, atol=1e-7)
 
 
 class Branching(nn.Module):
