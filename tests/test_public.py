@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("landscape", "drift", "figures")
+PACKAGES = ("fedscape", "landscape", "drift", "figures")
 
 SCRIPT = """import drift
 import figures
@@ -31,8 +31,8 @@ drift.coherense
 def stub_names(package: str) -> dict[str, str]:
     """Module of each public name, as the stub states it."""
     tree = ast.parse((ROOT / package / "__init__.pyi").read_text())
-    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-    return {alias.name: str(node.module) for node in imports for alias in node.names}
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {alias.name: getattr(node, "module", "") or "" for node in imports for alias in node.names}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -41,7 +41,8 @@ def test_stub_and_package_have_the_same_names(package):
     assert sorted(names) == module.__all__
     assert set(names) <= set(dir(module))
     for name, source in names.items():
-        assert getattr(module, name) is getattr(importlib.import_module(source), name), name
+        imported = getattr(importlib.import_module(source), name) if source else importlib.import_module(name)
+        assert getattr(module, name) is imported, name
     assert (ROOT / package / "py.typed").exists()
 
 

@@ -14,7 +14,8 @@ def lazy(package: str) -> list[str]:
     """Give a package the public names of its stub, imported from their modules at first use.
 
     The stub `__init__.pyi` of the package has a line `from MODULE import NAME as NAME` per name, which
-    editors and type checkers read too. A name stays the public object where a module has the same name.
+    editors and type checkers read too; `import MODULE as MODULE` makes a module a name. A name stays the public object
+    where a module has the same name.
 
     Args:
         package: Name of the package, imported already.
@@ -23,14 +24,20 @@ def lazy(package: str) -> list[str]:
         The names, sorted.
     """
     stub = ast.parse(Path(str(sys.modules[package].__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
-    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-    public = {alias.name: str(node.module) for node in imports for alias in node.names}
+    public: dict[str, str] = {}
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            public |= {alias.name: f"{node.module}:{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            public |= {alias.name: alias.name for alias in node.names}
 
     class Lazy(ModuleType):
         def __getattr__(self, name: str) -> Any:
             if name not in public:
                 raise AttributeError(f"module {package!r} has no attribute {name!r}")
-            return getattr(importlib.import_module(public[name]), name)
+            module, _, attribute = public[name].partition(":")
+            imported = importlib.import_module(module)
+            return getattr(imported, attribute) if attribute else imported
 
         def __setattr__(self, name: str, value: Any) -> None:  # the import system binds submodules here
             if isinstance(value, ModuleType) and name in public:

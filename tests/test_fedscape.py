@@ -1,0 +1,77 @@
+"""`import fedscape`: cheap, and not fooled by packages of the same names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def python(code: str, folder: Path, *, home: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """What a script in a folder prints; fedscape comes from `home`."""
+    script = folder / "script.py"
+    script.write_text(code)
+    environment = {**os.environ, "PYTHONPATH": str(home)}
+    command = [sys.executable, str(script)]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_importing_loads_neither_torch_nor_a_drawing_library(tmp_path):
+    heavy = "{'torch', 'matplotlib', 'plotly', 'xarray', 'pydantic'}"
+    done = python(
+        f"import fedscape as fs, sys\nfs.landscape, fs.drift, fs.figures\nprint({heavy} & set(sys.modules))", tmp_path
+    )
+    assert done.stdout == "set()\n", done.stderr
+
+
+def test_names_are_those_of_the_packages(tmp_path):
+    code = "import fedscape as fs, landscape, drift\nprint(fs.surface is landscape.surface, fs.open is drift.open)"
+    assert python(code, tmp_path).stdout == "True True\n"
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "package"])
+def test_a_module_of_the_user_that_hides_a_package_is_named(tmp_path, kind):
+    place = tmp_path / "drift.py" if kind == "file" else tmp_path / "drift"
+    if kind == "file":
+        place.write_text("mine = 1\n")
+    else:
+        place.mkdir()
+        if kind == "package":
+            (place / "__init__.py").write_text("")
+    done = python("import fedscape as fs\nfs.surface", tmp_path)
+    if kind == "folder":  # a folder without __init__.py hides nothing
+        assert done.returncode == 0, done.stderr
+        return
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"ImportError: fedscape needs its own package 'drift', and Python finds {place}")
+    assert "rename that file or folder" in last
+
+
+@pytest.mark.parametrize("damage", ["overwritten", "gone"])
+def test_a_package_that_another_project_has_overwritten_is_named(tmp_path, damage):
+    home = tmp_path / "site"
+    for name in ("fedscape", "landscape", "drift", "figures"):
+        folder = home / name
+        folder.mkdir(parents=True)
+        for file in ("__init__.py", "__init__.pyi"):
+            shutil.copy(ROOT / name / file, folder)
+    shutil.copytree(ROOT / "fedscape", home / "fedscape", dirs_exist_ok=True)
+    if damage == "overwritten":
+        (home / "figures" / "__init__.py").write_text("def draw(): ...\n")
+    else:
+        shutil.rmtree(home / "figures")
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    done = python(
+        "import sys\nfrom fedscape.command import main\nsys.argv = ['fedscape', 'doctor']\nmain()", place, home=home
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "its own package 'figures'" in done.stderr
+    assert "pip install --force-reinstall fedscape" in done.stderr or str(ROOT) in done.stderr
