@@ -1,4 +1,4 @@
-"""Whether `landscape`, `drift` and `figures` are fedscape's own: other projects and users' files have these names too."""
+"""Whether `landscape`, `drift` and `figures` are fedscape's own; other projects and files of users have these names."""
 
 from __future__ import annotations
 
