@@ -16,7 +16,7 @@ class Halved(Method):
     factor: float = 0.5
 
     def combine(self, setting, state, cohort):
-        return Combined(cohort.start + self.factor * (cohort.fma - cohort.start), cohort.weights)
+        return Combined(cohort.start + self.factor * (cohort.weighted_mean - cohort.start), cohort.weights)
 ''',
     "partition": '''
 import numpy as np

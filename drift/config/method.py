@@ -149,7 +149,7 @@ class Method(StrictNumbers):
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The cohort's plain aggregate; FMA here."""
-        return Combined(cohort.fma, cohort.weights)
+        return Combined(cohort.weighted_mean, cohort.weights)
 
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
         """From the plain aggregate to the new global model; the aggregate itself here."""

@@ -72,12 +72,13 @@ class Cohort:
     Args:
         theta: Server model before the round, shape (d,).
         start: The model that the clients received, shape (d,).
-        ids, sizes, weights: Client ids, sample counts, data-size weights summing to 1, shape (m,).
+        ids, sizes: Client ids and sample counts, shape (m,).
+        weights: Of the experiment, summing to 1, shape (m,): data sizes, or equal ones (`clients.weighting`).
         clients: Their models after local training, shape (m, d).
         steps: Their numbers of optimiser steps, shape (m,).
         reports: Other tensors that they sent, by name, one row per client.
         buffers: Their floating buffers, shape (m, b).
-        mean: `fma`, if it is known already.
+        mean: `weighted_mean`, if it is known already.
     """
 
     index: int
@@ -102,8 +103,8 @@ class Cohort:
         return weighted_updates(weights, self.clients, self.start)
 
     @property
-    def fma(self) -> Tensor:
-        """Weighted mean of the clients, shape (d,)."""
+    def weighted_mean(self) -> Tensor:
+        """Mean of the clients by `weights`, shape (d,): that by data sizes (`Round.fma`) unless weights are equal."""
         return weighted(self.weights, self.clients) if self.mean is None else self.mean
 
 

@@ -139,7 +139,7 @@ def _write(
             store.write_round(path, record, experiment.keep, experiment.rounds, links.origin(path.name, link))
             link = store.link(record)
             if len(record.ids):
-                previous = record.fma - start[0]
+                previous = record.mean_update(experiment.cohort_weights(record.sizes))
         before = index, end
     theta, buffers = before[1] if before is not None else (task.theta, task.buffers)
     server = Server(theta, buffers, previous, {}, {}, experiment.rounds)

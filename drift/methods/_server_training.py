@@ -50,7 +50,7 @@ class ServerTraining(Method):
 
         Minibatches are shuffled, keyed by the round.
         """
-        samples, start = proxy(setting, self.name()), cohort.fma
+        samples, start = proxy(setting, self.name()), cohort.weighted_mean
         flat, least = setting.task.flat(start), 2 if setting.task.layout.buffer_size else 1
         flat.load(start)
         use_batches(flat, True)

@@ -62,11 +62,11 @@ class FedBE(ServerTraining):
         noise = generator(setting.experiment.seed, cohort.index, "fedbe", device=cohort.start.device)
         normal = Gaussian.around(setting.task.layout, cohort.start, cohort.clients, numbers) if self.samples else None
         models = [] if normal is None else [normal.draw(self.spread, noise) for _ in range(self.samples)]
-        teachers = chain([cohort.fma], rows(cohort.clients, numbers), models)
+        teachers = chain([cohort.weighted_mean], rows(cohort.clients, numbers), models)
         statistics = torch.cat([averaged, cohort.buffers[numbers], *[averaged] * self.samples])
         outputs = logits(setting, teachers, statistics, proxy_samples)
         teacher = outputs.mean(0).softmax(1) if self.ensemble == "logits" else outputs.softmax(2).mean(0)
-        theta, total, counted = cohort.fma, torch.zeros_like(cohort.start), 0
+        theta, total, counted = cohort.weighted_mean, torch.zeros_like(cohort.start), 0
         for epoch, theta in enumerate(self.trained(setting, cohort, self.server_epochs, distillation(teacher))):
             if self.student_average and epoch > self.server_epochs // 2:
                 total, counted = total + theta, counted + 1

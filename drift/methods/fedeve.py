@@ -101,7 +101,7 @@ class FedEve(Method):
             return Outcome(cohort.theta, combined.weights, state, _nothing(combined.extras))
         m, layout, layered = int(active.sum()), setting.task.layout, self.gain == "layer"
         mean, spread = _observed(cohort, active, uniform=self.r_center == "uniform")
-        observed = mean + (cohort.fma - combined.theta).double()
+        observed = mean + (cohort.weighted_mean - combined.theta).double()
         momentum = state["momentum"].double()
         innovation = observed - momentum
         period = observed if self.q_mode == "update_norm" else innovation

@@ -38,7 +38,7 @@ class FedNova(Method):
         lengths = path_length(cohort.steps.double(), setting.experiment.local.momentum)
         shares = torch.where(lengths > 0, cohort.weights.double(), 0.0)
         if not bool(shares.any()):
-            return Combined(cohort.fma, cohort.weights)
+            return Combined(cohort.weighted_mean, cohort.weights)
         shares = shares / shares.sum()
         normalised = torch.where(lengths > 0, shares / lengths.clamp(min=1e-12), 0.0)
         scale = (shares @ lengths) * normalised.sum()

@@ -20,4 +20,4 @@ class Shrink(Method):
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The mean, shrunk."""
-        return Combined(self.gamma * cohort.fma, self.gamma * cohort.weights)
+        return Combined(self.gamma * cohort.weighted_mean, self.gamma * cohort.weights)

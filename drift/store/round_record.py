@@ -91,8 +91,9 @@ class Round:
 
     @property
     def shares(self) -> Tensor:
-        """Data-size weights of the cohort, summing to 1, shape (m,), float64."""
-        return self.sizes.double() / self.sizes.sum()
+        """Data-size weights of the cohort, summing to 1, shape (m,), float64; equal where no client has samples."""
+        sizes = self.sizes.double() if bool(self.sizes.any()) else torch.ones(len(self.sizes), dtype=torch.float64)
+        return sizes / sizes.sum()
 
     @property
     def deltas(self) -> Tensor:
@@ -105,7 +106,7 @@ class Round:
 
     @property
     def fma(self) -> Tensor:
-        """Size-weighted mean of the clients, whatever the method's aggregation, shape (d,)."""
+        """FMA: mean of the clients by data sizes, whatever weights experiment and method use, shape (d,)."""
         return weighted_models(self.shares, self.kept("clients"))
 
     def mean_update(self, weights: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ class CLASS(Method):
     factor: float = Field(default=0.5, gt=0, description="of the mean update; 1 is FedAvg")
 
     def combine(self, setting, state, cohort):
-        theta = cohort.start + self.factor * (cohort.fma - cohort.start)
+        theta = cohort.start + self.factor * (cohort.weighted_mean - cohort.start)
         return Combined(theta, cohort.weights)
 ''',
     test="""import torch
@@ -47,7 +47,7 @@ def test_one_step_by_hand():
 
 
 def test_factor_one_is_fedavg():
-    assert torch.allclose(CLASS(factor=1.0).combine(None, {}, cohort()).theta, cohort().fma)
+    assert torch.allclose(CLASS(factor=1.0).combine(None, {}, cohort()).theta, cohort().weighted_mean)
 """,
     command="fedscape compare digits-shards2 --methods fedavg FILE:CLASS --seeds 8 --set rounds=3",
 )

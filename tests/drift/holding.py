@@ -55,5 +55,5 @@ def records(*groups: tuple[list[int], list[int], list[float] | None], d: int = 4
             start + hand.random(len(ids), d, seed=index), start=start, sizes=sizes, ids=ids, index=index
         )
         used = None if weights is None else hand.vector(*weights)
-        found.append(hand.record(group, group.fma, weights=used))
+        found.append(hand.record(group, group.weighted_mean, weights=used))
     return found

@@ -48,7 +48,7 @@ def what_if(
     """Loss and error of the recorded end of a round, and of other models in its place, over `variant`.
 
         end      the recorded global model
-        fma      mean of the cohort by data sizes (or uniform where the experiment says so)
+        fma      mean of the cohort by data sizes, whatever weights the experiment uses
         uniform  mean of the cohort in which all clients with samples weigh the same (a uniform soup)
         ima-P    mean of the last P aggregates; NaN unless all P were kept
         gamma    gamma times fma, the best gamma of a grid from `lowest` to 1 (FedLAW's global weight shrinking)
@@ -161,7 +161,7 @@ def _stack(run: Run, record: Round, most: int) -> _Stack:
         before = record if index == record.index else run.round(index)
         models.append(before.extras.get("aggregate", before.kept("end")))
     clients = end[:0].reshape(0, len(end)) if record.clients is None else record.clients
-    ids, weights = record.ids[: len(clients)].numpy(), run.experiment.cohort_weights(record.sizes)[: len(clients)]
+    ids, weights = record.ids[: len(clients)].numpy(), record.shares[: len(clients)]
     return _Stack(start, end, models, clients, ids, weights)
 
 

@@ -82,9 +82,9 @@ def decomposition(
     other seeds on the same partition: the covariance then contains their shared history. It needs the same
     clients in every run's round, that is, all of them.
 
-    FMA has the weighted mean of the clients' parameters, for every method; WENS the weighted mean of their outputs.
-    Models come from the record one by one, retrained ones that do not fit from a temporary file, and samples are
-    evaluated in blocks, so that any number of clients and samples fits into `memory`.
+    FMA has the mean of the clients' parameters by data sizes, whatever weights the method uses; WENS that of their
+    outputs. Models come from the record one by one, retrained ones that do not fit from a temporary file, and samples
+    are evaluated in blocks, so that any number of clients and samples fits into `memory`.
 
     Source: Zhou et al. 2024 (IMA), theorem 1, lemma 1 and corollary 1; estimators as in methods.md 3.2.1 and 3.2.2.
 

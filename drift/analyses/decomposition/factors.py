@@ -90,7 +90,7 @@ def factors(
         selected: Samples.
         statistics: Batch statistics of the averaged models.
     """
-    weights = run.experiment.cohort_weights(record.sizes)
+    weights = record.shares
     flat = run.task.flat(models[0](0)[0])
     averages = [_average(rows, weights) for rows in models]
     if (usual_statistics(run.task) if statistics is None else statistics) == "recomputed":

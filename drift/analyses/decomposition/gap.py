@@ -74,8 +74,7 @@ def gap_scaling(
     for index in run.context.track(indices):
         record, models = read_models(run, index)
         if len(record.ids):
-            weights = run.experiment.cohort_weights(record.sizes)
-            rows[index] = _gap_and_slopes(run, models, weights, ordered, inputs, outputs)
+            rows[index] = _gap_and_slopes(run, models, record.shares, ordered, inputs, outputs)
     if not rows:
         raise LookupError(f"run {run.name} has no round with client models; train with --set keep.clients=all.")
     coords: dict[str, list] = {"round": list(rows), "scale": ordered}

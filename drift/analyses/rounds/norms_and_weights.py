@@ -138,8 +138,8 @@ def learned(run: Run) -> xr.Dataset:
 
     Returns:
         Dataset with gamma (round,), the sum of the aggregation weights; weights (round, client), which sum to 1 over
-        the cohort; and weight_ratio (round, client), these over the client's share of the cohort's data, 1 under
-        plain averaging. NaN for clients that were not in the cohort or have no data.
+        the cohort; and weight_ratio (round, client), these over the client's share of the cohort's data, 1 in FMA. NaN
+        for clients that were not in the cohort or have no data.
     """
 
     def measure(record: Round) -> dict[str, float | Tensor]:
@@ -176,7 +176,7 @@ def norm(gram: Tensor, combination: Tensor) -> float:
 
 @analysis("round", "client", cost="record")
 def locality(run: Run) -> xr.Dataset:
-    """Distance of the clients to their weighted mean in every round; the largest one is the locality of WENS-FMA.
+    """Distance of the clients to their mean by data sizes (FMA); the largest one is the locality of WENS-FMA.
 
     Delta = max_k |w_k - w_FMA|, computed from the Gram matrix alone.
 
@@ -192,7 +192,7 @@ def locality(run: Run) -> xr.Dataset:
     def measure(record: Round) -> dict[str, float | Tensor]:
         if not len(record.ids):
             return {}
-        weights = run.experiment.cohort_weights(record.sizes)
+        weights = record.shares
         lengths = distances(record.gram, weights)
         return {"locality": float(lengths.max()), "mean_distance": float(weights @ lengths), "distance": lengths}
 

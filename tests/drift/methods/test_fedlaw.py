@@ -57,7 +57,7 @@ def loss(task: Task, theta: Tensor) -> float:
 def test_no_server_epochs_is_fedavg_to_the_bit(base: Base, variant: dict[str, Any]) -> None:
     cohort = group()
     found = combined(FedLAW(base=base, server_epochs=0, **variant), cohort)
-    assert torch.equal(found.theta, cohort.fma)
+    assert torch.equal(found.theta, cohort.weighted_mean)
     assert torch.equal(found.weights, cohort.weights)
 
 
@@ -121,7 +121,7 @@ def test_weights_are_shrink_times_a_simplex_point(base: Base, variant: dict[str,
 def test_learning_lowers_the_proxy_loss() -> None:
     task, cohort = mlp_task(), group()
     losses = {name: loss(task, combined(FedLAW(variant=name), cohort).theta) for name in ("joint", "gws", "attentive")}
-    fedavg = loss(task, cohort.fma)
+    fedavg = loss(task, cohort.weighted_mean)
     assert losses["joint"] < losses["gws"] < fedavg
     assert losses["joint"] < losses["attentive"] < fedavg
 
@@ -129,13 +129,13 @@ def test_learning_lowers_the_proxy_loss() -> None:
 def test_gws_agrees_with_a_grid_search() -> None:
     task, cohort = mlp_task(), group()
     inputs = task.samples["test"].inputs
-    labels = task.outputs(cohort.fma, task.samples["test"]).argmax(1)
+    labels = task.outputs(cohort.weighted_mean, task.samples["test"]).argmax(1)
     labels[:4] = (labels[:4] + 1) % 3  # some wrong ones bound the confidence that is best
     task = replace(task, samples={"test": Samples(inputs, labels)})
     method = FedLAW(variant="gws", server_epochs=300, server_lr=0.05, halve_every=60)
     learned = float(method.combine(setting(method, task), {}, cohort).extras["gamma"])
     grid = torch.linspace(0.05, 3, 600, dtype=torch.float64)
-    best = min(grid.tolist(), key=lambda shrink: loss(task, shrink * cohort.fma))
+    best = min(grid.tolist(), key=lambda shrink: loss(task, shrink * cohort.weighted_mean))
     assert best < 2.9
     assert abs(best - 1) > 0.1
     assert learned == pytest.approx(best, abs=0.01)
@@ -161,8 +161,8 @@ def test_clients_without_samples_have_no_part() -> None:
 def test_early_stopping_learns_up_to_its_round() -> None:
     method = FedLAW(variant="early_stopped", stop_round=3, server_epochs=4)
     last, after = group(index=3), group(index=4)
-    assert not torch.equal(combined(method, last).theta, last.fma)
-    assert torch.equal(combined(method, after).theta, after.fma)
+    assert not torch.equal(combined(method, last).theta, last.weighted_mean)
+    assert torch.equal(combined(method, after).theta, after.weighted_mean)
 
 
 @pytest.mark.parametrize("options", [{"variant": "early_stopped"}, {"variant": "joint", "stop_round": 3}])
@@ -233,7 +233,7 @@ def test_batch_normalisation_uses_the_statistics_of_proxy_batches() -> None:
     cohort, method = group(task), FedLAW(server_epochs=1, server_batch=11)
     found = method.combine(setting(method, task), {}, cohort)
     flat, samples = task.flat(cohort.start), task.samples["test"]
-    flat.load(cohort.fma)
+    flat.load(cohort.weighted_mean)
     flat.training(True)
     expected = float(flat.gradient(samples))
     assert float(found.extras["proxy_loss_epochs"][0]) == pytest.approx(expected)

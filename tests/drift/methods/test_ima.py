@@ -42,7 +42,7 @@ def test_before_the_start_it_is_fedavg_bit_for_bit():
 
 def test_end_is_the_mean_of_the_last_plain_aggregates():
     run = played(IMA(window=3, start=4))
-    aggregates = torch.stack([group.fma for group in run.groups])
+    aggregates = torch.stack([group.weighted_mean for group in run.groups])
     for index in range(4, ROUNDS):
         expected = aggregates[index - 2 : index + 1].mean(0)
         assert torch.allclose(run.outcomes[index].end, expected, rtol=1e-14)
@@ -54,7 +54,7 @@ def test_clients_continue_from_the_mean():
     run = played(IMA(window=3, start=4))
     for index in range(5, ROUNDS):
         assert torch.equal(run.groups[index].start, run.outcomes[index - 1].end)
-    assert torch.equal(run.groups[4].start, run.groups[3].fma)
+    assert torch.equal(run.groups[4].start, run.groups[3].weighted_mean)
 
 
 def test_without_feedback_clients_continue_from_the_last_aggregate():
@@ -83,14 +83,14 @@ def test_constant_aggregates_stay_constant():
 
 def test_young_window_averages_what_is_there():
     run = played(IMA(window=5, start=0))
-    aggregates = torch.stack([group.fma for group in run.groups])
+    aggregates = torch.stack([group.weighted_mean for group in run.groups])
     for index in range(4):
         assert torch.allclose(run.outcomes[index].end, aggregates[: index + 1].mean(0), rtol=1e-14)
 
 
 def test_first_window_begins_one_round_early():
     run = played(IMA(window=3, start=4, first="window"))
-    aggregates = torch.stack([group.fma for group in run.groups])
+    aggregates = torch.stack([group.weighted_mean for group in run.groups])
     assert torch.allclose(run.groups[4].start, aggregates[1:4].mean(0), rtol=1e-14)
     assert torch.equal(run.outcomes[2].end, aggregates[2])
 
@@ -170,14 +170,14 @@ def test_window_of_one_without_reset_is_the_wrapped_method(placement):
 
 def test_placement_inside_feeds_the_mean_to_the_server_step():
     run = played(IMA(base=FedAvg(server_lr=0.5), window=2, start=3))
-    mean = (run.groups[2].fma + run.groups[3].fma) / 2
+    mean = (run.groups[2].weighted_mean + run.groups[3].weighted_mean) / 2
     expected = run.groups[3].theta + 0.5 * (mean - run.groups[3].start)
     assert torch.allclose(run.outcomes[3].end, expected, rtol=1e-14)
 
 
 def test_placement_post_averages_what_the_server_step_gave():
     run = played(IMA(base=FedAvg(server_lr=0.5), window=2, start=3, placement="post"))
-    given = [group.theta + 0.5 * (group.fma - group.start) for group in run.groups]
+    given = [group.theta + 0.5 * (group.weighted_mean - group.start) for group in run.groups]
     assert torch.allclose(run.outcomes[3].end, (given[2] + given[3]) / 2, rtol=1e-14)
 
 

@@ -115,7 +115,7 @@ def test_fednova_leaves_out_clients_that_did_not_step():
     outcome = setting.experiment.method.aggregate(setting, {}, group)
     torch.testing.assert_close(outcome.end - START, UPDATES[0, 1])
     still = setting.experiment.method.aggregate(setting, {}, replace(group, steps=torch.tensor([0, 0])))
-    torch.testing.assert_close(still.end, group.fma)
+    torch.testing.assert_close(still.end, group.weighted_mean)
 
 
 def test_fednova_refuses_adam():

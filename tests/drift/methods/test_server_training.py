@@ -38,7 +38,7 @@ def group(setting):
 @pytest.mark.parametrize("name", NAMES)
 def test_without_server_epochs_each_is_fedavg(name, setting, group):
     outcome = methods.load(name)(server_epochs=0).aggregate(setting, {}, group)
-    assert torch.equal(outcome.end, group.fma)
+    assert torch.equal(outcome.end, group.weighted_mean)
 
 
 def stepped(setting, start, loss):
@@ -60,7 +60,7 @@ def test_server_ft_follows_the_labels(setting, group):
     found = methods.load("server_ft")(**ONE_STEP).aggregate(setting, {}, group).end
     targets = setting.proxy.targets
     torch.testing.assert_close(
-        found, stepped(setting, group.fma, lambda z: torch.nn.functional.cross_entropy(z, targets))
+        found, stepped(setting, group.weighted_mean, lambda z: torch.nn.functional.cross_entropy(z, targets))
     )
 
 
@@ -71,7 +71,7 @@ def test_feddf_follows_the_mean_logits_of_the_clients_with_samples(setting, grou
     def divergence(z):
         return (teacher * (teacher.log() - z.log_softmax(1))).sum(1).mean()
 
-    torch.testing.assert_close(found, stepped(setting, group.fma, divergence))
+    torch.testing.assert_close(found, stepped(setting, group.weighted_mean, divergence))
 
 
 def test_fedbe_asks_mean_clients_and_drawn_models(setting, group):
@@ -79,13 +79,13 @@ def test_fedbe_asks_mean_clients_and_drawn_models(setting, group):
     noise = generator(setting.experiment.seed, 0, "fedbe")
     around = Gaussian.around(setting.task.layout, group.start, group.clients, [0, 1])
     drawn = [around.draw(0.1, noise) for _ in range(2)]
-    teachers = [group.fma, group.clients[0], group.clients[1], *drawn]
+    teachers = [group.weighted_mean, group.clients[0], group.clients[1], *drawn]
     teacher = torch.stack([logits(setting, model).softmax(1) for model in teachers]).mean(0)
 
     def divergence(z):
         return (teacher * (teacher.log() - z.log_softmax(1))).sum(1).mean()
 
-    torch.testing.assert_close(found, stepped(setting, group.fma, divergence))
+    torch.testing.assert_close(found, stepped(setting, group.weighted_mean, divergence))
 
 
 def test_fedbe_student_is_the_mean_of_the_second_half_of_the_epochs(setting, group):

@@ -44,7 +44,7 @@ def run_of(*lambdas, ids=(5, 1, 3), sizes=(2, 7, 4)):
     for index, weights in enumerate(lambdas):
         clients = ROUND.centre - hand.vector(*weights) @ CORNERS + CORNERS
         group = hand.cohort(clients, sizes=sizes, ids=ids, index=index)
-        records.append(replace(hand.record(group, group.fma), client_buffers=torch.zeros(3, 0)))
+        records.append(replace(hand.record(group, group.weighted_mean), client_buffers=torch.zeros(3, 0)))
     return Bowl(records, hand.experiment(number=6), d=2)
 
 

@@ -17,7 +17,7 @@ def run_of(*updates, sizes=None, ids=None, number=6, weights=None):
     for index, deltas in enumerate(updates):
         start = hand.random(deltas.shape[1], seed=index + 50)
         group = hand.cohort(start + deltas, start=start, sizes=sizes, ids=ids, index=index)
-        records.append(hand.record(group, group.fma, weights=weights))
+        records.append(hand.record(group, group.weighted_mean, weights=weights))
     return hand.HandRun(records, hand.experiment(number=number, clients={"per_round": 2}), d=updates[0].shape[1])
 
 

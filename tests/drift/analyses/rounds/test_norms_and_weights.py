@@ -134,7 +134,7 @@ def test_locality_is_the_largest_distance_to_the_mean():
 
 def test_identical_clients_have_no_distance():
     group = hand.cohort(hand.random(1, D).expand(3, D), start=hand.random(D, seed=1), sizes=[2, 7, 4])
-    assert float(distances(hand.record(group, group.fma).gram, group.weights).max()) < 1e-7
+    assert float(distances(hand.record(group, group.weighted_mean).gram, group.weights).max()) < 1e-7
 
 
 def test_every_variable_and_coordinate_is_labelled():
