@@ -60,7 +60,7 @@ CLAIMS = (
         "fedeve-accuracy",
         "FedEve, Table 1",
         "FedEve is more accurate than FedAvg",
-        "accuracy of the last 10 rounds: FedEve minus FedAvg",
+        "accuracy of the last 10 evaluated rounds: FedEve minus FedAvg",
         "points",
         lambda runs: pair_effects(runs, "fedeve", "fedavg", _ahead),
     ),

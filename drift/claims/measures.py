@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
+from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.landscapes.averages import error_averaged
 from drift.analyses.per_round import evenly_spaced
@@ -17,9 +18,15 @@ LAST = 10
 
 
 def accuracy(run: Run) -> float:
-    """Mean test accuracy of the last 10 evaluated rounds, in points."""
+    """Mean test accuracy of the last 10 evaluated rounds, in points; `last_accuracy` where fewer were evaluated."""
     values = run.metrics()["accuracy"].dropna("round").values
-    return 100 * float(values[-LAST:].mean()) if len(values) else float("nan")
+    return 100 * float(values[-LAST:].mean()) if len(values) >= LAST else last_accuracy(run)
+
+
+def last_accuracy(run: Run) -> float:
+    """Test accuracy after the last evaluated round, in points."""
+    values = run.metrics()["accuracy"].dropna("round").values
+    return 100 * float(values[-1]) if len(values) else float("nan")
 
 
 def round_mean(analysis: Callable[..., xr.Dataset], name: str) -> Callable[[Run], float]:
@@ -37,6 +44,21 @@ def late(run: Run, what: str = "clients", count: int = 4) -> list[int]:
     if not stored:
         raise LookupError(f"run {run.name} kept no {what} in its second half; train with --set keep.{what}=all")
     return evenly_spaced(stored, count)
+
+
+def mean_gain(variant: str) -> Callable[[Run], float]:
+    """Mean loss that a variant of `what_if` gains in three rounds of the second half, nats, as a function of the run."""
+
+    def measure(run: Run) -> float:
+        gains = run.cached(what_if, rounds=late(run, "globals", 3), windows=[5])["gain"].sel(variant=variant)
+        if (have := int(gains.notnull().sum())) < 3:
+            raise LookupError(
+                f"run {run.name} kept the models of {variant} in {have} of three rounds of its second half; a mean "
+                "needs all three. Train with --set keep.globals=all keep.clients=all"
+            )
+        return float(gains.mean("round"))
+
+    return measure
 
 
 def biases(run: Run) -> xr.Dataset:

@@ -36,8 +36,8 @@ def reproduce(
 
     A plan lists the runs, each with its worth and its core-hours; they are trained in order of worth per core-hour. All
     of them take days: --list shows them, --budget limits them. Stopped at any moment, the same command resumes where it
-    was, on any machine that has the files: a run with a file is not trained again. A run that diverges is recorded up
-    to there. Exit code 2 if a run failed.
+    was, on any machine that has the files: a run whose file has the results that its claims read is not trained again. A
+    run that diverges is recorded up to there. Exit code 2 if a run failed, or gives no results for its claims.
 
     Example: `fedscape reproduce --paper ima --budget 2h --workers 2`
 
@@ -51,9 +51,10 @@ def reproduce(
     from drift.config.shipped import plans
 
     selected, hours = load(plan or plans()["reproduction"]).of_papers(paper or ()), _hours(budget)
+    sets = selected.sets()
     from drift.claims.campaign.execute import Places, execute, recorded
 
-    have = recorded(files)
+    have = recorded(sets, files)
     if list:
         console.table(_rows(selected, have), COLUMNS, json=json)
         return 0
@@ -61,7 +62,9 @@ def reproduce(
     require_folder(files)
     ended = []
     places = Places(runs, files, data)
-    todo = [units for units in selected.sets() if not _recorded(units, have)]
+    todo = [units for units in sets if not _recorded(units, have)]
+    if not todo:
+        console.say(f"all {sum(map(len, sets))} runs of the plan are recorded in {files}.")
     for result in execute(todo, places, hours=hours, workers=workers, device=device, report=console.say):
         ended.append(result)
         reason = f": {result.reason}" if result.reason else ""
@@ -70,7 +73,7 @@ def reproduce(
         )
     if json:
         console.put_json([_to_dict(result) for result in ended])
-    return 2 if any(result.state == "failed" for result in ended) else 0
+    return 2 if any(result.state in ("failed", "incomplete") for result in ended) else 0
 
 
 def _hours(text: str | None) -> float | None:

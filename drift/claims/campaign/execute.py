@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from drift.claims import claims as all_claims
 from drift.claims.campaign import records
-from drift.claims.campaign.plan import Unit, identity
+from drift.claims.campaign.judge import Recorded, by_identity
+from drift.claims.campaign.plan import PlanItem, Unit
 from drift.claims.cross import QUESTIONS
 from drift.config.experiment import Experiment
 from drift.parallel.threads import one_thread
@@ -45,7 +46,8 @@ class Places:
 class UnitResult:
     """How a run of the plan ended: recorded, diverged (and recorded up to there), stopped by the budget, or failed.
 
-    The reason says why it diverged or failed.
+    A run is incomplete if it was trained and its file still lacks results that claims of its item read. The reason says
+    why it diverged or failed, and which results are lacking.
     """
 
     unit: Unit
@@ -57,9 +59,22 @@ class _BudgetUsed(Exception):
     """Raised between two rounds; committed rounds stay."""
 
 
-def recorded(files: Path) -> set[str]:
-    """Identities of the runs that have a file."""
-    return {identity(run.experiment) for run in records.read_all(files)}
+def recorded(sets: Iterable[Sequence[Unit]], files: Path) -> set[str]:
+    """Identities of the runs whose file has all results that the claims of their item read."""
+    have = by_identity(files)
+    short = {unit.identity for units in sets for unit in lacking(units, have)}
+    return set(have) - short
+
+
+def lacking(units: Sequence[Unit], have: Recorded) -> dict[Unit, list[str]]:
+    """Runs of a paired set whose file lacks results that claims read, with the names of their analyses.
+
+    A run that diverged has no results.
+    """
+    observed = {unit: records.Observed(have[unit.identity]) for unit in units if unit.identity in have}
+    observed = {unit: run for unit, run in observed.items() if not run.diverged}
+    _ask(units[0].item, list(observed.values()))
+    return {unit: sorted(run.lacking) for unit, run in observed.items() if run.lacking}
 
 
 def execute(
@@ -106,11 +121,12 @@ def _lane(
 
     for units in sets:
         diverged: set[str] = set()
+        short = lacking(units, _files_of(units, places.files))
         for place, unit in enumerate(units):
             if spent():
                 return
             try:
-                result = _train(unit, units[place + 1 :], places, device, spent, report)
+                result = _train(unit, units[place + 1 :], places, device, spent, report, unit in short)
             except Diverged as reason:  # an outcome, which the same command would only meet again
                 result = UnitResult(unit, "diverged", str(reason))
                 diverged.add(unit.experiment.slug)
@@ -118,16 +134,37 @@ def _lane(
                 result = UnitResult(unit, "failed", " ".join(str(reason).split()))
             record_finished(units[: place + 1], places, diverged)
             yield result
+        for unit, analyses in lacking(units, _files_of(units, places.files)).items():
+            reason = f"its models do not give {', '.join(analyses)}, which claims of {unit.item.name} read"
+            yield UnitResult(
+                unit, "incomplete", f"{reason}; keep more of them in the plan (keep.clients, keep.globals)"
+            )
+
+
+def _files_of(units: Sequence[Unit], files: Path) -> Recorded:
+    """Those of a set that have a file."""
+    found: dict[str, records.RecordedRun] = {}
+    for unit in units:
+        with suppress(LookupError):  # starts from a checkpoint that is not there
+            if (path := files / f"{unit.experiment.slug}.json").exists():
+                found[unit.identity] = records.read(path)
+    return found
 
 
 def _train(
-    unit: Unit, later: Sequence[Unit], places: Places, device: str, spent: Callable[[], bool], report: Report
+    unit: Unit,
+    later: Sequence[Unit],
+    places: Places,
+    device: str,
+    spent: Callable[[], bool],
+    report: Report,
+    incomplete: bool,
 ) -> UnitResult:
     experiment = _on(unit.experiment, device)
     allow_own(experiment.task.model)
     run = Run(places.runs / experiment.slug, Context(places.data))
     path = places.files / f"{run.name}.json"
-    if path.exists():
+    if path.exists() and not incomplete:
         return UnitResult(unit, "recorded")
     report(f"{unit.item.name}, seed {unit.seed}: {run.name}, {run.committed} of {experiment.rounds} rounds are on disk")
 
@@ -151,7 +188,7 @@ def _train(
 def record_finished(units: Sequence[Unit], places: Places, diverged: Collection[str] = ()) -> None:
     """Write the files of an item's finished runs: their numbers, and the results that its claims read from them.
 
-    A file appears only with these results, so that a run whose file exists is done, also where its folder is lost.
+    A run is done, also where its folder is lost, once its file has these results.
 
     Args:
         diverged: Names of the runs that diverged; their files have the numbers up to there.
@@ -162,18 +199,23 @@ def record_finished(units: Sequence[Unit], places: Places, diverged: Collection[
         for run, unit in zip(runs, units, strict=True)
         if (run.folder / "run.json").exists() and run.committed == unit.experiment.rounds
     ]
-    for claim in (*all_claims(), *QUESTIONS):
-        if claim.name in units[0].item.claims:
-            claim.judge(observed)  # type: ignore[arg-type]  # each stands for its run and remembers what is asked
-            for run in observed if claim.of_run is not None else ():
-                with suppress(LookupError):
-                    claim.of_run(run)  # type: ignore[arg-type, misc]
+    _ask(units[0].item, observed)
     for run in observed:
         if run.results or not (places.files / f"{run.name}.json").exists():
             records.write(places.files, run.run, run.results)
     for diverging in runs:
         if diverging.name in diverged and not (places.files / f"{diverging.name}.json").exists():
             records.write(places.files, diverging, {}, diverged=True)
+
+
+def _ask(item: PlanItem, observed: Sequence[records.Observed]) -> None:
+    """Read the results of runs that the claims of an item read."""
+    for claim in (*all_claims(), *QUESTIONS):
+        if claim.name in item.claims:
+            claim.judge(observed)  # type: ignore[arg-type]  # each stands for its run and remembers what is asked
+            for run in observed if claim.of_run is not None else ():
+                with suppress(LookupError):
+                    claim.of_run(run)  # type: ignore[arg-type, misc]
 
 
 def _on(experiment: Experiment, device: str) -> Experiment:

@@ -35,22 +35,27 @@ LARGEST = 300
 
 
 class Observed:
-    """A run that records which cached results are read.
+    """A run that records which cached results are read, and the analyses of which it has none.
 
     Args:
-        run: The run on disk.
+        run: The run on disk, or as its file keeps it.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run | RecordedRun) -> None:
         self.run = run
         self.results: dict[str, xr.Dataset] = {}
+        self.lacking: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.run, name)
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
         """The run's own result, remembered."""
-        result = self.run.cached(analysis, **arguments)
+        try:
+            result = self.run.cached(analysis, **arguments)
+        except LookupError:
+            self.lacking.add(analysis.__name__)
+            raise
         self.results[_key(self, analysis, arguments)] = result
         return result
 

@@ -110,7 +110,7 @@ def test_runs_from_a_checkpoint_are_known_where_it_is_not_and_never_mixed_with_t
     texts = {path: path.read_text() for path in files.glob("*.json")}
     assert len(texts) == 2 and not any(str(tmp_path) in text for text in texts.values())
     shutil.rmtree(start)
-    assert {unit.identity for unit in plan.sets()[0]} == recorded(files)
+    assert {unit.identity for unit in plan.sets()[0]} == recorded(plan.sets(), files)
     assert len(runs_of(plan.items, plan, by_identity(files))) == 2
     with pytest.raises(LookupError, match="make it by: fedscape pretrain"):
         _ = plan.sets()[1][0].experiment
@@ -136,7 +136,7 @@ def test_a_campaign_trains_records_and_never_trains_again(tmp_path):
     plan, where = small_plan(tmp_path), places(tmp_path)
     ended = list(execute(plan.sets(), where))
     assert [one.state for one in ended] == ["recorded"] * 4
-    assert len(recorded(where.files)) == 4
+    assert len(recorded(plan.sets(), where.files)) == 4
     shutil.rmtree(where.runs)
     assert [one.state for one in execute(plan.sets(), where)] == ["recorded"] * 4
     assert not where.runs.exists()
@@ -220,6 +220,32 @@ def test_a_run_stopped_before_its_results_has_no_file_and_gets_both_later(tmp_pa
     assert len(list(tmp_path.glob("files/*.json"))) == 2
 
 
+@pytest.mark.parametrize("folder_lost", [False, True])
+def test_a_file_without_the_results_of_its_claims_is_not_recorded_and_gets_them(tmp_path, folder_lost):
+    claimed = {"claims": ["ima-between-globals"], "rows": [{"set": ["method=fedavg"], "seeds": 1, "minutes": 1}]}
+    plan, where = small_plan(tmp_path, **claimed), places(tmp_path)
+    list(execute(plan.sets(), where))
+    (path,) = where.files.glob("*.json")
+    whole = json.loads(path.read_text())
+    assert whole["results"]
+    path.write_text(json.dumps({**whole, "results": {}}))
+    if folder_lost:
+        shutil.rmtree(where.runs)
+    assert recorded(plan.sets(), where.files) == set()
+    assert [one.state for one in execute(plan.sets(), where)] == ["recorded"]
+    assert json.loads(path.read_text())["results"] == whole["results"]
+    assert len(recorded(plan.sets(), where.files)) == 1
+
+
+def test_a_run_whose_models_give_no_results_for_its_claims_is_incomplete(tmp_path):
+    claimed = {"claims": ["ima-between-globals"], "rows": [{"set": ["method=fedavg"], "seeds": 1, "minutes": 1}]}
+    plan, where = small_plan(tmp_path, set=["rounds=6", "keep.globals=none"], **claimed), places(tmp_path)
+    ended = list(execute(plan.sets(), where))
+    assert [one.state for one in ended] == ["recorded", "incomplete"]
+    assert "global_line, which claims of tiny-ima read" in ended[1].reason
+    assert recorded(plan.sets(), where.files) == set()
+
+
 def test_a_failed_run_leaves_the_others(tmp_path, monkeypatch):
     def failing(experiment, **options):
         if experiment.seed == 0:
@@ -242,7 +268,7 @@ def test_a_diverged_run_is_recorded_as_such_and_not_trained_again(tmp_path):
     assert [one.state for one in ended] == ["recorded", "diverged"]
     assert "no finite model" in ended[1].reason
     runs = by_identity(where.files)
-    assert {identity(one.unit.experiment) for one in ended} == set(runs) == recorded(where.files)
+    assert {identity(one.unit.experiment) for one in ended} == set(runs) == recorded(plan.sets(), where.files)
     finite, diverged = (runs[identity(one.unit.experiment)] for one in ended)
     assert diverged.diverged and not finite.diverged
     assert len(diverged.rounds()) < len(finite.rounds()) == 6

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from drift.analyses.counterfactual.whatif import what_if
+from drift.analyses.rounds.coherence import coherence
 from drift.claims import PAPERS, check, claims, select_runs
 from drift.claims.claim import Claim, adjusted, over_seeds
-from drift.claims.measures import accuracy, quarters
+from drift.claims.measures import accuracy, mean_gain, quarters
 from tests.tiny import trained
 
 
@@ -166,3 +168,30 @@ def test_accuracy_of_ima_is_compared_with_the_method_that_it_averages(tmp_path):
         assert own[f"ima-accuracy-{base}"].judge(runs).interval.mean == pytest.approx(gain)
     assert own["ima-accuracy"].judge(runs).interval.mean == pytest.approx(np.mean(list(gains.values())))
     assert own["ima-accuracy-fedadam"].judge(runs).outcome == "not tested"
+
+
+def test_a_mean_over_three_late_rounds_is_refused_where_two_kept_no_window(tmp_path):
+    run = trained(tmp_path, "rounds=20", "keep.globals=every 4, last 5")
+    whole = trained(tmp_path, "rounds=20", "keep.globals=all")
+    gains = whole.cached(what_if, rounds=[10, 14, 19], windows=[5])["gain"].sel(variant="ima-5")
+    assert mean_gain("ima-5")(whole) == pytest.approx(float(gains.mean()))
+    with pytest.raises(LookupError, match=r"in 1 of three rounds of its second half.*keep\.globals=all"):
+        mean_gain("ima-5")(run)
+
+
+def test_lss_is_compared_after_the_last_round_and_a_short_run_has_no_mean_of_its_first_rounds(tmp_path):
+    runs = [trained(tmp_path, f"method={name}", "local.epochs=2") for name in ("fedavg", "lss")]
+    last = [100 * float(run.metrics()["accuracy"].values[-1]) for run in runs]
+    asked = next(one for one in claims("lss") if one.name == "lss-accuracy")
+    assert asked.measure(runs) == {5: pytest.approx(last[1] - last[0])}
+    assert [accuracy(run) for run in runs] == pytest.approx(last)
+    assert "after the last round" in asked.effect
+
+
+def test_a_run_without_a_critical_point_enters_no_zero(tmp_path):
+    run = trained(tmp_path, "rounds=8")
+    result = run.cached(coherence)
+    assert np.isnan(float(result["critical_point"]))
+    cosines = result["mean_cosine"].values
+    asked = next(one for one in claims("fedlaw") if one.name == "fedlaw-critical-point")
+    assert asked.measure([run]) == {5: pytest.approx(min(cosines[:2].mean(), -cosines[-2:].mean()))}

@@ -63,6 +63,8 @@ rows = [
     files.mkdir()
     assert call("reproduce", "--plan", path, "--files", files, "--runs", tmp_path / "runs") == 0
     capsys.readouterr()
+    assert call("reproduce", "--plan", path, "--files", files, "--runs", tmp_path / "runs") == 0
+    assert f"all 6 runs of the plan are recorded in {files}." in "".join(capsys.readouterr())
     assert call("claims", "--files", files, "--plan", path, "--paper", "fedeve", "--json") == 0
     found = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert found["fedeve-accuracy"]["seeds"] == [0, 1, 2]
