@@ -162,8 +162,7 @@ CLAIMS = (
         "ima-window-gains",
         "IMA, Fig. 5c",
         "averaging the last five global models of FedAvg lowers the loss",
-        "loss of the global model minus that of the mean of the last five, three rounds of the second half, on half of the "
-        "test set",
+        "loss of the global model minus that of the mean of the last five, three late rounds, on half of the test set",
         "nats",
         lambda runs: method_effects(runs, "fedavg", _window_gain),
     ),

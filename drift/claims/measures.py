@@ -47,7 +47,7 @@ def late(run: Run, what: str = "clients", count: int = 4) -> list[int]:
 
 
 def mean_gain(variant: str) -> Callable[[Run], float]:
-    """Mean loss that a variant of `what_if` gains in three rounds of the second half, nats, as a function of the run."""
+    """Mean loss that a variant of `what_if` gains in three rounds of the second half, nats, by run."""
 
     def measure(run: Run) -> float:
         gains = run.cached(what_if, rounds=late(run, "globals", 3), windows=[5])["gain"].sel(variant=variant)

@@ -36,8 +36,8 @@ def reproduce(
 
     A plan lists the runs, each with its worth and its core-hours; they are trained in order of worth per core-hour. All
     of them take days: --list shows them, --budget limits them. Stopped at any moment, the same command resumes where it
-    was, on any machine that has the files: a run whose file has the results that its claims read is not trained again. A
-    run that diverges is recorded up to there. Exit code 2 if a run failed, or gives no results for its claims.
+    was, on any machine that has the files: a run whose file has the results that its claims read is not trained again.
+    A run that diverges is recorded up to there. Exit code 2 if a run failed, or gives no results for its claims.
 
     Example: `fedscape reproduce --paper ima --budget 2h --workers 2`
 
