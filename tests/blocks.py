@@ -39,6 +39,7 @@ PAPERS = ("ima", "fedlaw", "lss", "fedeve")
 NOT_RUN = {
     ("docs/howto-other-frameworks.md", "fedscape"): "needs its runs; tests/drift/record/test_frameworks.py",
     ("docs/howto-other-frameworks.md", "python"): "needs NVFlare and pfl; tests/drift/record/test_frameworks.py",
+    ("docs/findings.md", "python"): "trains six runs of 120 rounds, and all their clients again: minutes",
     ("README.md", "fedscape demo"): "minutes; tests/test_first_contact.py",
     ("README.md", "fedscape import"): "its checkpoints are in howto-checkpoints.md",
     ("README.md", "fedscape figures draw --paper"): "needs the paper's runs; tests/figures/papers/test_papers.py",

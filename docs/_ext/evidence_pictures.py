@@ -57,10 +57,10 @@ def draw(files: Path, folder: Path) -> list[Path]:
 def _averaging(runs: Runs) -> Figure:
     figure, ((left, right),) = style.panels(1, 2)
     shown = _paired(runs, ("FedAvg", "IMA", "IMA (late = na)", "IMA (window = 1)"))
-    for ax, name, text in ((left, "period_variance", "period drift"), (right, "client_variance", "client drift")):
+    for ax, name, text in ((left, "period_variance", "period"), (right, "client_variance", "client")):
         for method, own in shown.items():
             _band(ax, [run.series()[name] for run in own], method, log=True, first=75)
-        ax.set(xlabel="round", ylabel=f"variance of {text}", yscale="log")
+        ax.set(xlabel="round", ylabel=f"{text} drift by equation 13", yscale="log")
         ax.axvline(90, color="0.6", linewidth=0.8, linestyle=":")
     style.key(figure, [left], columns=4)
     return figure
@@ -96,6 +96,9 @@ def _start(runs: Runs) -> Figure:
     return figure
 
 
+_KINDS = {"client": "client drift", "period": "difference of successive updates", "random": "random directions"}
+
+
 def _loss(runs: Runs) -> Figure:
     figure, ((left, right),) = style.panels(1, 2)
     values = xr.concat(_stored(runs["FedAvg"], costs), "seed", join="exact", combine_attrs="drop")
@@ -107,7 +110,7 @@ def _loss(runs: Runs) -> Figure:
             own["share"].mean("seed"),
             "o-",
             color=colour,
-            label=f"{kind} drift" if kind != "random" else "random directions",
+            label=_KINDS[kind],
         )
         right.plot(own["cost"].values.ravel(), own["quadratic"].values.ravel(), "o", color=colour, markersize=3)
     left.set(xlabel="round", ylabel="share in ten sharpest directions", ylim=(-0.02, 1.02))

@@ -30,7 +30,8 @@ def averaging_cost(run: Run, *, rounds: Sequence[int], k: int = 10, samples: int
     """Cost of moving the mean of a round's clients by each drift, and the drift's share in the sharpest directions.
 
         client   w_k - mean, for every client of the cohort with samples
-        period   D' - D, from the mean update D to that of the round before
+        period   D' - D, from the mean update D to that of the round before: what equation 13 of FedEve squares, which
+                 contains the period drift of both rounds and the change of the full step between them
         random   Gaussian directions as long as the client drifts
 
     Each displacement d has a measured cost L(mean + d) - L(mean), its second-order part g'd + d'Hd / 2 with gradient g

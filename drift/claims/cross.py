@@ -42,8 +42,8 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 _AVERAGING = tuple(
     (f"{name}-{key}", f"{what}, {title}", f"{title} {how} FedAvg, {when}", unit, with_ima(measure, **options))
     for key, what, how, when, unit, measure in (
-        ("period", "period-drift variance", "over", "while it averages", "log2", _PERIOD),
-        ("client", "client-drift variance", "over", "while it averages", "log2", _CLIENT),
+        ("period", "period drift by FedEve's estimate", "over", "while it averages", "log2", _PERIOD),
+        ("client", "client drift by FedEve's estimate", "over", "while it averages", "log2", _CLIENT),
         ("coherence", "mean cosine of the clients", "minus", "while it averages", "1", _COSINE),
         ("gain", "Kalman gain of the updates", "minus", "while it averages", "1", _GAIN),
         ("accuracy", "accuracy", "minus", "last 10 evaluated rounds", "points", ahead),
@@ -108,24 +108,24 @@ _START = (
 )
 
 _LOSS = tuple(
-    (f"{part}-{name}", title.format(part), effect, unit, _method("fedavg", measure(part)))
+    (f"{part}-{name}", title.format(moved), effect, unit, _method("fedavg", measure(part)))
     for name, title, effect, unit, measure in (
         (
             "sharp",
-            "{} drift in the ten sharpest directions",
+            "{} in the ten sharpest directions",
             "share of its square in the eigenspace minus that of random directions, FedAvg",
             "fraction",
             measures.share_ahead,
         ),
         (
             "quadratic",
-            "cost of {} drift",
+            "cost of {}",
             "second-order cost g'd + d'Hd/2 over the measured one, FedAvg",
             "log2",
             measures.quadratic_error,
         ),
     )
-    for part in ("client", "period")
+    for part, moved in (("client", "client drift"), ("period", "the difference of successive updates"))
 )
 
 _EXACT = (

@@ -73,7 +73,8 @@ def lacking(units: Sequence[Unit], have: Recorded) -> dict[Unit, list[str]]:
     """
     observed = {unit: records.Observed(have[unit.identity]) for unit in units if unit.identity in have}
     observed = {unit: run for unit, run in observed.items() if not run.diverged}
-    _ask(units[0].item, list(observed.values()))
+    for item in {unit.item.name: unit.item for unit in observed}.values():
+        _ask(item, list(observed.values()))
     return {unit: sorted(run.lacking) for unit, run in observed.items() if run.lacking}
 
 
@@ -120,7 +121,7 @@ def _lane(
         return seconds is not None and time.process_time() - begin >= seconds
 
     for units in sets:
-        diverged: set[str] = set()
+        diverged, whole = set[str](), list[Unit]()
         short = lacking(units, _files_of(units, places.files))
         for place, unit in enumerate(units):
             if spent():
@@ -133,12 +134,11 @@ def _lane(
             except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
                 result = UnitResult(unit, "failed", " ".join(str(reason).split()))
             record_finished(units[: place + 1], places, diverged)
+            whole += [unit] if result.state == "recorded" else []
             yield result
-        for unit, analyses in lacking(units, _files_of(units, places.files)).items():
-            reason = f"its models do not give {', '.join(analyses)}, which claims of {unit.item.name} read"
-            yield UnitResult(
-                unit, "incomplete", f"{reason}; keep more of them in the plan (keep.clients, keep.globals)"
-            )
+        for unit, analyses in lacking(whole, _files_of(whole, places.files)).items():
+            reason = f"its models do not give {', '.join(analyses)}, which claims of {unit.item.name} read; keep more"
+            yield UnitResult(unit, "incomplete", f"{reason} of them in the plan (keep.clients, keep.globals)")
 
 
 def _files_of(units: Sequence[Unit], files: Path) -> Recorded:
