@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.bootstrap import Estimate, mean_interval, mean_intervals
-from drift.analyses.rounds.paired import paired_difference
+from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import GrowingRun
 from figures.explore.series import number
 from figures.selection.groups import groups
@@ -69,36 +69,32 @@ def differences(shown: Sequence[Line], reference: str) -> tuple[list[Line], list
     """
     if not reference:
         return list(shown), []
-    by_seed = {line.run.seed: line for line in shown if line.group == reference}
-    if not by_seed:
+    references = {line.run.folder: line for line in shown if line.group == reference}
+    if not references:
         known = "; ".join(dict.fromkeys(line.group for line in shown)) or "none"
         raise LookupError(f"the selected runs have no group {reference!r} to compare with; they have: {known}.")
     compared, remarks = [], list[str]()
     for line in shown:
         if line.group == reference:
             continue
-        other = by_seed.get(line.run.seed)
-        if other is None:
-            remarks.append(f"{line.name}: the reference has no run of its seed, {line.run.seed}.")
-        elif reason := _other_data(line.run, other.run):
+        try:
+            other = references[counterpart(line.run, [one.run for one in references.values()]).folder]
+        except LookupError as reason:
             remarks.append(f"{line.name}: {reason}.")
-        else:
-            values = paired_difference(line.values, other.values, line.run.cohorts(), other.run.cohorts())
-            same, different = values.attrs["same"], values.attrs["different"]
-            if same:
-                compared.append(replace(line, values=values))
-            if different:
-                left_out = "all" if not same else f"{different} of {same + different}"
-                remarks.append(f"{line.name}: its cohorts are not those of the reference in {left_out} rounds.")
-            elif not same:
-                remarks.append(f"{line.name}: no round that the reference has too.")
+            continue
+        except ValueError:
+            remarks.append(f"{line.name}: it was trained on other data than the reference.")
+            continue
+        values = paired_difference(line.values, other.values, line.run.cohorts(), other.run.cohorts())
+        same, different = values.attrs["same"], values.attrs["different"]
+        if same:
+            compared.append(replace(line, values=values))
+        if different:
+            left_out = "all" if not same else f"{different} of {same + different}"
+            remarks.append(f"{line.name}: its cohorts are not those of the reference in {left_out} rounds.")
+        elif not same:
+            remarks.append(f"{line.name}: no round that the reference has too.")
     return compared, remarks
-
-
-def _other_data(run: GrowingRun, other: GrowingRun) -> str:
-    """Why two runs cannot be compared; empty if they can."""
-    data = [either.about.get("fingerprint") for either in (run, other)]
-    return "" if data[0] == data[1] else "it was trained on other data than the reference"
 
 
 def by_group(shown: Iterable[Line]) -> dict[str, list[Line]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import xarray as xr
 
-from drift.analyses.rounds.paired import paired_difference
+from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import GrowingRun
 from drift.runs.run import Run
 from figures.look import Range
@@ -30,7 +31,8 @@ def paired(ds: xr.Dataset, name: str, reference: str, runs: Sequence[Run]) -> xr
 
     Raises:
         LookupError: If the reference was not run, or shares no seed with another method.
-        ValueError: If the data have no numbers of methods over seeds, or others too, which have no difference.
+        ValueError: If the data have no numbers of methods over seeds, or others too, which have no difference; or if
+            a run was trained on other data than that of the reference.
     """
     dim = next((name for name in ALONG if name in ds.dims), None)
     if dim is None or "seed" not in ds.dims or ds.attrs.get("rows", "method") not in ("method", "pool"):
@@ -39,6 +41,10 @@ def paired(ds: xr.Dataset, name: str, reference: str, runs: Sequence[Run]) -> xr
     if reference not in names:
         raise LookupError(f"no run is of method {reference}, the reference of paired_to; there are {', '.join(names)}.")
     others = [method for method in names if method != reference]
+    references = [run for run in runs if run.label == reference]
+    for run in runs:
+        with suppress(LookupError):  # the reference has no run of this seed
+            counterpart(run, references)
     own = ds.sel({dim: reference}, drop=True)
     rest = ds.sel({dim: others})
     changed = {}

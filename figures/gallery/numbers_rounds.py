@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 import xarray as xr
@@ -11,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.bootstrap import mean_intervals
 from drift.analyses.rounds.numbers import number as number_of
-from drift.analyses.rounds.paired import paired_difference
+from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import GrowingRun
 from drift.runs.run import Run
 from figures import style
@@ -40,7 +41,7 @@ def data(
         number: Recorded number, such as accuracy, loss or local_loss; or one that follows from the record, such as
             coherence, client_variance, gain or step_norm.
         reference: Name of a group: the others are shown as differences to its run with the same seed, in the rounds in
-            which both trained the same cohorts.
+            which both trained the same cohorts; runs on other data are refused.
         rounds: First and last round that are shown; all by default.
         seeds: "lines" for a line per run, "interval" for the mean of each group in its interval.
     """
@@ -83,13 +84,12 @@ def _differences(
     grouped: Mapping[str, Sequence[Run]], reference: str, values: Mapping[str, xr.DataArray]
 ) -> dict[str, xr.DataArray]:
     """Differences of the runs of other groups to the run of the reference with the same seed, by run."""
-    by_seed = {run.seed: run for run in grouped[reference]}
     differences = {}
-    for name, group in grouped.items():
-        for run in group if name != reference else ():
-            if (other := by_seed.get(run.seed)) is not None:
-                cohorts = _recorded(run).cohorts(), _recorded(other).cohorts()
-                differences[run.name] = paired_difference(values[run.name], values[other.name], *cohorts)
+    for run in (run for name, group in grouped.items() if name != reference for run in group):
+        with suppress(LookupError):  # the reference has no run of this seed
+            other = counterpart(run, grouped[reference])
+            cohorts = _recorded(run).cohorts(), _recorded(other).cohorts()
+            differences[run.name] = paired_difference(values[run.name], values[other.name], *cohorts)
     return differences
 
 

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
 
 from drift.analyses.per_round import result
+from drift.runs.run import Run
+
+AnyRun = TypeVar("AnyRun", bound=Run)
+
+
+def counterpart(run: Run, references: Iterable[AnyRun]) -> AnyRun:
+    """The run of the references with the seed of a run, measured on the same data: the other side of a difference.
+
+    Raises:
+        LookupError: If no reference has the seed.
+        ValueError: If the references with the seed were trained or measured on other data.
+    """
+    same_seed = [other for other in references if other.seed == run.seed]
+    if not same_seed:
+        raise LookupError(f"the reference has no run of its seed, {run.seed}")
+    own = data_identity(run)
+    for other in same_seed:
+        if data_identity(other) == own:
+            return other
+    theirs = data_identity(other := same_seed[0])
+    names = ", ".join(name.replace("_", " ") for name in own if own[name] != theirs[name])
+    raise ValueError(
+        f"run {run.name} ({run.experiment.task.dataset}) was trained on other data than the reference {other.name} "
+        f"({other.experiment.task.dataset}): they differ in {names}. Give runs on the same data."
+    )
+
+
+def data_identity(run: Run) -> dict[str, Any]:
+    """What decides which samples a run's numbers are of; equal for two runs on the same data.
+
+    The fingerprint is that of the whole dataset, whose classes and test samples the settings select.
+    """
+    task = run.experiment.task
+    selected = {"classes": task.classes, "test_samples": task.test_samples, "proxy": run.experiment.proxy}
+    return {"fingerprint": run.about.get("fingerprint"), **selected}
 
 
 def paired_difference(
