@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 SEEDS = ("lines", "band", "interval")
 """How several seeds are shown: a thin line per seed, mean and standard deviation, mean and t interval."""
 
-FEW_SEEDS = 5
-"""Seeds below which each is a thin line by default; from so many on, the mean has an interval."""
-
 LEGENDS = ("above", "below", "right", "inside", "none")
 
 WIDTHS = {"column": 3.3, "page": 6.9, "slide": 5.2}

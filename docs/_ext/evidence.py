@@ -217,7 +217,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
         "claim",
         "setting",
         "quantity, positive as claimed",
-        "effect (95 % interval)",
+        "effect (95 % t interval)",
         "seeds",
         "p, Holm",
         "verdict",
@@ -268,7 +268,7 @@ def _answers(answers: Sequence[Verdict], section: Sequence[object]) -> str:
                 _p(verdict),
             )
             rows.append((claim.statement, *about))
-    head = ("what", "quantity", "setting", "mean (95 % interval)", "seeds", "p, Holm")
+    head = ("what", "quantity", "setting", "mean (95 % t interval)", "seeds", "p, Holm")
     return table(head, rows) if rows else "Not measured yet; the runs are planned."
 
 

@@ -60,28 +60,3 @@ def mean_interval(values: Values, *, level: float = 0.95, draws: int = 4000, see
     tail = float(ndtr(-sqrt(n / (n - 1)) * stdtrit(n - 1, (1 + level) / 2)))
     low, high = np.quantile(resampled, (tail, 1 - tail))
     return Estimate(float(finite.mean()), float(low), float(high), n)
-
-
-def mean_intervals(
-    table: np.ndarray, *, level: float = 0.95, draws: int = 4000, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper ends of `mean_interval` of every column, shape (R,) each; NaN below two finite values.
-
-    Args:
-        table: Independent values in rows, such as one per seed, shape (n, R); NaN are left out.
-        level: Of the intervals, a fraction.
-        draws: Resamples.
-        seed: Of the resampling; the same for the same values.
-    """
-    finite = np.isfinite(table)
-    ends = np.full((2, table.shape[1]), nan)
-    for present in np.unique(finite, axis=1).T:
-        n, columns = int(present.sum()), np.flatnonzero((finite == present[:, None]).all(0))
-        if n < 2:
-            continue
-        counts = np.zeros((draws, n))
-        np.add.at(counts, (np.arange(draws)[:, None], rng(seed, "bootstrap").integers(n, size=(draws, n))), 1 / n)
-        tail = float(ndtr(-sqrt(n / (n - 1)) * stdtrit(n - 1, (1 + level) / 2)))
-        for part in np.array_split(columns, -(-len(columns) // 200)):
-            ends[:, part] = np.quantile(counts @ table[np.ix_(present, part)], (tail, 1 - tail), axis=0)
-    return ends[0], ends[1]

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
+from drift.analyses.over_seeds import VERDICT, t_interval
 from drift.runs.run import Run
 
 Effects = Mapping[int, float]
@@ -16,12 +17,6 @@ Effects = Mapping[int, float]
 
 Measure = Callable[[Sequence[Run]], Effects]
 """Runs -> effects; LookupError names the missing run."""
-
-LEAST = 3
-"""Smallest number of seeds for a verdict; intervals of fewer are not reliable."""
-
-LEVEL = 0.95
-"""Of the intervals, a fraction."""
 
 Judgement = Literal["holds", "fails", "undecided", "not tested"]
 
@@ -106,9 +101,9 @@ class Claim:
         if not effects:
             return Verdict(self, "not tested", interval, (), next(iter(missing.values()), reason), setting)
         reason = "; ".join(f"seed {seed}: {text}" for seed, text in missing.items())
-        if len(effects) < LEAST:
+        if len(effects) < VERDICT:
             named = ", ".join(map(str, seeds))
-            few = f"seeds {named} alone say too little of chance; {LEAST} or more are needed"
+            few = f"seeds {named} alone say too little of chance; {VERDICT} or more are needed"
             return Verdict(self, "undecided", interval, seeds, "; ".join(filter(None, (few, reason))), setting)
         outcome: Judgement = "holds" if interval.low > 0 else "fails" if interval.high < 0 else "undecided"
         return Verdict(self, outcome, interval, seeds, reason, setting)
@@ -132,10 +127,10 @@ def over_seeds(values: Sequence[float]) -> Interval:
     nan, count = float("nan"), len(values)
     if count < 2:
         return Interval(float(values[0]) if count else nan, nan, nan, nan, count)
-    mean, error = float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(count))
-    reach = float(stats.t.ppf((1 + LEVEL) / 2, count - 1)) * error
+    mean, low, high = (float(end[0]) for end in t_interval(np.array(values, dtype=np.float64)[:, None]))
+    error = float(np.std(values, ddof=1) / np.sqrt(count))
     ratio = abs(mean) / error if error > 0 else np.inf if mean else 0.0
-    return Interval(mean, mean - reach, mean + reach, float(2 * stats.t.sf(ratio, count - 1)), count)
+    return Interval(mean, low, high, float(2 * stats.t.sf(ratio, count - 1)), count)
 
 
 def adjusted(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -145,7 +140,7 @@ def adjusted(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
     Source: Holm 1979, Scandinavian Journal of Statistics 6.
     """
-    tested = [place for place, verdict in enumerate(verdicts) if verdict.interval.number >= LEAST]
+    tested = [place for place, verdict in enumerate(verdicts) if verdict.interval.number >= VERDICT]
     tested.sort(key=lambda place: verdicts[place].interval.p)
     result, largest = list(verdicts), 0.0
     for rank, place in enumerate(tested):

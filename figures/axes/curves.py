@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
-from scipy import stats
 
+from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL, t_interval
 from figures import style
-from figures.look import FEW_SEEDS, Drawing, current
+from figures.look import Drawing, current
 
 
 def curve(
@@ -140,7 +140,7 @@ def seeds_at(values: np.ndarray, place: float, ax: Axes, *, log: bool = False) -
 _TEXTS = {
     "lines": "thin: each of {count} seeds, bold: their mean",
     "band": "mean and standard deviation of {count} seeds",
-    "interval": "mean and 95 % t interval of {count} seeds",
+    "interval": f"mean and {INTERVAL} of {{count}} seeds",
 }
 
 
@@ -157,16 +157,13 @@ def _kind(part: Drawing, count: int, across: str, show: str) -> str:
 def _summary(table: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean of every column and the ends of its band; geometric if `log`."""
     values = np.log(table) if log else table
-    count = np.isfinite(values).sum(0)
-    middle = np.nansum(values, 0) / count
-    squares = np.nansum((values - middle) ** 2, 0)
-    reach = np.sqrt(np.divide(squares, count - 1, out=np.zeros_like(squares), where=count > 1))
-    if kind == "interval":
-        factor = np.array([stats.t.ppf(0.975, max(number - 1, 1)) / np.sqrt(number) for number in count])
-        reach = reach * factor
-    ends = (middle, middle - reach, middle + reach)
-    middle, low, high = (np.exp(end) if log else end for end in ends)
-    return middle, low, high
+    middle, low, high = t_interval(values)
+    if kind != "interval":
+        count = np.isfinite(values).sum(0)
+        squares = np.nansum((values - middle) ** 2, 0)
+        reach = np.sqrt(np.divide(squares, count - 1, out=np.zeros_like(squares), where=count > 1))
+        low, high = middle - reach, middle + reach
+    return (np.exp(middle), np.exp(low), np.exp(high)) if log else (middle, low, high)
 
 
 def band(ds: xr.Dataset) -> str | None:

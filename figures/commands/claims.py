@@ -27,7 +27,7 @@ COLUMNS = {
     "setting": "setting",
     "verdict": "verdict",
     "effect": "effect",
-    "interval": "95 % interval",
+    "interval": "95 % t interval",
     "holm": "p, Holm",
     "seeds": "seeds",
 }

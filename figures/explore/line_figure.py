@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
+from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL
 from figures import palette
 from figures.explore.lines import Line, by_group, interval_lines, mean_line
 from figures.explore.series import DERIVED
@@ -20,9 +21,6 @@ from figures.interactive.words import plain
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 """Of groups in their order, by which they are told from each other in grey."""
-
-FEWEST = 5
-"""Runs from which a group has a 95 % interval of its mean; fewer are lines, as their interval would be their range."""
 
 LOG = {"loss"}
 """Recorded numbers whose axis is logarithmic."""
@@ -54,8 +52,8 @@ def line_figure(
         shown: The lines; none give an empty figure.
         quantity: Name of their number, for the kind of axis.
         marks: What is selected.
-        intervals: A band, the 95 % interval of the mean over seeds, in place of a thin line per seed, where a group
-            has at least `FEWEST`.
+        intervals: A band, the 95 % t interval of the mean over seeds, in place of a thin line per seed, where a group
+            has at least `FEW_SEEDS`.
         difference: Whether the lines are differences to a reference.
     """
     layout: dict[str, Any] = {"dragmode": "select", "selectdirection": "h", "hoverdistance": -1, "selections": []}
@@ -101,7 +99,7 @@ def _group(
     label, several = written_name(group), len(members) > 1
     legend = {"name": _shortened(plain(label)), "legendgroup": group}
     traces = []
-    intervals = intervals and len(members) >= FEWEST
+    intervals = intervals and len(members) >= FEW_SEEDS
     if not intervals:
         for line in members:
             bold = line.name == marks.run
@@ -118,7 +116,7 @@ def _group(
         if intervals:
             low, high = interval_lines(members)
             traces.append(_band(mean["round"].values, low, high, look["color"]) | legend | {"showlegend": False})
-        text = f"mean of {len(members)} runs<br>{_HOVER}"
+        text = f"mean of {len(members)} runs{f', band: its {INTERVAL}' * intervals}<br>{_HOVER}"
         traces.append(
             _trace(thinned(mean, curves, marks.window))
             | legend

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import xarray as xr
 
-from drift.analyses.bootstrap import Estimate, mean_interval, mean_intervals
+from drift.analyses.bootstrap import Estimate
+from drift.analyses.over_seeds import t_interval
 from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import GrowingRun
 from figures.explore.series import number
@@ -112,11 +113,8 @@ def mean_line(group: Sequence[Line]) -> xr.DataArray:
 
 
 def interval_lines(group: Sequence[Line]) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the 95 % interval of `mean_line`, shape (R,) each; NaN below two runs.
-
-    The intervals are those of `drift.analyses.bootstrap.mean_interval`.
-    """
-    return mean_intervals(_table(group).transpose("seed", "round").values)
+    """Ends of the interval of `mean_line`, shape (R,) each (`drift.analyses.over_seeds`); NaN below two runs."""
+    return t_interval(_table(group).transpose("seed", "round").values)[1:]
 
 
 def _table(group: Sequence[Line]) -> xr.DataArray:
@@ -143,8 +141,9 @@ def summaries(shown: Iterable[Line], rounds: Sequence[int] = ()) -> list[Summary
     """Mean of each group over the rounds from the first to the last of `rounds`; without them, over the last ten."""
     results = []
     for group, members in by_group(shown).items():
-        means = [float(in_span(line.values, rounds).mean()) for line in members]
-        results.append(Summary(group, len(members), mean_interval(means)))
+        means = np.array([[float(in_span(line.values, rounds).mean())] for line in members])
+        ends = (float(end[0]) for end in t_interval(means))
+        results.append(Summary(group, len(members), Estimate(*ends, int(np.isfinite(means).sum()))))
     return results
 
 

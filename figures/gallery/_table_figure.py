@@ -11,11 +11,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from scipy import stats
 
+from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL, t_interval
 from figures import style
 from figures.axes.curves import deviation, mean
-from figures.look import FEW_SEEDS
 from figures.selection import setting_text
 from figures.texts import best_rows
 
@@ -89,9 +88,8 @@ def _reach(measured: xr.DataArray) -> np.ndarray:
     spread = deviation(measured, "seed")
     if spread is None:
         return np.full(measured.sizes["row"], np.nan)
-    count = measured.count("seed").values
-    interval = stats.t.ppf(0.975, np.maximum(count - 1, 1)) / np.sqrt(np.maximum(count, 1))
-    return spread.values * np.where(count >= FEW_SEEDS, interval, 1.0)
+    middle, _, high = t_interval(measured.transpose("seed", "row").values)
+    return np.where(measured.count("seed").values >= FEW_SEEDS, high - middle, spread.values)
 
 
 def _best(ds: xr.Dataset) -> set[int]:
@@ -175,7 +173,7 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: fl
 def _note(ds: xr.Dataset, title: str, common: Sequence[str]) -> str:
     seeds, over = ds.sizes["seed"], str(ds.attrs.get("over", "")).split(", ")
     named = ", ".join(setting_text.key_label(key) for key in over if key)
-    what = "mean ± half its 95 % t interval" if seeds >= FEW_SEEDS else "mean ± standard deviation"
+    what = f"mean ± half its {INTERVAL}" if seeds >= FEW_SEEDS else "mean ± standard deviation"
     parts = [", ".join([title, *common]) + (f", by {named}" if named else "")]
     if other := ds.attrs.get("paired_to"):
         parts.append(f"minus that of {style.label(str(other))}, seed by seed")

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift.analyses.bootstrap import mean_intervals
+from drift.analyses.over_seeds import INTERVAL, t_interval
 from drift.analyses.rounds.numbers import number as number_of
 from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import GrowingRun
@@ -35,7 +35,7 @@ def data(
     rounds: Sequence[int] | None = None,
     seeds: str = "lines",
 ) -> xr.Dataset:
-    """value over run and round; mean, low and high (its 95 % interval over seeds) over group and round.
+    """value over run and round; mean, low and high (its 95 % t interval over seeds) over group and round.
 
     Args:
         number: Recorded number, such as accuracy, loss or local_loss; or one that follows from the record, such as
@@ -98,12 +98,7 @@ def _with_means(ds: xr.Dataset) -> xr.Dataset:
     names = list(dict.fromkeys(ds.group.values.tolist()))
     rows: dict[str, list[np.ndarray]] = {name: [] for name in _TEXTS}
     for name in names:
-        part = ds.value.values[ds.group.values == name]
-        present = np.isfinite(part)
-        count = present.sum(0)
-        total = np.where(present, part, 0.0).sum(0)
-        rows["mean"].append(np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0))
-        for end, column in zip(("low", "high"), mean_intervals(part), strict=True):
+        for end, column in zip(rows, t_interval(ds.value.values[ds.group.values == name]), strict=True):
             rows[end].append(column)
     units = ds.value.attrs.get("units", "1")
     extra = {}
@@ -144,8 +139,14 @@ def draw(ds: xr.Dataset) -> Figure:
     against = f"\nminus that of {ds.attrs['reference']}" if ds.attrs["reference"] else ""
     label = ds.value.attrs.get("long_name", ds.attrs["number"]).removeprefix("difference of ") if against else ""
     style.name_axes(ax, "round", f"{label}{against}" if against else style.text(ds.value))
-    style.key(figure, [ax], columns=3)
+    sizes = [int((ds.group.values == name).sum()) for name in ds.name.values]
+    shown = f"bands: {INTERVAL} of the mean of" if ds.attrs["seeds"] == "interval" else "thin: each of"
+    style.key(figure, [ax], columns=3, title=f"{shown} {_span(sizes)} seeds" if max(sizes) > 1 else None)
     return figure
+
+
+def _span(sizes: Sequence[int]) -> str:
+    return str(max(sizes)) if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
 
 
 def _labels(names: Sequence[str]) -> dict[str, str]:
@@ -168,8 +169,8 @@ def _labels(names: Sequence[str]) -> dict[str, str]:
 
 _TEXTS = {
     "mean": "mean over seeds",
-    "low": "lower end of its 95 % interval",
-    "high": "upper end of its 95 % interval",
+    "low": f"lower end of its {INTERVAL}",
+    "high": f"upper end of its {INTERVAL}",
 }
 _DASHES = ("-", "--", ":", "-.")
 _MARKERS = ("", "o", "s", "D", "^", "v", "P", "X")

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from drift.analyses.over_seeds import VERDICT
 from landscape.plugins import unknown
 from landscape.results.parsed_text import from_toml
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment
-
-VERDICT = 3
-"""Seeds that a verdict on a claim needs; later seeds narrow its interval and count for less."""
 
 
 class _Part(BaseModel):
@@ -132,7 +130,7 @@ class Plan(_Part):
         """Paired sets in the order in which they are trained: all rows of an item with one seed.
 
         They are ordered by value per core-hour; from the fourth seed on the value is that of the item times
-        3 / (number of the seed).
+        VERDICT / (number of the seed), as later seeds only narrow the interval.
         """
         sets: list[tuple[float, int, list[Unit]]] = []
         for place, item in enumerate(self.items):

@@ -8,11 +8,12 @@ from typing import Any
 import panel as pn
 import plotly.graph_objects as go
 
+from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL
 from figures.explore import html_table
 from figures.explore.as_figure import Request
 from figures.explore.curves import Curves, curves
 from figures.explore.latest import Latest
-from figures.explore.line_figure import FEWEST, Marks, line_figure
+from figures.explore.line_figure import Marks, line_figure
 from figures.explore.lines import Line, Summary, summaries
 from figures.explore.plot import Plot
 from figures.explore.run_table import RunTable
@@ -25,7 +26,7 @@ from figures.page.diagnosis_text import number
 FIRST, NEXT = 0.2, 1.0
 """Seconds of reading, at first and then, after which the page shows what is read so far, before it reads on."""
 
-SEEDS = {"a line per seed": "", f"95 % interval of {FEWEST} or more": "interval"}
+SEEDS = {"a line per seed": "", f"{INTERVAL} of {FEW_SEEDS} or more": "interval"}
 
 
 class Runs(View):
@@ -190,8 +191,7 @@ def _summary(results: list[Summary], shown: list[Line], rounds: list[int], *, co
     name = axis(shown[0].values)
     where = f"rounds {min(rounds)} to {max(rounds)}" if len(rounds) == 2 else "the last ten rounds"
     rows = ([written_name(summary.group), str(summary.seeds), _interval(summary, sign=compared)] for summary in results)
-    interval = f"95 %; below {FEWEST} runs their range"
-    return html_table.table(["group", "runs", f"{name} [{interval}]"], rows, caption=f"mean of {name} over {where}")
+    return html_table.table(["group", "runs", f"{name} [{INTERVAL}]"], rows, caption=f"mean of {name} over {where}")
 
 
 def _interval(summary: Summary, *, sign: bool) -> str:

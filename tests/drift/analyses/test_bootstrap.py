@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drift.analyses.bootstrap import mean_interval, mean_intervals
+from drift.analyses.bootstrap import mean_interval
 
 
 def test_interval_of_many_values_is_students():
@@ -36,13 +36,3 @@ def test_fewer_than_two_values_have_no_interval():
 def test_bad_values_are_refused():
     with pytest.raises(ValueError, match="level is 1 "):
         mean_interval([1.0, 2.0], level=1)
-
-
-def test_intervals_of_columns_are_those_of_each_column():
-    table = np.random.default_rng(0).normal(size=(7, 450))
-    table[3:, 5] = table[1:, 6] = table[0, 7] = np.nan
-    low, high = mean_intervals(table, draws=500)
-    each = [mean_interval(column, draws=500) for column in table.T]
-    np.testing.assert_allclose(low, [one.low for one in each], atol=1e-12)
-    np.testing.assert_allclose(high, [one.high for one in each], atol=1e-12)
-    assert np.isnan(low[6]) and np.isfinite(low[5])

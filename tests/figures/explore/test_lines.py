@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tiny
 import xarray as xr
+from scipy import stats
 
-from drift.analyses.bootstrap import mean_interval
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.numbers import OF_RECORD
 from figures.explore.curves import curves
@@ -70,8 +70,8 @@ def test_the_mean_of_seeds_has_the_intervals_of_the_house(usable):
     mean, (low, high) = mean_line(pair), interval_lines(pair)
     both = np.stack([line.values for line in pair])
     assert np.allclose(mean, both.mean(0))
-    assert np.allclose(low, [mean_interval(column).low for column in both.T])
-    assert np.allclose(high, both.max(0))
+    ends = stats.t.interval(0.95, 1, loc=both.mean(0), scale=stats.sem(both))
+    assert np.allclose(low, ends[0]) and np.allclose(high, ends[1])
     last = summaries(pair, [2, 3])[0]
     assert last.estimate.value == pytest.approx(both[:, 2:].mean()) and last.seeds == 2
 
@@ -85,7 +85,7 @@ def test_the_figure_has_thin_lines_and_means_or_bands_and_shows_the_selection(us
     shade, line = figure.layout.shapes
     assert (shade.x0, shade.x1) == (0.5, 3.5) and line.x0 == line.x1 == 2
     few = line_figure(drawn, "loss", Marks(), intervals=True)
-    assert [trace.fill for trace in few.data] == [None] * len(few.data), "below five runs an interval is their range"
+    assert [trace.fill for trace in few.data] == [None] * len(few.data), "few seeds are lines"
     five = [replace(drawn[place % 2], name=f"run {place}") for place in range(5)]
     band, mean, *_ = line_figure(five, "loss", Marks(), intervals=True).data
     low, high = interval_lines(five)
