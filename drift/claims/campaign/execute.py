@@ -46,8 +46,8 @@ class Places:
 class UnitResult:
     """How a run of the plan ended: recorded, diverged (and recorded up to there), stopped by the budget, or failed.
 
-    A run is incomplete if it was trained and its file still lacks results that claims of its item read. The reason says
-    why it diverged or failed, and which results are lacking.
+    A set is incomplete, said after its last run, if a claim of its item has no number from its files. The reason says
+    why a run diverged or failed, and which claims have no number and why.
     """
 
     unit: Unit
@@ -66,16 +66,22 @@ def recorded(sets: Iterable[Sequence[Unit]], files: Path) -> set[str]:
     return set(have) - short
 
 
-def lacking(units: Sequence[Unit], have: Recorded) -> dict[Unit, list[str]]:
-    """Runs of a paired set whose file lacks results that claims read, with the names of their analyses.
-
-    A run that diverged has no results.
-    """
+def lacking(units: Sequence[Unit], have: Recorded) -> set[Unit]:
+    """Runs of a paired set whose file lacks results that claims read; one that diverged has none."""
     observed = {unit: records.Observed(have[unit.identity]) for unit in units if unit.identity in have}
     observed = {unit: run for unit, run in observed.items() if not run.diverged}
-    for item in {unit.item.name: unit.item for unit in observed}.values():
-        _ask(item, list(observed.values()))
-    return {unit: sorted(run.lacking) for unit, run in observed.items() if run.lacking}
+    _ask(units[0].item, list(observed.values()))
+    return {unit for unit, run in observed.items() if run.lacking}
+
+
+def _unanswered(units: Sequence[Unit], have: Recorded) -> list[str]:
+    """Claims on a paired set that have no number, and why, where all of its runs have a file and none diverged."""
+    runs = [have[unit.identity] for unit in units if unit.identity in have]
+    if len(runs) < len(units) or any(run.diverged for run in runs):
+        return []
+    asked = [claim for claim in (*all_claims(), *QUESTIONS) if claim.name in units[0].item.claims and not claim.across]
+    verdicts = [claim.judge(runs, reason="") for claim in asked]  # type: ignore[arg-type]  # they stand for runs
+    return [f"{one.claim.name} has no number: {one.reason}" for one in verdicts if one.reason and not one.seeds]
 
 
 def execute(
@@ -121,7 +127,7 @@ def _lane(
         return seconds is not None and time.process_time() - begin >= seconds
 
     for units in sets:
-        diverged, whole = set[str](), list[Unit]()
+        diverged: set[str] = set()
         short = lacking(units, _files_of(units, places.files))
         for place, unit in enumerate(units):
             if spent():
@@ -134,11 +140,9 @@ def _lane(
             except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
                 result = UnitResult(unit, "failed", " ".join(str(reason).split()))
             record_finished(units[: place + 1], places, diverged)
-            whole += [unit] if result.state == "recorded" else []
             yield result
-        for unit, analyses in lacking(whole, _files_of(whole, places.files)).items():
-            reason = f"its models do not give {', '.join(analyses)}, which claims of {unit.item.name} read; keep more"
-            yield UnitResult(unit, "incomplete", f"{reason} of them in the plan (keep.clients, keep.globals)")
+        if reasons := _unanswered(units, _files_of(units, places.files)):
+            yield UnitResult(units[-1], "incomplete", "; ".join(reasons))
 
 
 def _files_of(units: Sequence[Unit], files: Path) -> Recorded:

@@ -35,7 +35,7 @@ LARGEST = 300
 
 
 class Observed:
-    """A run that records which cached results are read, and the analyses of which it has none.
+    """A run that records which cached results are read, and whether it lacked one.
 
     Args:
         run: The run on disk, or as its file keeps it.
@@ -44,7 +44,7 @@ class Observed:
     def __init__(self, run: Run | RecordedRun) -> None:
         self.run = run
         self.results: dict[str, xr.Dataset] = {}
-        self.lacking: set[str] = set()
+        self.lacking = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.run, name)
@@ -54,7 +54,7 @@ class Observed:
         try:
             result = self.run.cached(analysis, **arguments)
         except LookupError:
-            self.lacking.add(analysis.__name__)
+            self.lacking = True
             raise
         self.results[_key(self, analysis, arguments)] = result
         return result

@@ -237,13 +237,12 @@ def test_a_file_without_the_results_of_its_claims_is_not_recorded_and_gets_them(
     assert len(recorded(plan.sets(), where.files)) == 1
 
 
-def test_a_run_whose_models_give_no_results_for_its_claims_is_incomplete(tmp_path):
-    claimed = {"claims": ["ima-between-globals"], "rows": [{"set": ["method=fedavg"], "seeds": 1, "minutes": 1}]}
-    plan, where = small_plan(tmp_path, set=["rounds=6", "keep.globals=none"], **claimed), places(tmp_path)
+def test_a_set_whose_models_give_a_claim_no_number_is_incomplete(tmp_path):
+    claimed = {"claims": ["ima-mean-below"], "rows": [{"set": ["method=fedavg"], "seeds": 1, "minutes": 1}]}
+    plan, where = small_plan(tmp_path, set=["rounds=6", "keep.clients=none"], **claimed), places(tmp_path)
     ended = list(execute(plan.sets(), where))
     assert [one.state for one in ended] == ["recorded", "incomplete"]
-    assert "global_line, which claims of tiny-ima read" in ended[1].reason
-    assert recorded(plan.sets(), where.files) == set()
+    assert "ima-mean-below has no number" in ended[1].reason and "--set keep.clients=all" in ended[1].reason
 
 
 def test_a_failed_run_leaves_the_others(tmp_path, monkeypatch):
