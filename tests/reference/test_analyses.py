@@ -1,0 +1,373 @@
+"""Analyses of stored models against float64: a linear model, full batches, so that all training can be written out."""
+
+import numpy as np
+import pytest
+import tiny
+from reference.registry import agree, reference
+
+import drift
+from drift.analyses.counterfactual.whatif import _samples
+from drift.analyses.decomposition.evaluation_samples import select_samples
+from tests.drift import hand
+
+LR, EPOCHS, ROUNDS = 0.3, 3, 3
+
+FULL = (
+    "local.batch=1000",
+    f"local.epochs={EPOCHS}",
+    f"local.lr={LR}",
+    "local.momentum=0.0",
+    "keep.clients=all",
+    "keep.globals=all",
+    "clients.partition.concentration=0.3",
+)
+
+
+@pytest.fixture(scope="module", params=["samples", "uniform", "one client"])
+def run(request, tmp_path_factory):
+    """Three rounds of three of four unequal clients, weighed by samples or equally, or of one of them."""
+    own = ["clients.per_round=1"] if request.param == "one client" else [f"clients.weighting={request.param}"]
+    return tiny.trained(tmp_path_factory.mktemp("full"), *FULL, *own)
+
+
+def matrices(theta):
+    """Weights (4, 8) and bias (4,) of a stored model, float64."""
+    values = np.asarray(theta, np.float64)
+    return values[:32].reshape(4, 8), values[32:]
+
+
+def numbers(samples):
+    """Inputs (n, 8) and labels (n,)."""
+    return samples.inputs.double().numpy(), samples.targets.numpy()
+
+
+def outputs(theta, inputs):
+    weight, bias = matrices(theta)
+    return inputs @ weight.T + bias
+
+
+def probabilities(theta, inputs):
+    z = outputs(theta, inputs)
+    z = np.exp(z - z.max(1, keepdims=True))
+    return z / z.sum(1, keepdims=True)
+
+
+def sample_losses(theta, inputs, labels):
+    z = outputs(theta, inputs)
+    top = z.max(1)
+    return np.log(np.exp(z - top[:, None]).sum(1)) + top - z[np.arange(len(z)), labels]
+
+
+def loss(theta, samples):
+    return float(sample_losses(theta, *numbers(samples)).mean())
+
+
+def error(theta, samples):
+    inputs, labels = numbers(samples)
+    return float((outputs(theta, inputs).argmax(1) != labels).mean())
+
+
+def gradient(theta, inputs, labels):
+    """Of the mean cross-entropy: (p - y)' x / n and its mean."""
+    off = probabilities(theta, inputs)
+    off[np.arange(len(labels)), labels] -= 1
+    return np.concatenate([(off.T @ inputs / len(labels)).ravel(), off.mean(0)])
+
+
+def trained(theta, inputs, labels, steps=EPOCHS):
+    """Gradient descent on the whole data."""
+    theta = np.asarray(theta, np.float64)
+    for _ in range(steps if len(labels) else 0):
+        theta = theta - LR * gradient(theta, inputs, labels)
+    return theta
+
+
+def part(run, client):
+    inputs, labels = numbers(run.task.samples["train"])
+    return inputs[run.parts[client]], labels[run.parts[client]]
+
+
+def own_weights(run, sizes):
+    """Weights of the experiment, and those of FMA."""
+    sizes = np.asarray(sizes, float)
+    own = sizes if run.experiment.clients.weighting == "samples" else (sizes > 0).astype(float)
+    return own / own.sum(), sizes / sizes.sum()
+
+
+def models(record):
+    return record.clients.double().numpy()
+
+
+def test_the_record_is_full_batch_descent(run):
+    """What the references below rest on: every stored client is reached by the written-out training."""
+    sizes = {len(indices) for indices in run.parts}
+    assert len(sizes) > 1, "unequal clients"
+    for index in range(ROUNDS):
+        record = run.round(index)
+        for client, model in zip(record.ids.tolist(), models(record), strict=True):
+            np.testing.assert_allclose(model, trained(record.start, *part(run, client)), atol=2e-6)
+
+
+@reference("drift.what_if", by="losses of models averaged in float64, softmax written out")
+def test_what_if(run):
+    found = drift.what_if(run, windows=(2,), lowest=0.6, points=5)
+    choosing, reporting = _samples(run, "half")
+    for index in range(ROUNDS):
+        record, own = run.round(index), found.sel(round=index)
+        _, fma = own_weights(run, record.sizes)
+        mean = fma @ models(record)
+        gammas = np.linspace(0.6, 1, 5)
+        best = gammas[np.argmin([loss(gamma * mean, choosing) for gamma in gammas])]
+        variants = {"end": record.end, "fma": mean, "uniform": models(record)[record.sizes.numpy() > 0].mean(0)}
+        variants |= {"gamma": best * mean}
+        variants["weights"] = own.weight.values[record.ids.numpy()] @ models(record)
+        if index:
+            variants["ima-2"] = (record.end.double() + run.round(index - 1).end.double()).numpy() / 2
+        agree("drift.what_if", own.gamma, best, relative=1e-12)
+        agree("drift.what_if", own.share.values[record.ids.numpy()], fma, relative=1e-12)
+        agree("drift.what_if", own.weight.values[record.ids.numpy()].sum(), 1.0, relative=1e-6)
+        shrunk = [loss(gamma * mean, reporting) for gamma in gammas]
+        agree("drift.what_if", own.shrink_loss, shrunk, relative=1e-5)
+        for name, theta in variants.items():
+            agree("drift.what_if", own.loss.sel(variant=name), loss(theta, reporting), relative=1e-5)
+            agree("drift.what_if", own.error.sel(variant=name), error(theta, reporting), relative=1e-6, absolute=1e-7)
+            gain = loss(record.end, reporting) - loss(theta, reporting)
+            agree("drift.what_if", own.gain.sel(variant=name), gain, relative=1e-4, absolute=1e-6)
+    assert np.isnan(float(found.loss.sel(variant="ima-2", round=0)))
+
+
+@reference("drift.counterfactual", by="all clients trained by written-out gradient descent, float64")
+def test_counterfactual(run):
+    found = drift.counterfactual(run, rounds=list(range(ROUNDS)))
+    previous = np.zeros(36)
+    for index in range(ROUNDS):
+        record, own = run.round(index), found.sel(round=index)
+        start, end = record.start.double().numpy(), record.end.double().numpy()
+        q, _ = own_weights(run, [len(indices) for indices in run.parts])
+        p, ids = np.zeros(4), record.ids.numpy()
+        p[ids] = own_weights(run, record.sizes)[0]
+        updates = np.array([trained(start, *part(run, k)) - start for k in range(4)])
+        frozen = np.array([-LR * EPOCHS * gradient(start, *part(run, k)) for k in range(4)])
+        a = sum(q[k] * updates[k] @ frozen[k] for k in range(4)) / sum(q[k] * frozen[k] @ frozen[k] for k in range(4))
+        mean, full = p @ updates, q @ updates
+        vectors = {"step": end - start, "mean": mean, "full": full, "period": mean - full}
+        vectors |= {"gradient": a * q @ frozen, "sampling": a * (p - q) @ frozen, "local": mean - a * p @ frozen}
+        for name, vector in vectors.items():
+            place = own.sel(part=name)
+            agree("drift.counterfactual", place.norm, np.linalg.norm(vector), relative=1e-4)
+            without = loss(end - vector, run.task.split("test"))
+            agree("drift.counterfactual", place.loss_without, without, relative=1e-4)
+            cost = loss(end, run.task.split("test")) - without
+            agree("drift.counterfactual", place.loss_cost, cost, relative=1e-3, absolute=2e-5)
+        active = [k for k in range(4) if q[k] > 0]
+        m = int((p > 0).sum())
+        far = [np.linalg.norm(updates[k] - full) for k in active]
+        agree("drift.counterfactual", own.distance[active], far, relative=1e-4)
+        period = np.sum((mean - full) ** 2) / (m * 36)
+        client = sum(np.square(far)) / (len(active) * m * 36)
+        agree("drift.counterfactual", own.period_variance, period, relative=1e-4)
+        agree("drift.counterfactual", own.client_variance, client, relative=1e-4)
+        agree("drift.counterfactual", own.period_estimate, np.sum((previous - mean) ** 2) / (m * 36), relative=1e-4)
+        estimate = sum(p_ > 0 and np.sum((updates[k] - mean) ** 2) for k, p_ in enumerate(p)) / (m**2 * 36)
+        agree("drift.counterfactual", own.client_estimate, estimate, relative=1e-4, absolute=1e-12)
+        drifts = np.sqrt(sum(p[k] * np.sum((updates[k] - mean) ** 2) for k in range(4)))
+        agree("drift.counterfactual", own.client_norm, drifts, relative=1e-4, absolute=1e-6)
+        previous = mean
+
+
+@reference("drift.layer_drift", by="equation 13 and cosines on slices of models, loops in float64")
+def test_layer_drift(run):
+    found = drift.layer_drift(run)
+    for layer, place in (("head.weight", slice(0, 32)), ("head.bias", slice(32, 36))):
+        previous, s = np.zeros(36)[place], 0.0
+        for index in range(ROUNDS):
+            record, own = run.round(index), found.sel(round=index, layer=layer)
+            updates = (models(record) - record.start.double().numpy())[:, place]
+            weights, _ = own_weights(run, record.sizes)
+            mean, active = weights @ updates, weights > 0
+            m, size = int(active.sum()), updates.shape[1]
+            q = np.sum((previous - mean) ** 2) / (m * size)
+            r = np.sum((updates[active] - mean) ** 2) / (m**2 * size)
+            gain = (s + q) / (s + q + r)
+            s, previous = (1 - gain) * (s + q), mean
+            agree("drift.layer_drift", own.period_variance, q, relative=1e-5)
+            agree("drift.layer_drift", own.client_variance, r, relative=1e-5, absolute=1e-12)
+            agree("drift.layer_drift", own.gain, gain, relative=1e-5)
+            agree("drift.layer_drift", own.update_norm, np.linalg.norm(mean), relative=1e-5)
+            step = np.linalg.norm((record.end.double() - record.start.double()).numpy()[place])
+            agree("drift.layer_drift", own.step_norm, step, relative=1e-5)
+
+
+@reference("drift.decomposition", by="theorem 1 with one model per client, loops over samples in float64")
+def test_decomposition(run):
+    found = drift.decomposition(run, samples_per_client=10**6)
+    for index in range(ROUNDS):
+        record, own = run.round(index), found.sel(round=index)
+        _, p = own_weights(run, record.sizes)
+        chosen = select_samples(run, record, 10**6, "train", "cohort")
+        inputs, labels = numbers(chosen.samples(slice(None)))
+        target, count = np.eye(4)[labels], len(labels)
+        clients = np.array([probabilities(model, inputs) for model in models(record)])
+        member = np.array([np.isin(chosen.numbers, run.parts[k]) for k in record.ids.tolist()])
+        train, rest = np.zeros((2, count, 4))
+        for k in range(len(p)):
+            for i in range(count):
+                (train if member[k, i] else rest)[i] += p[k] * (target[i] - clients[k, i])
+        mean = p @ models(record)
+        fma, wens = probabilities(mean, inputs), np.tensordot(p, clients, 1)
+        far = max(np.linalg.norm(model - mean) for model in models(record))
+        gap = np.linalg.norm(wens - fma, axis=1).mean()
+        square = ((target - clients) ** 2).sum(2)
+        expected = {
+            "bias2": ((train + rest) ** 2).sum(1).mean(),
+            "B_T": (train**2).sum(1).mean(),
+            "B_H": (rest**2).sum(1).mean(),
+            "B_TH": 2 * (train * rest).sum(1).mean(),
+            "train_bias": sum(p[k] * square[k][member[k]].mean() for k in range(len(p))),
+            "wens_loss": ((target - wens) ** 2).sum(1).mean(),
+            "fma_loss": ((target - fma) ** 2).sum(1).mean(),
+            "fma_error": (fma.argmax(1) != labels).mean(),
+            "wens_error": (wens.argmax(1) != labels).mean(),
+            "locality": far,
+            "gap": gap,
+        }
+        if len(p) > 1:
+            expected["heterogeneity_bias"] = sum(p[k] * square[k][~member[k]].mean() for k in range(len(p)))
+            expected["gap_ratio"] = gap / far**2
+        for name, value in expected.items():
+            agree("drift.decomposition", own[name], value, relative=2e-5, absolute=1e-6)
+        assert np.isnan(float(own["var"]))
+
+
+@reference("drift.gap_scaling", by="outputs of models moved towards their mean, float64")
+def test_gap_scaling(run):
+    found = drift.gap_scaling(run, scales=(0.5, 1.0), outputs="probabilities")
+    inputs, _ = numbers(run.task.split("test"))
+    for index in range(ROUNDS):
+        record, own = run.round(index), found.sel(round=index)
+        _, p = own_weights(run, record.sizes)
+        mean = p @ models(record)
+        far = max(np.linalg.norm(model - mean) for model in models(record))
+        agree("drift.gap_scaling", own.locality, far, relative=1e-9, absolute=1e-12)
+        gaps = []
+        for scale in (0.5, 1.0):
+            moved = [probabilities(mean + scale * (model - mean), inputs) for model in models(record)]
+            gaps.append(np.linalg.norm(np.tensordot(p, moved, 1) - probabilities(mean, inputs), axis=1).mean())
+        agree("drift.gap_scaling", own.gap, gaps, relative=1e-9, absolute=1e-14)
+        if len(p) > 1:
+            slope = np.log(gaps[1] / gaps[0]) / np.log(2)
+            agree("drift.gap_scaling", own.slope, slope, relative=1e-8)
+
+
+@reference("drift.ntk_variance", by="the kernel of a linear model, <x, x'> + 1, and numpy.linalg.pinv")
+def test_ntk_variance(run):
+    found = drift.ntk_variance(run, rounds=[0, 2])
+    for index in (0, 2):
+        ids = run.round(index).ids.tolist()
+        data = np.concatenate([part(run, k)[0] for k in ids])
+        for client in ids:
+            mine, own = part(run, client)[0], found.sel(round=index, client=client)
+            n = len(mine)
+            kernel = (
+                np.concatenate([mine, data]) @ np.concatenate([mine, data]).T + 1
+            ) / 4  # mean over 4 outputs: each
+            kernel *= 4  # output has the same kernel, so the mean is the kernel of one
+            a, cross, d = kernel[:n, :n], kernel[:n, n:], kernel[n:, n:]
+            explained = np.einsum("ij,ik,kj->j", cross, np.linalg.pinv(a, rcond=1e-6, hermitian=True), cross)
+            agree("drift.ntk_variance", own.variance, (np.diag(d) - explained).mean(), relative=1e-3, absolute=1e-4)
+            agree("drift.ntk_variance", own.diagonal, np.diag(a).mean(), relative=1e-5)
+            if n > 1:
+                pairs = [(s**2).sum() - (np.diag(s) ** 2).sum() for s in (a, d)]
+                squares = [pairs[0] / (n * (n - 1)), pairs[1] / (len(d) * (len(d) - 1))]
+                mmd = sum(squares) - 2 * (cross**2).mean()
+                agree("drift.ntk_variance", own.mmd2, mmd, relative=1e-4, absolute=1e-3)
+                half = n / (2 * np.diag(a).mean())
+                expression = half * mmd + np.diag(d).mean() - half * squares[1]
+                agree("drift.ntk_variance", own.expression, expression, relative=1e-3, absolute=1e-2)
+
+
+@reference("drift.client_losses", by="softmax cross-entropy written out, float64")
+def test_client_losses(run):
+    record, found = run.round(1), drift.client_losses(run, round=1)
+    for place, client in enumerate(record.ids.tolist()):
+        own, theta = found.sel(client=client), models(record)[place]
+        agree("drift.client_losses", own.loss, loss(theta, run.task.split("test")), relative=1e-5)
+        agree("drift.client_losses", own.error, error(theta, run.task.split("test")), relative=1e-6, absolute=1e-7)
+        if not len(run.parts[client]):
+            assert np.isnan(float(own.own_loss))
+            continue
+        for name, model in (("own_loss", theta), ("start_own_loss", record.start), ("end_own_loss", record.end)):
+            agree("drift.client_losses", own[name], sample_losses(model, *part(run, client)).mean(), relative=1e-5)
+
+
+@reference("drift.sample_predictions", "drift.confusion", "drift.disagreement", by="argmax and counts, one by one")
+def test_predictions(run):
+    record = run.round(-1)
+    first = f"client {int(record.ids[0])}"
+    inputs, labels = numbers(run.task.split("train"))
+    thetas = {"end": record.end, first: models(record)[0]}
+    found = drift.sample_predictions(run, models=list(thetas), split="train")
+    counted = drift.confusion(run, models=list(thetas), split="train")
+    for name, theta in thetas.items():
+        p, own = probabilities(theta, inputs), found.sel(model=name)
+        agree("drift.sample_predictions", own.predicted, p.argmax(1), relative=0)
+        agree("drift.sample_predictions", own.confidence, p.max(1), relative=1e-5)
+        agree("drift.sample_predictions", own.loss, sample_losses(theta, inputs, labels), relative=1e-5)
+        table = np.zeros((4, 4))
+        for label, guess in zip(labels, p.argmax(1), strict=True):
+            table[label, guess] += 1
+        agree("drift.confusion", counted["count"].sel(model=name), table, relative=0)
+        agree("drift.confusion", counted.error.sel(model=name), (p.argmax(1) != labels).mean(), relative=1e-12)
+        wrong = [np.nan if not row.sum() else 1 - row[c] / row.sum() for c, row in enumerate(table)]
+        agree("drift.confusion", counted.class_error.sel(model=name), wrong, relative=1e-12)
+    groups = drift.disagreement(run, split="train", groups=3)
+    both = [probabilities(thetas[name], inputs).argmax(1) for name in (first, "end")]
+    agree("drift.disagreement", groups.differs, both[0] != both[1], relative=0)
+    for number in groups.group.values.tolist():
+        rows = np.flatnonzero(groups.sample_group.values == number)
+        two = [row for row in rows if both[0][row] != both[1][row]]
+        own = groups.sel(group=number)
+        expected = [len(two), len(two) / len(rows)]
+        expected += [sum(side[row] == labels[row] for row in two) / len(two) for side in both]
+        names = ("group_size", "group_share", "group_client_right", "group_other_right")
+        agree("drift.disagreement", [float(own[name]) for name in names], expected, relative=1e-12)
+
+
+@reference("drift.personal_accuracy", by="fine-tuning by written-out gradient descent, float64")
+def test_personal_accuracy(tmp_path):
+    run = tiny.trained(tmp_path, *FULL, "clients.valid_ratio=0.3")
+    found = drift.personal_accuracy(run, epochs=4)
+    end, sizes, rows = run.round(-1).end, [], []
+    inputs, labels = numbers(run.task.samples["train"])
+    for client in found.client.values.tolist():
+        held = run.dataset.held_out[client]
+        tuned = trained(end, inputs[run.parts[client]], labels[run.parts[client]], steps=4)
+        values = []
+        for theta in (end, tuned):
+            right = outputs(theta, inputs[held]).argmax(1) == labels[held]
+            values += [sample_losses(theta, inputs[held], labels[held]).mean(), right.mean()]
+        rows.append(values)
+        sizes.append(len(held))
+    names = ("loss", "accuracy", "tuned_loss", "tuned_accuracy")
+    for place, name in enumerate(names):
+        agree("drift.personal_accuracy", found[name], np.array(rows)[:, place], relative=1e-5)
+    mean = np.array(rows)[:, 1] @ np.array(sizes) / sum(sizes)
+    agree("drift.personal_accuracy", found.attrs["mean_accuracy"], mean, relative=1e-6)
+
+
+@reference("drift.cost", by="products of a linear model and bytes of its parameters, counted")
+def test_cost(run):
+    found, record = drift.cost(run, repeats=1, plain=False), run.round(-1)
+    agree("drift.cost", found.macs, 4 * 8, relative=0)
+    agree("drift.cost", [found.bytes_up, found.bytes_down], [len(record.ids) * 36 * 4] * 2, relative=0)
+    agree("drift.cost", found.samples, max(len(run.parts[k]) for k in record.ids.tolist()), relative=0)
+
+
+def test_the_written_out_gradient_is_that_of_finite_differences():
+    inputs, labels = hand.random(5, 8, seed=3).numpy(), np.array([0, 1, 3, 3, 2])
+    theta, step = hand.random(36, seed=4).numpy(), 1e-6
+    slopes = [
+        (sample_losses(theta + move, inputs, labels) - sample_losses(theta - move, inputs, labels)).mean() / (2 * step)
+        for move in step * np.eye(36)
+    ]
+    np.testing.assert_allclose(gradient(theta, inputs, labels), slopes, atol=1e-8)
