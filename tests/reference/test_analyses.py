@@ -1,13 +1,22 @@
 """Analyses of stored models against float64: a linear model, full batches, so that all training can be written out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tiny
+import torch
 from reference.registry import agree, reference
 
 import drift
+from drift.analyses.counterfactual.changes import changes
 from drift.analyses.counterfactual.whatif import _samples
 from drift.analyses.decomposition.evaluation_samples import select_samples
+from drift.config.load import validated
+from drift.simulation.simulate import simulate
+from landscape.datasets import digits
+from landscape.datasets._dataset import Groups
+from tests import movielens
 from tests.drift import hand
 
 LR, EPOCHS, ROUNDS = 0.3, 3, 3
@@ -74,11 +83,11 @@ def gradient(theta, inputs, labels):
     return np.concatenate([(off.T @ inputs / len(labels)).ravel(), off.mean(0)])
 
 
-def trained(theta, inputs, labels, steps=EPOCHS):
+def trained(theta, inputs, labels, steps=EPOCHS, rate=LR):
     """Gradient descent on the whole data."""
     theta = np.asarray(theta, np.float64)
     for _ in range(steps if len(labels) else 0):
-        theta = theta - LR * gradient(theta, inputs, labels)
+        theta = theta - rate * gradient(theta, inputs, labels)
     return theta
 
 
@@ -173,6 +182,34 @@ def test_counterfactual(run):
         drifts = np.sqrt(sum(p[k] * np.sum((updates[k] - mean) ** 2) for k in range(4)))
         agree("drift.counterfactual", own.client_norm, drifts, relative=1e-4, absolute=1e-6)
         previous = mean
+
+
+@reference("drift.interventions", by="the window's rounds written out with another rate, epochs or all clients")
+def test_interventions(run):
+    candidates = {change.name: change.settings for change in changes(run)}
+    found = drift.interventions(run, length=2, starts=[1])
+
+    def last_loss(rate=LR, steps=EPOCHS, everyone=False):
+        theta = run.round(1).start.double().numpy()
+        for index in (1, 2):
+            ids = list(range(4)) if everyone else run.round(index).ids.tolist()
+            weights, _ = own_weights(run, [len(run.parts[k]) for k in ids])
+            theta = weights @ np.array([trained(theta, *part(run, k), steps, rate) for k in ids])
+        return loss(theta, run.task.split("test"))  # the last half of two rounds is the second
+
+    agree("drift.interventions", found.loss, [last_loss()], relative=1e-4)
+    asked = {"everyone": {"everyone": True}} if "everyone" in candidates else {}
+    for name, settings in candidates.items():
+        if name.startswith("local.lr-"):
+            asked[name] = {"rate": settings["local.lr"]}
+        if name.startswith("local.epochs-"):
+            asked[name] = {"steps": settings["local.epochs"]}
+    assert len(asked) >= 4
+    for name, options in asked.items():
+        own = found.sel(change=name)
+        agree("drift.interventions", own.changed_loss, [last_loss(**options)], relative=1e-4)
+        gain = last_loss() - last_loss(**options)
+        agree("drift.interventions", own.gain, [gain], relative=1e-3, absolute=2e-5)
 
 
 @reference("drift.layer_drift", by="equation 13 and cosines on slices of models, loops in float64")
@@ -353,6 +390,68 @@ def test_personal_accuracy(tmp_path):
         agree("drift.personal_accuracy", found[name], np.array(rows)[:, place], relative=1e-5)
     mean = np.array(rows)[:, 1] @ np.array(sizes) / sum(sizes)
     agree("drift.personal_accuracy", found.attrs["mean_accuracy"], mean, relative=1e-6)
+
+
+@reference("drift.domain_accuracy", by="samples of each domain, counted one by one")
+def test_domain_accuracy(tmp_path, monkeypatch):
+    load = digits.load
+
+    def grouped(folder=None):
+        dataset = load(folder)
+        train, test = torch.arange(len(dataset.train)) % 3, (torch.arange(len(dataset.test)) % 5 == 0).long()
+        return replace(dataset, groups={"domain": Groups(("print", "script", "ink"), train, test)})
+
+    monkeypatch.setattr(digits, "load", grouped)
+    task = {"dataset": "digits", "model": "linear", "test_samples": 150}
+    clients = {"number": 3, "per_round": 2, "partition": "domains"}
+    run = simulate(
+        validated({"rounds": 2, "task": task, "clients": clients, "keep": {"globals": "all"}}), runs=tmp_path
+    )
+    found, test = drift.domain_accuracy(run), run.task.split("test")
+    domains = run.dataset.groups["domain"].test.tolist()
+    for index in range(2):
+        theta = run.round(index).end.double().numpy()
+        weight, bias = theta[:640].reshape(10, 64), theta[640:]
+        guesses = (test.inputs.double().numpy().reshape(len(test), 64) @ weight.T + bias).argmax(1)
+        rows = []
+        for number in range(3):
+            own = [
+                guess == label for guess, label, d in zip(guesses, test.targets, domains, strict=True) if d == number
+            ]
+            rows.append(sum(map(float, own)) / len(own) if own else np.nan)
+        agree("drift.domain_accuracy", found.accuracy.sel(round=index), rows, relative=1e-6)
+        agree("drift.domain_accuracy", found.mean_accuracy.sel(round=index), np.nanmean(rows), relative=1e-6)
+        agree("drift.domain_accuracy", found.accuracy_std.sel(round=index), np.nanstd(rows, ddof=1), relative=1e-5)
+
+
+@reference("drift.ranking_rounds", by="pairs and lists counted one by one; scores are the model's own")
+def test_ranking_rounds(tmp_path):
+    movielens.write(tmp_path / "data" / "movielens1m")
+    clients = {"number": 3, "per_round": 2, "partition": "users"}
+    content = {"rounds": 2, "task": movielens.TASK, "clients": clients, "keep": {"globals": "all"}}
+    run = simulate(validated(content), runs=tmp_path / "runs", data=tmp_path / "data")
+    found, test = drift.ranking_rounds(run, k=(1, 3)), run.task.split("test")
+    users = run.dataset.groups["user"].test.tolist()
+    for index in range(2):
+        scores = run.task.outputs(run.round(index).end, "test")[:, 0].tolist()
+        rows = list(zip(scores, test.targets.tolist(), users, strict=True))
+
+        def area(own):
+            pairs = [(a, b) for a, hit, _ in own if hit for b, other, _ in own if not other]
+            return sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs)
+
+        agree("drift.ranking_rounds", found.auc.sel(round=index), area(rows), relative=1e-12)
+        lists = [[row for row in rows if row[2] == user] for user in sorted(set(users))]
+        agree("drift.ranking_rounds", found.user_auc.sel(round=index), np.mean(list(map(area, lists))), relative=1e-12)
+        ranks = []
+        for own in lists:
+            (hit,) = [score for score, label, _ in own if label]
+            ranks.append(1 + sum(score >= hit for score, label, _ in own if not label))
+        for k in (1, 3):
+            own = found.sel(round=index, rank=k)
+            agree("drift.ranking_rounds", own.hit_rate, np.mean([rank <= k for rank in ranks]), relative=1e-12)
+            gains = [1 / np.log2(rank + 1) if rank <= k else 0 for rank in ranks]
+            agree("drift.ranking_rounds", own.ndcg, np.mean(gains), relative=1e-12)
 
 
 @reference("drift.cost", by="products of a linear model and bytes of its parameters, counted")
