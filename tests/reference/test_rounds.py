@@ -193,10 +193,10 @@ def test_balance_and_weights(run):
 
     weights, ratio = np.full((2, len(run.records), K), np.nan)
     for row, record in enumerate(run.records):
-        *_, used, _, fma = arrays(record)
+        *_, used, sizes, fma = arrays(record)
         for place, client in enumerate(record.ids.tolist()):
             weights[row, client] = used[place] / used.sum()
-            ratio[row, client] = weights[row, client] / fma[place] if fma[place] else np.nan
+            ratio[row, client] = weights[row, client] / fma[place] if sizes[place] else np.nan
     found = drift.learned(run)
     agree("drift.learned", found["weights"], weights, relative=1e-12)
     agree("drift.learned", found.weight_ratio, ratio, relative=1e-12)

@@ -146,7 +146,7 @@ def learned(run: Run) -> xr.Dataset:
         if not len(record.ids):
             return {}
         weights, shares = relative(record.weights), record.shares
-        ratio = torch.where(shares > 0, weights / shares, torch.nan)
+        ratio = torch.where(record.sizes > 0, weights / shares, torch.nan)
         return {"gamma": float(record.weights.double().sum()), "weights": weights, "weight_ratio": ratio}
 
     about = {
