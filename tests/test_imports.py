@@ -92,7 +92,7 @@ def test_help_does_not_import_torch():
 
 FLOORS = {
     "landscape": (
-        "earlier outside plugins results model models datasets batched_training sweep geometry surfaces curvature "
+        "earlier outside probe plugins results model models datasets batched_training sweep geometry surfaces curvature "
         "measures spectra record"
     ),
     "drift": (
