@@ -97,7 +97,7 @@ PARTS_OF_PANEL = {
     ("figures/explore/style.py", "_process_param_change"),
     ("figures/explore/root.py", "_on_msg"),
 }
-"""Methods of Panel that the explorer covers; where Panel has no such method nothing is covered (test_private_parts.py)."""
+"""Methods of Panel that the explorer covers; where Panel has none, nothing is covered (explore/test_style.py)."""
 
 PENDING = {
     ("landscape/curvature/r_affine_layers.py", "convolution_backward"),

@@ -92,8 +92,8 @@ def test_help_does_not_import_torch():
 
 FLOORS = {
     "landscape": (
-        "earlier outside probe plugins results model models datasets batched_training sweep geometry surfaces curvature "
-        "measures spectra record"
+        "earlier outside probe plugins results model models datasets batched_training sweep geometry surfaces "
+        "curvature measures spectra record"
     ),
     "drift": (
         "plugins partitions store config parallel training methods engines record runs simulation analyses importers "

@@ -45,8 +45,8 @@ def measure_cost(action: Callable[[], object], *, repeats: int = REPEATS) -> Cos
     """Cost of what `action` computes with torch; the action runs once to count and `repeats` times to measure.
 
     Multiply-accumulates are those of matrix products, convolutions and attention, forward and backward, counted from
-    shapes; other operations are left out. Memory counts tensors that the action creates, not caches of the allocator; NaN
-    where torch does not show them.
+    shapes; other operations are left out. Memory counts tensors that the action creates, not caches of the allocator;
+    it is NaN where torch does not show them.
     """
     memory = _memory()
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, memory:

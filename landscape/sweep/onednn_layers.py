@@ -19,8 +19,8 @@ from landscape.model.bound_model import Flat
 from landscape.model.hooks import hooked
 from landscape.model.samples import Samples
 from landscape.probe import close_outputs
-from landscape.sweep.onednn_calls import Packs, convolution, convolution_places, dense
 from landscape.sweep.layer_forward import replace_forward, replacement
+from landscape.sweep.onednn_calls import Packs, convolution, convolution_places, dense
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 
 Forward = Callable[[Tensor], Tensor]

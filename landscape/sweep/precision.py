@@ -54,8 +54,8 @@ def precision_attrs(precision: Precision, device: torch.device) -> dict[str, str
 def use_bfloat16(flat: Flat, probe: Samples) -> list[str]:
     """Let inner layers of `flat` multiply in bfloat16 for good, and return the names of their parameters.
 
-    Plain dense layers and convolutions with zeros around round their inputs and parameters to 8 binary digits, sum the products in
-    float32 and round once more. The first and the last such layer that the model calls (the first may be shared by all
+    Plain dense layers and convolutions (zero padding only) round their inputs and parameters to 8 binary digits, sum
+    the products in float32 and round once more. The first and the last such layer that the model calls (the first may be shared by all
     points, errors of the last are errors of the logits) and small layers are not changed, nor any layer on other
     devices or dtypes or on a processor without such products.
     """
