@@ -55,9 +55,9 @@ def use_bfloat16(flat: Flat, probe: Samples) -> list[str]:
     """Let inner layers of `flat` multiply in bfloat16 for good, and return the names of their parameters.
 
     Plain dense layers and convolutions (zero padding only) round their inputs and parameters to 8 binary digits, sum
-    the products in float32 and round once more. The first and the last such layer that the model calls (the first may be shared by all
-    points, errors of the last are errors of the logits) and small layers are not changed, nor any layer on other
-    devices or dtypes or on a processor without such products.
+    the products in float32 and round once more. The first and the last such layer that the model calls (the first may
+    be shared by all points, errors of the last are errors of the logits) and small layers are not changed, nor any
+    layer on other devices or dtypes or on a processor without such products.
     """
     if flat.theta.device.type != "cpu" or flat.theta.dtype != torch.float32 or not has_bfloat16():
         return []
