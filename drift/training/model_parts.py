@@ -25,7 +25,7 @@ NORMALISED = (
 )
 """Shipped models with normalisation layers."""
 
-_NORMALISATION = (*NORMS, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
+_NORMALISATION: tuple[type[nn.Module], ...] = (*NORMS, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
 
 def head_mask(module: nn.Module, layout: Layout, method: str) -> Tensor:

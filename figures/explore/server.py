@@ -70,7 +70,7 @@ def serve(workspace: Workspace, port: int | None = None, host: str = "127.0.0.1"
     logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)  # warns of the wildcard below
     logging.getLogger("asyncio").addFilter(_is_no_closed_page)
     server = _listening(workspace, (PORT, 0) if port is None else (port,), host)
-    application = _application(server)
+    application: Any = _application(server)
     head = Head(LIBRARY)
     page = {"application_context": application.applications["/"], "bokeh_websocket_path": "/ws", "head": head}
     application.add_handlers(".*", [Rule(guard, Refused), ("/", PageHandler, page)])

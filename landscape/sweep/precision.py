@@ -38,7 +38,8 @@ def check_precision(precision: str) -> Precision:
 
 def has_bfloat16() -> bool:
     """Whether this processor multiplies in bfloat16 (AVX512-BF16 or AMX); other processors emulate it."""
-    known, flags = getattr(torch.cpu, "get_capabilities", dict)(), processor()["flags"].split()
+    known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
+    flags = processor()["flags"].split()
     return any(known.get(flag, flag in flags) for flag in ("avx512_bf16", "amx_bf16"))
 
 
