@@ -35,6 +35,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
 from benchmarks._planes import LOOPS, SHAPES, SHARE, Case, contestants, measured, ours
+from landscape.sweep.onednn_calls import dense
 from landscape.sweep.precision import relative_difference
 from landscape.sweep.processor import processor
 
@@ -190,8 +191,9 @@ def matrix_rates(size: int = 1024, seconds: float = 2.0) -> dict[str, float]:
     """Best FLOP/s of float32 matrix products on this core, by torch's `@` and where there is one by oneDNN."""
     left, right = torch.randn(size, size), torch.randn(size, size)
     kinds: dict[str, Callable[[], Any]] = {"left @ right": lambda: left @ right}
-    if hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        kinds["oneDNN"] = lambda: torch.ops.mkldnn._linear_pointwise(left, right, None, "none", [], "")
+    dense(left, right, None, None)  # compared with torch's own
+    if dense.works:
+        kinds["oneDNN"] = lambda: dense(left, right, None, None)
     best, end = dict.fromkeys(kinds, np.inf), time.perf_counter() + seconds
     while time.perf_counter() < end:
         for kind, function in kinds.items():

@@ -8,9 +8,11 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 FORBIDDEN = {
@@ -92,8 +94,8 @@ def test_help_does_not_import_torch():
 
 FLOORS = {
     "landscape": (
-        "earlier outside plugins results model models datasets batched_training sweep geometry surfaces curvature "
-        "measures spectra record"
+        "earlier outside probe plugins results model models datasets batched_training sweep geometry surfaces "
+        "curvature measures spectra record"
     ),
     "drift": (
         "plugins partitions store config parallel training methods engines record runs simulation analyses importers "
@@ -175,3 +177,44 @@ def test_rooms_are_few():
 @pytest.mark.parametrize("package", [package for package in PACKAGES if package.count(".") >= 1])
 def test_a_room_says_what_lives_there(package):
     assert len((importlib.import_module(package).__doc__ or "").strip().splitlines()) >= 2
+
+
+DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "mpl_toolkits": "matplotlib"}
+"""Distributions that are not named as the module that they bring."""
+
+GUESTS = {
+    "curvlinops",  # backpack, which it asks for, brings a torchvision that breaks a torch without CUDA
+    "flwr",  # the program that calls the recorder
+}
+"""Modules that are imported where users have them, and that no extra installs."""
+
+
+def requirements() -> tuple[list[Requirement], list[Requirement]]:
+    """What pyproject.toml asks for: always, and by extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [text for texts in project["optional-dependencies"].values() for text in texts]
+    return [Requirement(text) for text in project["dependencies"]], [Requirement(text) for text in extras]
+
+
+def test_what_is_imported_is_declared():
+    always, extras = ({part.name.lower().replace("_", "-") for part in parts} for parts in requirements())
+    foreign = {name for path in SOURCES for name in imported(path.read_text())} - set(sys.stdlib_module_names)
+    names = {DISTRIBUTIONS.get(name, name).replace("_", "-") for name in foreign - set(FORBIDDEN)}
+    assert names - always - extras == GUESTS
+    assert {"pandas", "torch", "xarray"} <= always
+
+
+def test_constraints_are_versions_that_pyproject_accepts():
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]
+    versions = {Requirement(line).name.lower().replace("_", "-"): line.partition("==")[2] for line in lines}
+    always, extras = requirements()
+    wanted = [requirement for requirement in (*always, *extras) if requirement.name != "fedscape"]
+    pinned = [(part, versions.get(part.name.lower().replace("_", "-"))) for part in wanted]
+    assert [(str(part), version) for part, version in pinned if version and not part.specifier.contains(version)] == []
+    assert {part.name for part, version in pinned if version is None} <= {"mypy", "mlflow"}
+
+
+def test_libraries_whose_private_parts_are_used_have_an_upper_bound():
+    always, extras = requirements()
+    bounded = {part.name for part in (*always, *extras) if any(bound.operator == "<" for bound in part.specifier)}
+    assert {"torch", "panel", "bokeh"} <= bounded

@@ -8,9 +8,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.modules.batchnorm import _NormBase
 
 from drift.training.correction import Correction
+from landscape.model.batchnorm import NORMS
 from landscape.model.binary_losses import binary_cross_entropy
 from landscape.model.bound_model import Flat
 from landscape.model.layout import Layout
@@ -25,7 +25,7 @@ NORMALISED = (
 )
 """Shipped models with normalisation layers."""
 
-_NORMALISATION = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
+_NORMALISATION: tuple[type[nn.Module], ...] = (*NORMS, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
 
 def head_mask(module: nn.Module, layout: Layout, method: str) -> Tensor:

@@ -1,9 +1,14 @@
-"""The local optimiser on flat vectors: SGD or Adam by the fused operations that torch.optim itself calls."""
+"""The local optimiser on flat vectors: SGD or Adam by the functions that torch.optim itself calls."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
 import torch
 from torch import Tensor
+from torch.optim.adam import adam as torch_adam
+from torch.optim.sgd import sgd as torch_sgd
 
 from drift.config.experiment import Local
 from drift.config.method_values import State
@@ -14,7 +19,7 @@ _PREFIX = "optimizer."
 class Optimizer:
     """One local training's optimiser: SGD (momentum, weight decay) or Adam on one vector (d,).
 
-    The bits are those of `torch.optim.SGD` and `Adam` with fused=True; the operations are called directly because
+    The bits are those of `torch.optim.SGD` and `Adam` with fused=True; their functions are called directly because
     those classes load torch's compiler first, which takes longer than training a small model.
     """
 
@@ -29,10 +34,10 @@ class Optimizer:
                 self.moments = zero_moments(self.theta)
             adam([self.theta], [self.grad], [self.moments], self.local, factor)
             return
-        fresh = not self.moments
-        if fresh and self.local.momentum:
-            self.moments = {"momentum_buffer": torch.empty_like(self.theta)}
-        sgd([self.theta], [self.grad], list(self.moments.values()), self.local, factor, fresh=fresh)
+        momenta = [self.moments.get("momentum_buffer")]
+        sgd([self.theta], [self.grad], momenta, self.local, factor)
+        if momenta[0] is not None:
+            self.moments["momentum_buffer"] = momenta[0]
 
     def state(self) -> State:
         """Moments to keep for the client's next round; nothing unless the optimiser persists."""
@@ -44,47 +49,39 @@ class Optimizer:
 
 
 def sgd(
-    thetas: list[Tensor],
-    grads: list[Tensor],
-    momenta: list[Tensor],
-    local: Local,
-    factor: float,
-    *,
-    fresh: bool = False,
+    thetas: list[Tensor], grads: list[Tensor], momenta: Sequence[Tensor | None], local: Local, factor: float
 ) -> None:
     """One SGD step in place, on tensors of any shape.
 
     Args:
-        momenta: Buffers of their shapes; none without momentum.
+        momenta: Buffers of their shapes; a list of None, which the first step with momentum fills; empty without
+            momentum.
         factor: Multiple of the local rate.
-        fresh: The buffer holds nothing yet.
     """
-    torch._fused_sgd_(
+    torch_sgd(
         thetas,
         grads,
-        momenta,
+        cast(list[Tensor | None], momenta),
+        fused=True,
         weight_decay=local.weight_decay,
         momentum=local.momentum,
         lr=local.lr * factor,
         dampening=0.0,
         nesterov=False,
         maximize=False,
-        is_first_step=fresh,
     )
 
 
 def adam(thetas: list[Tensor], grads: list[Tensor], states: list[State], local: Local, factor: float) -> None:
     """One Adam step of each model (d,) in place; each has its own moments and step count."""
-    steps = [moments["step"] for moments in states]
-    for count in steps:
-        count += 1
-    torch._fused_adam_(
+    torch_adam(
         thetas,
         grads,
         [moments["exp_avg"] for moments in states],
         [moments["exp_avg_sq"] for moments in states],
         [],
-        steps,
+        [moments["step"] for moments in states],
+        fused=True,
         lr=local.lr * factor,
         beta1=local.betas[0],
         beta2=local.betas[1],

@@ -9,7 +9,6 @@ from itertools import pairwise
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backend_bases import RendererBase
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.gridspec import SubplotSpec
 from matplotlib.text import Text
@@ -28,8 +27,7 @@ def fit(figure: FigureBase, axs: Sequence[Axes]) -> None:
     _share_labels(axs)
     for _ in range(2):  # wrapped labels change the sizes of the panels
         lay_out(whole)
-        renderer = whole._get_renderer()  # type: ignore[attr-defined]  # stubs do not know it
-        changes = [_fit_panel(ax, axs, renderer) for ax in axs]
+        changes = [_fit_panel(ax, axs) for ax in axs]
         if not any(changes):
             return
 
@@ -70,22 +68,22 @@ def _cells(axs: Sequence[Axes]) -> list[tuple[Axes, SubplotSpec]]:
     return [(ax, place) for ax, place in places if place is not None]
 
 
-def _fit_panel(ax: Axes, axs: Sequence[Axes], renderer: RendererBase) -> bool:
+def _fit_panel(ax: Axes, axs: Sequence[Axes]) -> bool:
     """Fit the texts of a panel; whether one was changed."""
-    box = ax.get_window_extent(renderer)
+    box = ax.get_window_extent()
     wide, changes = _cell_width(ax, axs, box.width), list[bool]()
     if ax.axison:
         changes += [
-            _wrap(ax.yaxis.label, box.height * 1.08, renderer, tall=True),
-            _wrap(ax.xaxis.label, wide, renderer),
+            _wrap(ax.yaxis.label, box.height * 1.08, tall=True),
+            _wrap(ax.xaxis.label, wide),
         ]
-        changes += [_thin(ax.xaxis, renderer, 0), _thin(ax.yaxis, renderer, 1)]
-    for title in (ax.title, ax._left_title, ax._right_title):  # type: ignore[attr-defined]
-        changes.append(_wrap(title, wide, renderer))
+        changes += [_thin(ax.xaxis, 0), _thin(ax.yaxis, 1)]
+    for title in (child for child in ax.get_children() if isinstance(child, Text) and child not in ax.texts):
+        changes.append(_wrap(title, wide))
     numbers = [text for text in ax.texts if text.get_gid() == CELL]
     if numbers:
         room = abs(np.diff(ax.transData.transform([(0.0, 0.0), (1.0, 1.0)]), axis=0)[0])
-        boxes = [text.get_window_extent(renderer) for text in numbers]
+        boxes = [text.get_window_extent() for text in numbers]
         if any(extent.width > room[0] or extent.height > room[1] for extent in boxes):
             for text in numbers:
                 text.remove()
@@ -114,12 +112,12 @@ def _cell_width(ax: Axes, axs: Sequence[Axes], own: float) -> float:
     return max(own, 0.97 * min(reach) * whole.bbox.width)
 
 
-def _wrap(text: Text, room: float, renderer: RendererBase, *, tall: bool = False) -> bool:
+def _wrap(text: Text, room: float, *, tall: bool = False) -> bool:
     """Break a text at spaces, not within a formula, where it is longer than the room, in pixels; whether it changed."""
     words = text.get_text()
     if not words.strip() or not text.get_visible():
         return False
-    extent = text.get_window_extent(renderer)
+    extent = text.get_window_extent()
     size = extent.height if tall else extent.width
     if size <= room:
         return False
@@ -147,10 +145,10 @@ def _lines(line: str, most: int) -> list[str]:
     return lines
 
 
-def _thin(axis: Axis, renderer: RendererBase, way: int) -> bool:
+def _thin(axis: Axis, way: int) -> bool:
     """Fewer ticks of numbers where their labels overlap or touch; whether there are fewer."""
     labels = [label for label in axis.get_ticklabels() if label.get_visible() and label.get_text()]
-    boxes = [label.get_window_extent(renderer) for label in labels]
+    boxes = [label.get_window_extent() for label in labels]
     ends = sorted((box.intervalx if way == 0 else box.intervaly).tolist() for box in boxes)
     if len(ends) < 3 or all(first[1] + 1 <= second[0] for first, second in pairwise(ends)):
         return False

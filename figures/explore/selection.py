@@ -149,7 +149,7 @@ def _accepted(name: str, value: Any) -> Any:
     try:
         if not all(map(math.isfinite, numbers)):
             raise ValueError("not finite")
-        field._validate(plain)
+        Selection(**{name: plain})
     except (ValueError, TypeError) as reason:
         raise ValueError(f"{name} = {value!r} is not accepted; it is: {field.doc}") from reason
     return plain

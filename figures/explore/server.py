@@ -8,10 +8,12 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
+import bokeh
 import panel as pn
 from bokeh.document import Document
 from bokeh.resources import Resources
 from bokeh.server.server import Server
+from bokeh.server.tornado import BokehTornado
 from panel.io.state import set_curdoc
 from plotly.offline import get_plotlyjs
 from tornado.routing import Rule
@@ -68,14 +70,26 @@ def serve(workspace: Workspace, port: int | None = None, host: str = "127.0.0.1"
     logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)  # warns of the wildcard below
     logging.getLogger("asyncio").addFilter(_is_no_closed_page)
     server = _listening(workspace, (PORT, 0) if port is None else (port,), host)
-    application: Any = server._tornado
+    application: Any = _application(server)
     head = Head(LIBRARY)
-    page = {"application_context": application._applications["/"], "bokeh_websocket_path": "/ws", "head": head}
+    page = {"application_context": application.applications["/"], "bokeh_websocket_path": "/ws", "head": head}
     application.add_handlers(".*", [Rule(guard, Refused), ("/", PageHandler, page)])
     application.add_transform(SafeHeaders)
     application.add_transform(partial(Sent, head.sent))
     server.io_loop.add_callback(_load, workspace, head, application.resources())
     return server, f"http://{guard.name}:{server.port}/?token={guard.token}", guard.wide
+
+
+def _application(server: Server) -> BokehTornado:
+    """What answers requests, which the server gives no public name.
+
+    Raises:
+        LookupError: If the server has none; without it the guard cannot be set.
+    """
+    for part in vars(server).values():
+        if isinstance(part, BokehTornado):
+            return part
+    raise LookupError(f"bokeh {bokeh.__version__} hides its web application, so the page cannot be guarded; use 3.9.")
 
 
 def _listening(workspace: Workspace, ports: Sequence[int], host: str) -> Server:

@@ -25,9 +25,9 @@ def work_offline() -> None:
 
     Parts that are shown later would have links to another machine in place of them.
     """
-    if hasattr(Reactive._process_param_change, "__wrapped__"):
+    process = getattr(Reactive, "_process_param_change", None)
+    if process is None or hasattr(process, "__wrapped__"):
         return
-    process = Reactive._process_param_change
 
     @wraps(process)
     def offline(viewable: Any, params: dict[str, Any]) -> dict[str, Any]:

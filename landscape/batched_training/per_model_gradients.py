@@ -9,10 +9,15 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
+from landscape.model.batchnorm import NORMS
 from landscape.model.bound_model import Flat
+from landscape.model.families import family
 from landscape.model.samples import Inputs, call_module, leaves, map_leaves
 
-SHARED = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
+SHARED = (
+    *NORMS,
+    *family(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout),
+)
 """Layers whose output in training depends on the whole minibatch or on global randomness."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import nan
 from typing import Any
@@ -14,12 +15,12 @@ import torch
 import xarray as xr
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
+from landscape.model.samples import tensors_in
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
+from landscape.probe import probed
 from landscape.results.labelled import labelled
 
 REPEATS = 5
@@ -34,7 +35,7 @@ class Cost:
     """
 
     macs: int
-    memory: int
+    memory: float
     seconds: float
     low: float
     high: float
@@ -44,9 +45,10 @@ def measure_cost(action: Callable[[], object], *, repeats: int = REPEATS) -> Cos
     """Cost of what `action` computes with torch; the action runs once to count and `repeats` times to measure.
 
     Multiply-accumulates are those of matrix products, convolutions and attention, forward and backward, counted from
-    shapes; other operations are left out. Memory counts tensors that the action creates, not caches of the allocator.
+    shapes; other operations are left out. Memory counts tensors that the action creates, not caches of the allocator;
+    it is NaN where torch does not show them.
     """
-    memory = _Memory()
+    memory = _memory()
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, memory:
         action()
     median, low, high = median_and_range(measure_seconds(action, repeats=repeats)[:, 0])
@@ -136,33 +138,52 @@ def transfer_bytes(task: Task, theta: Tensor) -> int:
     return (task.layout.size + task.layout.buffer_size) * theta.element_size()
 
 
-class _Memory(TorchDispatchMode):
-    """Bytes of the storages created in this context that are alive: now, and the maximum."""
+class _Unknown(AbstractContextManager):
+    """In place of `_Memory` where this torch does not show what is computed."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = self.largest = 0
-        self.alive: set[int] = set()
+    largest = nan
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        results = func(*args, **(kwargs or {}))
-        inputs = {leaf.untyped_storage()._cdata for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)}
-        for leaf in tree_leaves(results):
-            if isinstance(leaf, Tensor) and leaf.untyped_storage()._cdata not in inputs:
-                self._note(leaf.untyped_storage())
-        return results
+    def __exit__(self, *_: object) -> None: ...
 
-    def _note(self, storage: torch.UntypedStorage) -> None:
-        if storage._cdata in self.alive:
-            return
-        self.alive.add(storage._cdata)
-        self.now += storage.nbytes()
-        self.largest = max(self.largest, self.now)
-        weakref.finalize(storage, self._gone, storage._cdata, storage.nbytes())
 
-    def _gone(self, key: int, size: int) -> None:
-        self.alive.discard(key)
-        self.now -= size
+def _measures(watch: Callable[[], Any]) -> bool:
+    with watch() as memory:
+        torch.ones(1000, dtype=torch.float64).add(1).sum().item()
+    return memory.largest == 8000 + 8000
+
+
+@probed(_Unknown, _measures)
+def _memory() -> Any:
+    """A context whose `largest` is the largest bytes, at one time, of the storages that were created in it."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Memory(TorchDispatchMode):
+        def __init__(self) -> None:
+            super().__init__()
+            self.now = self.largest = 0
+            self.alive: set[int] = set()
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            results = func(*args, **(kwargs or {}))
+            inputs = {tensor.untyped_storage().data_ptr() for tensor in tensors_in((args, kwargs))}
+            for tensor in tensors_in(results):
+                if tensor.untyped_storage().data_ptr() not in inputs:
+                    self._note(tensor.untyped_storage())
+            return results
+
+        def _note(self, storage: torch.UntypedStorage) -> None:
+            if storage.data_ptr() in self.alive:
+                return
+            self.alive.add(storage.data_ptr())
+            self.now += storage.nbytes()
+            self.largest = max(self.largest, self.now)
+            weakref.finalize(storage, self._gone, storage.data_ptr(), storage.nbytes())
+
+        def _gone(self, key: int, size: int) -> None:
+            self.alive.discard(key)
+            self.now -= size
+
+    return Memory()
 
 
 def _measure_once(action: Callable[[], object]) -> float:

@@ -7,25 +7,31 @@ recomputed at every point (IMA paper, section 3.2 and methods.md, section 3).
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from landscape.model.bound_model import Flat
+from landscape.model.families import family
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 
 Statistics = Literal["recomputed", "averaged", "own"]
 
+BATCH_NORMS = family(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+
+NORMS = (*BATCH_NORMS, *family(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d))
+"""Layers that can keep running statistics."""
+
 CALIBRATION = 512
 """Default number of samples that statistics are computed on."""
 
 
-def normalisers(module: nn.Module) -> list[_BatchNorm]:
-    """The batch-normalisation layers of a module that keep running statistics."""
-    return [layer for layer in module.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
+def normalisers(module: nn.Module) -> list[nn.BatchNorm2d]:
+    """The batch-normalisation layers of a module, of any dimension, that keep running statistics."""
+    layers = [cast(nn.BatchNorm2d, layer) for layer in module.modules() if isinstance(layer, BATCH_NORMS)]
+    return [layer for layer in layers if layer.track_running_stats]
 
 
 def use_batches(flat: Flat, on: bool) -> None:

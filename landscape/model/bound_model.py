@@ -48,10 +48,9 @@ class Flat:
         counters = [buffer for buffer in self.module.buffers() if not buffer.is_floating_point()]
         self._counters = [(counter, counter.clone()) for counter in counters]
         self._bound = [
-            (layer._buffers, name, buffer)
+            (layer, name, buffer)
             for layer in self.module.modules()
-            for name, buffer in layer._buffers.items()
-            if buffer is not None
+            for name, buffer in layer.named_buffers(recurse=False, remove_duplicate=False)
         ]
 
     @cached_property
@@ -114,10 +113,11 @@ class Flat:
     def _gather_buffers(self) -> None:
         """Copy buffers that the module replaced (`self.mean = ...`) into the bound ones, and bind these again."""
         for owner, name, bound in self._bound:
-            if owner.get(name) is not bound:
-                if (fresh := owner[name]) is not None:
+            fresh = getattr(owner, name)
+            if fresh is not bound:
+                if fresh is not None:
                     bound.data.copy_(fresh.detach())
-                owner[name] = bound
+                setattr(owner, name, bound)
 
     def _to_device(self, leaf: Tensor) -> Tensor:
         return leaf.to(self.theta if leaf.is_floating_point() else self.theta.device)

@@ -16,7 +16,9 @@ def copy_module(module: nn.Module) -> nn.Module:
     Tensors that a layer computed from its parameters and stored (`torch.nn.utils.weight_norm` does so) are copied by
     value; `copy.deepcopy` alone refuses them.
     """
-    attributes = (value for layer in module.modules() for value in (*vars(layer).values(), *layer._buffers.values()))
+    attributes = (
+        value for layer in module.modules() for value in (*vars(layer).values(), *layer.buffers(recurse=False))
+    )
     computed = [value for value in attributes if isinstance(value, Tensor) and not value.is_leaf]
     return deepcopy(module, {id(value): value.detach().clone() for value in computed})
 

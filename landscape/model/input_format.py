@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import multiprocessing
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from landscape.model.copies import copy_module
-from landscape.model.samples import Inputs, call_module, leaves, map_leaves
+from landscape.model.samples import Inputs, call_module, leaves, map_leaves, tensors_in
+from landscape.probe import probed
 
 PROBE = 2
 """Samples that a module is tried on; all samples if it fails on so few."""
@@ -63,6 +64,25 @@ def _probe_module(module: nn.Module, inputs: Inputs) -> Habits:
     return Habits(last, trial.changed)
 
 
+def _unknown(leaf: Tensor) -> object:
+    """Another value at each call: the tensor may have been written to."""
+    return object()
+
+
+def _counts(writes: Callable[[Tensor], object]) -> bool:
+    tensor = torch.zeros(2)
+    before = writes(tensor)
+    same = before == writes(tensor)
+    tensor[:1].add_(0)
+    return same and before != writes(tensor)
+
+
+@probed(_unknown, _counts)
+def writes(leaf: Tensor) -> object:
+    """Value that changes when a tensor is written to."""
+    return leaf._version
+
+
 class _Trial:
     """A copy of a module, called on a few inputs; `changed` records whether a call changed them."""
 
@@ -84,18 +104,18 @@ class _Trial:
         """Output tensors, after a backward pass from them; None if either pass fails."""
         form = torch.channels_last if last else torch.contiguous_format
         inputs = map_leaves(lambda leaf: _copy_in_format(leaf, form), self.inputs)
-        before = [leaf._version for leaf in leaves(inputs)]
+        before = [writes(leaf) for leaf in leaves(inputs)]
         self.module.train(training)
         try:
             output = call_module(self.module, inputs)
-            tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
+            tensors = tensors_in(output)
             slopes = [leaf for leaf in tensors if leaf.requires_grad and leaf.is_floating_point()]
             if slopes:
                 sum(leaf.square().sum() for leaf in slopes).backward()  # type: ignore[union-attr]
         except Exception:  # noqa: BLE001 - any error of a user's module; the real call raises it again
             return None
         finally:
-            self.changed |= before != [leaf._version for leaf in leaves(inputs)]
+            self.changed |= before != [writes(leaf) for leaf in leaves(inputs)]
             self.module.zero_grad(set_to_none=True)
         return [leaf.detach() for leaf in tensors]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import torch
@@ -76,6 +76,17 @@ def leaves(inputs: Inputs) -> list[Tensor]:
     if isinstance(inputs, Tensor):
         return [inputs]
     return list(inputs.values()) if isinstance(inputs, dict) else list(inputs)
+
+
+def tensors_in(values: Any) -> list[Tensor]:
+    """The tensors in nested tuples, lists, mappings and dataclasses, in order."""
+    if isinstance(values, Tensor):
+        return [values]
+    if isinstance(values, Mapping):
+        values = list(values.values())
+    elif is_dataclass(values):
+        values = list(vars(values).values())
+    return [tensor for part in values for tensor in tensors_in(part)] if isinstance(values, list | tuple) else []
 
 
 def map_leaves(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:

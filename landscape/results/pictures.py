@@ -12,15 +12,26 @@ import warnings
 from typing import Any
 
 import xarray as xr
-from xarray.core.extensions import AccessorRegistrationWarning
-from xarray.plot.accessor import DatasetPlotAccessor
 
 DRAWN_BY = "figures.result_picture"
 """Module with `plot(ds, **look)` and `plotly(ds, **look)`."""
 
 
-class Picture(DatasetPlotAccessor):
+_XARRAYS_OWN: Any = xr.Dataset.plot
+"""Makes the methods for plots of a dataset."""
+
+
+class Picture:
     """xarray's methods for plots of a dataset; called, the picture of a result of landscape or drift."""
+
+    def __init__(self, ds: xr.Dataset) -> None:
+        self._ds = ds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_XARRAYS_OWN(self._ds), name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *dir(_XARRAYS_OWN)]
 
     def __call__(self, **look: Any) -> Any:
         """Draw the result with matplotlib: maps of planes with their marks and colour bar, profiles of lines, spectra.
@@ -66,6 +77,6 @@ def register() -> None:
     if hasattr(xr.Dataset, "plotly"):
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AccessorRegistrationWarning)  # `plot` is xarray's own, whose methods stay
+        warnings.simplefilter("ignore")  # `plot` is xarray's own, whose methods stay
         xr.register_dataset_accessor("plot")(Picture)
         xr.register_dataset_accessor("plotly")(Interactive)

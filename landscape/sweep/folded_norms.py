@@ -19,9 +19,11 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
 from landscape.model.bound_model import Flat
+from landscape.model.hooks import hooked
 from landscape.model.samples import Samples
+from landscape.probe import close_outputs
 from landscape.sweep.layer_forward import overridden, replace_forward, replacement
-from landscape.sweep.onednn_layers import close_outputs, convolution_places
+from landscape.sweep.onednn_calls import Packs, convolution, convolution_places
 
 ADDS: tuple[object, ...] = (operator.add, operator.iadd, torch.add, "add", "add_")
 
@@ -43,7 +45,7 @@ def fold_norms(flat: Flat, probe: Samples, without: nn.Module | None = None) -> 
     module, kinds = flat.module, {type(layer) for layer in flat.module.modules()}
     if flat.theta.device.type != "cpu" or flat.theta.dtype != torch.float32 or not flat.habits.channels_last:
         return []
-    if not {nn.Conv2d, nn.BatchNorm2d} <= kinds or not hasattr(torch.ops.mkldnn, "_convolution_pointwise"):
+    if not {nn.Conv2d, nn.BatchNorm2d} <= kinds or not torch.backends.mkldnn.is_available():
         return []
     plain, inputs = flat.outputs(probe.inputs), flat.cast(probe.inputs)
     if not bool(torch.isfinite(plain).all()) or not isinstance(inputs, Tensor) or replacement(module) is not None:
@@ -72,7 +74,8 @@ class FoldedConvolution(nn.Module):
     """A convolution, the normalisation behind it, and where there are a sum with another tensor and ReLU.
 
     Attributes:
-        cache: Packed weight and bias by the address of the plain weight. The owner clears it when values change.
+        cache: Folded weight and bias, and the weight in the order of oneDNN, by the address of the plain weight. The
+            owner clears it when values change.
     """
 
     def __init__(self, convolution: nn.Conv2d, norm: nn.BatchNorm2d, activation: str) -> None:
@@ -80,7 +83,7 @@ class FoldedConvolution(nn.Module):
         self._layers = (convolution, norm)  # no submodules: they belong to the model
         self.activation = activation
         self.where = convolution_places(convolution)
-        self.cache: dict[int, tuple[Tensor, Tensor]] = {}
+        self.cache: dict[int, tuple[Tensor, Tensor, Packs]] = {}
 
     @property
     def convolution(self) -> nn.Conv2d:
@@ -96,25 +99,18 @@ class FoldedConvolution(nn.Module):
         """The activation of the normalised convolution plus the summand."""
         address = self.convolution.weight.data_ptr()
         if address not in self.cache:
-            self.cache[address] = self._fold(inputs)
-        weight, bias = self.cache[address]
-        if summand is None:
-            return torch.ops.mkldnn._convolution_pointwise(inputs, weight, bias, *self.where, self.activation, [], "")
-        return torch.ops.mkldnn._convolution_pointwise.binary(
-            inputs, summand, weight, bias, *self.where, "add", 1.0, self.activation, [], ""
-        )
+            self.cache[address] = (*self._fold(), {})
+        weight, bias, packs = self.cache[address]
+        return convolution(inputs, weight, bias, self.where, packs, self.activation, summand)
 
-    def _fold(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def _fold(self) -> tuple[Tensor, Tensor]:
         layer, norm = self.convolution, self.norm
         mean, variance = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
         scale = (variance + norm.eps).rsqrt()
         scale = scale if norm.weight is None else scale * norm.weight
         shift = -mean if layer.bias is None else layer.bias - mean
         bias = shift * scale if norm.bias is None else torch.addcmul(norm.bias, shift, scale)
-        weight = layer.weight * scale[:, None, None, None]
-        if hasattr(torch.ops.mkldnn, "_reorder_convolution_weight"):
-            weight = torch.ops.mkldnn._reorder_convolution_weight(weight, *self.where, list(inputs.shape))
-        return weight, bias
+        return layer.weight * scale[:, None, None, None], bias
 
 
 class _FoldedForward:
@@ -136,7 +132,7 @@ def _traced(module: nn.Module, inputs: Tensor) -> fx.GraphModule | None:
 
     A model has none if its operations depend on values, or if it uses parameters outside of layers.
     """
-    if any(layer._forward_hooks or layer._forward_pre_hooks for layer in module.modules()):
+    if any(map(hooked, module.modules())):
         return None
     graph = fx.Graph()
     tracer = fx.proxy.GraphAppendingTracer(graph)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
+from landscape.model.hooks import hooked
 from landscape.model.samples import Inputs, call_module
 from landscape.sweep.layer_forward import overridden
 
@@ -26,7 +27,7 @@ class Call:
     @property
     def hooked(self) -> bool:
         """Whether the layer has hooks, so that a call does more than its forward."""
-        return bool(self.layer._forward_hooks or self.layer._forward_pre_hooks)
+        return hooked(self.layer)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ miss oneDNN's fast path for few channels), the 2 x 2 max-pool as two maxima of w
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Generic, TypeVar
@@ -17,8 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
+from landscape.model.hooks import hooked
 from landscape.model.samples import Samples
+from landscape.probe import close_outputs
 from landscape.sweep.layer_forward import replace_forward, replacement
+from landscape.sweep.onednn_calls import Packs, convolution, convolution_places, dense
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 
 Forward = Callable[[Tensor], Tensor]
@@ -55,14 +57,8 @@ def use_onednn(flat: Flat, probe: Samples, plan: SweepPlan = DEFAULT) -> list[st
     return [name for name, _ in done]
 
 
-def close_outputs(outputs: Tensor, plain: Tensor) -> bool:
-    """Whether outputs equal finite ones up to rounding."""
-    scale = float(plain.abs().max()) if plain.numel() else 0.0
-    return torch.allclose(outputs, plain, rtol=0, atol=1e-4 * scale + 1e-30)
-
-
 def _replace(layer: nn.Module, make: Callable[..., Forward | None] | None = None) -> bool:
-    if replacement(layer) is not None or layer._forward_hooks or layer._forward_pre_hooks:
+    if replacement(layer) is not None or hooked(layer):
         return False
     forward = None if make is None else make(layer)
     forward = _FORWARDS.get(type(layer), lambda _: None)(layer) if forward is None else forward
@@ -71,31 +67,16 @@ def _replace(layer: nn.Module, make: Callable[..., Forward | None] | None = None
     return forward is not None
 
 
-class Packed(ABC, Generic[Layer]):
+class Packed(Generic[Layer]):
     """A forward by oneDNN that can cache weights in the order of oneDNN instead of reordering them in each call.
 
     Attributes:
-        cache: Reordered weights by the address of the plain ones; None: no caching. The owner clears it when values
-            change.
+        cache: Reordered weights; None: no caching. The owner clears it when values change.
     """
 
     def __init__(self, layer: Layer) -> None:
         self.layer: Layer = layer
-        self.cache: dict[int, Tensor] | None = None
-
-    def weight(self, inputs: Tensor) -> Tensor:
-        """The weight of the layer, reordered if it is cached."""
-        weight = self.layer.weight
-        if self.cache is None:
-            return weight
-        packed = self.cache.get(weight.data_ptr())
-        if packed is None:
-            packed = self.cache[weight.data_ptr()] = self.pack(weight, inputs)
-        return packed
-
-    @abstractmethod
-    def pack(self, weight: Tensor, inputs: Tensor) -> Tensor:
-        """A weight in the best order for such inputs."""
+        self.cache: Packs | None = None
 
 
 class _Dense(Packed[nn.Linear]):
@@ -104,12 +85,10 @@ class _Dense(Packed[nn.Linear]):
         self.sequences = sequences
 
     def __call__(self, inputs: Tensor) -> Tensor:
+        layer = self.layer
         if inputs.ndim != 2 and not (self.sequences and inputs.ndim > 2):
-            return F.linear(inputs, self.layer.weight, self.layer.bias)
-        return torch.ops.mkldnn._linear_pointwise(inputs, self.weight(inputs), self.layer.bias, "none", [], "")
-
-    def pack(self, weight: Tensor, inputs: Tensor) -> Tensor:
-        return torch.ops.mkldnn._reorder_linear_weight(weight, inputs.numel() // inputs.shape[-1])
+            return F.linear(inputs, layer.weight, layer.bias)
+        return dense(inputs, layer.weight, layer.bias, self.cache)
 
 
 class _Convolution(Packed[nn.Conv2d]):
@@ -120,42 +99,27 @@ class _Convolution(Packed[nn.Conv2d]):
     def __call__(self, inputs: Tensor) -> Tensor:
         layer = self.layer
         if inputs.ndim != 4:
-            return layer._conv_forward(inputs, layer.weight, layer.bias)
-        weight = self.weight(inputs)
-        return torch.ops.mkldnn._convolution_pointwise(inputs, weight, layer.bias, *self.where, "none", [], "")
-
-    def pack(self, weight: Tensor, inputs: Tensor) -> Tensor:
-        return torch.ops.mkldnn._reorder_convolution_weight(weight, *self.where, list(inputs.shape))
-
-
-def convolution_places(layer: nn.Conv2d) -> tuple[list[int], list[int], list[int], int]:
-    """Padding, stride, dilation and groups as oneDNN takes them."""
-    return [int(side) for side in layer.padding], list(layer.stride), list(layer.dilation), layer.groups
+            return F.conv2d(inputs, layer.weight, layer.bias, layer.stride, layer.padding, layer.dilation, layer.groups)
+        return convolution(inputs, layer.weight, layer.bias, self.where, self.cache)
 
 
 def packable_forwards(flat: Flat) -> list[Packed]:
     """The forwards of a model after `use_onednn` that can cache reordered weights."""
-    can_pack = all(hasattr(torch.ops.mkldnn, f"_reorder_{kind}_weight") for kind in ("linear", "convolution"))
     forwards: list[object] = [replacement(layer) for layer in flat.module.modules()]
-    return [forward for forward in forwards if isinstance(forward, Packed)] if can_pack else []
+    return [forward for forward in forwards if isinstance(forward, Packed)]
 
 
 def _linear(layer: nn.Linear) -> Forward | None:
-    if layer.weight.numel() < LEAST_WEIGHTS or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        return None
-    return _Dense(layer)
+    return None if layer.weight.numel() < LEAST_WEIGHTS else _Dense(layer)
 
 
 def _every_dense(layer: nn.Module) -> Forward | None:
-    if type(layer) is not nn.Linear or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        return None
-    return _Dense(layer, sequences=True)
+    return _Dense(layer, sequences=True) if type(layer) is nn.Linear else None
 
 
 def _convolution(layer: nn.Conv2d) -> Forward | None:
-    if layer.padding_mode != "zeros" or isinstance(layer.padding, str):
-        return None
-    return _Convolution(layer) if hasattr(torch.ops.mkldnn, "_convolution_pointwise") else None
+    plain = layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+    return _Convolution(layer) if plain else None
 
 
 def _max_pool(layer: nn.MaxPool2d) -> Forward | None:
@@ -191,7 +155,7 @@ def _behind_fresh(module: nn.Module) -> list[tuple[str, nn.Module]]:
         for name, chain in module.named_modules()
         if type(chain) is nn.Sequential
         for position, (before, after) in enumerate(pairwise(chain), 1)
-        if type(after) is nn.ReLU and type(before) in _FRESH and not before._forward_hooks
+        if type(after) is nn.ReLU and type(before) in _FRESH and not hooked(before)
     ]
 
 

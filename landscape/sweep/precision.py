@@ -15,6 +15,7 @@ from landscape.model.samples import Samples
 from landscape.sweep.layer_calls import trace_calls
 from landscape.sweep.layer_forward import replace_forward
 from landscape.sweep.onednn_layers import LEAST_WEIGHTS
+from landscape.sweep.processor import processor
 
 Precision = Literal["exact", "fast"]
 
@@ -37,8 +38,9 @@ def check_precision(precision: str) -> Precision:
 
 def has_bfloat16() -> bool:
     """Whether this processor multiplies in bfloat16 (AVX512-BF16 or AMX); other processors emulate it."""
-    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(getattr(torch.cpu, check, bool)() for check in checks)
+    known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
+    flags = processor()["flags"].split()
+    return any(known.get(flag, flag in flags) for flag in ("avx512_bf16", "amx_bf16"))
 
 
 def precision_attrs(precision: Precision, device: torch.device) -> dict[str, str]:
@@ -53,10 +55,10 @@ def precision_attrs(precision: Precision, device: torch.device) -> dict[str, str
 def use_bfloat16(flat: Flat, probe: Samples) -> list[str]:
     """Let inner layers of `flat` multiply in bfloat16 for good, and return the names of their parameters.
 
-    Plain dense layers and convolutions round their inputs and parameters to 8 binary digits, sum the products in
-    float32 and round once more. The first and the last such layer that the model calls (the first may be shared by all
-    points, errors of the last are errors of the logits) and small layers are not changed, nor any layer on other
-    devices or dtypes or on a processor without such products.
+    Plain dense layers and convolutions (zero padding only) round their inputs and parameters to 8 binary digits, sum
+    the products in float32 and round once more. The first and the last such layer that the model calls (the first may
+    be shared by all points, errors of the last are errors of the logits) and small layers are not changed, nor any
+    layer on other devices or dtypes or on a processor without such products.
     """
     if flat.theta.device.type != "cpu" or flat.theta.dtype != torch.float32 or not has_bfloat16():
         return []
@@ -66,7 +68,8 @@ def use_bfloat16(flat: Flat, probe: Samples) -> list[str]:
     coarse = []
     for name in sorted(inner):
         layer = flat.module.get_submodule(name)
-        if layer.get_parameter("weight").numel() >= LEAST_WEIGHTS and getattr(layer, "groups", 1) == 1:
+        simple = getattr(layer, "groups", 1) == 1 and getattr(layer, "padding_mode", "zeros") == "zeros"
+        if simple and layer.get_parameter("weight").numel() >= LEAST_WEIGHTS:
             replace_forward(layer, _forward(layer))
             coarse += [f"{name}.{parameter}" for parameter, _ in layer.named_parameters()]
     return coarse
@@ -84,11 +87,13 @@ def relative_difference(approximate: Tensor, exact: Tensor) -> float:
 
 
 def _forward(layer: nn.Module) -> Callable[[Tensor], Tensor]:
-    plain = layer._conv_forward if isinstance(layer, nn.Conv2d) else F.linear
     biased = layer.bias is not None
 
     def forward(inputs: Tensor) -> Tensor:
         bias = layer.get_parameter("bias").bfloat16() if biased else None
-        return plain(inputs.bfloat16(), layer.get_parameter("weight").bfloat16(), bias).float()
+        inputs, weight = inputs.bfloat16(), layer.get_parameter("weight").bfloat16()
+        if not isinstance(layer, nn.Conv2d):
+            return F.linear(inputs, weight, bias).float()
+        return F.conv2d(inputs, weight, bias, layer.stride, layer.padding, layer.dilation).float()
 
     return forward

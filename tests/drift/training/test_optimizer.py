@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from drift.config.experiment import Local
+from drift.training import optimizer
 from drift.training.optimizer import Optimizer
 
 OPTIONS = [
@@ -52,8 +56,42 @@ def test_kept_moments_go_on_as_if_never_interrupted(options):
             state = two.state()
             two = Optimizer(parted, grad, local)
             two.restore(state)
-        for optimizer in (one, two):
+        for either in (one, two):
             grad.copy_(gradient)
-            optimizer.step()
+            either.step()
     assert torch.equal(whole, parted)
     assert not Optimizer(whole, grad, Local()).state()
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_models_that_step_together_have_the_bits_of_each_alone(options):
+    local = Local(lr=0.1, **options)
+    torch.manual_seed(0)
+    sizes = (1, 37, 1000)
+    together, gradients = [torch.randn(size) for size in sizes], [torch.empty(size) for size in sizes]
+    alone = [Optimizer(theta.clone(), grad, local) for theta, grad in zip(together, gradients, strict=True)]
+    states = [optimizer.zero_moments(theta) for theta in together]
+    momenta = [torch.zeros(size) for size in sizes] if local.momentum else []
+    for step in range(4):
+        for grad in gradients:
+            grad.copy_(torch.randn(len(grad)))
+        if local.optimizer == "adam":
+            optimizer.adam(together, gradients, states, local, 0.9**step)
+        else:
+            optimizer.sgd(together, gradients, momenta, local, 0.9**step)
+        for single in alone:
+            single.step(0.9**step)
+        assert all(torch.equal(theta, single.theta) for theta, single in zip(together, alone, strict=True))
+
+
+def test_steps_load_no_compiler():
+    code = (
+        "import sys, torch\n"
+        "from drift.config.experiment import Local\n"
+        "from drift.training.optimizer import Optimizer\n"
+        "for local in (Local(lr=0.1), Local(lr=0.1, optimizer='adam')):\n"
+        "    Optimizer(torch.ones(3), torch.ones(3), local).step()\n"
+        "print(sorted({'torch._dynamo', 'torch._inductor', 'sympy'} & set(sys.modules)))\n"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"

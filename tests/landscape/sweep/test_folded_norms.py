@@ -64,7 +64,7 @@ def _folded(task: Task) -> list[tuple[str, bool]]:
     sums: dict[nn.Module, bool] = {}
     for layer in folded:
         layer.register_forward_pre_hook(lambda called, received: sums.update({called: len(received) == 2}))
-    torch.testing.assert_close(flat.outputs(inputs), plain, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(flat.outputs(inputs), plain, rtol=1e-4, atol=1e-5)
     return [(layer.activation, sums[layer]) for layer in folded]
 
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.sweep import onednn_layers, worker
+from landscape.sweep import onednn_calls, worker
 from landscape.sweep.evaluate import evaluate
 from landscape.sweep.onednn_layers import _max_pool, packable_forwards, use_onednn
 
@@ -72,8 +72,12 @@ def test_packed_weights_are_made_once_a_point_and_change_nothing(monkeypatch):
     basis = torch.stack([task.theta, -task.theta, 0.5 * task.theta + 0.1])
     rows = torch.tensor([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2], [1.0, 0.0, 0.0], [0.1, 0.1, 0.8]])
     made = []
-    for kind in (onednn_layers._Dense, onednn_layers._Convolution):
-        monkeypatch.setattr(kind, "pack", lambda *given, pack=kind.pack: made.append(given[0]) or pack(*given))
+    packed_once = onednn_calls._packed
+    monkeypatch.setattr(
+        onednn_calls,
+        "_packed",
+        lambda packs, weight, pack: packed_once(packs, weight, lambda: made.append(weight) or pack()),
+    )
     packed = evaluate(task, basis, rows, block=16)
     again = evaluate(task, basis, rows.flip(0), block=16, memory=1)
     used = worker.Worker(_work(task, basis))

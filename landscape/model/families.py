@@ -1,0 +1,11 @@
+"""Classes of layers of one kind, those of users too."""
+
+from __future__ import annotations
+
+from torch import nn
+
+
+def family(*layers: type[nn.Module]) -> tuple[type[nn.Module], ...]:
+    """The classes, and their nearest common ancestor where that is no general one: users derive layers from it."""
+    nearest = next(ancestor for ancestor in layers[0].__mro__ if all(issubclass(layer, ancestor) for layer in layers))
+    return layers if issubclass(nn.Module, nearest) else (*layers, nearest)
