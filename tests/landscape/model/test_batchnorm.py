@@ -186,15 +186,17 @@ def test_interpolated_surface_takes_what_surface_takes(task, models, buffers):
     asked = {
         "metrics": ("loss",),
         "groups": torch.tensor([0, 2, 2, 0, 2, 2, 2, 2, 0, 2, 2]),  # nobody is in group 1
-        "statistics": "averaged",
+        "statistics": "own",
     }
     whole, ds = surface(task, sweep, **asked), interpolated_surface(task, sweep, tolerance=1e-9, workers=2, **asked)
     assert not ds.interpolated.any()
     np.testing.assert_array_equal(ds.loss, whole.loss)
     assert ds.loss.dims == ("alpha", "beta", "group")
-    assert (ds.attrs["statistics"], "calibration" in ds.attrs) == ("averaged", False)
+    assert (ds.attrs["statistics"], "calibration" in ds.attrs) == ("own", False)
     few = interpolated_surface(task, sweep, tolerance=1e-9, metrics=("loss",), calibration=7)
     assert (few.attrs["statistics"], few.attrs["calibration"]) == ("recomputed", 7)
+    with pytest.raises(ValueError, match="infinite or NaN"):  # averaged variances are negative outside the triangle
+        interpolated_surface(task, sweep, statistics="averaged")
 
 
 ANALYSES: dict[str, Callable[..., xr.Dataset]] = {
