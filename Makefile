@@ -22,8 +22,7 @@ NOT_QUICK := $(addprefix --ignore=tests/,drift/store/test_exchanges.py drift/sto
   figures/axes/test_map_heights.py landscape/sweep/test_measured_plan.py landscape/sweep/test_precision.py) \
   $(addprefix --deselect=tests/,drift/config/test_random_keys.py::test_other_processes_draw_the_same \
   landscape/model/test_vectors.py::test_a_checkpoint_of_every_kind_gives_the_numbers_of_its_model \
-  landscape/sweep/test_vmap_points.py::test_batched_points_have_the_values_of_single_ones \
-  landscape/surfaces/test_adaptive_grid.py::test_stopped_at_any_checkpoint_it_resumes_to_the_same_bits)
+  landscape/sweep/test_vmap_points.py::test_batched_points_have_the_values_of_single_ones)
 PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt
 
 .DEFAULT_GOAL := help

@@ -3,7 +3,7 @@
     python -m benchmarks.interpolation runs/*/ [--points 41] [--rounds 1 6 15] [--tolerance 0.01]
 
 For every stored round of the runs: all points of the grid are evaluated once, and every contestant gets the values of
-the points that it asks for. `smooth` is `landscape.interpolated_surface`; `quadtree` is `landscape.adaptive_surface`.
+the points that it asks for. `smooth` is `landscape.interpolated_surface`.
 Errors are the largest difference of log losses over the range of the log loss on the plane; "stated" is what the
 result itself says before anything else is known. The table after it compares radial basis functions on the lattices.
 `subset` is `landscape.sampled_surface` with --samples samples, its cost in passes of all samples through one model, and
@@ -26,7 +26,6 @@ import xarray as xr
 from drift.analyses.landscapes.planes import client_sweep
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
-from landscape.surfaces.adaptive_grid import adaptive_surface
 from landscape.surfaces.interpolated_surface import interpolate, interpolated_surface, lattices
 from landscape.surfaces.sampled_surface import sample_rows, sampled_surface
 from landscape.surfaces.surface import surface
@@ -70,7 +69,6 @@ def _measured(run: Run, index: int, points: int, tolerance: float, samples: int)
     _, _, sweep = client_sweep(run, index, None, points=points, margin=0.3)
     full = surface(run.task, sweep)
     smooth = interpolated_surface(run.task, sweep, tolerance=tolerance, known=full)
-    quadtree = adaptive_surface(run.task, sweep, known=full)
     task = run.experiment.task
     kernels = {}
     for kernel in KERNELS:
@@ -83,10 +81,6 @@ def _measured(run: Run, index: int, points: int, tolerance: float, samples: int)
             "evaluated": smooth.attrs["evaluated"],
             "error": _error(np.log(smooth.loss.transpose("alpha", "beta").values), full),
             "stated": float(smooth.loss_interpolation_share),
-        },
-        "quadtree": {
-            "evaluated": quadtree.attrs["evaluated"],
-            "error": _error(np.log(quadtree.loss.transpose("alpha", "beta").values), full),
         },
         "subset": _subset(run, sweep, full, tolerance, samples),
         "all": full.loss.size,
@@ -115,7 +109,7 @@ def _error(logs: np.ndarray, full: xr.Dataset) -> float:
 
 
 def _print(row: dict[str, Any]) -> None:
-    smooth, quadtree, subset = row["smooth"], row["quadtree"], row["subset"]
+    smooth, subset = row["smooth"], row["subset"]
     last = (
         "too few samples"
         if subset["error"] is None
@@ -123,8 +117,7 @@ def _print(row: dict[str, Any]) -> None:
     )
     print(
         f"{row['plane']:52s} smooth {smooth['evaluated']:4d} of {row['all']}, error {smooth['error']:.2%} "
-        f"(stated {smooth['stated']:.2%}); quadtree {quadtree['evaluated']:4d}, error {quadtree['error']:.2%}; "
-        f"subset {last}",
+        f"(stated {smooth['stated']:.2%}); subset {last}",
         flush=True,
     )
 

@@ -28,7 +28,6 @@ from drift.analyses.landscapes.basin import global_minimum as global_minimum
 from drift.analyses.landscapes.basin import round_minimum as round_minimum
 from drift.analyses.landscapes.data_planes import class_plane as class_plane
 from drift.analyses.landscapes.data_planes import overlay_plane as overlay_plane
-from drift.analyses.landscapes.interpolated_plane import interpolated_plane as interpolated_plane
 from drift.analyses.landscapes.model_quality import ball_sharpness as ball_sharpness
 from drift.analyses.landscapes.model_quality import noise_robustness as noise_robustness
 from drift.analyses.landscapes.model_quality import scale_curve as scale_curve

@@ -21,6 +21,9 @@ CLIENT = "#8a8a8a"
 CLASSES = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499", "#BBBBBB")
 """Colours of ten classes, which differ for colour-blind readers too (Tol's muted colours)."""
 
+SIGNED = "RdBu_r"
+"""Colour map of signed data, in both drawing libraries: red is positive, blue negative."""
+
 METHODS = {
     "fedavg": ("FedAvg", "#004B87"),
     "ima": ("IMA", "#C04E08"),

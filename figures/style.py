@@ -23,7 +23,7 @@ from figures import look, palette
 from figures.layout import NARROW, WIDE, is_beside, is_first, is_lowest, is_narrow, key, name_edges, panels, width
 from figures.look import label
 from figures.matplotlib_style import context, small
-from figures.palette import CLIENT, GLOBAL, METHODS, dash, marker, order
+from figures.palette import CLIENT, GLOBAL, METHODS, SIGNED, dash, marker, order
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
 __all__ += ["dash", "is_beside", "is_first", "is_lowest", "is_narrow", "key", "label", "marker", "name_axes"]
@@ -32,8 +32,8 @@ __all__ += ["name_edges", "order", "outline", "panels", "save", "sequential", "s
 Inputs = ParamSpec("Inputs")
 Result = TypeVar("Result")
 
-SEQUENTIAL, SIGNED = "viridis", "RdBu_r"
-"""Usual colour maps for one-sided and for signed data."""
+SEQUENTIAL = "viridis"
+"""Usual colour map of one-sided data."""
 
 
 def sequential() -> str:

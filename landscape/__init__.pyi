@@ -31,7 +31,6 @@ from landscape.model.samples import Samples as Samples
 from landscape.model.task import Task as Task
 from landscape.models import build_model as build_model
 from landscape.record import Record as Record
-from landscape.surfaces.adaptive_grid import adaptive_surface as adaptive_surface
 from landscape.surfaces.aligned_barrier import aligned_barrier as aligned_barrier
 from landscape.surfaces.barrier import barrier as barrier
 from landscape.surfaces.barrier import pairwise_barriers as pairwise_barriers

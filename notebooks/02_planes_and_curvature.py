@@ -138,8 +138,8 @@ figures.explorer(run, points=11, view="plane")
 # %% [markdown]
 # ## Real sizes
 #
-# - `POINTS = 41`. `landscape.adaptive_surface` and `drift.round_plane(run, tolerance=0.02)` evaluate a fine grid where
-#   it bends and interpolate elsewhere; they state the error.
+# - `POINTS = 41`. `landscape.interpolated_surface` and `drift.round_plane(run, tolerance=0.01)` evaluate some points of
+#   a fine grid and interpolate the others; they state the error.
 # - `steps=40, probes=3` for the density, more probes for the trace.
 # - Models with batch normalisation need their statistics at every point of a sweep; `statistics="recomputed"` is the
 #   default and what it means stands in `docs/reading-landscapes.md`.

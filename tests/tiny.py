@@ -60,6 +60,14 @@ def trained(runs: Path, *overrides: str) -> Run:
     return simulate(experiment(*overrides), runs=runs)
 
 
+def replaced(run: Run, *overrides: str) -> Run:
+    """Another run trained under the name of a run, once what is stored of it is written."""
+    other = trained(run.folder.parent / "elsewhere", *overrides)
+    run.folder.rename(run.folder.parent / "elsewhere" / "aside")
+    other.folder.rename(run.folder)
+    return Run(run.folder, run.context)
+
+
 def assert_same_bits(first: Run, second: Run) -> None:
     """Both runs have the same bits in every round and in the state."""
     assert first.rounds() == second.rounds()

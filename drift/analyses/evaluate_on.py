@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypedDict
 
 import torch
@@ -16,7 +15,7 @@ from landscape.model.batchnorm import Statistics, usual_statistics
 from landscape.model.task import Split, Task
 from landscape.results.progress import Progress, share
 from landscape.results.zarr_files import Partial
-from landscape.surfaces.adaptive_grid import adaptive_surface
+from landscape.surfaces.interpolated_surface import interpolated_surface
 from landscape.surfaces.surface import surface
 from landscape.sweep.evaluate import MEMORY, evaluate
 from landscape.sweep.grid import Sweep
@@ -44,8 +43,6 @@ def evaluate_on(
     *,
     task: Task | None = None,
     tolerance: float | None = None,
-    interpolate: Callable[..., xr.Dataset] = adaptive_surface,
-    budget: int | None = None,
     statistics: Statistics | None = None,
     precision: Precision = "exact",
     metrics: tuple[str, ...] | None = None,
@@ -61,9 +58,7 @@ def evaluate_on(
         samples: At most so many samples of the split, selected at random, the same in every call; by default all. Of
             how many they are a part is stated in the attribute samples_of.
         task: A task in place of the run's own, such as one with further metrics.
-        tolerance: Points may be interpolated to this tolerance; by default all are evaluated.
-        interpolate: How: `landscape.adaptive_surface` or `landscape.interpolated_surface`.
-        budget: Points that it evaluates at most; by default all.
+        tolerance: Points may be interpolated, as in `landscape.interpolated_surface`; by default all are evaluated.
         folds: Parts of the samples for the sampling error, as in `landscape.surface`; by default none.
         part, parts: Number of this sweep among `parts` equal sweeps, for the progress.
 
@@ -82,7 +77,7 @@ def evaluate_on(
     if tolerance is None:
         dataset = surface(task, sweep, precision=precision, folds=folds, **options)
     else:
-        dataset = interpolate(task, sweep, tolerance=tolerance, budget=budget, **options)
+        dataset = interpolated_surface(task, sweep, tolerance=tolerance, **options)
     return dataset.assign_attrs(stated)
 
 

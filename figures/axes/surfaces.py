@@ -36,7 +36,7 @@ def contour(
 ) -> Axes:
     """Contour map of a plane, with its models (triangles), their mean (white cross) and its minimum (circle).
 
-    The minimum is that of the loss, fitted below the grid (`landscape.surfaces.minimum`), with bars of one standard
+    The minimum is that of the variable, fitted below the grid (`landscape.surfaces.minimum`), with bars of one standard
     error; a note replaces it where it is at the edge of the map or cannot be located.
 
     Args:
@@ -226,11 +226,10 @@ def ends(ax: Axes, first: str, second: str) -> None:
 def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -> None:
     """A ring with bars of one standard error at the minimum, or a note that there is none inside.
 
-    Of the loss, also on maps of other metrics; fitted here where the dataset has none.
+    Of what the map shows; fitted here where the dataset has none of it.
     """
-    if "minimum_state" not in ds:
-        metric = "loss" if "loss" in ds and ds["loss"].ndim == 2 else variable
-        ds = ds.assign(label_minimum(fitted_minimum(ds, metric), ds, metric).data_vars)
+    if "minimum_state" not in ds or ds["minimum_state"].attrs.get("metric", "loss") != variable:
+        ds = ds.assign(label_minimum(fitted_minimum(ds, variable), ds, variable).data_vars)
     state = str(ds["minimum_state"].values)
     if state != "inside":
         look: dict[str, Any] = {"xycoords": ax.xaxis.label, "textcoords": "offset points"}  # clear of flat maps

@@ -15,6 +15,7 @@ from figures.explore.maps import SMALL, class_figure, clients_figure, confusion_
 from figures.explore.places import Numbers, Place
 from figures.explore.plot import Plot
 from figures.explore.points import client_losses, numbers
+from figures.explore.versions import round_version
 from figures.explore.view import View
 
 
@@ -85,7 +86,7 @@ class PointPanel:
             whole: With the losses of the clients; without them while it is dragged.
         """
         exact = replace(place, precision="exact")
-        asked = (run.folder, exact, tuple(row), whole)
+        asked = (round_version(run, place.round), exact, tuple(row), whole)
         if asked == self._asked:
             return
         self._cancel()
@@ -110,8 +111,9 @@ class PointPanel:
 
         ask(numbers, (exact, row), self._take_numbers, 0)
         end = replace(exact, models=("end",))
-        if self._end is None or self._end[0] != (run.folder, end):
-            ask(numbers, (end, [1.0]), lambda result: self._take_end((run.folder, end), result), 2)
+        if self._end is None or self._end[0] != (asked[0], end):
+            self._end = None
+            ask(numbers, (end, [1.0]), lambda result: self._take_end((asked[0], end), result), 2)
         if whole:
             ask(client_losses, (exact, row), self._take_losses, 3)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from figures.explore import stopping
 from figures.explore.addresses import share_data
 from figures.explore.places import COHORT, Geometry, Grid, GridValues, Numbers, Place, Values
 from figures.explore.shelf import Shelf
+from figures.explore.versions import version
 from landscape.model.batchnorm import usual_statistics
 from landscape.model.samples import Samples
 from landscape.model.task import Task
@@ -155,7 +156,7 @@ def swept(run: Run, grid: Grid) -> Sweep:
         return plane_sweep(run, place.round, place.models, points=grid.points, margin=grid.margin, box=box)
 
     plain = replace(grid, place=replace(grid.place, split="", samples=None, precision="exact"))
-    return _shelved(run, plain, make, lambda sweep: sweep.basis.nbytes)
+    return _SHARED.get((version(run, plain.place.models), plain), make, lambda sweep: sweep.basis.nbytes)
 
 
 def _basis(run: Run, place: Place) -> tuple[Tensor, Tensor | None]:
@@ -167,7 +168,9 @@ def _basis(run: Run, place: Place) -> tuple[Tensor, Tensor | None]:
         )
         return named.models, named.buffers if named.buffers.shape[1] else None
 
-    return _shelved(run, ("models", place.round, place.models), make, lambda basis: basis[0].nbytes)
+    return _SHARED.get(
+        (version(run, place.models), "models", place.round, place.models), make, lambda basis: basis[0].nbytes
+    )
 
 
 def _samples(run: Run, place: Place) -> tuple[Task, Samples]:
@@ -179,7 +182,7 @@ def _samples(run: Run, place: Place) -> tuple[Task, Samples]:
         return task_with_classes(run, samples), samples
 
     own = place.round if place.split.startswith("client") else None
-    return _shelved(run, ("samples", own, place.split, place.samples), make)
+    return _SHARED.get((version(run), "samples", own, place.split, place.samples), make)
 
 
 def _evaluator(run: Run, what: Place | Grid) -> Worker:
@@ -195,18 +198,9 @@ def _evaluator(run: Run, what: Place | Grid) -> Worker:
 
     if not hasattr(_THREAD, "shelf"):
         _THREAD.shelf = Shelf(4)
-    worker: Worker = _THREAD.shelf.get((_identity(run), what), make)
+    worker: Worker = _THREAD.shelf.get((version(run, place.models), what), make)
     return worker
 
 
 def _with_buffers(sweep: Sweep) -> tuple[Tensor, Tensor | None]:
     return sweep.basis, sweep.buffers
-
-
-def _shelved(run: Run, key: Hashable, make: Callable[[], Any], size: Callable[[Any], int] = lambda _: 0) -> Any:
-    return _SHARED.get((_identity(run), key), make, size)
-
-
-def _identity(run: Run) -> Hashable:
-    """What tells a run's models and data from those of another run, or of another version of it."""
-    return run.folder, str(run.about.get("digest")), id(run.context.user_task), run.context.metrics

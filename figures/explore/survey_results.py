@@ -17,6 +17,7 @@ from drift.runs.run import Run
 from figures.explore.addresses import share_data
 from figures.explore.places import Geometry, Grid, Values
 from figures.explore.points import geometry, swept
+from figures.explore.versions import has_link
 from landscape.surfaces.minimum import Minimum
 from landscape.sweep.worker import Points, Work
 from landscape.sweep.worker import Values as Tensors
@@ -48,9 +49,16 @@ def opened(run: Run, grid: Grid) -> xr.Dataset | Geometry:
     return geometry(run, grid) if stored_surface is None else stored_surface
 
 
-def store(run: Run, item: tuple[Grid, dict[tuple[float, ...], int], Values]) -> None:
-    """Store the values of a grid as the result of its analysis, which evaluates nothing again."""
-    grid, places, table = item
+def store(run: Run, item: tuple[Grid, dict[tuple[float, ...], int], Values, str]) -> None:
+    """Store the values of a grid as the result of its analysis, which evaluates nothing again.
+
+    Args:
+        run: The run; where it is no longer the one that was evaluated, nothing is stored.
+        item: The grid, rows of values by coefficients, the values, and the last link of the run that they are of.
+    """
+    grid, places, table, head = item
+    if not has_link(run, head):
+        return
     analysis = Analysis.from_grid(grid)
     share_data(run)
     run.with_crew(_Known(places, table)).cached(analysis.function, **analysis.arguments)

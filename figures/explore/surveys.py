@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from figures.explore.levels import Stage, is_regular, parts, stages
 from figures.explore.places import Geometry, Grid, GridValues
 from figures.explore.points import grid_values
 from figures.explore.survey_results import opened, store
+from figures.explore.versions import has_link, version
 
 CALL_SECONDS = 1.0
 """Seconds that one call of a survey may take; short ones share too little work. Urgent calls do not wait for it."""
@@ -62,16 +63,16 @@ class Survey:
         self.surface: xr.Dataset | None = None
         self.lattice: xr.Dataset | None = None
         self.error: Exception | None = None
-        self.ended = self.stopped = False
+        self.ended = self.stopped = self.cancelled = False
         self.rough = self._how = ""
         self.table: GridTable | None = None
         self._jobs, self._priority = jobs, priority
         self._on_change, self._on_progress = on_change, on_progress
         self._lock = threading.RLock()
-        self._cancelled = False
         self._shown, self._close, self._regular = 0, False, np.zeros(0, dtype=bool)
         self._job: Job | None = None
-        if (stored_surface := _FINISHED.get(_key(run, grid))) is not None:
+        self._head, self._key = run.head, (version(run, grid.place.models), grid)
+        if (stored_surface := _FINISHED.get(self._key)) is not None:
             self._end(stored_surface)
             return
         self._job = jobs.quick(
@@ -102,7 +103,7 @@ class Survey:
     def cancel(self) -> None:
         """Compute no more; a finished level stays."""
         with self._lock:
-            self._cancelled, job = True, self._job
+            self.cancelled, job = True, self._job
         if job is not None:
             job.cancel()
 
@@ -147,7 +148,7 @@ class Survey:
 
     def _submit(self, stage: Stage, pieces: list[Any], take: Callable[[int, GridValues], None]) -> None:
         def ended(job: Job) -> None:
-            if job.state == "done" and not self._cancelled:
+            if job.state == "done" and not self.cancelled:
                 self._refine()
             else:
                 self._failed(job)
@@ -156,7 +157,7 @@ class Survey:
         priority = self._priority + (0 if self.surface is None else 5)
         title = f"{self.grid.kind} of round {self.grid.place.round}"
         with self._lock:
-            if not self._cancelled:
+            if not self.cancelled:
                 self._job = self._jobs.quick(
                     grid_values, self.run, items, title=title, priority=priority, on_result=take, on_end=ended
                 )
@@ -211,29 +212,32 @@ class Survey:
 
     def _pace(self, precision: str) -> tuple[Any, ...]:
         place = self.grid.place
-        return _identity(self.run), place.split, place.samples, precision
+        return self.run.folder, place.split, place.samples, precision
 
     def _complete(self) -> None:
+        self.rough = ""
         if self.surface is None or self.table is None:
             return
-        self.rough = ""
-        self._end(self.surface)
-        places, table = self.table.table()
-        self._jobs.quick(store, self.run, [(self.grid, places, table)], priority=self._priority + 80)
+        if has_link(self.run, self._head):
+            self._end(self.surface)
+            stored = (self.grid, *self.table.table(), self._head)
+            self._jobs.quick(store, self.run, [stored], priority=self._priority + 80)
+        else:
+            self.surface, self.lattice, self.ended = None, None, True
+            self.error = LookupError(f"run {self.run.name} was replaced meanwhile; select the models again.")
+            self._on_change(self)
 
     def _end(self, surface: xr.Dataset) -> None:
         self.surface, self.ended = surface, True
-        _FINISHED[_key(self.run, self.grid)] = surface
+        _FINISHED[self._key] = surface
         while len(_FINISHED) > REMEMBERED:
             _FINISHED.popitem(last=False)
         self._on_change(self)
 
     def _failed(self, job: Job) -> None:
-        if job.state == "failed" and not self.ended:
-            self.error, self.ended = job.error, True
-            self._on_change(self)
-        elif job.state == "cancelled" and not self._cancelled:  # by the page's list of jobs
-            self.stopped = self.ended = True
+        by_list = job.state == "cancelled" and not self.cancelled  # the page's list of jobs
+        if by_list or (job.state == "failed" and not self.ended):
+            self.error, self.ended, self.stopped = job.error, True, by_list
             self._on_change(self)
 
 
@@ -242,13 +246,5 @@ def _how(answer: GridValues) -> str:
     return precision if answer.whole else f"{precision} on {answer.samples} samples"
 
 
-def _identity(run: Run) -> tuple[Any, ...]:
-    return run.folder.resolve(), str(run.about.get("digest")), id(run.context.user_task), run.context.metrics
-
-
-def _key(run: Run, grid: Grid) -> tuple[Any, ...]:
-    return *_identity(run), grid
-
-
-_FINISHED: OrderedDict[tuple[Any, ...], xr.Dataset] = OrderedDict()
+_FINISHED = OrderedDict[Hashable, xr.Dataset]()
 _SECONDS: dict[tuple[Any, ...], float] = {}

@@ -17,6 +17,7 @@ from figures.explore.jobs import Job
 from figures.explore.places import Place
 from figures.explore.plot import Plot
 from figures.explore.points import values
+from figures.explore.versions import round_version
 from figures.explore.view import View
 
 PART = 6
@@ -64,7 +65,7 @@ class TrianglePanel:
         if done:
             self._three = triangles.corners(weights.shares, clients, ids)
         rest = tuple(round(share, 9) for row, share in enumerate(weights.shares) if row not in self._three)
-        key = (run.folder, place, tuple(self._three), rest, round(weights.gamma, 9))
+        key = (round_version(run, place.round), place, tuple(self._three), rest, round(weights.gamma, 9))
         if key == self._key:
             self._draw()
         elif done:

@@ -12,9 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL, t_interval
 from figures import style
-from figures.axes.curves import deviation, mean
+from figures.axes.curves import mean
 from figures.selection import setting_text
 from figures.texts import best_rows
 
@@ -23,7 +22,7 @@ PALE = "#6a6a6a"
 
 
 def draw_table(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> Figure:
-    """A table: per column the measured numbers, the best and its ties in bold; next to them those of a paper.
+    """A table: per column the measured numbers, the best in bold, ties in italics; next to them those of a paper.
 
     What all columns have in common stands above the table once. Columns that do not fit into one block form another
     below it, with the rows that have numbers there. Numbers of five seeds or more have the 95 % t interval of their
@@ -68,11 +67,11 @@ def percent(value: float) -> str:
 
 
 _Group = dict[str, Any]
-"""Columns under one head: head (lines), subheads, texts (one list per subhead), pale (the paper's), best (rows)."""
+"""Columns under one head: head (lines), subheads, texts (one list per subhead), pale (the paper's), marks (rows)."""
 
 
 def _group(ds: xr.Dataset, head: list[str], write: Callable[[float], str]) -> _Group:
-    middle, reach = mean(ds.measured, "seed"), _reach(ds.measured)
+    middle, reach = mean(ds.measured, "seed"), map(best_rows.spread, ds.measured.transpose("row", "seed").values)
     texts = [[_written(value, wide, write) for value, wide in zip(middle.values, reach, strict=True)]]
     subheads, pale = ["quick" if int(ds.quick) else ""], [False]
     if "printed" in ds and bool(ds.printed.notnull().any()):
@@ -80,25 +79,11 @@ def _group(ds: xr.Dataset, head: list[str], write: Callable[[float], str]) -> _G
         texts.append([_written(value, np.nan, write) for value in ds.printed.values])
         subheads.append("paper")
         pale.append(True)
-    return {"head": head, "subheads": subheads, "texts": texts, "pale": pale, "best": _best(ds)}
+    return {"head": head, "subheads": subheads, "texts": texts, "pale": pale, "marks": _marks(ds)}
 
 
-def _reach(measured: xr.DataArray) -> np.ndarray:
-    """Standard deviation over the seeds, of five seeds or more half the 95 % t interval of the mean; NaN for one."""
-    spread = deviation(measured, "seed")
-    if spread is None:
-        return np.full(measured.sizes["row"], np.nan)
-    middle, _, high = t_interval(measured.transpose("seed", "row").values)
-    return np.where(measured.count("seed").values >= FEW_SEEDS, high - middle, spread.values)
-
-
-def _best(ds: xr.Dataset) -> set[int]:
-    """Places of the rows with the best number, and of those that cannot be told from it."""
-    kind = best_rows.better(ds.measured, str(ds.column.item()))
-    if not kind or ds.attrs.get("paired_to"):
-        return set()
-    table = ds.measured.transpose("row", "seed").values
-    return {place for place, mark in enumerate(best_rows.marks(table, larger=kind == "larger")) if mark}
+def _marks(ds: xr.Dataset) -> list[best_rows.Mark]:
+    return best_rows.column_marks(ds, ds.measured, "row", str(ds.column.item()))
 
 
 _ABSENT = "-"
@@ -166,20 +151,23 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: fl
             at += width
             ax.text(at, rows + 0.5, subhead, fontsize=style.small(), style="italic", **look)
             for row, place in enumerate(shown):
-                weight = "bold" if place in group["best"] and not pale else "normal"
-                ax.text(at, rows - row - 0.5, texts[place], fontsize=style.small(), fontweight=weight, **look)
+                mark = "" if pale else group["marks"][place]
+                face = {"fontweight": "bold" if mark == "best" else "normal"}
+                face |= {"fontstyle": "italic" if mark == "tie" else "normal"}
+                ax.text(at, rows - row - 0.5, texts[place], fontsize=style.small(), **face, **look)
 
 
 def _note(ds: xr.Dataset, title: str, common: Sequence[str]) -> str:
     seeds, over = ds.sizes["seed"], str(ds.attrs.get("over", "")).split(", ")
     named = ", ".join(setting_text.key_label(key) for key in over if key)
-    what = f"mean ± half its {INTERVAL}" if seeds >= FEW_SEEDS else "mean ± standard deviation"
+    what = best_rows.spread_text(ds.measured.transpose("row", "column", "seed").values)
     parts = [", ".join([title, *common]) + (f", by {named}" if named else "")]
     if other := ds.attrs.get("paired_to"):
         parts.append(f"minus that of {style.label(str(other))}, seed by seed")
     parts.append(f"{what} of up to {seeds} seeds" if seeds > 1 else "one seed")
-    if ds.sizes["column"] and any(_best(ds.isel(column=place)) for place in range(ds.sizes["column"])):
-        parts.append("bold: the best" + (", and what cannot be told from it over the seeds" if seeds > 1 else ""))
+    marked = {mark for place in range(ds.sizes["column"]) for mark in _marks(ds.isel(column=place))}
+    if "best" in marked:
+        parts.append("bold: best" + f"; {best_rows.MEANING}" * ("tie" in marked))
     if bool(ds.quick.any()):
         parts.append("quick: small variant, not to be compared with the paper's numbers")
     return "; ".join(parts)

@@ -25,15 +25,15 @@ def data(
     method: str | None = None,
     seed: int | None = None,
     points: int = 33,
-    tolerance: float = 0.02,
+    tolerance: float = 0.01,
 ) -> xr.Dataset:
     """loss (nats) over alpha and beta, which points are interpolated, and the error of these.
 
     Args:
         method, seed: Whose run is shown, in the last round that kept its clients; by default that of FedAvg, or of the
             first method, with the smallest seed.
-        points: Grid points per axis, 2^k m + 1.
-        tolerance: Part of the loss by which interpolated points may be off.
+        points: Grid points per axis.
+        tolerance: Largest accepted error of the log loss at interpolated points, as a share of its range.
     """
     run, rounds = _runs.run_with_planes(runs, method, seed)
     ds = run.cached(

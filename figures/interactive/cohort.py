@@ -96,7 +96,7 @@ def cosine_map(ds: xr.Dataset, selected: Collection[int] = (), *, alike: bool = 
             z=small(values),
             zmin=-1,
             zmax=1,
-            colorscale="RdBu",
+            colorscale=palette.SIGNED,
             colorbar={"title": {"text": "cosine"}, "thickness": 12, "outlinewidth": 0, "len": 0.9},
             xgap=1,
             ygap=1,

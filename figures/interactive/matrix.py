@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence, pairwise
 from drift.runs.run import Run
+from figures import palette
 from figures.interactive.look import blank, small
 from figures.interactive.slider import sliding
 from figures.interactive.words import client_notes
@@ -60,7 +61,7 @@ def _matrix(run: Run, index: int, whole: float) -> go.Heatmap:
         z=small(values),
         zmin=-1,
         zmax=1,
-        colorscale="RdBu",
+        colorscale=palette.SIGNED,
         colorbar={"title": {"text": "cosine"}, "thickness": 12, "outlinewidth": 0, "len": 0.85},
         xgap=1,
         ygap=1,

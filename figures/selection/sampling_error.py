@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+
 import numpy as np
 import xarray as xr
 
@@ -37,7 +40,7 @@ def comparisons(values: xr.DataArray) -> Groups:
     return [{name: float(value) for name, value in group.items()} for group in groups if len(group) > 1]
 
 
-def sentences(ds: xr.Dataset, samples: int) -> list[str]:
+def sentences(ds: xr.Dataset, samples: int, drawn: Collection[str] | None = None) -> list[str]:
     """Which compared accuracies, errors and accuracy drops may differ by chance on so many test samples, in sentences.
 
     The standard error of the difference of two accuracies p on n samples is at most sqrt(2 p (1 - p) / n), which holds
@@ -46,17 +49,25 @@ def sentences(ds: xr.Dataset, samples: int) -> list[str]:
     Args:
         ds: As a figure's data() returns it.
         samples: Test samples that the accuracies are measured on.
+        drawn: Labels of axes and colour bars; surfaces that none of them names get no sentence. None: all are drawn.
     """
     remarks = []
     for values in ds.data_vars.values():
-        remarks += _lowest(values, samples)
         kind = accuracy_kind(values)
+        base = ds.data_vars.get(str(values.name).removesuffix(SUFFIX))
+        if base is not None and _is_drawn(base, drawn):
+            remarks += _lowest(values, int(stated.min()) if (stated := _stated(ds)).size else samples)
         if kind == "drop":
             remarks += _lost(values, samples)
         elif kind:
             remarks += _close(values, samples, kind)
-            remarks += _map(values, ds) if kind == "error" else []
+            remarks += _map(values, ds) if kind == "error" and _is_drawn(values, drawn) else []
     return list(dict.fromkeys(remarks))
+
+
+def _is_drawn(values: xr.DataArray, drawn: Collection[str] | None) -> bool:
+    """Whether a label names a variable: alone, with its unit or with the part that lies above the scale."""
+    return drawn is None or any(re.split(r" \[|\n| \(", label)[0] == _name(values) for label in drawn)
 
 
 def _lowest(values: xr.DataArray, samples: int) -> list[str]:
@@ -68,6 +79,13 @@ def _lowest(values: xr.DataArray, samples: int) -> list[str]:
     if "t" in values.dims:
         return [f"the band is the difference from the lowest point {chance}"]
     return [f"hatched points may be as low as the lowest one {chance}"]
+
+
+def _stated(ds: xr.Dataset) -> np.ndarray:
+    """Numbers of samples that the data state, shape (n,); none where one is missing."""
+    stated = ds["is_samples"].values.ravel() if "is_samples" in ds else np.ravel(ds.attrs.get("samples", np.nan))
+    usable = np.isfinite(stated.astype(float)).all() and stated.min() > 0
+    return stated.astype(int) if usable else np.zeros(0, int)
 
 
 def accuracy_kind(values: xr.DataArray) -> str:
@@ -104,14 +122,35 @@ def _close(values: xr.DataArray, samples: int, kind: str) -> list[str]:
 
 
 def _map(values: xr.DataArray, ds: xr.Dataset) -> list[str]:
-    """Which differences between two points of a map of an error may be chance on the samples that it states."""
-    stated = ds["is_samples"].values.ravel() if "is_samples" in ds else np.ravel(ds.attrs.get("samples", np.nan))
-    if not {"alpha", "beta"} <= set(values.dims) or not np.isfinite(stated).all() or not stated.min() > 0:
+    """Which differences between two points of a map of an error may be chance, on the samples that the data state.
+
+    An error of a class is a mean over the samples of the class: `class_samples`; without them nothing is said.
+    """
+    of_class = "class" in f"{values.name} {_name(values)} {' '.join(map(str, values.dims))}"
+    counts = np.ravel(ds["class_samples"].values) if "class_samples" in ds else np.zeros(0, int)
+    counts = counts if of_class else np.sort(_stated(ds))[:1]
+    if not {"alpha", "beta"} <= set(values.dims) or not counts.size:
         return []
-    middle = float(values.median())
-    error = 100 * max(SURE * (2 * middle * (1 - middle) / stated.min()) ** 0.5, 1 / stated.min())
-    what = f"differences of {_name(values)} below {error:.2g} points between two points of a map"
-    return [f"{what} may be chance on {int(stated.min())} samples (95 %)"]
+    parts = values.transpose("class", ...).values if "class" in values.dims else values.values[None]
+    present = [
+        (part, count) for part, count in zip(parts, counts, strict=True) if count > 0 and np.isfinite(part).any()
+    ]
+    errors = [100 * _chance(float(np.nanmedian(part)), count) for part, count in present]
+    if not errors:
+        return []
+    few, many = (end(count for _, count in present) for end in (min, max))
+    size = _range(f"{min(errors):.2g}", f"{max(errors):.2g}")
+    where = f"differences of {_name(values)} below {size} points between two points of a map"
+    return [f"{where} may be chance on {_range(str(few), str(many))} samples{' of the class' * of_class} (95 %)"]
+
+
+def _chance(p: float, samples: int) -> float:
+    """Difference of two fractions p of so many samples that may be chance; at least that of one sample."""
+    return float(max(SURE * (2 * p * (1 - p) / samples) ** 0.5, 1 / samples))
+
+
+def _range(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"
 
 
 def _name(values: xr.DataArray) -> str:
@@ -122,6 +161,6 @@ def _near(group: dict[str, float], samples: int, kind: str) -> tuple[list[str], 
     """Methods within chance of the best one, best first, and how much chance is; None where there is no other."""
     order = sorted(group, key=lambda name: group[name], reverse=kind == "accuracy")
     best = min(max(group[order[0]], 0.0), 1.0)
-    error = max(SURE * (2 * best * (1 - best) / samples) ** 0.5, 1 / samples)
+    error = _chance(best, samples)
     names = [name for name in order if abs(group[name] - group[order[0]]) < error]
     return (names, error) if len(names) > 1 else None

@@ -39,7 +39,12 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
         mute.append(equal)
     limits = _collected((limit, panel.name) for panel in shown for limit in panel.limits)
     same = [f"{_listed(names)} show the same" for names in equal_panels(shown)]
-    return [*mute, *limits, *same, *(sampling_error.sentences(ds, samples) if samples else [])]
+    return [*mute, *limits, *same, *(sampling_error.sentences(ds, samples, _labels(figure)) if samples else [])]
+
+
+def _labels(figure: Figure) -> list[str]:
+    """Labels of axes and colour bars, and titles."""
+    return [text for ax in figure.get_axes() for text in (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) if text]
 
 
 def _without_values(ds: xr.Dataset) -> str:

@@ -8,11 +8,11 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
+from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL, LEVEL, t_interval
+from figures.selection import sampling_error
+
 Mark = Literal["", "best", "tie"]
 """A row's place in a column: best by its mean, or not to be told from the best."""
-
-LEVEL = 0.95
-"""Of the intervals, a fraction."""
 
 _LARGER = ("accuracy", "auc", "hit rate", "ndcg", "hr@", "coherence", "advantage")
 _SMALLER = ("error", "loss", "drop", "lost", "rounds to", "barrier", "time over", "nll", "calibration")
@@ -35,8 +35,53 @@ def better(values: xr.DataArray, column: str = "") -> Literal["", "larger", "sma
     return ""
 
 
+MEANING = f"italics: {100 * LEVEL:g} % interval of the difference to it contains 0, or nearer to it than such a row"
+"""What a tie is, in words."""
+
+
+def column_marks(ds: xr.Dataset, values: xr.DataArray, over: str, column: str = "") -> list[Mark]:
+    """Marks of the rows of a column, in pictures and texts: none where no end is better or differences are shown.
+
+    Args:
+        ds: The table; its attribute `test_samples`, or `samples`, is the number behind accuracies.
+        values: Over the rows, and perhaps `seed`.
+        over: Dimension of the rows.
+        column: Name of the column.
+    """
+    kind = better(values, column)
+    if not kind or ds.attrs.get("paired_to"):
+        return [""] * values.sizes[over]
+    numbers = values.transpose(over, "seed") if "seed" in values.dims else values.expand_dims(seed=1, axis=1)
+    is_fraction = sampling_error.accuracy_kind(values) in ("accuracy", "error") and values.attrs["units"] == "fraction"
+    samples = int(ds.attrs.get("test_samples", ds.attrs.get("samples", 0))) or None
+    return marks(numbers.values, larger=kind == "larger", samples=samples if is_fraction else None)
+
+
+def spread(values: np.ndarray) -> float:
+    """Standard deviation over seeds, from five seeds on half the 95 % t interval of their mean; NaN of one seed."""
+    finite = values[np.isfinite(values)]
+    if len(finite) < 2:
+        return float("nan")
+    if len(finite) < FEW_SEEDS:
+        return float(finite.std(ddof=1))
+    middle, _, high = t_interval(finite[:, None])
+    return float(high[0] - middle[0])
+
+
+def spread_text(table: np.ndarray) -> str:
+    """What `spread` is for the rows of a table (rows, seeds), in words."""
+    counts = np.isfinite(table).sum(-1)
+    half = f"half the {INTERVAL} of the mean"
+    if (counts < FEW_SEEDS).all():
+        return "mean ± standard deviation"
+    below = counts[(counts > 1) & (counts < FEW_SEEDS)]
+    return f"mean ± {half}" + (f" (below {FEW_SEEDS} seeds: ± standard deviation)" if below.size else "")
+
+
 def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> list[Mark]:
     """The best row by its mean over seeds, and the rows whose difference to it has an interval that contains 0.
+
+    A row nearer to the best than such a row is a tie too: no row is marked above a better one that is not.
 
     The interval is Student's, of the paired differences where both rows have two or more seeds in common (these share
     partition, initial model and cohorts), else Welch's. With one seed it is the error of accuracies on so many test
@@ -58,6 +103,11 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
     states: list[Mark] = [
         "best" if place == first else "tie" if count and equal(table[first], row, samples) else ""
         for place, (row, count) in enumerate(zip(table, counts, strict=True))
+    ]
+    furthest = max(abs(means[place] - means[first]) for place, state in enumerate(states) if state)
+    states = [
+        state or ("tie" if count and abs(mean - means[first]) <= furthest else "")
+        for state, mean, count in zip(states, means, counts, strict=True)
     ]
     return [""] * len(table) if all(state or not count for state, count in zip(states, counts, strict=True)) else states
 

@@ -11,8 +11,8 @@ import xarray as xr
 
 from figures import style
 from figures.axes.units import amount, ranged
-from figures.selection import sampling_error, setting_text
-from figures.texts.best_rows import LEVEL, Mark, better, marks
+from figures.selection import setting_text
+from figures.texts.best_rows import MEANING, Mark, better, column_marks, spread, spread_text
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,10 @@ def table(
 
         figures.table(gallery.load("accuracy-table").data(runs)).latex()
 
-    Numbers are means over seeds, with their standard deviation. Of a series over rounds, the last ten rounds are
-    averaged. In each column where larger or smaller values are better (accuracy, loss, ..), the best mean is bold, and
-    rows whose difference to it has a 95 % interval that contains 0 are in italics (`figures.texts.best_rows`).
+    Numbers are means over seeds, with their standard deviation, from five seeds on half their 95 % t interval. Of a
+    series over rounds, the last ten rounds are averaged. In each column where larger or smaller values are better
+    (accuracy, loss, ..), the best mean is bold, and rows that cannot be told from it are in italics, as in the figures
+    (`figures.texts.best_rows`).
 
     Args:
         ds: Such as the data of the gallery's tables, or the result of an analysis.
@@ -167,9 +168,7 @@ def _cells(ds: xr.Dataset, part: xr.DataArray, over: str, samples: int | None, e
         states = _range_marks(ds, name, direction)
     else:
         texts = [_spread(row, part) for row in numbers.values]
-        counted = samples if sampling_error.accuracy_kind(part) in ("accuracy", "error") else None
-        if direction:
-            states = marks(numbers.values, larger=direction == "larger", samples=counted)
+        states = column_marks(ds.assign_attrs(test_samples=samples or 0), part, over, entry)
     printed = name.endswith("_printed")
     return [Cell(text, "" if printed else state, printed) for text, state in zip(texts, states, strict=True)]
 
@@ -194,7 +193,7 @@ def _spread(row: np.ndarray, values: xr.DataArray) -> str:
     if not len(finite):
         return ABSENT
     middle = _number(float(finite.mean()), values)
-    return f"{middle} \u00b1 {_number(float(finite.std(ddof=1)), values)}" if len(finite) > 1 else middle
+    return f"{middle} \u00b1 {_number(spread(row), values)}" if len(finite) > 1 else middle
 
 
 def _number(value: float, values: xr.DataArray) -> str:
@@ -230,12 +229,13 @@ def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], titl
     cells = [cell for _, column in columns for cell in column]
     seeds = ds.sizes.get("seed", 1)
     parts = [title] if title else [str(ds[name].attrs.get("long_name", "")) for name in names if name == "measured"]
-    parts += [f"mean \u00b1 standard deviation of up to {seeds} seeds"] if seeds > 1 and "\u00b1" not in title else []
-    if any(cell.mark for cell in cells):
-        ties = any(cell.mark == "tie" for cell in cells)
+    if seeds > 1 and "\u00b1" not in title:
+        shown = [ds[name].transpose(..., "seed").values for name in names if "seed" in ds[name].dims]
         parts.append(
-            "bold: best" + (f"; italics: {100 * LEVEL:g} % interval of the difference to it contains 0" * ties)
+            f"{spread_text(np.concatenate([part.reshape(-1, seeds) for part in shown]))} of up to {seeds} seeds"
         )
+    if any(cell.mark for cell in cells) and "bold:" not in title:
+        parts.append("bold: best" + f"; {MEANING}" * any(cell.mark == "tie" for cell in cells))
     if "quick" in ds and bool(ds.quick.any()):
         parts.append("quick: small variant, not to be compared with printed numbers")
     return "; ".join(filter(None, parts))
@@ -243,7 +243,7 @@ def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], titl
 
 def _samples(ds: xr.Dataset) -> int | None:
     samples = ds.attrs.get("test_samples", ds.attrs.get("samples"))
-    return int(samples) if samples is not None else None
+    return int(samples) or None if samples is not None else None
 
 
 def _entries(ds: xr.Dataset, dim: str) -> np.ndarray:

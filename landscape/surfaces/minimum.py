@@ -120,7 +120,9 @@ def label_minimum(minimum: Minimum, ds: xr.Dataset, metric: str = "loss") -> xr.
         distance, error = minimum.offset({name: float(mean[f"mark_{name}"]) for name in minimum.at})
         variables["minimum_offset"] = (), distance, f"distance from the mean to the minimum of the {metric}"
         variables["minimum_offset_error"] = (), error, "standard error of minimum_offset"
-    return labelled(variables)
+    ds = labelled(variables)
+    ds["minimum_state"].attrs["metric"] = metric
+    return ds
 
 
 def add_sampling_error(minimum: Minimum, values: np.ndarray, sizes: np.ndarray) -> Minimum:

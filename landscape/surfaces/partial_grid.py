@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ import xarray as xr
 from landscape.model.task import Task
 from landscape.surfaces.surface import surface
 from landscape.sweep.grid import Sweep
+
+RANDOM = 32
+"""Points drawn at random that a stated error rests on: 0.91^32 = 0.05."""
 
 
 class PartialGrid:
@@ -55,10 +58,67 @@ class PartialGrid:
         values = np.where(self.requested, self.values(name), guess).reshape(array.shape)
         return ds.assign({name: array.copy(data=values).transpose(*ds[name].dims)})
 
-    def marked(self, ds: xr.Dataset) -> xr.Dataset:
-        """The dataset with the variable `interpolated`."""
+    def marked(self, ds: xr.Dataset, trials: Sequence[Trial]) -> xr.Dataset:
+        """The dataset with the variable `interpolated`, and the numbers of points that it rests on."""
         about = {"long_name": "value is interpolated, not evaluated", "units": "1"}
-        return ds.assign(interpolated=(self.dims, ~self.requested, about))
+        random = int(trials[1].fresh.sum()) if len(trials) > 1 else 0
+        ds = ds.assign(interpolated=(self.dims, ~self.requested, about))
+        return ds.assign_attrs(evaluated=int(self.requested.sum()), random_points=random)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was predicted of points before they were evaluated.
+
+    Args:
+        guess: The surface as it was then.
+        fresh: Mask over the grid of the points.
+    """
+
+    guess: Any
+    fresh: np.ndarray
+
+
+def lattice_trials(
+    grid: PartialGrid,
+    lattices: Iterable[np.ndarray],
+    guess: Callable[[], Any],
+    close: Callable[[Trial], bool],
+    budget: int | None,
+) -> Iterator[tuple[list[Trial], bool]]:
+    """Evaluate lattice after lattice, and `RANDOM` points after one that was predicted closely, until these are too.
+
+    Args:
+        grid: Its points are evaluated.
+        lattices: Masks over the grid.
+        guess: The surface from the points that are evaluated.
+        close: Whether what was predicted is close enough, asked once the points are evaluated.
+        budget: Points evaluated at most; None: all.
+
+    Yields:
+        The trials of a lattice, that of the random points last, and whether the surface is complete.
+    """
+    for lattice in lattices:
+        trials, near = list[Trial](), True
+        while near and len(trials) < 2 and not grid.requested.all():
+            wanted = grid.requested | (_random_points(grid.requested) if trials else lattice)
+            if budget is not None and wanted.sum() > budget:
+                if trials:
+                    yield trials, False
+                return
+            trials.append(Trial(guess(), wanted & ~grid.requested))
+            grid.evaluate(wanted)
+            near = bool(grid.requested.all()) or close(trials[-1])
+        yield trials, near
+        if near:
+            return
+
+
+def _random_points(requested: np.ndarray) -> np.ndarray:
+    """Mask of points, drawn from those that are not requested yet; the same ones for the same mask."""
+    free = np.flatnonzero(~requested)
+    chosen = np.random.default_rng(len(free)).choice(free, min(RANDOM, len(free)), replace=False)
+    return np.isin(np.arange(requested.size), chosen).reshape(requested.shape)
 
 
 def require_plane(sweep: Sweep, tolerance: float, share_of: str) -> None:
@@ -69,16 +129,28 @@ def require_plane(sweep: Sweep, tolerance: float, share_of: str) -> None:
         raise ValueError(f"tolerance is {tolerance}; it is a share of the {share_of} above 0, such as 0.01.")
 
 
-def with_errors(ds: xr.Dataset, name: str, away: np.ndarray, where: str) -> xr.Dataset:
-    """The dataset with root mean square and largest magnitude of the differences `away` of interpolated values."""
+def with_errors(ds: xr.Dataset, name: str, away: Sequence[np.ndarray], share: float) -> xr.Dataset:
+    """The dataset with what is stated of interpolated values.
+
+    Args:
+        away: Differences of each trial; the root mean square is that of the last one.
+        share: Largest difference as a share of the range.
+    """
     units = ds[name].attrs["units"]
-    for kind, words, value in (
-        ("error", "root mean square error", np.sqrt(np.square(away).mean()) if away.size else np.nan),
-        ("worst", "largest error", np.abs(away).max() if away.size else np.nan),
+    parts = [part[~np.isnan(part)] for part in away]
+    largest = max((float(np.abs(part).max(initial=0.0)) for part in parts), default=np.nan)
+    for kind, words, value, unit in (
+        ("error", "root mean square error of interpolated {}", _root_mean_square(parts), units),
+        ("worst", "largest error of interpolated {}", largest, units),
+        ("share", "largest error of interpolated {}, as a share of its range", share, "1"),
     ):
-        about = {"long_name": f"{words} of interpolated {name}, {where}", "units": units}
+        about = {"long_name": f"{words.format(name)}, at tested points before they were used", "units": unit}
         ds[f"{name}_interpolation_{kind}"] = ((), value, about)
     return ds
+
+
+def _root_mean_square(parts: Sequence[np.ndarray]) -> float:
+    return float(np.sqrt(np.square(parts[-1]).mean())) if parts and parts[-1].size else np.nan
 
 
 def _variables_over(ds: xr.Dataset, dims: Sequence[str]) -> list[str]:

@@ -14,8 +14,8 @@ from landscape.model.batchnorm import CALIBRATION, Statistics
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.results.progress import Progress, share
-from landscape.surfaces.interpolated_surface import TESTED, in_log, interpolate, lattices, share_of_range
-from landscape.surfaces.partial_grid import PartialGrid, require_plane, with_errors
+from landscape.surfaces.interpolated_surface import in_log, interpolate, lattices, share_of_range
+from landscape.surfaces.partial_grid import PartialGrid, Trial, lattice_trials, require_plane, with_errors
 from landscape.surfaces.sampling_error import sample_folds
 from landscape.surfaces.surface import surface
 from landscape.sweep.grid import Sweep
@@ -48,9 +48,9 @@ def sampled_surface(
         s(p) + I[L - s](p),
 
     exact at the lattice and unbiased over subsets at every point where s is evaluated: the difference estimator of
-    survey sampling. s is evaluated on nested lattices until the next points are predicted to `tolerance`, and
-    interpolated elsewhere, as by `interpolated_surface`. Samples are drawn with equal chances: chances in proportion to
-    a sample's residual on the lattice gave larger errors (docs/reading-landscapes).
+    survey sampling. s is evaluated on nested lattices until the next points and random ones are predicted to
+    `tolerance`, and interpolated elsewhere, as by `interpolated_surface`. Samples are drawn with equal chances: chances
+    in proportion to a sample's residual on the lattice gave larger errors (docs/reading-landscapes).
 
     Source: Särndal, Swensson and Wretman 1992, Model Assisted Survey Sampling, section 6.3.
 
@@ -95,37 +95,29 @@ def sampled_surface(
         mean = (grid.values(metric) * shares).sum(0, keepdims=True)
         return interpolate(mean, grid.requested) + correction
 
-    away, stated, now = np.zeros(0), np.nan, estimate()
-    for mask in finer:
-        guess, fresh = now, mask & ~grid.requested
-        grid.evaluate(mask)
+    def stated(trial: Trial) -> float:
         now = estimate()
-        away = (guess - now)[:, fresh]
-        stated = share_of_range(guess, now, now, fresh, in_log(now.reshape(1, -1)))
-        if mask.all() or (fresh.sum() >= TESTED and stated <= tolerance):
-            break
+        return share_of_range(trial.guess, now, now, trial.fresh, in_log(now.reshape(1, -1)))
+
+    steps = list(lattice_trials(grid, finer, estimate, lambda trial: stated(trial) <= tolerance, None))
+    now, trials = estimate(), [] if grid.requested.all() else steps[-1][0]
     estimated, error = now[0], _standard_error(grid.values(metric), grid.requested, first, shares)
     left = np.sqrt(1 - samples / len(whole))
-    complete = bool(grid.requested.all())
     unit = metric_units(task, metric)
     about = exact[metric].attrs
     dims = list(grid.dims)
     ds = exact.drop_vars(metric).assign({metric: (dims, estimated, about)})
     words = f"standard error of {about['long_name']} from the subset of samples"
     ds = ds.assign({f"{metric}_subset_error": (dims, error * left, {"long_name": words, "units": unit})})
-    ds = with_errors(
-        ds, metric, np.zeros(0) if complete else away, "at the last lattice's points, before they were used"
-    )
-    long = {"long_name": f"largest error of interpolated {metric}, as a share of its range", "units": "1"}
-    ds[f"{metric}_interpolation_share"] = ((), np.nan if complete else stated, long)
+    away = [(trial.guess - now)[:, trial.fresh] for trial in trials]
+    ds = with_errors(ds, metric, away, max(map(stated, trials), default=np.nan))
     marks, lattice, points = len(sweep.marks), int(first.sum()), int(grid.requested.sum())
     passes = (lattice + marks) * len(whole) + (points + marks) * samples
-    return grid.marked(ds).assign_attrs(
+    return grid.marked(ds, trials).assign_attrs(
         samples=samples,
         samples_of=len(whole),
         seed=seed,
         tolerance=tolerance,
-        evaluated=points,
         lattice=lattice,
         passes=passes,
         passes_of_all=(estimated.size + marks) * len(whole),

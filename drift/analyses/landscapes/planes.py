@@ -50,8 +50,8 @@ def round_plane(
         clients: Ids of three clients of its cohort; the first three by default.
         points, margin: Grid points per axis, and how far the box extends beyond the models.
         box: "marks" for their bounding box, "symmetric" for a square around their mean.
-        tolerance: Largest relative error of the loss at points that are interpolated instead of evaluated, as in
-            `landscape.adaptive_surface`; by default every point is evaluated.
+        tolerance: Largest accepted error of the log loss, as a share of its range, at points that are interpolated
+            instead of evaluated, as in `landscape.interpolated_surface`; by default every point is evaluated.
         split: Samples that loss (nats) and error (fraction) are averaged over.
         samples: At most so many of them, selected at random, the same in every call; by default all.
         statistics: Of batch normalisation between the models: "recomputed" from training samples at every point (the

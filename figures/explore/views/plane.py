@@ -22,6 +22,7 @@ from figures.explore.plot import Plot
 from figures.explore.point_panel import PointPanel
 from figures.explore.survey_results import minimum
 from figures.explore.surveys import Survey
+from figures.explore.versions import round_version
 from figures.explore.view import View
 from landscape.surfaces.minimum import Minimum
 
@@ -48,7 +49,7 @@ class Plane(View):
         self.point = PointPanel(self)
         self._survey: Survey | None = None
         self._grid: Grid | None = None
-        self._folder: Any = None
+        self._version: Any = None
         self._minimum: Minimum | None = None
         self._minimum_job: Job | None = None
         self._told = 0.0
@@ -98,8 +99,10 @@ class Plane(View):
     def _look_at(self, names: list[str], number: int, note: str) -> bool:
         """Begin to evaluate what is selected, which goes on while the page changes; whether it is another grid."""
         grid, run = self.controls.grid(names, number), self.explorer.run()
-        another = (grid, run.folder) != (self._grid, self._folder)
+        version = round_version(run, number)
+        another = (grid, version) != (self._grid, self._version)
         if another:
+            self._version = version
             self._start(run, grid, note)
         return another
 
@@ -111,7 +114,7 @@ class Plane(View):
             self._minimum_job.cancel()
         same = self._grid is not None and replace(grid, box=None) == replace(self._grid, box=None)
         self._revision = getattr(self, "_revision", 0) + (0 if same and grid.box is not None else 1)
-        self._grid, self._folder, self._minimum, self._note = grid, run.folder, None, note
+        self._grid, self._minimum, self._note = grid, None, note
         self.lowest.object, self.status.object = "", f"<p>{escape(note)} evaluating ...</p>"
 
         def push(show: Any) -> Any:
@@ -129,7 +132,7 @@ class Plane(View):
             self.explorer.push(lambda: self._tell(survey))
 
     def _tell(self, survey: Survey) -> None:
-        if survey.grid != self._grid:
+        if survey.cancelled or survey.grid != self._grid:
             return
         parts = [self._note] if self._note else []
         exact = "exact" if survey.grid.place.precision == "exact" else "in bfloat16"
@@ -153,7 +156,7 @@ class Plane(View):
 
     def _surveyed(self, survey: Survey) -> None:
         """A finer surface, or the end."""
-        if survey.grid != self._grid or survey.run.folder != self._folder:
+        if survey.cancelled or survey.grid != self._grid:
             return
         self._survey = survey
         self._tell(survey)
@@ -192,7 +195,7 @@ class Plane(View):
             self.explorer.push(self.guarded(lambda: show(result)))
 
         def show(result: Minimum) -> None:
-            if survey.grid == self._grid:
+            if survey is self._survey:
                 self._minimum = result
                 self._draw()
 

@@ -22,6 +22,7 @@ from figures.explore.places import COHORT, Numbers, Place
 from figures.explore.point_panel import PointPanel, in_words
 from figures.explore.sliders import Sliders
 from figures.explore.triangle_panel import TrianglePanel
+from figures.explore.versions import round_version
 from figures.explore.view import View
 
 SAMPLES = {"1000": "1000 samples", "": "2000 samples", "all": "all samples"}
@@ -100,7 +101,7 @@ class WeightsView(View):
                 f"round {number} of {run.name} kept no clients; select another round, or train with "
                 "--set keep.clients=all."
             )
-        where = (run.folder, number, ids)
+        where = (round_version(run, number), number, ids)
         if where != self._where:
             self._arrive(run, record, ids)
             self._new_place = self._where is not None and self._where[:2] != where[:2]
@@ -191,7 +192,7 @@ class WeightsView(View):
         self.selection.change(weights=[round(share, 6) for share in weights.shares], gamma=round(weights.gamma, 6))
 
     def _learn(self, function: Any, title: str) -> None:
-        run, number = self.explorer.run(), self.explorer.round()
+        run, number, where = self.explorer.run(), self.explorer.round(), self._where
         if self._learning is not None:
             self._learning.cancel()
         self.say(f"{title} weights are learned on the proxy set ...")
@@ -207,7 +208,7 @@ class WeightsView(View):
 
         def ready(weights: Weights) -> None:
             self.say()
-            if self._where is not None and self._where[:2] == (run.folder, number):
+            if where is not None and self._where == where:
                 self._go(weights, title)
 
         job_title = f"{title} weights of round {number}"

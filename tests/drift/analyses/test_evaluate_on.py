@@ -210,7 +210,7 @@ def test_sweeps_go_through_one_door(path):
     calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
     for call in calls:
         name = getattr(call.func, "id", getattr(call.func, "attr", ""))
-        if name in ("surface", "adaptive_surface"):
+        if name in ("surface", "interpolated_surface"):
             assert path.name == "evaluate_on.py", (
                 f"{path.name} calls {name}; call drift.analyses.evaluate_on.evaluate_on"
             )

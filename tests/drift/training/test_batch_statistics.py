@@ -14,7 +14,7 @@ from tests import tiny
 
 PLANES = {
     "round_plane": (round_plane, {"points": 2}),
-    "adaptive": (round_plane, {"points": 3, "tolerance": 0.5}),
+    "adaptive": (round_plane, {"points": 5, "tolerance": 0.5}),
     "global_plane": (global_plane, {"points": 2}),
     "global_line": (global_line, {"points": 4}),
     "average_line": (average_line, {"points": 4, "window": 3}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 import tiny
@@ -25,8 +26,45 @@ def test_work_that_only_a_closed_page_waits_for_is_ended(tmp_path):
         explorer.views["plane"]._jobs.append(Job("waits", _stop=stopped.append))
         survey = explorer.views["plane"]._survey
         explorer.close()
-        assert len(stopped) == 1 and survey._cancelled
-        assert not other.views["plane"]._survey._cancelled
+        assert len(stopped) == 1 and survey.cancelled
+        assert not other.views["plane"]._survey.cancelled
+    finally:
+        workspace.close()
+
+
+def eventually(condition):
+    ends = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+def test_a_page_shows_the_values_of_the_run_that_took_the_place_of_its_own(tmp_path):
+    run = tiny.trained(tmp_path)
+    workspace = Workspace([run.folder])
+    query = "view=plane&round=1&corners=start,end&point=0.0,1.0&plane.points=5&plane.precision=exact"
+
+    def settled(loss):
+        def is_shown():
+            survey, point = plane._survey, plane.point
+            done = survey.ended and point._numbers is not None and point._end is not None
+            return done and survey.surface.mark_loss.values[1] == pytest.approx(loss, rel=0.02)
+
+        eventually(is_shown)
+        assert plane.point._numbers.loss == plane.point._end[1].loss == loss
+
+    try:
+        explorer = Explorer(workspace, query)
+        plane = explorer.views["plane"]
+        settled(before := run.round(1).metrics["loss"])
+        eventually(lambda: list(run.folder.glob("results/models_line-*")))
+        eventually(lambda: all(job.ended for job in workspace.jobs.active))
+        run = tiny.replaced(run, "seed=6", "local.lr=0.5")
+        workspace.runs.poll()
+        explorer._update({"growth"})
+        after = run.round(1).metrics["loss"]
+        assert abs(after - before) > 0.1 * before
+        settled(after)
     finally:
         workspace.close()
 

@@ -12,15 +12,17 @@ import tiny
 import torch
 
 import drift
+from drift.analyses.landscapes.named_models import named_models
 from drift.runs import cache
 from figures.explore import surveys
-from figures.explore.jobs import Jobs
+from figures.explore.jobs import Job, Jobs
 from figures.explore.levels import PREVIEW_SAMPLES, levels, parts, stages
 from figures.explore.maps import is_close, shown_text
 from figures.explore.places import COHORT, Grid, Place
 from figures.explore.points import client_losses, geometry, grid_values, numbers, values
-from figures.explore.survey_results import Analysis, minimum
+from figures.explore.survey_results import Analysis, minimum, store
 from figures.explore.surveys import Survey
+from figures.explore.versions import has_link, round_version
 from landscape.sweep.evaluate import evaluate
 
 MODELS = ("start", "end", "client 3")
@@ -230,3 +232,76 @@ def test_grid_values_are_evaluated_in_any_order(run):
     assert three.values["loss"][0] != whole.values["loss"][0] and three.whole and three.samples == 3
     some = grid_values(run, (grid, rows[:1], "exact", 3))
     assert some.values["loss"][0] == three.values["loss"][0] and not some.whole and some.samples == 3
+
+
+def loss_at(run, name, split="test"):
+    model = named_models(run, 1, [name]).models
+    return float(evaluate(run.task, model, torch.ones(1, 1, dtype=torch.float64), split=split)["loss"][0])
+
+
+def test_a_run_that_was_replaced_under_its_name_has_its_own_values(jobs, tmp_path):
+    run, grid = tiny.trained(tmp_path), Grid(Place(1, MODELS[:2]), "line", points=5)
+    end = Place(1, ("end",))
+    before = loss_at(run, "end")
+    assert values(run, (end, [[1.0]]))["loss"][0] == before
+    assert surveyed(jobs, run, grid)[0].surface.mark_loss.values[1] == before
+    while not list(run.folder.glob("results/models_line-*")) or [job for job in jobs.active if not job.ended]:
+        threading.Event().wait(0.02)
+    run = tiny.replaced(run, "seed=6", "local.lr=0.5")
+    after = loss_at(run, "end")
+    assert abs(after - before) > 0.01
+    assert values(run, (end, [[1.0]]))["loss"][0] == after
+    assert numbers(run, (end, [1.0])).loss == after
+    found, _ = surveyed(jobs, run, grid)
+    assert found.surface.mark_loss.values[1] == after
+    np.testing.assert_array_equal(found.surface.loss, drift.models_line(run, round=1, models=MODELS[:2], points=5).loss)
+
+
+def test_a_model_of_another_run_that_was_replaced_is_the_new_one(tmp_path):
+    run, other = tiny.trained(tmp_path), tiny.trained(tmp_path, "seed=6")
+    name = f"{other.name}: round 2"
+    place = Place(1, (name, f"0.5 * start + 0.5 * {name}"))
+    values(run, (place, [[1.0, 0.0]]))
+    tiny.replaced(other, "seed=6", "local.lr=0.5")
+    found = values(run, (place, [[1.0, 0.0], [0.0, 1.0]]))["loss"].tolist()
+    assert found == [loss_at(run, model) for model in place.models]
+
+
+def test_a_plane_whose_run_is_replaced_while_it_is_evaluated_is_not_shown(tmp_path):
+    run, waiting = tiny.trained(tmp_path), []
+
+    class Held:
+        """Jobs that wait until they are let go."""
+
+        threads = 1
+
+        def quick(self, function, run, items, *, on_result=None, on_end=None, **_):
+            waiting.append((function, run, items, on_result, on_end))
+            return Job("", len(items), state="running")
+
+    def let_go(run):
+        function, _, items, on_result, on_end = waiting.pop(0)
+        for place, item in enumerate(items):
+            answer = function(run, item)
+            if on_result is not None:
+                on_result(place, answer)
+        if on_end is not None:
+            on_end(Job("", len(items), state="done"))
+
+    survey = Survey(Held(), run, Grid(Place(1, MODELS[:2]), "line", points=5), on_change=lambda _: None)
+    let_go(run)
+    run = tiny.replaced(run, "seed=6")
+    while waiting:
+        assert waiting[0][0] is not store
+        let_go(run)
+    assert survey.surface is None and "was replaced meanwhile" in str(survey.error)
+    store(run, (survey.grid, {}, {}, "of another run"))
+    assert not (run.folder / "results").exists()
+
+
+def test_what_tells_a_round_stays_while_the_run_grows_and_changes_with_the_run(tmp_path):
+    run = tiny.trained(tmp_path, "rounds=2")
+    first, link, grown = round_version(run, 1), run.head, tiny.trained(tmp_path)
+    assert round_version(grown, 1)[2] == first[2] and has_link(grown, link)
+    other = tiny.trained(tmp_path, "seed=6")
+    assert round_version(other, 1)[2] != first[2] and not has_link(other, link)

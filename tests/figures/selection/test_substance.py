@@ -9,6 +9,7 @@ import xarray as xr
 
 from drift.runs.run import Run
 from figures import gallery, style
+from figures.axes import surfaces
 from figures.commands import _draw_files
 from figures.gallery import coherence_groups
 from figures.selection import panels, sampling_error, substance
@@ -135,3 +136,61 @@ def test_only_the_data_of_runs_that_are_drawn_is_read(runs, tmp_path, monkeypatc
     _draw_files.draw_one("accuracy-rounds", gallery.AnyOf([other, *runs]), tmp_path)
     assert read
     assert set(read) <= {run.folder for run in runs}
+
+
+def _plane_of_errors(classes: int = 0):
+    """A plane with loss and error, and of classes with errors that are multiples of one sample."""
+    rng = np.random.default_rng(0)
+    coords = {"alpha": np.arange(5.0), "beta": np.arange(4.0), **({"class": np.arange(classes)} if classes else {})}
+    shape = tuple(map(len, coords.values()))
+    counts = np.array([26, 10, 0])[:classes]
+    errors = rng.integers(0, np.maximum(counts, 1), shape) / np.maximum(counts, 1) if classes else rng.random(shape)
+    name, long = ("class_error", "error of the class") if classes else ("error", "error")
+    ds = xr.Dataset({name: (tuple(coords), errors, {"long_name": long, "units": "fraction"})}, coords, {"samples": 260})
+    ds["loss"] = (("alpha", "beta"), rng.random(shape[:2]) + 1, {"long_name": "loss", "units": "nats"})
+    return ds.assign(class_samples=("class", counts)) if classes else ds
+
+
+@pytest.mark.parametrize(("variable", "told"), [("loss", False), ("error", True)])
+def test_chance_of_an_error_is_told_on_maps_of_the_error_alone(variable, told):
+    ds = _plane_of_errors()
+    figure, axs = style.panels(1, 1)
+    surfaces.contour(ds, ax=axs[0, 0], variable=variable, marks=False)
+    middle = float(np.median(ds.error))
+    points = 100 * 1.96 * (2 * middle * (1 - middle) / 260) ** 0.5
+    sentence = (
+        f"differences of error below {points:.2g} points between two points of a map may be chance on 260 samples"
+    )
+    assert (f"{sentence} (95 %)" in substance.remarks(figure, ds, needs="a run", samples=260)) == told
+
+
+def test_hatches_are_told_where_they_are_drawn_with_the_samples_of_the_surface():
+    ds = _plane_of_errors()
+    ds["error_sampling_error"] = ds.error * 0 + 0.1
+    for variable, told in (("loss", False), ("error", True)):
+        figure, axs = style.panels(1, 1)
+        surfaces.contour(ds, ax=axs[0, 0], variable=variable, marks=False)
+        hatched = any(artist.hatches[0] for artist in axs[0, 0].collections if getattr(artist, "hatches", [None])[0])
+        found = substance.remarks(figure, ds, needs="a run", samples=10_000)
+        sentence = "hatched points may be as low as the lowest one within the error of 260 samples (95 %)"
+        assert hatched == (sentence in found) == told
+
+
+def test_an_error_of_a_class_is_a_mean_over_the_samples_of_the_class():
+    ds = _plane_of_errors(3)
+    (told,) = sampling_error.sentences(ds, 260)
+    medians = [float(ds.class_error.isel({"class": place}).median()) for place in (0, 1)]
+    points = [
+        100 * max(1.96 * (2 * p * (1 - p) / count) ** 0.5, 1 / count)
+        for p, count in zip(medians, (26, 10), strict=True)
+    ]
+    assert min(points) > 100 / 26, "never less than one sample of the class"
+    assert f"differences of error of the class below {min(points):.2g} to {max(points):.2g} points" in told
+    assert "may be chance on 10 to 26 samples of the class (95 %)" in told
+    assert sampling_error.sentences(ds.drop_vars("class_samples"), 260) == []
+
+
+def test_the_gallery_counts_the_samples_of_each_class(runs):
+    ds = gallery.load("planes-classes").data(runs[:1], points=5)
+    targets = runs[0].dataset.samples["test"].targets.numpy()
+    assert ds.class_samples.values.tolist() == np.bincount(targets)[:10].tolist()

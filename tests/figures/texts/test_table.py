@@ -6,7 +6,8 @@ import xarray as xr
 from scipy import stats
 
 import figures
-from figures.texts.best_rows import better, equal, marks
+from figures import gallery
+from figures.texts.best_rows import better, equal, marks, spread, spread_text
 
 NAN = float("nan")
 
@@ -98,3 +99,68 @@ def test_what_is_no_table_is_refused():
     cube = xr.Dataset({"x": (("layer", "alpha", "beta"), np.zeros((2, 2, 2)))})
     with pytest.raises(ValueError, match="a table takes two and seeds"):
         figures.table(cube)
+
+
+WORSE = np.array([[0.7749, 0.7989], [0.8160, 0.8752], [0.7217, 0.7887], [0.7908, 0.8538], [0.7883, 0.8263]])
+"""Two seeds of five methods: the second is best, the first cannot be told from it, the fourth can by chance."""
+
+
+def test_no_row_is_marked_above_a_better_one_that_is_not():
+    states = marks(WORSE, larger=True)
+    means = WORSE.mean(1)
+    assert states[1] == "best"
+    marked = [place for place, state in enumerate(states) if state]
+    assert all(states[place] for place in range(5) if means[place] >= means[marked].min())
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        table = rng.normal(size=(6, rng.integers(1, 5))) + rng.normal(size=(6, 1))
+        for larger in (True, False):
+            states, means = marks(table, larger=larger, samples=None), table.mean(1) * (1 if larger else -1)
+            lowest = min((mean for mean, state in zip(means, states, strict=True) if state), default=np.inf)
+            assert all(bool(state) == (mean >= lowest) for mean, state in zip(means, states, strict=True))
+            assert states.count("best") in (0, 1) and (not any(states) or states[int(means.argmax())] == "best")
+
+
+def _table(values, **attrs):
+    shape = {"row": ["fedavg", "ima", "fedlaw", "fedeve", "lss"][: len(values)], "column": ["digits"]}
+    about = {"long_name": "accuracy", "units": "fraction"}
+    ds = xr.Dataset(
+        {"measured": (("row", "column", "seed"), values[:, None], about)}, {**shape, "seed": range(values.shape[1])}
+    )
+    return ds.assign(quick=("column", [0])).assign_attrs(
+        {"rows": "method", "over": "", "metric": "accuracy", "last": 10, **attrs}
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "attrs"),
+    [
+        (WORSE, {}),
+        (np.array([[0.80], [0.79], [0.50]]), {"test_samples": 260}),
+        (np.array([[0.80], [0.79], [0.50]]), {"test_samples": 0}),
+        (WORSE, {"paired_to": "fedavg"}),
+        (np.random.default_rng(1).normal(0.8, 0.02, (3, 6)), {}),
+    ],
+)
+def test_the_picture_and_the_text_of_a_table_have_the_same_numbers_and_marks(values, attrs):
+    ds = _table(values, **attrs)
+    picture = gallery.load("accuracy-table").draw(ds)
+    rows = figures.table(ds, title=picture.axes[0].get_title(loc="left").replace("\n", " "))
+    drawn = {text.get_text(): (text.get_fontweight(), text.get_fontstyle()) for text in picture.axes[0].texts}
+    faces = {"best": ("bold", "normal"), "tie": ("normal", "italic"), "": ("normal", "normal")}
+    for _, (cell,) in rows.rows:
+        assert drawn[cell.text] == faces[cell.mark]
+    note = " ".join(picture.axes[0].get_title(loc="left").split())
+    states = {cell.mark for _, (cell,) in rows.rows}
+    assert ("bold: best" in note) == ("best" in states) and ("italics:" in note) == ("tie" in states)
+    assert rows.note.count("bold: best") == note.count("bold: best")
+
+
+def test_what_stands_after_the_sign_is_what_the_note_says():
+    few, many = np.array([1.0, 2.0, 4.0, np.nan, np.nan]), np.array([1.0, 2.0, 4.0, 3.0, 7.0])
+    assert spread(few) == pytest.approx(np.std(few[:3], ddof=1))
+    assert spread(many) == pytest.approx(stats.t.ppf(0.975, 4) * np.std(many, ddof=1) / 5**0.5)
+    assert np.isnan(spread(np.array([3.0, np.nan])))
+    assert spread_text(few[None]) == "mean \u00b1 standard deviation"
+    assert spread_text(many[None]) == "mean \u00b1 half the 95 % t interval of the mean"
+    assert "(below 5 seeds: \u00b1 standard deviation)" in spread_text(np.array([few, many]))

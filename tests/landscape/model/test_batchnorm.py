@@ -20,8 +20,8 @@ from landscape.model.batchnorm import calibration_of, recalibrate, recompute_sta
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.models.resnet8 import build
-from landscape.surfaces.adaptive_grid import adaptive_surface
 from landscape.surfaces.barrier import barrier, pairwise_barriers, simplex_losses
+from landscape.surfaces.interpolated_surface import interpolated_surface
 from landscape.surfaces.surface import surface
 from landscape.sweep.evaluate import evaluate
 from tests.oracles import thetas
@@ -181,20 +181,22 @@ def test_models_without_statistics_of_their_own_get_recomputed_ones_too(task, mo
     assert float(asked.mean_loss) == pytest.approx(by_hand(task, models[0], task.buffers), rel=1e-12)
 
 
-def test_adaptive_surface_takes_what_surface_takes(task, models, buffers):
-    sweep = plane(*models, points=(3, 5), buffers=buffers)
+def test_interpolated_surface_takes_what_surface_takes(task, models, buffers):
+    sweep = plane(*models, points=(5, 7), buffers=buffers)
     asked = {
         "metrics": ("loss",),
         "groups": torch.tensor([0, 2, 2, 0, 2, 2, 2, 2, 0, 2, 2]),  # nobody is in group 1
-        "statistics": "averaged",
+        "statistics": "own",
     }
-    whole, ds = surface(task, sweep, **asked), adaptive_surface(task, sweep, tolerance=1e-9, workers=2, **asked)
+    whole, ds = surface(task, sweep, **asked), interpolated_surface(task, sweep, tolerance=1e-9, workers=2, **asked)
     assert not ds.interpolated.any()
     np.testing.assert_array_equal(ds.loss, whole.loss)
     assert ds.loss.dims == ("alpha", "beta", "group")
-    assert (ds.attrs["statistics"], "calibration" in ds.attrs) == ("averaged", False)
-    few = adaptive_surface(task, sweep, tolerance=1e-9, metrics=("loss",), calibration=7)
+    assert (ds.attrs["statistics"], "calibration" in ds.attrs) == ("own", False)
+    few = interpolated_surface(task, sweep, tolerance=1e-9, metrics=("loss",), calibration=7)
     assert (few.attrs["statistics"], few.attrs["calibration"]) == ("recomputed", 7)
+    with pytest.raises(ValueError, match="infinite or NaN"):  # averaged variances are negative outside the triangle
+        interpolated_surface(task, sweep, statistics="averaged")
 
 
 ANALYSES: dict[str, Callable[..., xr.Dataset]] = {

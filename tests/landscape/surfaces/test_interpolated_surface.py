@@ -15,6 +15,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.results import zarr_files
 from landscape.surfaces.interpolated_surface import interpolated_surface, lattices
+from landscape.surfaces.sampled_surface import sampled_surface
 from landscape.surfaces.surface import surface
 from tests.oracles import quadratic, thetas
 
@@ -72,6 +73,96 @@ def test_the_stated_error_is_that_of_points_that_were_not_used():
     assert before.attrs["evaluated"] == 25
 
 
+def _noise(x, y):
+    return torch.frac(torch.sin(127.1 * x + 311.7 * y) * 43758.5453)
+
+
+def _bowl(x, y):
+    return 1 + x**2 + 0.5 * y**2
+
+
+HOSTILE = {
+    "a bowl": _bowl,
+    "a narrow ridge between the lattice columns": lambda x, y: _bowl(x, y) + 5 * torch.exp(-(((x - 0.13) / 0.04) ** 2)),
+    "a narrow diagonal ridge": lambda x, y: _bowl(x, y) + 5 * torch.exp(-(((x - 0.7 * y - 0.13) / 0.04) ** 2)),
+    "a spike on a few points": lambda x, y: _bowl(x, y) + 5 * torch.exp(-((x - 0.13) ** 2 + (y - 0.28) ** 2) / 4e-4),
+    "a kink": lambda x, y: 1 + (x - 0.13 + 0.4 * y).abs(),
+    "a step": lambda x, y: 1 + 9 * (x - 0.131 + 0.4 * y > 0).double(),
+    "noise": lambda x, y: _bowl(x, y) + 0.3 * _noise(x, y),
+    "waves that vanish on the lattice": lambda x, y: 2 + torch.sin(4 * torch.pi * x) * torch.sin(4 * torch.pi * y),
+    "values of both signs": lambda x, y: torch.sin(5 * x) * y,
+    "tiny values": lambda x, y: 1e-6 * _bowl(x, y),
+    "huge values": lambda x, y: 1e6 * (1 + (x - 0.13).abs()),
+}
+
+
+class _Point(nn.Module):
+    """A model whose parameters are a place on the plane."""
+
+    def __init__(self):
+        super().__init__()
+        self.place = nn.Parameter(torch.zeros(2, dtype=torch.float64))
+
+    def forward(self, inputs):
+        return self.place.expand(len(inputs), 2)
+
+
+def _on_the_square(height):
+    """A task whose loss at (x, y) is height(x, y), and the square from -1 to 1."""
+    one = {"test": Samples(torch.zeros(1, 1), torch.zeros(1))}
+    task = Task(_Point(), one, loss=lambda outputs, _: height(outputs[:, 0], outputs[:, 1]), metrics={})
+    corners = torch.tensor([[-1, -1], [1, -1], [-1, 1]], dtype=torch.float64)
+    return task, plane(*corners, points=33, margin=0.0)
+
+
+@pytest.mark.parametrize("tolerance", [0.01, 0.1])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_of_any_surface_at_most_a_tenth_is_further_off_than_stated(name, tolerance):
+    task, sweep = _on_the_square(HOSTILE[name])
+    side = np.linspace(-1, 1, 33)
+    x, y = (torch.from_numpy(part).ravel() for part in np.meshgrid(side, side, indexing="ij"))
+    exact = HOSTILE[name](x, y).reshape(33, 33).numpy()
+    ds = interpolated_surface(task, sweep, tolerance=tolerance)
+    evaluated = ~ds.interpolated.values
+    np.testing.assert_allclose(ds.loss.values[evaluated], exact[evaluated], rtol=1e-9, atol=1e-12)
+    if evaluated.all():
+        assert np.isnan(ds.loss_interpolation_share) and ds.attrs["converged"] == 1
+        return
+    scale = np.log if ds.attrs["loss_interpolated_in"] == "log" else np.asarray
+    away, logs = np.abs(ds.loss.values - exact)[~evaluated], np.abs(scale(ds.loss.values) - scale(exact))[~evaluated]
+    share = float(ds.loss_interpolation_share)
+    assert share <= tolerance and ds.attrs["converged"] == 1 and ds.attrs["random_points"] == 32
+    assert np.mean(logs / np.ptp(scale(exact)) > 1.05 * share) <= 0.09
+    assert np.mean(away > 1.05 * float(ds.loss_interpolation_worst)) <= 0.09
+    if name != "a spike on a few points":
+        assert np.sqrt(np.square(away).mean()) <= 3 * float(ds.loss_interpolation_error)
+
+
+def test_a_surface_with_values_that_are_not_finite_is_refused():
+    for height in (
+        lambda x, y: torch.where(x > 0.4, torch.nan, _bowl(x, y)),
+        lambda x, y: torch.where(x > 0.4, torch.inf, _bowl(x, y)),
+        lambda x, _: torch.full_like(x, torch.nan),
+    ):
+        with pytest.raises(ValueError, match=r"infinite or NaN, .*; evaluate every point"):
+            interpolated_surface(*_on_the_square(height))
+
+
+def test_subsets_of_samples_see_a_ridge_between_the_lattice_columns_too():
+    torch.manual_seed(0)
+    ridge, samples = HOSTILE["a narrow ridge between the lattice columns"], torch.rand(400, 1, dtype=torch.float64)
+
+    def loss(outputs, targets):
+        return ridge(outputs[:, 0], outputs[:, 1]) * (1 + 0.1 * targets)
+
+    task = Task(_Point(), {"test": Samples(samples, samples[:, 0])}, loss=loss, metrics={})
+    sweep = _on_the_square(ridge)[1]
+    ds = sampled_surface(task, sweep, samples=40)
+    exact = surface(task, sweep).loss.values
+    away = np.abs(np.log(ds.loss.values) - np.log(exact)) / np.ptp(np.log(exact))
+    assert np.mean(away > 0.02) < 0.09
+
+
 def test_quadratics_are_met_exactly_where_the_loss_is_not_positive_everywhere():
     oracle = quadratic(5)
     shifted = Task(
@@ -80,7 +171,7 @@ def test_quadratics_are_met_exactly_where_the_loss_is_not_positive_everywhere():
     sweep = plane(*thetas(oracle.task, 3, spread=1.0), points=(17, 33))
     ds = interpolated_surface(shifted, sweep)
     assert ds.attrs["loss_interpolated_in"] == "linear" and ds.loss.min() < 0
-    assert ds.attrs["evaluated"] == 81  # a polynomial of degree two is in the interpolant
+    assert ds.attrs["evaluated"] == 41 + 32  # a polynomial of degree two is in the interpolant
     np.testing.assert_allclose(ds.loss, surface(shifted, sweep).loss, atol=1e-8)
 
 
@@ -124,5 +215,5 @@ def test_what_cannot_be_interpolated_is_refused():
         interpolated_surface(oracle.task, plane(a, b, c, points=9), tolerance=0)
     infinite = lambda *pair: oracle.task.loss(*pair) / 0  # noqa: E731
     endless = Task(oracle.task.model, oracle.task.samples, loss=infinite, metrics={})
-    with pytest.raises(ValueError, match="is infinite"):
+    with pytest.raises(ValueError, match="is infinite or NaN"):
         interpolated_surface(endless, plane(a, b, c, points=9))
