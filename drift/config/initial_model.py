@@ -12,7 +12,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from drift.store import files
-from landscape.model.foreign_tensors import SUFFIXES, one_line, read_tensors
+from landscape.model.file_formats import SUFFIXES
+from landscape.model.foreign_tensors import one_line, read_tensors
 from landscape.model.layout import Entry, Layout
 from landscape.results.parsed_text import json_table
 

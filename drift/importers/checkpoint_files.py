@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from landscape.model.foreign_tensors import SUFFIXES
+from landscape.model.file_formats import SUFFIXES
 from landscape.model.guarded_load import require_inside
 from landscape.plugins import unknown
 

@@ -89,25 +89,17 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _loaded(value: Any, task: Task | None) -> Any:
-    """State dicts in place of paths, tensors in place of arrays; floating ones in the type of the task's model."""
+    """State dicts by the names of the task's model in place of paths, modules and state dicts; tensors of arrays."""
     if _is_sequence(value):
         return [_loaded(model, task) for model in value]
     if isinstance(value, np.ndarray):
         vector = torch.from_numpy(value)
         return vector if task is None else vector.to(task.theta.dtype)
-    if task is None or not _is_path(value):
+    if task is None or not (_is_path(value) or _is_model(value)):
         return value
-    from landscape.model.checkpoint import read_state  # imports this module
+    from landscape.model.checkpoint import read_state, state_of  # imports this module
 
-    dtype = task.theta.dtype
-    tensors = {
-        name: part.to(dtype) if part.is_floating_point() else part for name, part in read_state(value, task).items()
-    }
-    try:
-        task.layout.theta(tensors)
-    except ValueError as reason:
-        raise ValueError(f"{value}: {reason}") from reason
-    return tensors
+    return read_state(value, task) if _is_path(value) else state_of(value, task)
 
 
 def _vectors(value: Any, layout: Layout | None, name: str) -> Any:
