@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor, nn
 
+from landscape.model.copies import HALF
 from landscape.model.file_formats import SUFFIXES, refuse_folder, weight_map
 from landscape.model.fitted_names import Fitted, Names, equal_values
 from landscape.model.foreign_tensors import Found, choice, chosen, found_in, only, split_choice, state_dicts
+from landscape.model.tensor_names import unwrapped_names
 from landscape.model.unnamed_tensors import are_unnamed, name_tensors
 
 if TYPE_CHECKING:
@@ -31,11 +32,14 @@ INDEX = ".index.json"
 ADAPTER = ("peft_type", "r", "lora_alpha", "use_rslora", "use_dora", "fan_in_fan_out", "rank_pattern", "alpha_pattern")
 """Settings of an adapter that the model computes with, beside its weights."""
 
-HALF = (torch.float16, torch.bfloat16)
-"""Types in which models are stored, and nothing is computed."""
+
+class State(dict[str, Tensor]):
+    """Tensors of a model by name; `stored_in` is the type of half precision that they come from, or ""."""
+
+    stored_in = ""
 
 
-def read_state(path: str | Path, task: Task) -> dict[str, Tensor]:
+def read_state(path: str | Path, task: Task) -> State:
     """Tensors of a checkpoint by the names of the task's model, floating ones in its type; no code is run.
 
     A file may hold more than a state dict. Of several state dicts one must fit the model, or be chosen by
@@ -51,15 +55,24 @@ def read_state(path: str | Path, task: Task) -> dict[str, Tensor]:
         LookupError: If there is no such file.
         ValueError: If the file cannot be read or does not fit the model; the message names it.
     """
-    file, place = split_choice(path)
-    files = weight_files(file)
-    found = chosen(_joined(file, [found_in(one) for one in files]), place)
-    _require_same_adapter(files[0].parent / "adapter_config.json", task.model)
-    state = _of_model(found, task)
-    return {name: value.to(task.theta.dtype) if value.is_floating_point() else value for name, value in state.items()}
+    _require_same_adapter(weight_files(path)[0].parent / "adapter_config.json", task.model)
+    state, dtype = _of_model(_found_at(path), task), task.theta.dtype
+    return _typed(state, lambda value: value.to(dtype) if value.is_floating_point() else value, task)
 
 
-def state_of(model: nn.Module | Mapping[str, Any], task: Task) -> dict[str, Tensor]:
+def read_tensors(path: str | Path) -> dict[str, Tensor]:
+    """Tensors of the only state dict of a checkpoint, by its own names without the words of wrappers.
+
+    Raises:
+        LookupError: If there is no such file.
+        ValueError: If the file cannot be read, or has several state dicts: `m.pt[ema]` chooses one.
+    """
+    tensors = only(_found_at(path)).tensors()
+    names = unwrapped_names(tensors)
+    return {names[name]: value for name, value in tensors.items()}
+
+
+def state_of(model: nn.Module | Mapping[str, Any], task: Task) -> State:
     """The same of a module or state dict; its type stays, but for half precision, which becomes float32.
 
     Raises:
@@ -75,17 +88,17 @@ def state_of(model: nn.Module | Mapping[str, Any], task: Task) -> dict[str, Tens
             raise ValueError(
                 f"the model given has no tensors by name, but {', '.join(kinds) or 'nothing'}; give a state dict."
             )
-    state = _of_model(found, task)
-    return {name: value.float() if value.dtype in HALF else value for name, value in state.items()}
+    return _typed(_of_model(found, task), lambda value: value.float() if value.dtype in HALF else value, task)
 
 
-def weight_files(path: Path) -> list[Path]:
-    """The file itself, or the files with the weights in a folder.
+def weight_files(path: str | Path) -> list[Path]:
+    """The file of a checkpoint, or the files with the weights in a folder; what is chosen in it is left out.
 
     Raises:
         LookupError: If there is none.
         ValueError: If the folder has a format that is not read, or a broken table of its files.
     """
+    path, _ = split_choice(path)
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -104,14 +117,21 @@ def weight_files(path: Path) -> list[Path]:
     return []
 
 
-def _joined(path: Path, files: list[list[Found]]) -> list[Found]:
-    """State dicts of one file, or that of several files together."""
+def _typed(state: Mapping[str, Tensor], typed: Callable[[Tensor], Tensor], task: Task) -> State:
+    half = [value.dtype for name, _ in task.layout.parameters if (value := state[name]).dtype in HALF]
+    made = State({name: typed(value) for name, value in state.items()})
+    made.stored_in = str(half[0]).removeprefix("torch.") if half else ""
+    return made
+
+
+def _found_at(path: str | Path) -> list[Found]:
+    """State dicts of a checkpoint, or the one chosen; those of several files are one."""
+    file, place = split_choice(path)
+    files = [found_in(one) for one in weight_files(path)]
     if len(files) == 1:
-        return files[0]
-    parts = [only(found) for found in files]
-    owner = {name: part for part in parts for name in part.entries}
-    entries = {name: part.tensors({name: name})[name] for name, part in owner.items()}
-    return [Found(path, (), entries, _in_memory)]
+        return chosen(files[0], place)
+    entries = {name: value for found in files for name, value in only(found).tensors().items()}
+    return chosen([Found(file, (), entries, _in_memory)], place)
 
 
 def _of_model(found: list[Found], task: Task) -> dict[str, Tensor]:

@@ -23,6 +23,22 @@ def copy_module(module: nn.Module) -> nn.Module:
     return deepcopy(module, {id(value): value.detach().clone() for value in computed})
 
 
+HALF = (torch.float16, torch.bfloat16)
+"""Types in which models are stored, and nothing is computed."""
+
+
+def in_float32(module: nn.Module) -> nn.Module:
+    """The module itself, or a copy in float32 of one in half precision, which says so as `stored_in`."""
+    half = [tensor.dtype for tensor in (*module.parameters(), *module.buffers()) if tensor.dtype in HALF]
+    if not half:
+        return module
+    copy = copy_module(module)
+    for tensor in (*copy.parameters(), *copy.buffers()):
+        tensor.data = tensor.data.float() if tensor.dtype in HALF else tensor.data
+    vars(copy)["stored_in"] = str(half[0]).removeprefix("torch.")
+    return copy
+
+
 def convert(module: nn.Module, dtype: torch.dtype, device: torch.device) -> nn.Module:
     """Convert a module in place: real tensors to `dtype`, complex ones to the complex type of that precision.
 

@@ -66,7 +66,7 @@ class Names:
         """The best fit of tensors, of which shape and dtype are looked at, without and with names around the model."""
         plain = plain_names(entries)
         tries = [_Try(self, entries, plain, cut, added) for cut, added in self._around(plain.values())]
-        return max((one.result() for one in tries), key=lambda fit: (fit.fits, len(fit.names), not fit.extra))
+        return max((one.result() for one in tries), key=lambda fit: (fit.fits, len(fit.names) - len(fit.shapes), not fit.extra))
 
     def _around(self, given: Any) -> Iterator[tuple[str, str]]:
         """What may be cut from given names, or put before them: nothing, or the path of the model in another one."""
@@ -146,11 +146,11 @@ class _Try:
             if known is None or known in have:
                 if _is_number(value) and not any(pattern.search(given) for pattern in self.model.ignored):
                     extra.append(given)
-            elif tuple(value.shape) != (wanted := tuple(self.model.tensors[known].shape)) and _is_number(value):
+                continue
+            have.add(known)
+            names[given] = known
+            if tuple(value.shape) != (wanted := tuple(self.model.tensors[known].shape)) and _is_number(value):
                 shapes[given] = tuple(value.shape), wanted
-            else:
-                names[given] = known
-            have |= {known} if known is not None else set()
         firsts = {self.model.first[name] for name in have}
         missing = [name for name in self.model.required if name not in firsts]
         return Fitted(names, missing, extra, shapes, len(self.entries), self.model)

@@ -109,16 +109,6 @@ def state_dicts(path: Path, content: Any, values: Values) -> list[Found]:
     return [Found(path, place, entries, values) for place, entries in _state_dicts(content)]
 
 
-def read_tensors(path: str | Path) -> dict[str, Tensor]:
-    """Tensors of the only state dict in a file.
-
-    Raises:
-        ValueError: If there is none, or more than one: `read_tensors("m.pt[ema]")` chooses.
-    """
-    file, place = split_choice(path)
-    return only(chosen(found_in(file), place)).tensors()
-
-
 def split_choice(path: str | Path) -> tuple[Path, tuple[str, ...]]:
     """The file, and the keys in brackets after its name: `m.pt[net][ema]`; a file of that name has none."""
     path = Path(path)

@@ -20,9 +20,14 @@ _FORMS = (
 """Weight and spectral norm: names of torch.nn.utils.parametrizations, and those of before."""
 
 
+def unwrapped_name(name: str) -> str:
+    """A name without the parts of wrappers."""
+    return ".".join(part for part in name.split(".") if part not in WRAPPERS)
+
+
 def plain_name(name: str) -> str:
     """A name without the parts of wrappers, with weight norm in its earlier form (`weight_g`, `weight_v`)."""
-    plain = ".".join(part for part in name.split(".") if part not in WRAPPERS)
+    plain = unwrapped_name(name)
     for form, earlier in _FORMS:
         plain = form.sub(earlier, plain)
     return plain
@@ -30,8 +35,17 @@ def plain_name(name: str) -> str:
 
 def plain_names(names: Iterable[str]) -> dict[str, str]:
     """Plain names of names, where they tell all of them apart; else the names themselves."""
-    plain = {name: plain_name(name) for name in names}
-    return plain if len(set(plain.values())) == len(plain) and all(plain.values()) else {name: name for name in plain}
+    return _distinct({name: plain_name(name) for name in names})
+
+
+def unwrapped_names(names: Iterable[str]) -> dict[str, str]:
+    """Names without the parts of wrappers, where they tell all of them apart; else the names themselves."""
+    return _distinct({name: unwrapped_name(name) for name in names})
+
+
+def _distinct(shorter: dict[str, str]) -> dict[str, str]:
+    distinct = len(set(shorter.values())) == len(shorter) and ("" not in shorter.values() or "" in shorter)
+    return shorter if distinct else {name: name for name in shorter}
 
 
 def matched_names(given: Iterable[str], wanted: Collection[str]) -> dict[str, str]:

@@ -24,7 +24,7 @@ from drift.simulation.verify import verify
 from drift.store import files as store
 from drift.store import locks
 from drift.store.atomic_write import write_bytes
-from landscape.model.foreign_tensors import read_tensors
+from landscape.model.checkpoint import read_tensors
 from landscape.results import zarr_files
 
 

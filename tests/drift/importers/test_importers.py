@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from drift.analyses.rounds.coherence import coherence
 from drift.importers.checkpoints import import_checkpoints
 from drift.simulation.verify import verify
-from landscape.model.foreign_tensors import read_tensors
+from landscape.model.checkpoint import read_tensors
 
 KNOWN = ["task.dataset_options={samples=60}", "seed=5"]
 
