@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +38,12 @@ def in_float32(module: nn.Module) -> nn.Module:
         tensor.data = tensor.data.float() if tensor.dtype in HALF else tensor.data
     vars(copy)["stored_in"] = str(half[0]).removeprefix("torch.")
     return copy
+
+
+def dtype_attrs(*models: Any) -> dict[str, str]:
+    """The attribute of a result that names the half precision in which a model or its tensors were stored, if any."""
+    stored = [text for model in models if (text := getattr(model, "stored_in", ""))]
+    return {"model_dtype": f"{stored[0]}, computed in float32"} if stored else {}
 
 
 def convert(module: nn.Module, dtype: torch.dtype, device: torch.device) -> nn.Module:

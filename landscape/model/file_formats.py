@@ -22,7 +22,7 @@ def file_format(path: Path) -> str:
         start = file.read(512)
     if start.startswith(b"PK\x03\x04"):
         return _format_of_zip(path)
-    if start.startswith(LEGACY):
+    if start[:1] == b"\x80" and LEGACY in start[:32]:
         return "legacy"
     if start[8:9] == b"{" or path.suffix == ".safetensors":
         return "safetensors"

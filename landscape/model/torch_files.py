@@ -17,8 +17,8 @@ from torch import Tensor
 from landscape.model.guarded_load import Refused, require_room, require_zip
 from landscape.model.inert_pickle import Inert, read_pickle
 
-LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
-"""First bytes of a file of torch.save before 1.6: a pickle of its magic number."""
+LEGACY = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+"""The magic number with which a file of torch.save before 1.6 begins, as it is pickled."""
 
 PICKLE = 1 << 28
 """Largest size of the pickle beside the tensors, in bytes."""

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
-import xarray as xr
 from torch import Tensor, nn
 
-from landscape.model.copies import HALF
+from landscape.model.copies import HALF, dtype_attrs
 from landscape.model.layout import Layout
 
 if TYPE_CHECKING:
@@ -72,9 +71,8 @@ def takes_models(*names: str) -> Callable[[Callable[Inputs, Result]], Callable[I
 def _said(result: Result, task: Task | None, values: tuple[Any, ...]) -> Result:
     """The result, whose attributes name the half precision in which models were stored, if they were."""
     models = [model for value in values for model in (value if _is_sequence(value) else [value])]
-    stored = [getattr(model, "stored_in", "") for model in (*models, getattr(task, "model", None))]
-    if isinstance(result, xr.Dataset) and any(stored):
-        result.attrs["model_dtype"] = f"{next(filter(None, stored))}, computed in float32"
+    if isinstance(attrs := getattr(result, "attrs", None), dict):
+        attrs.update(dtype_attrs(*models, getattr(task, "model", None)))
     return result
 
 
