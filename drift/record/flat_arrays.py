@@ -116,7 +116,7 @@ class FlatArrays:
         return self.constants | {name: given[own] for name, own in names.items()} | {name: given[name] for name in others}
 
     def _absent(self, name: str, arrays: Mapping[str, np.ndarray]) -> str:
-        near = nearest(name, (other for other in arrays if other not in self.constants))
+        near = nearest(name, [other for other in arrays if other not in self.names] or list(arrays))
         return f"the model has no tensor {name!r} (nearest: {near}); it has {len(arrays)}, the run {len(self.names)}."
 
     def vectors_of(self, models: int) -> tuple[np.ndarray, np.ndarray]:
