@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 from landscape.model.copies import HALF
@@ -82,7 +84,8 @@ def state_of(model: nn.Module | Mapping[str, Any], task: Task) -> State:
         names = Names(model)
         found = [Found(Path("the model given"), (), names.tensors, _in_memory)]
     else:
-        found = state_dicts(Path("the model given"), model, _in_memory)
+        tensors = {name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in model.items()}
+        found = state_dicts(Path("the model given"), tensors, _in_memory)
         if not found:
             kinds = sorted({type(value).__name__ for value in model.values()})
             raise ValueError(
