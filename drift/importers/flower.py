@@ -204,7 +204,6 @@ class _Recording:
         records = message.content.array_records.values()
         return next((record for record in records if self.globals.keys() <= set(record)), None)
 
-
     def _part(self, message: Any) -> Any:
         """The record with most of the arrays of the global model; None if there is none of them."""
         shared = lambda record: len(self.globals.keys() & set(record))  # noqa: E731

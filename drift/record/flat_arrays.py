@@ -90,9 +90,7 @@ class FlatArrays:
         arrays = self._arrays(state)
         return self._join(arrays, self.parameters), self._join(arrays, self.buffers)
 
-    def completed(
-        self, state: State, start: tuple[np.ndarray, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    def completed(self, state: State, start: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """The same of a client that sent a part of the tensors: the others are those of `start`, and are named.
 
         Raises:
@@ -101,7 +99,9 @@ class FlatArrays:
         arrays = self._arrays(state)
         own = [name for name, _ in (*self.parameters, *self.buffers)]
         kept = [name for name in own if name not in arrays]
-        foreign = [name for name in arrays if name not in (*own, *self.names) and _is_parameter_or_buffer(name, arrays[name])]
+        foreign = [
+            name for name in arrays if name not in (*own, *self.names) and _is_parameter_or_buffer(name, arrays[name])
+        ]
         if kept and (foreign or len(kept) == len(own)):
             raise ValueError(self._absent(kept[0], arrays))
         filled = self.named(*start) | arrays
@@ -113,7 +113,9 @@ class FlatArrays:
         wanted = dict.fromkeys((*self.names, *(name for name, _ in (*self.parameters, *self.buffers))))
         names = matched_names(given, wanted)
         others = given.keys() - set(names.values())
-        return self.constants | {name: given[own] for name, own in names.items()} | {name: given[name] for name in others}
+        return (
+            self.constants | {name: given[own] for name, own in names.items()} | {name: given[name] for name in others}
+        )
 
     def _absent(self, name: str, arrays: Mapping[str, np.ndarray]) -> str:
         near = nearest(name, [other for other in arrays if other not in self.names] or list(arrays))

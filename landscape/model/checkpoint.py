@@ -172,8 +172,8 @@ def _completed(one: Found, fit: Fitted, model: Names) -> dict[str, Tensor]:
         if first in state and not equal_values(state[first], value):
             both = [given for given, known in fit.names.items() if model.first[known] == first]
             raise ValueError(
-                f"{one.name} has other values in {both[1]!r} than in {both[0]!r}, which are one tensor in the model; it "
-                "is one of a model that does not tie them."
+                f"{one.name} has other values in {both[1]!r} than in {both[0]!r}, which are one tensor in the model; "
+                "its model does not tie them."
             )
         if own.is_floating_point() and not value.is_floating_point():
             raise ValueError(f"{one.name}: {name!r} is {value.dtype}, the model has {own.dtype}; save it unquantised.")

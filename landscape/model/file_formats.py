@@ -67,7 +67,9 @@ def _format_of_zip(path: Path) -> str:
         raise ValueError(f"{path} cannot be read ({reason}); it is truncated: copy it anew.") from reason
     ends = {name.rpartition("/")[2] for name in names}
     if "constants.pkl" in ends:
-        raise ValueError(_told(path, "TorchScript", _python("torch.save(torch.jit.load({name!r}).state_dict(), {new!r})")))
+        raise ValueError(
+            _told(path, "TorchScript", _python("torch.save(torch.jit.load({name!r}).state_dict(), {new!r})"))
+        )
     if {"archive_format", "serialized_exported_program.json"} & ends:
         command = _python("torch.save(torch.export.load({name!r}).state_dict, {new!r})")
         raise ValueError(_told(path, "a program of torch.export", command))
@@ -92,7 +94,8 @@ def _python(line: str, modules: str = "torch") -> str:
 
 _KERAS = (
     "a model of Keras",
-    "KERAS_BACKEND=torch " + _python("torch.save(keras.saving.load_model({name!r}).state_dict(), {new!r})", "keras, torch"),
+    "KERAS_BACKEND=torch "
+    + _python("torch.save(keras.saving.load_model({name!r}).state_dict(), {new!r})", "keras, torch"),
 )
 _PICKLE = _python("torch.save(pickle.load(open({name!r}, 'rb')), {new!r})", "pickle, torch")
 

@@ -66,7 +66,9 @@ class Names:
         """The best fit of tensors, of which shape and dtype are looked at, without and with names around the model."""
         plain = plain_names(entries)
         tries = [_Try(self, entries, plain, cut, added) for cut, added in self._around(plain.values())]
-        return max((one.result() for one in tries), key=lambda fit: (fit.fits, len(fit.names) - len(fit.shapes), not fit.extra))
+        return max(
+            (one.result() for one in tries), key=lambda fit: (fit.fits, len(fit.names) - len(fit.shapes), not fit.extra)
+        )
 
     def _around(self, given: Any) -> Iterator[tuple[str, str]]:
         """What may be cut from given names, or put before them: nothing, or the path of the model in another one."""
@@ -113,11 +115,13 @@ class Fitted:
         if self.names and not self.missing and not self.extra:
             name, (shape, wanted) = next(iter(self.shapes.items()))
             return (
-                f"tensor {name!r} has shape {shape}, the model has {wanted} ({len(self.shapes)} of {self.given} tensors "
-                "have another shape); was it trained with another model?"
+                f"tensor {name!r} has shape {shape}, the model has {wanted} ({len(self.shapes)} of {self.given} "
+                "tensors have another shape); was it trained with another model?"
             )
         matched = set(self.names.values())
-        counts = f"{len(matched)} of its {self.given} tensors are among the model's {len(set(self.model.first.values()))}"
+        counts = (
+            f"{len(matched)} of its {self.given} tensors are among the model's {len(set(self.model.first.values()))}"
+        )
         absent, excess = "", ""
         if self.missing:
             left = [name for name in given if name not in self.names] or list(given)

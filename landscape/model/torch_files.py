@@ -161,7 +161,9 @@ def _tensor(storage: Any, offset: Any, shape: Any, stride: Any, *rest: Any) -> A
     return _view(storage, storage.dtype if isinstance(storage, Storage) else None, offset, shape, stride)
 
 
-def _typed_tensor(storage: Any, offset: Any, shape: Any, stride: Any, grad: Any, hooks: Any, dtype: Any, *_: Any) -> Any:
+def _typed_tensor(
+    storage: Any, offset: Any, shape: Any, stride: Any, grad: Any, hooks: Any, dtype: Any, *_: Any
+) -> Any:
     kind = getattr(torch, dtype.name.removeprefix("torch."), None) if isinstance(dtype, Inert) else None
     return _view(storage, kind, offset, shape, stride)
 

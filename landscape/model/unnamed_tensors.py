@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from landscape.model.foreign_tensors import FLAT
+from landscape.model.state_dict_search import FLAT
 
 if TYPE_CHECKING:
     from landscape.model.task import Task

@@ -21,8 +21,8 @@ from landscape.model.batchnorm import (
     statistics_attrs,
     usual_statistics,
 )
-from landscape.model.samples import Samples
 from landscape.model.copies import dtype_attrs
+from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import Model
 from landscape.results.progress import Progress

@@ -67,9 +67,7 @@ def _zipped(path):
             archive.writestr(f"t{i}.npy" if path.suffix == ".npz" else f"a/data/{i}", b"")
 
 
-@pytest.mark.parametrize(
-    ("name", "write"), [("a.safetensors", _packed), ("a.pt", _views), ("a.npz", _zipped)]
-)
+@pytest.mark.parametrize(("name", "write"), [("a.safetensors", _packed), ("a.pt", _views), ("a.npz", _zipped)])
 def test_more_tensors_than_any_model_has_are_refused_before_they_are_read(tmp_path, name, write):
     path = tmp_path / name
     write(path)

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from reference.registry import agree, reference
 from safetensors.torch import save_file
 from torch import nn
 
 import landscape
 from landscape import make_task
-from reference.registry import agree, reference
 
 RANDOM = torch.Generator().manual_seed(1)
 X = torch.randn(60, 5, generator=RANDOM, dtype=torch.float64)

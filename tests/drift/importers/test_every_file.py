@@ -75,7 +75,9 @@ def test_one_of_several_state_dicts_is_imported_by_its_key(tmp_path):
             content = {"model": net(seed + index).state_dict(), "ema": net(50 + seed + index).state_dict()}
             torch.save(content, tmp_path / f"{name}_{index}.pt")
     with pytest.raises(ValueError, match=r"_0\.pt has 2 state dicts.*\[model\].*\[ema\].*_0\.pt\[ema\]'"):
-        record_checkpoints(tmp_path, Patterns("client_{client}_{round}.pt", "server_{round}.pt"), runs=tmp_path / "runs")
+        record_checkpoints(
+            tmp_path, Patterns("client_{client}_{round}.pt", "server_{round}.pt"), runs=tmp_path / "runs"
+        )
     patterns = Patterns("client_{client}_{round}.pt[ema]", "server_{round}.pt[ema]")
     run = record_checkpoints(tmp_path, patterns, runs=tmp_path / "runs")
     assert torch.equal(run.round(2).clients[0], task().layout.theta(net(59)))

@@ -182,7 +182,9 @@ def test_the_only_state_dict_is_read_under_any_key(tmp_path, key, deep):
 def test_of_several_state_dicts_all_are_named_and_of_none_it_is_said(tmp_path):
     path = tmp_path / "global.pt"
     torch.save({"net": {"a": torch.zeros(2)}, "ema": {"a": torch.ones(2)}, "step": 3}, path)
-    with pytest.raises(ValueError, match=r"has 2 state dicts: \[net\] \(1 tensors\), \[ema\] .*choose one, as in '.*\[ema\]'"):
+    with pytest.raises(
+        ValueError, match=r"has 2 state dicts: \[net\] \(1 tensors\), \[ema\] .*choose one, as in '.*\[ema\]'"
+    ):
         read_tensors(path)
     assert read_tensors(f"{path}[ema]")["a"].tolist() == [1, 1]
     torch.save({"step": 3, "lr": 0.1}, path)

@@ -79,7 +79,9 @@ def test_tied_weights_are_read_under_either_name_and_refused_where_they_differ(t
     save_model(model, str(tmp_path / "own.safetensors"))
     assert loss(task, tmp_path / "own.safetensors") == pytest.approx(own(model), rel=1e-6)
     torch.save({"e.weight": weight, "h.weight": 2 * weight}, tmp_path / "untied.pt")
-    with pytest.raises(ValueError, match=r"untied\.pt has other values in 'h\.weight' than in 'e\.weight', which are one"):
+    with pytest.raises(
+        ValueError, match=r"untied\.pt has other values in 'h\.weight' than in 'e\.weight', which are one"
+    ):
         loss(task, tmp_path / "untied.pt")
 
 
@@ -109,7 +111,9 @@ def test_frozen_values_that_differ_are_refused_and_absent_ones_are_those_of_the_
     joined[2].load_state_dict(other[2].state_dict())
     assert loss(task, tmp_path / "head.pt") == pytest.approx(own(joined), rel=1e-6)
     for given in (other, other.state_dict()):
-        with pytest.raises(ValueError, match=r"'0\.weight', which is not trained in the task's model, has other values"):
+        with pytest.raises(
+            ValueError, match=r"'0\.weight', which is not trained in the task's model, has other values"
+        ):
             loss(task, given)
     half = {name: value.half() for name, value in joined.state_dict().items()}
     assert loss(task, half) == pytest.approx(own(joined), rel=1e-2)
@@ -157,7 +161,9 @@ def test_a_state_dict_in_memory_may_be_wrapped_and_nested_like_a_file():
 def test_quantised_weights_are_refused(tmp_path):
     state = net().state_dict()
     torch.save(state | {"0.weight": state["0.weight"].to(torch.int8)}, tmp_path / "a.pt")
-    with pytest.raises(ValueError, match=r"'0\.weight' is torch\.int8, the model has torch\.float32; save it unquantised"):
+    with pytest.raises(
+        ValueError, match=r"'0\.weight' is torch\.int8, the model has torch\.float32; save it unquantised"
+    ):
         loss(TASK, tmp_path / "a.pt")
 
 
@@ -252,5 +258,7 @@ def test_a_folder_names_what_it_has(tmp_path):
     with pytest.raises(LookupError, match=r"has no model\.safetensors or .*; it has last\.safetensors; give the"):
         loss(TASK, tmp_path / "f")
     (tmp_path / "f" / "model.safetensors.index.json").write_text('{"weight_map": {"0.weight": "absent.safetensors"}}')
-    with pytest.raises(LookupError, match=r"has no absent\.safetensors, which its model\.safetensors\.index\.json names"):
+    with pytest.raises(
+        LookupError, match=r"has no absent\.safetensors, which its model\.safetensors\.index\.json names"
+    ):
         loss(TASK, tmp_path / "f")

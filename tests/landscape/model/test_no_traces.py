@@ -10,11 +10,11 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
-from test_vectors import FUNCTIONS, MODELS, NO_BUFFERS, called
 from torch import nn
 
 import landscape
 from drift.record.recorder import Recorder
+from tests.landscape.model.test_vectors import FUNCTIONS, MODELS, NO_BUFFERS, called
 
 mpl.use("Agg")
 
@@ -40,11 +40,16 @@ def traces(models: list[nn.Module]) -> dict[str, Any]:
             found[f"{place} {name} values"] = value.detach().clone()
         for path, layer in model.named_modules():
             hooks = layer._forward_hooks, layer._forward_pre_hooks, layer._backward_hooks
-            found[f"{place} layer {path}"] = id(layer), layer.training, [len(table) for table in hooks], set(vars(layer))
+            found[f"{place} layer {path}"] = (
+                id(layer),
+                layer.training,
+                [len(table) for table in hooks],
+                set(vars(layer)),
+            )
     flags = torch.are_deterministic_algorithms_enabled(), torch.backends.mkldnn.enabled
     return found | {
         "torch": torch.get_rng_state(),
-        "numpy": np.random.get_state()[1],
+        "numpy": np.random.get_state()[1],  # noqa: NPY002  # the global state is what is watched
         "random": random.getstate(),
         "threads": torch.get_num_threads(),
         "type": torch.get_default_dtype(),
@@ -69,14 +74,15 @@ def unchanged():
     """Compares before and after; the state of the process is unusual, so that a reset is a change too."""
     torch.manual_seed(12345)
     random.seed(3)
-    np.random.seed(4)
+    np.random.seed(4)  # noqa: NPY002
     dtype, look = torch.get_default_dtype(), dict(mpl.rcParams)
     torch.set_default_dtype(torch.float64)
     mpl.rcParams["font.size"] = 17.0
     before: list[Any] = []
     yield lambda models: before.append((models, traces(models)))
     torch_dtype = torch.get_default_dtype()
-    (models, first), last = before[0], traces(before[0][0])
+    models, first = before[0]
+    last = traces(models)
     torch.set_default_dtype(dtype)
     mpl.rcParams.update(look)
     assert torch_dtype == torch.float64

@@ -219,9 +219,13 @@ def test_a_checkpoint_of_the_module_around_a_model_is_read_as_that_part(norm, tm
     torch.save({"state_dict": whole, "epoch": 3}, tmp_path / "last.ckpt")
     assert same(landscape.hessian(one, tmp_path / "last.ckpt", k=1), landscape.hessian(one, net(1, norm), k=1))
     torch.save(whole | {"scale": torch.ones(1)}, tmp_path / "more.pt")
-    with pytest.raises(ValueError, match=r"the model has no tensor 'scale' .*Choose a part of it by '.*\[model\]\[net\]'"):
+    with pytest.raises(
+        ValueError, match=r"the model has no tensor 'scale' .*Choose a part of it by '.*\[model\]\[net\]'"
+    ):
         landscape.hessian(one, tmp_path / "more.pt")
-    assert same(landscape.hessian(one, f"{tmp_path}/more.pt[model][net]", k=1), landscape.hessian(one, net(1, norm), k=1))
+    assert same(
+        landscape.hessian(one, f"{tmp_path}/more.pt[model][net]", k=1), landscape.hessian(one, net(1, norm), k=1)
+    )
     torch.save(dict(list(whole.items())[1:]), tmp_path / "less.pt")
     with pytest.raises(ValueError, match=r"less\.pt: .* it has no '0\.weight' \(nearest: "):
         landscape.hessian(one, tmp_path / "less.pt")
