@@ -171,7 +171,8 @@ def _unreadable(path: Path, reason: Exception) -> str:
 
 def _describe(content: Any) -> str:
     if not isinstance(content, Mapping):
-        return f"an object {content!r}" if isinstance(content, Inert) else type(content).__name__
+        made = isinstance(content, Inert) and "." in content.name
+        return f"an object of {content.name}" if made else type(content).__name__.replace("Inert", "an object")
     keys = [_short(key) for key in content]
     more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
     return f"a table of {', '.join(keys[:MAX_KEYS])}{more}"

@@ -45,6 +45,7 @@ def require_npz(path: Path) -> list[str]:
     require_zip(path)
     names = []
     with zipfile.ZipFile(path) as archive:
+        require_few(path, len(archive.infolist()))
         for entry in archive.infolist():
             with archive.open(entry) as file:
                 shape, dtype, used = _npy_header(file, path, entry.filename)
@@ -57,7 +58,6 @@ def require_npz(path: Path) -> list[str]:
                     f"{path}: array {entry.filename!r} states shape {shape} of {stated} bytes, and holds "
                     f"{entry.file_size - used}; it is damaged or made to exhaust memory."
                 )
-    require_few(path, len(names))
     return names
 
 
