@@ -92,7 +92,8 @@ def unchanged():
 
 @pytest.mark.filterwarnings("ignore:.*Dropout")
 @pytest.mark.parametrize(
-    ("name", "norm"), [(name, norm) for name in FUNCTIONS for norm in (False, True) if not (norm and name in NO_BUFFERS)]
+    ("name", "norm"),
+    [(name, norm) for name in FUNCTIONS for norm in (False, True) if not (norm and name in NO_BUFFERS)],
 )
 def test_a_function_leaves_module_and_process_as_they_were(name, norm, unchanged):
     models = [net(seed, norm).double() for seed in (1, 2, 3)]
