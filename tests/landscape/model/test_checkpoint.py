@@ -262,3 +262,25 @@ def test_a_folder_names_what_it_has(tmp_path):
         LookupError, match=r"has no absent\.safetensors, which its model\.safetensors\.index\.json names"
     ):
         loss(TASK, tmp_path / "f")
+
+
+class Twice(nn.Module):
+    """Its first layer is called on the inputs and, as DoRA does, on the columns of the identity."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.a, self.b = nn.Linear(5, 8, bias=False), nn.Linear(8, 3)
+
+    def forward(self, inputs):
+        return self.b(self.a(inputs) / self.a(torch.eye(5)).norm(dim=0))
+
+
+def test_a_layer_that_is_called_twice_is_not_computed_once():
+    task, models = make_task(Twice(0), ENTROPY, (X, Y)), [Twice(1), Twice(2)]
+    found = landscape.evaluate(task, models, torch.tensor([[1.0, 0.0], [0.5, 0.5]]))["loss"]
+    middle = Twice(0)
+    with torch.no_grad():
+        for part, one, two in zip(middle.parameters(), *(model.parameters() for model in models), strict=True):
+            part.copy_((one + two) / 2)
+    assert found.tolist() == pytest.approx([own(models[0]), own(middle)], rel=1e-5)

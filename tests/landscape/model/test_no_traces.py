@@ -69,6 +69,9 @@ def alike(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+CASES = [(name, norm) for name in FUNCTIONS for norm in (False, True) if not (norm and name in NO_BUFFERS)]
+
+
 @pytest.fixture
 def unchanged():
     """Compares before and after; the state of the process is unusual, so that a reset is a change too."""
