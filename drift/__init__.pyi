@@ -81,6 +81,6 @@ from drift.runs.run import open as open
 from drift.simulation.compare import compare as compare
 from drift.simulation.simulate import simulate as simulate
 from drift.store.round_record import Round as Round
-from landscape.model.foreign_tensors import read_tensors as read_tensors
+from landscape.model.checkpoint import read_tensors as read_tensors
 
 __all__: list[str]

@@ -76,9 +76,10 @@ ENVIRONMENTS = {
         ),
         (
             *("tests/drift/runs/test_export_model.py", "tests/landscape/test_record.py", "tests/test_earlier.py"),
-            *("tests/landscape/models/test_models_hf.py", "tests/drift/engines/test_cluster.py"),
+            *("tests/landscape/models/test_models_hf.py", "tests/landscape/models/test_files_hf.py"),
+            "tests/drift/engines/test_cluster.py",
             *("tests/drift/simulation/test_sweep_points.py", "-k"),
-            "trackers or transformers or lightning or models_hf or cluster or worker_plugin",
+            "trackers or transformers or lightning or models_hf or files_hf or cluster or worker_plugin",
         ),
     ),
 }

@@ -12,7 +12,9 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from drift.store import files
-from landscape.model.foreign_tensors import SUFFIXES, one_line, read_tensors
+from landscape.model.checkpoint import read_tensors
+from landscape.model.fitted_names import Names
+from landscape.model.foreign_tensors import one_line
 from landscape.model.layout import Entry, Layout
 from landscape.results.parsed_text import json_table
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 COPY = "init.safetensors"
 """Name of the copy in a run's folder."""
 
-ANEW = "Give a state dict (.pt, .pth, .safetensors) or the folder of a run; `fedscape pretrain` makes one."
+ANEW = "Give a checkpoint or the folder of a run; `fedscape pretrain` makes one."
 OTHER = "The checkpoint belongs to another architecture or input size."
 
 
@@ -54,7 +56,8 @@ class InitialModel:
             ValueError: If a run's model has another length.
         """
         if self.layout is None:
-            return self.values
+            fit = Names(model).fitted(self.values)
+            return {fit.names.get(name, name): value for name, value in self.values.items()}
         layout = Layout(self.layout, Layout.of(model).buffers)
         try:
             return {**layout.named(self.values["theta"]), **layout.named_buffers(self.values["buffers"])}
@@ -137,12 +140,11 @@ def read_initial_model(path: Path) -> InitialModel:
         about, (state, _) = files.read_json(path / "run.json"), files.read_state(path)
         values = {name: state[name] for name in ("theta", "buffers")}
         return InitialModel(path, values, *_read_description(path, about))
-    if not path.is_file():
-        what = "is a folder and no run" if path.is_dir() else "does not exist"
-        raise LookupError(f"init: {path} {what}. {ANEW}")
-    if path.suffix not in SUFFIXES:
-        raise ValueError(f"init: {path} is no checkpoint by its name. {ANEW}")
-    return InitialModel(path, read_tensors(path), *_read_description(path, _about(path)))
+    try:
+        values = read_tensors(path)
+    except LookupError as reason:
+        raise LookupError(f"init: {reason} {ANEW}") from reason
+    return InitialModel(path, values, *_read_description(path, _about(path)))
 
 
 def _read_for(init: Init, folder: Path | None) -> InitialModel:

@@ -23,7 +23,7 @@ from drift.record.recorder import Recorder
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.runs.user_task import UserTask, split_task
-from landscape.model.foreign_tensors import read_tensors
+from landscape.model.checkpoint import read_tensors
 from landscape.model.task import Task
 from landscape.model.unnamed_tensors import are_unnamed
 from landscape.results.progress import Progress, with_progress

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from landscape.model.foreign_tensors import SUFFIXES
+from landscape.model.checkpoint import IN_FOLDER, INDEX, weight_files
+from landscape.model.file_formats import SUFFIXES
 from landscape.model.guarded_load import require_inside
 from landscape.plugins import unknown
 
@@ -81,9 +82,11 @@ def find_checkpoints(folder: str | Path, patterns: Patterns) -> CheckpointFiles:
         ordered = dict(sorted(cohort, key=lambda entry: (isinstance(entry[0], str), entry[0])))
         rounds[index] = RoundFiles(ends.get((index, "")), starts.get((index, "")), ordered)
     if not rounds:
-        examples = f"; it has {', '.join(names[:5])}" if names else ""
+        shown = sorted(names, key=lambda name: not name.endswith(SUFFIXES))[:5]
+        examples = f"; it has {', '.join(shown)}" if shown else ""
         raise LookupError(f"{folder} has no checkpoints that fit {patterns}{examples}. {_advice(names)}")
-    others = [name for name in names if name not in used]
+    inside = tuple(f"{name}/" for name in used)
+    others = [name for name in names if name.endswith(SUFFIXES) and name not in used and not name.startswith(inside)]
     return CheckpointFiles(rounds, not ends and patterns.globals is None, others, links)
 
 
@@ -103,14 +106,16 @@ def _advice(names: list[str]) -> str:
 
 
 def _list_files(folder: Path) -> tuple[list[str], list[str]]:
-    """Paths of checkpoints below a folder, and linked folders."""
+    """Paths of files and of folders with weights below a folder, and linked folders."""
     names, links = [], []
     for parent, folders, files in os.walk(folder):
         base = Path(parent)
         links += [
             (base / name).relative_to(folder).as_posix() for name in sorted(folders) if (base / name).is_symlink()
         ]
-        names += [(base / name).relative_to(folder).as_posix() for name in files if Path(name).suffix in SUFFIXES]
+        names += [(base / name).relative_to(folder).as_posix() for name in files]
+        if base != folder and _WEIGHTS & set(files):
+            names.append(base.relative_to(folder).as_posix())
     return sorted(names), links
 
 
@@ -120,13 +125,15 @@ def _match(
     """Files of the first pattern that fits any, by round and client; the client of a global model is ""."""
     for pattern in patterns:
         fits: dict[tuple[int, int | str], Path] = {}
-        fitting = expression(pattern)
+        place = pattern[len(_without_choice(pattern)) :]
+        fitting, any_end = expression(_without_choice(pattern)), pattern.endswith("*")
         for name in names:
             match = fitting.fullmatch(name)
-            if match is None or name in used:
+            if match is None or name in used or (any_end and not name.endswith(SUFFIXES)):
                 continue
-            path = folder / name
-            require_inside(path, folder)
+            path = folder / f"{name}{place}"
+            for file in weight_files(folder / name) if (folder / name).is_dir() else [folder / name]:
+                require_inside(file, folder)
             client = match.groupdict().get("client", "")
             key = int(match["round"]), int(client) if client.isdecimal() else client
             if key in fits:
@@ -135,14 +142,26 @@ def _match(
                 )
             fits[key] = path
         if fits:
-            used |= {path.relative_to(folder).as_posix() for path in fits.values()}
+            used |= {_without_choice(path.relative_to(folder).as_posix()) for path in fits.values()}
             return fits
     return {}
+
+
+_WEIGHTS = {*IN_FOLDER, *(f"{name}{INDEX}" for name in IN_FOLDER)}
+"""Names by which a folder is a checkpoint."""
+
+
+def _without_choice(text: str) -> str:
+    """A path or pattern without the keys at its end, `[ema]`."""
+    return re.sub(r"(\[[^\[\]]*\])+$", "", text)
 
 
 @dataclass(frozen=True)
 class Patterns:
     """Paths below a folder, with `{round}` and `{client}` for numbers and names, and `*` for any part of a name.
+
+    A path is that of a file or of a folder that `save_pretrained` wrote; keys at its end, as in
+    `round{round}/client{client}.pt[ema]`, choose one of several state dicts.
 
     Args:
         clients: Client models; None: there are none.
@@ -173,7 +192,8 @@ class Patterns:
         path = PurePosixPath(self.clients or "")
         if "{round}" not in str(path.parent):
             return ()
-        return tuple(str(path.parent / f"{name}{path.suffix}") for name in ("global", "server", "global_model"))
+        end = "".join(path.suffixes[-2:]) if path.suffix == ".tar" else path.suffix
+        return tuple(str(path.parent / f"{name}{end}") for name in ("global", "server", "global_model"))
 
     def __str__(self) -> str:
         return ", ".join(text for text in (self.clients, *self.global_patterns(), self.starts) if text)

@@ -51,9 +51,9 @@ def import_checkpoints(
     """A run made from state dicts, with models, Gram matrices and test metrics as in a run trained here.
 
     The folder holds `round_003/global.pt` (the global model after round 3), `round_003/client_7.pt` and, where
-    it differs from the global model before, `round_003/start.pt`; also .pth, .safetensors and .npz; or whatever
+    it differs from the global model before, `round_003/start.pt`, with any ending of checkpoints; or whatever
     `patterns` say. `sizes.json` in the folder has the samples of each client, like {"7": 120}; without it all weigh
-    the same. The first round needs a start, else it only serves as the start of the next. Only tensors are unpickled.
+    the same. The first round needs a start, else it only serves as the start of the next. No code in a file is run.
     Without global models, means of the clients by their sizes replace them.
 
     Args:

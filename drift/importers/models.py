@@ -14,8 +14,8 @@ from drift.importers.checkpoint_files import ASSUMED, SHIPPED, CheckpointFiles, 
 from drift.record.flat_arrays import FlatArrays, arrays_by_name
 from drift.store.number_ranges import spans
 from drift.training.validation import model_metrics
-from landscape.model.checkpoint import read_state
-from landscape.model.foreign_tensors import one_line, read_tensors
+from landscape.model.checkpoint import read_state, read_tensors, weight_files
+from landscape.model.foreign_tensors import one_line
 from landscape.model.guarded_load import require_inside, require_room
 from landscape.model.task import Task
 from landscape.model.unnamed_tensors import are_unnamed
@@ -42,16 +42,13 @@ def usable_checkpoints(folder: str | Path, patterns: Patterns | None = None) -> 
 
 
 def read_model(path: Path, task: Task) -> Model:
-    """theta and buffers of a state dict.
+    """theta and buffers of a checkpoint.
 
     Raises:
-        ValueError: If the file is no state dict of the task's architecture; the message names it.
+        ValueError: If the file is no checkpoint of the task's architecture; the message names it.
     """
     tensors, layout = read_state(path, task), task.layout
-    try:
-        model = layout.theta(tensors).float(), layout.buffer_vector(tensors).float()
-    except ValueError as reason:
-        raise ValueError(f"{path}: {reason}") from reason
+    model = layout.theta(tensors).float(), layout.buffer_vector(tensors).float()
     if not all(bool(torch.isfinite(part).all()) for part in model):
         raise ValueError(f"{path} holds values that are not finite; leave this client or round out.")
     return model
@@ -100,7 +97,7 @@ def run_name(
     """Name of the run, from `called` or its folder; it ends in eight digits of the SHA-256 of settings and files."""
     total = hashlib.sha256(settings.encode())
     for round_files in with_progress(list(files.rounds.values()), progress):
-        for path in round_files.paths():
+        for path in (file for place in round_files.paths() for file in weight_files(place)):
             require_room(path, path.stat().st_size)  # before it is digested: a sparse file may have any size
             total.update(path.relative_to(folder).as_posix().encode())
             with open(path, "rb") as file:
@@ -136,7 +133,7 @@ def preview_import(folder: str | Path, patterns: Patterns | None = None) -> dict
         "patterns": str(patterns),
         **({"assumed": ASSUMED[program]} if program in ASSUMED else {}),
         "files": len(paths),
-        "bytes": sum(path.stat().st_size for path in paths),
+        "bytes": sum(file.stat().st_size for path in paths for file in weight_files(path)),
         "rounds found": spans(list(files.rounds)),
         "rounds of the run": spans(started) if started else "none",
         "clients": len(files.numbers()),

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from landscape.model.tensor_names import matched_names, nearest
+
 State = Any
 """A state dict or other mapping by name (torch tensors or arrays), a sequence of arrays in its order, or a module."""
 
@@ -85,8 +87,39 @@ class FlatArrays:
         Raises:
             ValueError: If a tensor is absent or has another shape; it is named.
         """
-        arrays = self.constants | arrays_by_name(state, self.names)
+        arrays = self._arrays(state)
         return self._join(arrays, self.parameters), self._join(arrays, self.buffers)
+
+    def completed(self, state: State, start: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """The same of a client that sent a part of the tensors: the others are those of `start`, and are named.
+
+        Raises:
+            ValueError: If it sent none of them, a tensor of another name, or one of another shape.
+        """
+        arrays = self._arrays(state)
+        own = [name for name, _ in (*self.parameters, *self.buffers)]
+        kept = [name for name in own if name not in arrays]
+        foreign = [
+            name for name in arrays if name not in (*own, *self.names) and _is_parameter_or_buffer(name, arrays[name])
+        ]
+        if kept and (foreign or len(kept) == len(own)):
+            raise ValueError(self._absent(kept[0], arrays))
+        filled = self.named(*start) | arrays
+        return self._join(filled, self.parameters), self._join(filled, self.buffers), kept
+
+    def _arrays(self, state: State) -> dict[str, np.ndarray]:
+        """Arrays by the names of the layout; wrappers may have changed those of the state."""
+        given = arrays_by_name(state, self.names)
+        wanted = dict.fromkeys((*self.names, *(name for name, _ in (*self.parameters, *self.buffers))))
+        names = matched_names(given, wanted)
+        others = given.keys() - set(names.values())
+        return (
+            self.constants | {name: given[own] for name, own in names.items()} | {name: given[name] for name in others}
+        )
+
+    def _absent(self, name: str, arrays: Mapping[str, np.ndarray]) -> str:
+        near = nearest(name, [other for other in arrays if other not in self.names] or list(arrays))
+        return f"the model has no tensor {name!r} (nearest: {near}); it has {len(arrays)}, the run {len(self.names)}."
 
     def vectors_of(self, models: int) -> tuple[np.ndarray, np.ndarray]:
         """Zeros for a number of models, shape (models, d) and (models, b)."""
@@ -107,7 +140,7 @@ class FlatArrays:
         parts = []
         for name, shape in entries:
             if name not in arrays:
-                raise ValueError(f"the model has no tensor {name!r}; it has {', '.join(list(arrays)[:8])}.")
+                raise ValueError(self._absent(name, arrays))
             if arrays[name].shape != shape:
                 raise ValueError(f"tensor {name!r} has shape {arrays[name].shape}, the run has {shape}.")
             parts.append(arrays[name].reshape(-1))

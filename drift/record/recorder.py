@@ -148,7 +148,8 @@ class Recorder:
     ) -> int:
         """Record a round; when this returns, it is on disk.
 
-        A client whose model is not finite is excluded and listed in the round's `extras["excluded"]`.
+        A client whose model is not finite is excluded and listed in the round's `extras["excluded"]`. Tensors that a
+        client did not send (by name) are recorded as it received them; such clients are listed in `extras["partial"]`.
 
         Args:
             clients: Model and number of samples by client. Whole numbers below 2^31 are client numbers; other names
@@ -180,7 +181,7 @@ class Recorder:
             if not all(np.isfinite(part).all() for part in (*before, *after)):
                 raise ValueError(f"round {number}: a global model is not finite; the round is not recorded.")
             ids, names = number_clients(clients, self._files.about.get("names"), fresh=not self._files.about)
-            cohort = RecordedCohort.from_clients(flat, clients, ids, weights)
+            cohort = RecordedCohort.from_clients(flat, clients, ids, before, weights)
             about = describe_run(
                 self._files.about.get("experiment"),
                 flat,
@@ -189,6 +190,7 @@ class Recorder:
                 rounds=max(number + 1, self._rounds or 1),
                 keep=self._keep,
                 weighted=weights is not None,
+                kept=list(dict.fromkeys((*self._files.about.get("kept", ()), *cohort.kept))),
                 training=self._training,
             )
             previous = self._files.state.get("previous", np.zeros_like(before[0]))
@@ -239,7 +241,8 @@ class Recorder:
     ) -> dict[str, np.ndarray]:
         """Arrays of a round; models where the policies store them."""
         arrays = {"ids": cohort.ids, "sizes": cohort.sizes, "weights": cohort.weights}
-        arrays |= {"extras.excluded": cohort.excluded} if len(cohort.excluded) else {}
+        noted = {"extras.excluded": cohort.excluded, "extras.partial": cohort.partial}
+        arrays |= {name: numbers for name, numbers in noted.items() if len(numbers)}
         clients = keep_rules.matches(self._keep["clients"], number, rounds)
         if clients or keep_rules.matches(self._keep["globals"], number, rounds):
             arrays |= {"start": before[0], "start_buffers": before[1], "end": after[0], "end_buffers": after[1]}

@@ -25,6 +25,8 @@ class RecordedCohort:
         ids, sizes, weights: Client numbers, samples, and aggregation weights that sum to 1, shape (m,).
         models, buffers: Parameters (m, d) and floating buffers (m, b).
         excluded: Numbers of the clients with models that are not finite.
+        partial: Numbers of the clients that sent a part of the tensors.
+        kept: Names of the tensors that one of them did not send.
     """
 
     ids: np.ndarray
@@ -33,24 +35,38 @@ class RecordedCohort:
     models: np.ndarray
     buffers: np.ndarray
     excluded: np.ndarray
+    partial: np.ndarray
+    kept: tuple[str, ...] = ()
 
     @classmethod
     def from_clients(
-        cls, flat: FlatArrays, clients: Clients, ids: Sequence[int], weights: Mapping[Any, float] | None = None
+        cls,
+        flat: FlatArrays,
+        clients: Clients,
+        ids: Sequence[int],
+        start: tuple[np.ndarray, np.ndarray],
+        weights: Mapping[Any, float] | None = None,
     ) -> RecordedCohort:
         """The cohort of `clients` in any order; `ids` are their numbers in the same order.
+
+        Tensors that a client did not send are those that it received, `start`.
 
         Raises:
             ValueError: If a model is of another layout, or a client has no number of samples or no weight.
         """
-        finite, excluded = [], []
+        finite, excluded, partial, kept = [], [], [], dict[str, None]()
         for number, client in sorted(zip(ids, clients, strict=True)):
             state, size = clients[client]
             if size != int(size) or size < 0:
                 raise ValueError(f"client {client!r} has {size} samples; give a whole number, 0 or more.")
             if weights is not None and client not in weights:
                 raise ValueError(f"weights gives none of client {client!r}; it has {list(weights)[:8]}.")
-            theta, buffers = flat.vectors(state)
+            try:
+                theta, buffers, absent = flat.completed(state, start)
+            except ValueError as reason:
+                raise ValueError(f"client {client!r}: {reason}") from reason
+            partial += [number] if absent else []
+            kept |= dict.fromkeys(absent)
             if np.isfinite(theta).all() and np.isfinite(buffers).all():
                 finite.append((number, int(size), size if weights is None else weights[client], theta, buffers))
             else:
@@ -66,6 +82,8 @@ class RecordedCohort:
             np.stack(models) if finite else empty[0],
             np.stack(statistics) if finite else empty[1],
             np.array(excluded, np.int64),
+            np.array(partial, np.int64),
+            tuple(kept),
         )
 
 
@@ -92,6 +110,9 @@ def number_clients(clients: Clients, names: Sequence[str] | None, *, fresh: bool
     every += sorted({str(client) for client in clients} - set(every))
     return [every.index(str(client)) for client in clients], every
 
+
+KEPT = "tensors that clients did not send (recorded as they received them)"
+"""What is unknown of a run with such clients; its description names the tensors under `kept`."""
 
 DESCRIBED = ("name", "method", "data", "partition", "seed", "settings")
 """Arguments of `describe_training`."""
@@ -133,6 +154,7 @@ def describe_run(
     rounds: int,
     keep: Mapping[str, str],
     weighted: bool,
+    kept: Sequence[str],
     training: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Content of run.json.
@@ -144,6 +166,7 @@ def describe_run(
         rounds: Number of rounds, recorded or announced.
         keep: Policies "clients" and "globals".
         weighted: Whether the aggregation weights are known.
+        kept: Names of tensors that a client did not send.
         training: Description of the training, as `describe_training` returns it.
     """
     experiment = experiment or {"rounds": 1, "clients": {"number": 1, "per_round": 1}}
@@ -168,7 +191,8 @@ def describe_run(
         "buffers": layout_entries(flat.buffers),
         "engine": "recorded",
         "imported": True,
-        "unknown": [*unknown, *([] if weighted else ["aggregation weights"])],
+        "unknown": [*unknown, *([] if weighted else ["aggregation weights"]), *([KEPT] if kept else [])],
+        **({"kept": list(kept)} if kept else {}),
         **({"told": dict(training)} if training else {}),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()},
     }

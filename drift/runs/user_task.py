@@ -20,6 +20,7 @@ from drift.training.data import Data
 from landscape.model.make_task import task_from
 from landscape.model.samples import leaves
 from landscape.model.task import PerSample, Task
+from landscape.model.tensor_names import plain_name
 
 Parts = Sequence[Sequence[int]] | Mapping[Any, Sequence[int]]
 """Sample numbers (into train) of each client: in the order of their numbers, or by number or name."""
@@ -139,13 +140,18 @@ def require_fit(user_task: UserTask, about: Mapping[str, Any], name: str) -> Non
             "none ([]) for a client that holds none."
         )
     entries = [[name, list(shape)] for name, shape in user_task.task.layout.parameters]
-    if entries == layout:
+    if entries == layout or _plain(entries) == _plain(layout):
         return
     actual, expected = next(pair for pair in zip_longest(entries, layout) if pair[0] != pair[1])
     raise ValueError(
         f"the task's model is not that of run {name}: it has {actual} where the run has {expected}. Give the module to "
         "the recorder when parameters are tied or frozen."
     )
+
+
+def _plain(entries: list[Any]) -> list[Any]:
+    """Names and shapes without the words of wrappers in the names."""
+    return [[plain_name(name), list(shape)] for name, shape in entries]
 
 
 @dataclass(frozen=True)

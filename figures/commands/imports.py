@@ -37,7 +37,7 @@ def import_(
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Make a run of checkpoints that another program wrote: .safetensors, .npz, or .pt and .pth of state dicts.
+    """Make a run of checkpoints that another program wrote: files of torch.save, .safetensors, .npz, or folders.
 
     Without --pattern the folder has round_000/global.pt, round_000/client_7.pt and so on; a file sizes.json may list
     the number of samples of each client. Model and data are named by --model and --dataset, or by --task; without them
@@ -48,8 +48,9 @@ def import_(
 
     Args:
         path: Folder of the checkpoints.
-        pattern: Paths of the clients' models in the folder, as in 'round{round}/client{client}.pt', or the program that
-            wrote them: flower, pfllib, fl-bench, fedlab, fedscape. By default fedscape.
+        pattern: Paths of the clients' models in the folder, as in 'round{round}/client{client}.pt' or, of several state
+            dicts in a file, 'client{client}_{round}.pt[ema]'; or the program that wrote them: flower, pfllib, fl-bench,
+            fedlab, fedscape. By default fedscape.
         globals: Paths of the global models, as in 'round{round}/global.pt'. By default those of --pattern.
         starts: Paths of the models that clients received. By default the global model before.
         model: Model of the checkpoints: a name (fedscape list models) or module:function. Goes with --dataset. By

@@ -1,80 +1,223 @@
-"""`read_state`: the state dict of a task's model from a checkpoint: a file, or a folder as transformers writes it."""
+"""`read_state`: the state dict of a task's model from a file, a folder, a module, or tensors by name."""
 
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+import numpy as np
+import torch
+from torch import Tensor, nn
 
-from landscape.model.foreign_tensors import SUFFIXES, read_tensors
-from landscape.model.task import Task
+from landscape.model.copies import HALF
+from landscape.model.file_formats import SUFFIXES, refuse_folder, weight_map
+from landscape.model.fitted_names import Fitted, Names, equal_values
+from landscape.model.foreign_tensors import Found, choice, chosen, found_in, only, split_choice, state_dicts
+from landscape.model.tensor_names import unwrapped_names
 from landscape.model.unnamed_tensors import are_unnamed, name_tensors
 
-IN_FOLDER = ("model.safetensors", "pytorch_model.bin")
-"""Files with the weights in a folder that `save_pretrained` of transformers writes."""
+if TYPE_CHECKING:
+    from landscape.model.task import Task
 
-INDEX = "model.safetensors.index.json"
-"""Table of the files over which `save_pretrained` distributes large models."""
+IN_FOLDER = (
+    *("model.safetensors", "pytorch_model.bin", "adapter_model.safetensors", "adapter_model.bin"),
+    "diffusion_pytorch_model.safetensors",
+)
+"""Files with the weights in a folder that `save_pretrained` of transformers, peft or diffusers writes."""
+
+INDEX = ".index.json"
+"""End of the name of a table of files, over which `save_pretrained` distributes large models."""
+
+ADAPTER = ("peft_type", "r", "lora_alpha", "use_rslora", "use_dora", "fan_in_fan_out", "rank_pattern", "alpha_pattern")
+"""Settings of an adapter that the model computes with, beside its weights."""
 
 
-def read_state(path: str | Path, task: Task) -> dict[str, Tensor]:
-    """Tensors of a checkpoint by the names of the task's model; nothing but tensors is unpickled.
+class State(dict[str, Tensor]):
+    """Tensors of a model by name; `stored_in` is the type of half precision that they come from, or ""."""
 
-    A checkpoint of a module that has the task's model as a part (a LightningModule that saved `net.0.weight`) is read
-    as that part, if it has nothing else.
+    stored_in = ""
+
+
+def read_state(path: str | Path, task: Task) -> State:
+    """Tensors of a checkpoint by the names of the task's model, floating ones in its type; no code is run.
+
+    A file may hold more than a state dict. Of several state dicts one must fit the model, or be chosen by
+    `m.pt[ema]`. Words of wrappers, the name of a module around the model, either name of tied weights, earlier names
+    of weight norm, and names without those of adapters are read. Buffers that are not saved, and frozen parameters
+    that the file lacks, are those of the task's model.
 
     Args:
-        path: A file (.pt, .pth, .safetensors, .npz), or a folder with `model.safetensors` or `pytorch_model.bin`.
+        path: A file (torch.save, .safetensors, .npz), or a folder that `save_pretrained` wrote.
         task: Its model has the names and shapes.
 
     Raises:
         LookupError: If there is no such file.
-        ValueError: If the file cannot be read, or has floating tensors that the model has not; the message names it.
+        ValueError: If the file cannot be read or does not fit the model; the message names it.
     """
-    path = Path(path)
-    tensors: dict[str, Tensor] = {}
-    for file in _files(path):
-        tensors |= read_tensors(file)
-    if are_unnamed(tensors):
-        return name_tensors(path, tensors, task)
-    parameters = {name for name, _ in task.layout.parameters}
-    known = parameters | {name for name, _ in task.layout.buffers} | set(task.model.state_dict())
-    tensors = _as_part(tensors, parameters, known)
-    if extra := sorted(name for name in set(tensors) - known if tensors[name].is_floating_point()):
-        raise ValueError(
-            f"{path}: the model has no tensor {extra[0]!r}; was it trained with another model? "
-            f"Its tensors are {', '.join(sorted(known)[:8])}."
-        )
-    return tensors
+    _require_same_adapter(weight_files(path)[0].parent / "adapter_config.json", task.model)
+    state, dtype = _of_model(_found_at(path), task), task.theta.dtype
+    return _typed(state, lambda value: value.to(dtype) if value.is_floating_point() else value, task)
 
 
-def _as_part(tensors: dict[str, Tensor], parameters: set[str], known: set[str]) -> dict[str, Tensor]:
-    """Tensors without the name of the module around the model, if that is all that tells them from the model's."""
-    around = {name.removesuffix(first) for first in sorted(parameters)[:1] for name in tensors if name.endswith(first)}
-    for prefix in sorted(around - {""}):
-        inner = {name.removeprefix(prefix) for name in tensors if name.startswith(prefix)}
-        if prefix.endswith(".") and len(inner) == len(tensors) and parameters <= inner <= known:
-            return {name.removeprefix(prefix): value for name, value in tensors.items()}
-    return tensors
+def read_tensors(path: str | Path) -> dict[str, Tensor]:
+    """Tensors of the only state dict of a checkpoint, by its own names without the words of wrappers.
+
+    Raises:
+        LookupError: If there is no such file.
+        ValueError: If the file cannot be read, or has several state dicts: `m.pt[ema]` chooses one.
+    """
+    tensors = only(_found_at(path)).tensors()
+    names = unwrapped_names(tensors)
+    return {names[name]: value for name, value in tensors.items()}
 
 
-def _files(path: Path) -> list[Path]:
-    """The file itself, or the files with the weights in a folder."""
+def state_of(model: nn.Module | Mapping[str, Any], task: Task) -> State:
+    """The same of a module or state dict; its type stays, but for half precision, which becomes float32.
+
+    Raises:
+        ValueError: If it does not fit the task's model.
+    """
+    if isinstance(model, nn.Module):
+        names = Names(model)
+        found = [Found(Path("the model given"), (), names.tensors, _in_memory)]
+    else:
+        tensors = {name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in model.items()}
+        found = state_dicts(Path("the model given"), tensors, _in_memory)
+        if not found:
+            kinds = sorted({type(value).__name__ for value in model.values()})
+            raise ValueError(
+                f"the model given has no tensors by name, but {', '.join(kinds) or 'nothing'}; give a state dict."
+            )
+    return _typed(_of_model(found, task), lambda value: value.float() if value.dtype in HALF else value, task)
+
+
+def weight_files(path: str | Path) -> list[Path]:
+    """The file of a checkpoint, or the files with the weights in a folder; what is chosen in it is left out.
+
+    Raises:
+        LookupError: If there is none.
+        ValueError: If the folder has a format that is not read, or a broken table of its files.
+    """
+    path, _ = split_choice(path)
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise LookupError(f"no checkpoint {path}; give a file ({', '.join(SUFFIXES)}) or a folder of transformers.")
-    names: list[str] = [name for name in IN_FOLDER if (path / name).is_file()][:1]
-    if (path / INDEX).is_file():
-        try:
-            names = sorted(set(json.loads((path / INDEX).read_text(encoding="utf-8"))["weight_map"].values()))
-            if any(Path(name).name != name for name in names):
-                raise ValueError("it names files outside its folder")
-        except (ValueError, LookupError, AttributeError, TypeError) as reason:
-            raise ValueError(f"{path / INDEX} cannot be read ({reason}); save the model anew.") from reason
-    if absent := [name for name in names if not (path / name).is_file()]:
-        raise LookupError(f"{path} has no {absent[0]}, which its {INDEX} names; copy the whole folder.")
-    if not names:
-        raise LookupError(f"{path} has no {' or '.join(IN_FOLDER)}; give the checkpoint file itself.")
-    return [path / name for name in names]
+        raise LookupError(
+            f"no checkpoint {path}; give a file ({', '.join(SUFFIXES)}) or a folder that save_pretrained wrote."
+        )
+    for name in IN_FOLDER:
+        if (path / name).is_file():
+            return [path / name]
+        if (index := path / f"{name}{INDEX}").is_file():
+            names = weight_map(index)
+            if absent := [part for part in names if not (path / part).is_file()]:
+                raise LookupError(f"{path} has no {absent[0]}, which its {index.name} names; copy the whole folder.")
+            return [path / part for part in names]
+    refuse_folder(path, " or ".join(IN_FOLDER[:3]))
+    return []
+
+
+def _typed(state: Mapping[str, Tensor], typed: Callable[[Tensor], Tensor], task: Task) -> State:
+    half = [value.dtype for name, _ in task.layout.parameters if (value := state[name]).dtype in HALF]
+    made = State({name: typed(value) for name, value in state.items()})
+    made.stored_in = str(half[0]).removeprefix("torch.") if half else ""
+    return made
+
+
+def _found_at(path: str | Path) -> list[Found]:
+    """State dicts of a checkpoint, or the one chosen; those of several files are one."""
+    file, place = split_choice(path)
+    files = [found_in(one) for one in weight_files(path)]
+    if len(files) == 1:
+        return chosen(files[0], place)
+    entries = {name: value for found in files for name, value in only(found).tensors().items()}
+    return chosen([Found(file, (), entries, _in_memory)], place)
+
+
+def _of_model(found: list[Found], task: Task) -> dict[str, Tensor]:
+    """Tensors of the state dict that fits the model, completed by what no checkpoint has."""
+    named = [one for one in found if not are_unnamed(one.entries)]
+    if not named:
+        one = only(found)
+        return name_tensors(one.path, one.tensors(), task)
+    model = Names(task.model)
+    fits = [(one, model.fitted(one.entries)) for one in named]
+    fitting = [(one, fit) for one, fit in fits if fit.fits]
+    if len(fitting) > 1:
+        raise ValueError(choice([one for one, _ in fitting]))
+    if not fitting:
+        one, fit = max(fits, key=lambda pair: len(pair[1].names))
+        others = f" It has {len(fits)} state dicts; this one is the nearest." if len(fits) > 1 else ""
+        raise ValueError(f"{one.name}: {fit.reason(one.entries)}{others}{_advice(one, model)}")
+    one, fit = fitting[0]
+    return _completed(one, fit, model)
+
+
+def _advice(one: Found, model: Names) -> str:
+    """How to choose the part of a state dict that has the model's first parameter, if there is one."""
+    first = next(iter(model.required), "")
+    parts = sorted({name.removesuffix(f".{first}") for name in one.entries if first and name.endswith(f".{first}")})
+    ways = " or ".join(f"'{one.name}{''.join(f'[{word}]' for word in part.split('.'))}'" for part in parts[:3])
+    return f" Choose a part of it by {ways}." if parts else ""
+
+
+def _completed(one: Found, fit: Fitted, model: Names) -> dict[str, Tensor]:
+    read = one.tensors(fit.names)
+    state: dict[str, Tensor] = {}
+    for name, value in read.items():
+        first, own = model.first[name], model.tensors[name]
+        if first in state and not equal_values(state[first], value):
+            both = [given for given, known in fit.names.items() if model.first[known] == first]
+            raise ValueError(
+                f"{one.name} has other values in {both[1]!r} than in {both[0]!r}, which are one tensor in the model; "
+                "its model does not tie them."
+            )
+        if own.is_floating_point() and not value.is_floating_point():
+            raise ValueError(f"{one.name}: {name!r} is {value.dtype}, the model has {own.dtype}; save it unquantised.")
+        if not _is_moved(name, own) and not equal_values(own, value):
+            raise ValueError(
+                f"{one.name}: {name!r}, which is not trained in the task's model, has other values there; load them "
+                "into the model before make_task, or make it trainable (requires_grad_())."
+            )
+        state[first] = value
+    statistics = [name for name in model.required if name.endswith("running_mean")]
+    if statistics and any(name.rpartition(".")[2] == "n_averaged" for name in one.entries):
+        warnings.warn(
+            f"{one.name} is an AveragedModel: unless it was made with use_buffers=True, its statistics of BatchNorm "
+            "are those of the model that it began with; torch.optim.swa_utils.update_bn computes them anew.",
+            stacklevel=2,
+        )
+    return {name: value.detach() for name, value in model.tensors.items() if model.first[name] == name} | state
+
+
+def _is_moved(name: str, own: Tensor) -> bool:
+    """Whether a tensor differs between models of one task: it is trained, a statistic, or a counter."""
+    if isinstance(own, nn.Parameter):
+        return own.requires_grad
+    return own.is_floating_point() or own.ndim == 0
+
+
+def _require_same_adapter(path: Path, model: nn.Module) -> None:
+    """Raise ValueError where an adapter's settings beside its file are others than those of the model."""
+    tables = [config for part in model.modules() if isinstance(config := getattr(part, "peft_config", None), Mapping)]
+    if not path.is_file() or not tables or len(tables[0]) != 1:
+        return
+    (config,) = tables[0].values()
+    try:
+        stated = json.loads(path.read_text(encoding="utf-8"))
+        pairs = [(key, stated[key], getattr(config, key)) for key in ADAPTER if key in stated and hasattr(config, key)]
+    except (ValueError, TypeError, RecursionError) as reason:
+        raise ValueError(f"{path} cannot be read ({reason}); save the adapter anew.") from reason
+    for key, value, own in pairs:
+        if value != own:
+            raise ValueError(
+                f"{path} has {key} = {value!r}, the adapter of the task's model {own!r}; the same weights are another "
+                "model then. Make the task of PeftModel.from_pretrained(base, FOLDER, is_trainable=True)."
+            )
+
+
+def _in_memory(stored: Any) -> Tensor:
+    raise ValueError("a tensor without a file")

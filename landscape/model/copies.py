@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,28 @@ def copy_module(module: nn.Module) -> nn.Module:
     )
     computed = [value for value in attributes if isinstance(value, Tensor) and not value.is_leaf]
     return deepcopy(module, {id(value): value.detach().clone() for value in computed})
+
+
+HALF = (torch.float16, torch.bfloat16)
+"""Types in which models are stored, and nothing is computed."""
+
+
+def in_float32(module: nn.Module) -> nn.Module:
+    """The module itself, or a copy in float32 of one in half precision, which says so as `stored_in`."""
+    half = [tensor.dtype for tensor in (*module.parameters(), *module.buffers()) if tensor.dtype in HALF]
+    if not half:
+        return module
+    copy = copy_module(module)
+    for tensor in (*copy.parameters(), *copy.buffers()):
+        tensor.data = tensor.data.float() if tensor.dtype in HALF else tensor.data
+    vars(copy)["stored_in"] = str(half[0]).removeprefix("torch.")
+    return copy
+
+
+def dtype_attrs(*models: Any) -> dict[str, str]:
+    """The attribute of a result that names the half precision in which a model or its tensors were stored, if any."""
+    stored = [text for model in models if (text := getattr(model, "stored_in", ""))]
+    return {"model_dtype": f"{stored[0]}, computed in float32"} if stored else {}
 
 
 def convert(module: nn.Module, dtype: torch.dtype, device: torch.device) -> nn.Module:

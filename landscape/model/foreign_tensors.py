@@ -1,12 +1,12 @@
-"""State dicts of other programs: read as tensors; other objects are not unpickled."""
+"""`found_in`: the state dicts in a file of any program; whatever is no tensor is read as inert data."""
 
 from __future__ import annotations
 
-import pickle
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,60 +16,148 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from landscape.model.guarded_load import Refused, require_few, require_npz, require_room, require_stored, require_torch
+from landscape.model.file_formats import file_format
+from landscape.model.guarded_load import Refused, require_few, require_npz, require_room, require_stored
+from landscape.model.inert_pickle import Inert
+from landscape.model.state_dict_search import searched
+from landscape.model.torch_files import Stored, Values, read_legacy, read_zip
 
-SUFFIXES = (".pt", ".pth", ".safetensors", ".npz")
-
-FLAT = ""
-"""Name of the only tensor of a file that is one vector of all parameters."""
-
-MAX_KEYS, MAX_DEPTH = 8, 3
-"""Number of keys in a message, and depth of nested tables that are searched for state dicts."""
-
-_NO_PICKLE = (LookupError, TypeError, AssertionError)
-"""Errors of torch's unpickler for bytes that are no pickle, in addition to its own error."""
+MAX_KEYS = 8
+"""Keys in a message."""
 
 _UNREADABLE = (
-    *(SafetensorError, RuntimeError, EOFError, OSError, ValueError),
+    *(SafetensorError, RuntimeError, EOFError, OSError, ValueError, TypeError, LookupError),
     *(zipfile.BadZipFile, zlib.error),
-    *_NO_PICKLE,
 )
 
 
-def read_tensors(path: str | Path) -> dict[str, Tensor]:
-    """Tensors of a state dict (.pt, .pth, .safetensors or .npz) by name; other objects are not unpickled.
-
-    A state dict inside a table (`state_dict`, `model_state_dict`) is accepted, prefixes of wrappers are removed. A
-    single vector (of FedLab's SerializationTool) is called `FLAT`. A file that states more bytes than it has is
-    refused before memory is allocated.
+@dataclass(frozen=True)
+class Found:
+    """A state dict in a file.
 
     Args:
-        path: File in safetensors, npz or PyTorch format.
+        path: The file.
+        place: Keys under which it lies; empty for the file itself.
+        entries: Tensors by name, some of them in the file.
+        values: Reads those.
+    """
+
+    path: Path
+    place: tuple[Any, ...]
+    entries: Mapping[str, Tensor | Stored]
+    values: Values = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The path with the place, as it is chosen: `m.pt[ema]`."""
+        return f"{self.path}{self.key}"
+
+    @property
+    def key(self) -> str:
+        """The place alone: `[ema]`."""
+        return "".join(f"[{_short(key)}]" for key in self.place)
+
+    def tensors(self, names: Mapping[str, str] | None = None) -> dict[str, Tensor]:
+        """Tensors by name, or by the names that `names` gives some of them.
+
+        Raises:
+            ValueError: If a tensor is damaged, or states more bytes than the file has.
+        """
+        chosen = {name: name for name in self.entries} if names is None else names
+        try:
+            read = {
+                new: value if isinstance(value := self.entries[old], Tensor) else self.values(value)
+                for old, new in chosen.items()
+            }
+        except Refused:
+            raise
+        except _UNREADABLE as reason:
+            raise ValueError(_unreadable(self.path, reason)) from reason
+        require_stored(self.path, ((name, *_sizes(value)) for name, value in read.items()))
+        return read
+
+
+def found_in(path: str | Path) -> list[Found]:
+    """State dicts in a file (torch.save, safetensors, npz), without those of optimisers; at least one.
+
+    They may lie in tables and lists, and be those of whole modules. A single vector (of FedLab's SerializationTool) is
+    called `FLAT`, arrays without names `arr_0`, `arr_1` and so on.
 
     Raises:
-        ValueError: If the file is no state dict, or damaged; the message names it.
+        ValueError: If the file holds none, is of another format, or damaged; the message names it.
     """
     path = Path(path)
     try:
-        content = _content(path)
+        content, values = _READERS[file_format(path)](path)
+        found = state_dicts(path, content, values)
     except Refused:
         raise
-    except pickle.UnpicklingError as reason:
-        raise ValueError(
-            f"{path} holds more than tensors, or is damaged; it is not unpickled, as that could run any code. "
-            "Save it anew by torch.save(model.state_dict(), ...)."
-        ) from reason
     except _UNREADABLE as reason:
-        raise ValueError(f"{path} cannot be read ({one_line(reason)}); it is truncated or no checkpoint.") from reason
-    for key in ("state_dict", "model_state_dict"):
-        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
-            content = content[key]
-    if isinstance(content, Tensor) and content.ndim == 1:
-        content = {FLAT: content}
-    if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
-        raise ValueError(f"{path} holds {_describe(content)}, not a state dict; {_advice(path, content)}")
-    require_stored(path, ((str(name), *_sizes(value)) for name, value in content.items()))
-    return {re.sub(r"^(module\.|_orig_mod\.)+", "", str(name)): value for name, value in content.items()}
+        told = str(reason)
+        raise ValueError(told if str(path) in told else _unreadable(path, reason)) from reason
+    for one in found:
+        require_few(path, len(one.entries))
+    if not found:
+        raise ValueError(f"{path} holds {_describe(content)} and no tensors by name; save model.state_dict().")
+    return found
+
+
+def state_dicts(path: Path, content: Any, values: Values) -> list[Found]:
+    """State dicts in tables, lists and modules that are read already."""
+    return [Found(path, place, entries, values) for place, entries in searched(content)]
+
+
+def split_choice(path: str | Path) -> tuple[Path, tuple[str, ...]]:
+    """The file, and the keys in brackets after its name: `m.pt[net][ema]`; a file of that name has none."""
+    path = Path(path)
+    match = re.fullmatch(r"(.*?)((?:\[[^\[\]]*\])+)", path.name)
+    if match is None or path.exists():
+        return path, ()
+    return path.with_name(match[1]), tuple(re.findall(r"\[([^\[\]]*)\]", match[2]))
+
+
+def chosen(found: list[Found], place: tuple[str, ...]) -> list[Found]:
+    """State dicts under a place; also the part of the names that begins with it, as in `m.ckpt[net]`.
+
+    Raises:
+        ValueError: If there is none; the message lists those that there are.
+    """
+    if not place:
+        return found
+    under = [one for one in found if tuple(map(_short, one.place[: len(place)])) == place]
+    if under:
+        return under
+    prefix = f"{'.'.join(place)}."
+    for one in found:
+        part = {name.removeprefix(prefix): value for name, value in one.entries.items() if name.startswith(prefix)}
+        if part:
+            return [Found(one.path, (*one.place, *place), part, one.values)]
+    key = "".join(f"[{name}]" for name in place)
+    raise ValueError(f"{found[0].path} has nothing under {key}; it has {listed(found)}.")
+
+
+def only(found: list[Found]) -> Found:
+    """The only state dict; tensors beside state dicts, such as class weights, are none.
+
+    Raises:
+        ValueError: If there are more; the message says how to choose.
+    """
+    places = [one.place for one in found]
+    inner = [one for one in found if not any(one.place == place[: len(one.place)] != place for place in places)]
+    if len(inner) > 1:
+        raise ValueError(choice(inner))
+    return inner[0]
+
+
+def choice(found: list[Found]) -> str:
+    """How to choose one of several state dicts."""
+    return f"{found[0].path} has {len(found)} state dicts: {listed(found)}; choose one, as in '{found[-1].name}'."
+
+
+def listed(found: list[Found]) -> str:
+    """State dicts by their places, with the number of their tensors."""
+    texts = [f"{one.key or 'one at its top'} ({len(one.entries)} tensors)" for one in found[:MAX_KEYS]]
+    return ", ".join(texts) + (f" and {len(found) - MAX_KEYS} more" if len(found) > MAX_KEYS else "")
 
 
 def one_line(reason: Exception) -> str:
@@ -77,59 +165,48 @@ def one_line(reason: Exception) -> str:
     return " ".join(str(reason).split())[:200] or type(reason).__name__
 
 
+def _unreadable(path: Path, reason: Exception) -> str:
+    return f"{path} cannot be read ({one_line(reason)}); it is truncated or damaged: copy it anew."
+
+
 def _describe(content: Any) -> str:
     if not isinstance(content, Mapping):
-        return type(content).__name__
-    keys = [_quote(key) for key in content]
-    return (
-        f"a table of {', '.join(keys[:MAX_KEYS])}{f' and {len(keys) - MAX_KEYS} more' if len(keys) > MAX_KEYS else ''}"
-    )
+        made = isinstance(content, Inert) and "." in content.name
+        return f"an object of {content.name}" if made else type(content).__name__.replace("Inert", "an object")
+    keys = [_short(key) for key in content]
+    more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
+    return f"a table of {', '.join(keys[:MAX_KEYS])}{more}"
 
 
-def _advice(path: Path, content: Any) -> str:
-    """How to save a state dict of the file: by a key under which there is one."""
-    places = list(_places(content))
-    if not places:
-        return "save model.state_dict()."
-    names = ["".join(f"[{_quote(key)}]" for key in place) for place in places]
-    verb = "one is" if len(names) == 1 else "some are"
-    saved = f"torch.save(torch.load({path.name!r}){names[0]}, NEW)"
-    return f"{verb} under {', '.join(names[:MAX_KEYS])}: save a single one in another folder, as in {saved}."
+def _short(key: Any) -> str:
+    return one_line(ValueError(str(key)))[:60]
 
 
-def _places(content: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Keys of the state dicts inside a table and its tables; the state of an optimiser is skipped."""
-    if not isinstance(content, Mapping) or len(above) > MAX_DEPTH:
-        return
-    for key, value in content.items():
-        if isinstance(value, Mapping) and value and all(isinstance(tensor, Tensor) for tensor in value.values()):
-            if all(isinstance(name, str) for name in value):
-                yield (*above, key)
-        elif not (isinstance(value, Mapping) and {"state", "param_groups"} <= set(value)):
-            yield from _places(value, (*above, key))
+def _read_safetensors(path: Path) -> tuple[Any, Values]:
+    require_room(path, path.stat().st_size)
+    with safe_open(path, framework="pt") as file:
+        require_few(path, len(file.keys()))
+    return load_file(path), _none  # compares the shapes in the header with the length of the file
 
 
-def _quote(key: Any) -> str:
-    return one_line(ValueError(repr(key)))[:60]
+def _read_npz(path: Path) -> tuple[Any, Values]:
+    names = require_npz(path)
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: torch.from_numpy(arrays[name]) for name in names}, _none
 
 
-def _content(path: Path) -> Any:
-    """Content of a file, after checks of the sizes that it states."""
-    if path.suffix == ".safetensors":
-        require_room(path, path.stat().st_size)
-        with safe_open(path, framework="pt") as file:
-            require_few(path, len(file.keys()))
-        return load_file(path)  # compares the shapes in the header with the length of the file
-    if path.suffix == ".npz":
-        require_npz(path)
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: torch.from_numpy(arrays[name]) for name in arrays.files}
-    require_torch(path)
-    return torch.load(path, map_location="cpu", weights_only=True)
+def _none(stored: Stored) -> Tensor:
+    raise ValueError("a tensor without a file")
+
+
+_READERS: dict[str, Callable[[Path], tuple[Any, Values]]] = {
+    "safetensors": _read_safetensors,
+    "npz": _read_npz,
+    "zip": read_zip,
+    "legacy": read_legacy,
+}
 
 
 def _sizes(tensor: Tensor) -> tuple[int, int]:
     """Bytes by a tensor's shape, and stored bytes."""
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        return 1 << 62, 0  # sparse and quantised tensors are no parameters
     return tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from landscape.model.copies import copy_module
+from landscape.model.copies import copy_module, in_float32
 from landscape.model.data_formats import samples_from
 from landscape.model.samples import Samples, call_module
 from landscape.model.task import Task, cross_entropy, error
@@ -34,7 +34,7 @@ def make_task(model: nn.Module | Callable[[], nn.Module], loss: Callable[[Any, T
     Raises:
         ValueError: If model, loss or data is of another kind; the message says which are accepted.
     """
-    module = _module(model)
+    module = in_float32(_module(model))
     splits = _splits(data, module)
     split = next((samples for name in ("test", *splits) if len(samples := splits[name])), splits["train"])
     module, outputs = _with_tensor_output(module, split[:8])

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
-from landscape.model.copies import copy_module
+from landscape.model.copies import copy_module, in_float32
 from landscape.model.input_format import Habits, habits
 from landscape.model.layout import Layout
 from landscape.model.per_sample_losses import per_sample
@@ -63,7 +63,7 @@ class Task:
     metrics: Mapping[str, PerSample] = field(default_factory=lambda: {"error": error})
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "model", copy_module(self.model))
+        object.__setattr__(self, "model", copy_module(in_float32(self.model)))
 
     def __repr__(self) -> str:
         """One line: model, number of parameters, samples by split, loss and metrics."""

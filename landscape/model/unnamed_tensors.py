@@ -6,16 +6,19 @@ import re
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from landscape.model.foreign_tensors import FLAT
-from landscape.model.task import Task
+from landscape.model.state_dict_search import FLAT
+
+if TYPE_CHECKING:
+    from landscape.model.task import Task
 
 _PLACE = re.compile(r"arr_(\d+)")
 
 
-def are_unnamed(tensors: Mapping[str, Tensor]) -> bool:
+def are_unnamed(tensors: Mapping[str, Any]) -> bool:
     """Whether tensors are one vector, or called `arr_0`, `arr_1`, ... by numpy.savez, as in Flower's guide."""
     places = [_PLACE.fullmatch(name) for name in tensors]
     return set(tensors) == {FLAT} or (bool(places) and all(places))

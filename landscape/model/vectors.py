@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from landscape.model.copies import HALF, dtype_attrs
 from landscape.model.layout import Layout
 
 if TYPE_CHECKING:
@@ -48,9 +49,9 @@ def takes_models(*names: str) -> Callable[[Callable[Inputs, Result]], Callable[I
                 args, options, task = _without_task(args, options)
             bound = signature.bind(*args, **options)
             values = {name: bound.arguments[name] for name in names if name in bound.arguments}
-            if all(isinstance(value, Tensor) for value in values.values()):
-                return function(*args, **options)
             task = task or bound.arguments.get("task", bound.arguments.get("self"))
+            if all(isinstance(value, Tensor) and value.dtype not in HALF for value in values.values()):
+                return _said(function(*args, **options), task, ())
             if (texts := _labels(list(values.values()))) is not None:
                 _add_labels(signature, bound, texts)
             values = {name: _loaded(value, task) for name, value in values.items()}
@@ -60,11 +61,19 @@ def takes_models(*names: str) -> Callable[[Callable[Inputs, Result]], Callable[I
             lacks_buffers = "buffers" in signature.parameters and bound.arguments.get("buffers") is None
             if lacks_buffers and layout is not None and layout.buffer_size:
                 bound.arguments["buffers"] = _buffers(list(values.values()), layout)
-            return function(*bound.args, **bound.kwargs)
+            return _said(function(*bound.args, **bound.kwargs), task, tuple(values.values()))
 
         return wrapper
 
     return decorate
+
+
+def _said(result: Result, task: Task | None, values: tuple[Any, ...]) -> Result:
+    """The result, whose attributes name the half precision in which models were stored, if they were."""
+    models = [model for value in values for model in (value if _is_sequence(value) else [value])]
+    if isinstance(attrs := getattr(result, "attrs", None), dict):
+        attrs.update(dtype_attrs(*models, getattr(task, "model", None)))
+    return result
 
 
 def _without_task(args: Any, options: Any) -> tuple[Any, Any, Task | None]:
@@ -89,25 +98,19 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _loaded(value: Any, task: Task | None) -> Any:
-    """State dicts in place of paths, tensors in place of arrays; floating ones in the type of the task's model."""
+    """State dicts by the names of the task's model in place of paths, modules and state dicts; tensors of arrays."""
     if _is_sequence(value):
         return [_loaded(model, task) for model in value]
+    if isinstance(value, Tensor):
+        return value.float() if value.dtype in HALF else value
     if isinstance(value, np.ndarray):
         vector = torch.from_numpy(value)
         return vector if task is None else vector.to(task.theta.dtype)
-    if task is None or not _is_path(value):
+    if task is None or not (_is_path(value) or _is_model(value)):
         return value
-    from landscape.model.checkpoint import read_state  # imports this module
+    from landscape.model.checkpoint import read_state, state_of  # imports this module
 
-    dtype = task.theta.dtype
-    tensors = {
-        name: part.to(dtype) if part.is_floating_point() else part for name, part in read_state(value, task).items()
-    }
-    try:
-        task.layout.theta(tensors)
-    except ValueError as reason:
-        raise ValueError(f"{value}: {reason}") from reason
-    return tensors
+    return read_state(value, task) if _is_path(value) else state_of(value, task)
 
 
 def _vectors(value: Any, layout: Layout | None, name: str) -> Any:

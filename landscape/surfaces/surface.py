@@ -21,6 +21,7 @@ from landscape.model.batchnorm import (
     statistics_attrs,
     usual_statistics,
 )
+from landscape.model.copies import dtype_attrs
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import Model
@@ -202,7 +203,7 @@ def _empty(
         at_mark = {"long_name": f"{name} at the mark", "units": units}
         ds[f"mark_{name}"] = (("mark", *dims), np.full((len(sweep.marks), *shape), np.nan), at_mark)
     samples = task.split(split)
-    ds.attrs.update(sweep.attrs)
+    ds.attrs.update({**sweep.attrs, **dtype_attrs(task.model)})
     ds.attrs.update(
         split=split_name(split),
         samples=len(samples),

@@ -173,9 +173,12 @@ def first_layer(flat: Flat, basis: Tensor, probe: Samples, wanted: bool | None =
 
 
 def _first_called(flat: Flat, inputs: Inputs) -> tuple[str, int] | None:
-    """Name, and output entries per sample, of the first plain linear or convolutional layer that the model calls."""
-    calls = (call for call in trace_calls(flat, inputs).calls if _is_plain(call, flat))
-    return next(((call.name, call.output[0].numel()) for call in calls), None)
+    """Name, and output entries per sample, of the first plain linear or convolutional layer, if it is called once."""
+    calls = trace_calls(flat, inputs).calls
+    first = next((call for call in calls if _is_plain(call, flat)), None)
+    if first is None or sum(call.layer is first.layer for call in calls) > 1:
+        return None
+    return first.name, first.output[0].numel()
 
 
 def _is_plain(call: Call, flat: Flat) -> bool:

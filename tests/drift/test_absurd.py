@@ -16,7 +16,7 @@ from drift.importers.models import read_sizes, run_name
 from drift.simulation.disk_space import expected_bytes
 from drift.store.atomic_write import write_bytes
 from figures import console
-from landscape.model.foreign_tensors import read_tensors
+from landscape.model.checkpoint import read_tensors
 from landscape.model.guarded_load import TENSORS, Refused
 
 
@@ -67,9 +67,7 @@ def _zipped(path):
             archive.writestr(f"t{i}.npy" if path.suffix == ".npz" else f"a/data/{i}", b"")
 
 
-@pytest.mark.parametrize(
-    ("name", "write"), [("a.safetensors", _packed), ("a.pt", _views), ("b.pt", _zipped), ("a.npz", _zipped)]
-)
+@pytest.mark.parametrize(("name", "write"), [("a.safetensors", _packed), ("a.pt", _views), ("a.npz", _zipped)])
 def test_more_tensors_than_any_model_has_are_refused_before_they_are_read(tmp_path, name, write):
     path = tmp_path / name
     write(path)
@@ -77,6 +75,13 @@ def test_more_tensors_than_any_model_has_are_refused_before_they_are_read(tmp_pa
     with pytest.raises(Refused, match=rf"{name} has \d+ .*up to {TENSORS} is read"):
         read_tensors(path)
     assert time.process_time() - begun < 5
+
+
+def test_more_parts_than_any_checkpoint_has_are_refused(tmp_path, monkeypatch):
+    torch.save({f"t{i}": torch.zeros(1) for i in range(60)}, tmp_path / "a.pt")
+    monkeypatch.setattr("landscape.model.guarded_load.PARTS", 50)
+    with pytest.raises(Refused, match=r"a\.pt has \d+ parts; a file with up to 50 is read"):
+        read_tensors(tmp_path / "a.pt")
 
 
 def test_a_full_disk_names_the_file(tmp_path, monkeypatch):

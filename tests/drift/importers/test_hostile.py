@@ -24,7 +24,7 @@ from drift.simulation.verify import verify
 from drift.store import files as store
 from drift.store import locks
 from drift.store.atomic_write import write_bytes
-from landscape.model.foreign_tensors import read_tensors
+from landscape.model.checkpoint import read_tensors
 from landscape.results import zarr_files
 
 
@@ -58,7 +58,7 @@ def test_code_in_checkpoints_is_never_run(tmp_path):
     (tmp_path / "c.pt").write_bytes(pickle.dumps(Evil(mark)))
     np.savez(tmp_path / "d.npz", w=np.array([Evil(mark)], object))
     for name in ("a.pt", "b.pth", "c.pt", "d.npz"):
-        with pytest.raises(ValueError, match=r"not unpickled|cannot be checked") as told:
+        with pytest.raises(ValueError, match=r"no tensors by name|is a pickle of Python") as told:
             read_tensors(tmp_path / name)
         assert name in str(told.value)
     assert not mark.exists()
@@ -90,7 +90,7 @@ def test_shapes_that_npz_does_not_hold_are_refused(tmp_path, shape):
 
 def test_a_value_repeated_without_end_is_refused(tmp_path):
     torch.save({"w": torch.zeros(1).expand(10**12)}, tmp_path / "a.pt")
-    with pytest.raises(ValueError, match="states 4000000000000 bytes and stores 4"):
+    with pytest.raises(ValueError, match=r"states 4000000000000 bytes and stores 4"):
         read_tensors(tmp_path / "a.pt")
 
 

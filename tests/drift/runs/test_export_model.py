@@ -15,7 +15,7 @@ from drift.record.recorder import Recorder
 from drift.runs.export_model import SUFFIXES, save_transformers, state_dict, state_file
 from drift.store.atomic_write import write_bytes
 from drift.trackers import names, track, tracker
-from landscape.model.foreign_tensors import read_tensors
+from landscape.model.checkpoint import read_tensors
 from landscape.models import build_model
 
 NEEDS = {"tensorboard": "tensorboard", "mlflow": "mlflow", "wandb": "wandb"}

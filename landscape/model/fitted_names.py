@@ -1,0 +1,203 @@
+"""`Fitted`: which tensors of a checkpoint are which of a model, by names that wrappers, ties and adapters change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from landscape.model.tensor_names import nearest, plain_names
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of a model's tensors, and what checkpoints call them.
+
+    Args:
+        module: The model.
+    """
+
+    module: nn.Module
+
+    @cached_property
+    def tensors(self) -> dict[str, Tensor]:
+        """Parameters and buffers by all their names: a tied one has two."""
+        parameters = dict(self.module.named_parameters(remove_duplicate=False))
+        return {**parameters, **dict(self.module.named_buffers(remove_duplicate=False))}
+
+    @cached_property
+    def first(self) -> dict[str, str]:
+        """For every name, the first one of the same tensor, by which the layout knows it."""
+        firsts: dict[int, str] = {}
+        return {name: firsts.setdefault(id(value), name) for name, value in self.tensors.items()}
+
+    @cached_property
+    def required(self) -> list[str]:
+        """Trainable parameters and floating buffers that a state dict of the model has."""
+        trained = [name for name, value in self.module.named_parameters() if value.requires_grad]
+        hidden = set(_non_persistent(self.module))
+        buffers = self.module.named_buffers()
+        return trained + [name for name, value in buffers if value.is_floating_point() and name not in hidden]
+
+    @cached_property
+    def spellings(self) -> dict[str, str]:
+        """Names of the model by what checkpoints may call them; what could be two of them is left out."""
+        plain, adapters = plain_names(self.tensors), _adapters(self.module)
+        found = {spelling: name for name, spelling in plain.items()} | {name: name for name in self.tensors}
+        short: dict[str, set[str]] = {}
+        for name in self.tensors:
+            for spelling in _without_adapter(plain[name], adapters) if adapters else ():
+                short.setdefault(spelling, set()).add(name)
+        single = {spelling: names.pop() for spelling, names in short.items() if len(names) == 1}
+        return single | found
+
+    @cached_property
+    def ignored(self) -> list[re.Pattern[str]]:
+        """Names that the model itself says its older checkpoints have in excess."""
+        every = (getattr(part, "_keys_to_ignore_on_load_unexpected", None) or () for part in self.module.modules())
+        return [re.compile(pattern) for patterns in every for pattern in patterns]
+
+    def fitted(self, entries: Mapping[str, Any]) -> Fitted:
+        """The best fit of tensors, of which shape and dtype are looked at, without and with names around the model."""
+        plain = plain_names(entries)
+        tries = [_Try(self, entries, plain, cut, added) for cut, added in self._around(plain.values())]
+        return max(
+            (one.result() for one in tries), key=lambda fit: (fit.fits, len(fit.names) - len(fit.shapes), not fit.extra)
+        )
+
+    def _around(self, given: Any) -> Iterator[tuple[str, str]]:
+        """What may be cut from given names, or put before them: nothing, or the path of the model in another one."""
+        yield "", ""
+        given = list(given)
+        targets = [name for name in self.spellings if self.first.get(self.spellings[name]) in set(self.required[:1])]
+        around = {name.removesuffix(target) for target in targets for name in given if name.endswith(f".{target}")}
+        for cut in sorted(around):
+            yield cut, ""
+        if given:
+            last = max(given, key=lambda name: name.count("."))
+            inside = {name.removesuffix(last) for name in self.spellings if name.endswith(f".{last}")}
+            for added in sorted(inside):
+                yield "", added
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Tensors of a checkpoint and the model's that they are.
+
+    Args:
+        names: Names in the model, by names in the checkpoint.
+        missing: Names of the model that the checkpoint lacks.
+        extra: Names of floating tensors of the checkpoint that the model has not.
+        shapes: For names in the checkpoint with another shape: that shape and the model's.
+        given: Number of tensors in the checkpoint.
+        model: Names of the model.
+    """
+
+    names: dict[str, str]
+    missing: list[str]
+    extra: list[str]
+    shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]
+    given: int
+    model: Names
+
+    @property
+    def fits(self) -> bool:
+        """Whether the checkpoint is one of the model."""
+        return not (self.missing or self.extra or self.shapes)
+
+    def reason(self, given: Mapping[str, Any]) -> str:
+        """Why the checkpoint is none of the model: the first name, the nearest ones, both counts."""
+        if self.names and not self.missing and not self.extra:
+            name, (shape, wanted) = next(iter(self.shapes.items()))
+            return (
+                f"tensor {name!r} has shape {shape}, the model has {wanted} ({len(self.shapes)} of {self.given} "
+                "tensors have another shape); was it trained with another model?"
+            )
+        matched = set(self.names.values())
+        counts = (
+            f"{len(matched)} of its {self.given} tensors are among the model's {len(set(self.model.first.values()))}"
+        )
+        absent, excess = "", ""
+        if self.missing:
+            left = [name for name in given if name not in self.names] or list(given)
+            absent = f"it has no {self.missing[0]!r} (nearest: {nearest(self.missing[0], left)})"
+        if self.extra:
+            left = [name for name in self.model.spellings if name not in matched] or list(self.model.spellings)
+            excess = f"the model has no tensor {self.extra[0]!r} (nearest: {nearest(self.extra[0], left)})"
+        both = "; ".join(text for text in (absent, excess) if text)
+        return f"{counts}: {both}; was it trained with another model?"
+
+
+@dataclass(frozen=True)
+class _Try:
+    """One way to cut or complete the names of a checkpoint."""
+
+    model: Names
+    entries: Mapping[str, Any]
+    plain: Mapping[str, str]
+    cut: str
+    added: str
+
+    def result(self) -> Fitted:
+        names, extra, shapes, have = dict[str, str](), [], {}, set[str]()
+        for given, value in self.entries.items():
+            known = self._known(given)
+            if known is None or known in have:
+                if _is_number(value) and not any(pattern.search(given) for pattern in self.model.ignored):
+                    extra.append(given)
+                continue
+            have.add(known)
+            names[given] = known
+            if tuple(value.shape) != (wanted := tuple(self.model.tensors[known].shape)) and _is_number(value):
+                shapes[given] = tuple(value.shape), wanted
+        firsts = {self.model.first[name] for name in have}
+        missing = [name for name in self.model.required if name not in firsts]
+        return Fitted(names, missing, extra, shapes, len(self.entries), self.model)
+
+    def _known(self, given: str) -> str | None:
+        """The model's name of a tensor of the checkpoint."""
+        spellings = self.model.spellings
+        if not self.cut and not self.added:
+            return given if given in self.model.tensors else spellings.get(self.plain[given])
+        plain = self.plain[given]
+        return spellings.get(self.added + plain.removeprefix(self.cut)) if plain.startswith(self.cut) else None
+
+
+def _is_number(value: Any) -> bool:
+    return bool(value.dtype.is_floating_point or value.dtype.is_complex)
+
+
+def _non_persistent(module: nn.Module) -> Iterator[str]:
+    for path, layer in module.named_modules():
+        for name in layer._non_persistent_buffers_set:
+            yield f"{path}.{name}" if path else name
+
+
+def _adapters(module: nn.Module) -> set[str]:
+    """Names of the adapters of peft in a model, of which its files know nothing."""
+    configs = (getattr(part, "peft_config", None) for part in module.modules())
+    return {str(name) for config in configs if isinstance(config, Mapping) for name in config}
+
+
+def _without_adapter(name: str, adapters: set[str]) -> Iterator[str]:
+    """What files of peft call a tensor: without the adapter's name, DoRA's magnitude also without `weight`."""
+    parts = name.split(".")
+    for place in range(1, len(parts)):
+        if parts[place] in adapters:
+            above = parts[: place - (parts[place - 1] == "modules_to_save")]
+            yield ".".join((*above, *parts[place + 1 :]))
+            if parts[place - 1] == "lora_magnitude_vector":
+                yield ".".join(above)
+
+
+def equal_values(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are equal in the less precise type of the two."""
+    if one.shape != other.shape:
+        return False
+    kind = min((one.dtype, other.dtype), key=lambda dtype: dtype.itemsize)
+    return torch.equal(one.detach().cpu().to(kind), other.detach().cpu().to(kind))

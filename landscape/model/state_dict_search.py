@@ -1,0 +1,74 @@
+"""`searched`: the state dicts in the content of a file, by their places; what is no tensor is passed by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from landscape.model.guarded_load import Refused
+from landscape.model.inert_pickle import Inert
+from landscape.model.torch_files import Stored
+
+FLAT = ""
+"""Name of the only tensor of a file that is one vector of all parameters."""
+
+MAX_DEPTH, MAX_LAYERS = 4, 60
+"""Depth of tables that are searched for state dicts, and of modules in a module."""
+
+
+def searched(content: Any) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """State dicts in the content of a file, with their places, each container searched once."""
+    if isinstance(content, Tensor | Stored) and len(content.shape) == 1:
+        yield (), {FLAT: content}
+        return
+    seen: set[int] = set()
+
+    def search(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+        if not isinstance(value, Mapping | list | tuple | Inert) or id(value) in seen or len(place) > MAX_DEPTH:
+            return
+        seen.add(id(value))
+        if isinstance(value, Inert) and "_modules" in _table(value.state):
+            yield place, dict(_of_module(value, "", MAX_LAYERS, set()))
+            return
+        table = (value.items or value.state) if isinstance(value, Inert) else value
+        if isinstance(table, Mapping) and {"state", "param_groups"} <= set(table):
+            return
+        pairs = list(table.items() if isinstance(table, Mapping) else enumerate(table) if _is_list(table) else ())
+        tensors = {key: entry for key, entry in pairs if isinstance(entry, Tensor | Stored)}
+        named = {key: entry for key, entry in tensors.items() if isinstance(key, str)}
+        if _is_list(table) and tensors and len(tensors) == len(table):
+            yield place, {f"arr_{number}": entry for number, entry in tensors.items()}
+        elif any(len(entry.shape) for entry in named.values()):
+            yield place, named
+        for key, entry in pairs:
+            yield from search(entry, (*place, key))
+
+    yield from search(content, ())
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _of_module(module: Inert, prefix: str, depth: int, above: set[int]) -> Iterator[tuple[str, Any]]:
+    """Parameters and persistent buffers of a module that was saved whole; its class is not needed."""
+    state = module.state if isinstance(module.state, dict) else {}
+    if depth == 0 or id(module) in above:
+        raise Refused("a module that contains itself")
+    hidden = state.get("_non_persistent_buffers_set")
+    left_out = hidden.arguments[0] if isinstance(hidden, Inert) and hidden.arguments else hidden
+    left_out = left_out if _is_list(left_out) else ()
+    for kind in ("_parameters", "_buffers"):
+        for name, value in _table(state.get(kind)).items():
+            if isinstance(value, Tensor | Stored) and not (kind == "_buffers" and name in left_out):
+                yield f"{prefix}{name}", value
+    for name, inner in _table(state.get("_modules")).items():
+        if isinstance(inner, Inert):
+            yield from _of_module(inner, f"{prefix}{name}.", depth - 1, above | {id(module)})
+
+
+def _table(value: Any) -> Mapping[Any, Any]:
+    table = value.items if isinstance(value, Inert) else value
+    return table if isinstance(table, Mapping) else {}

@@ -1,0 +1,72 @@
+"""Clients that send a part of the model, names that wrappers changed, and clients of another width."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from drift.record.recorder import Recorder
+from drift.runs.run import Run
+
+
+def net(seed: int, width: int = 4) -> nn.Sequential:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(3, width), nn.BatchNorm1d(width), nn.Linear(width, 2))
+
+
+def state(seed: int, width: int = 4) -> dict:
+    made = net(seed, width)
+    made(torch.randn(9, 3) + seed)
+    return made.state_dict()
+
+
+def test_tensors_that_a_client_did_not_send_are_those_that_it_received_and_it_is_said(tmp_path):
+    start, whole = state(0), state(1)
+    body = {name: value for name, value in state(2).items() if not name.startswith("2.")}
+    weights = {name: value for name, value in state(3).items() if "running" not in name}
+    recorder = Recorder(tmp_path / "run", net(0))
+    recorder.round(start=start, clients={0: (whole, 5), 4: (body, 3), 2: (weights, 2)}, end=state(5))
+    recorder.round(clients={0: (whole, 5)}, end=state(6))
+    run = Run(tmp_path / "run")
+    record = run.round(0)
+    assert record.extras["partial"].tolist() == [2, 4]
+    assert "partial" not in run.round(1).extras
+    assert sorted(run.about["kept"]) == ["1.running_mean", "1.running_var", "2.bias", "2.weight"]
+    assert any("did not send" in text for text in run.about["unknown"])
+    names = [name for name, _ in run.about["layout"]]
+    sent = {2: start | weights, 4: start | body}
+    for client, place in ((2, 1), (4, 2)):
+        expected = torch.cat([sent[client][name].reshape(-1) for name in names])
+        assert torch.equal(record.clients[place], expected)
+        statistics = torch.cat([sent[client][f"1.{name}"] for name in ("running_mean", "running_var")])
+        assert torch.equal(record.client_buffers[place], statistics)
+    delta = record.clients[2] - record.start
+    assert record.gram[5, 5].item() == pytest.approx(float(delta.double() @ delta.double()), rel=1e-12)
+
+
+@pytest.mark.parametrize("word", ["module.", "_module.", "_orig_mod.", "module._orig_mod."])
+def test_clients_whose_names_wrappers_changed_are_recorded(word, tmp_path):
+    recorder = Recorder(tmp_path / "run", net(0))
+    recorder.round(start=state(0), clients={0: ({f"{word}{n}": v for n, v in state(1).items()}, 1)}, end=state(2))
+    plain = Recorder(tmp_path / "plain", net(0))
+    plain.round(start=state(0), clients={0: (state(1), 1)}, end=state(2))
+    assert torch.equal(Run(tmp_path / "run").round(0).clients, Run(tmp_path / "plain").round(0).clients)
+    assert "partial" not in Run(tmp_path / "run").round(0).extras
+
+
+def test_a_client_of_another_width_or_other_names_is_refused_by_client_and_tensor(tmp_path):
+    recorder = Recorder(tmp_path / "run", net(0))
+    bad = {
+        r"client 7: tensor '0\.weight' has shape \(6, 3\), the run has \(4, 3\)": state(1, 6),
+        r"client 7: the model has no tensor '0\.weight' \(nearest: '0\.wieght'\)": {
+            name.replace("0.weight", "0.wieght"): value for name, value in state(1).items()
+        },
+        r"client 7: the model has no tensor '0\.weight'": {"epoch": torch.tensor(3)},
+        r"client 7: a model has 2 arrays, the run has 9": [np.zeros((4, 3)), np.zeros(4)],
+    }
+    for message, model in bad.items():
+        with pytest.raises(ValueError, match=message):
+            recorder.round(start=state(0), clients={3: (state(1), 1), 7: (model, 1)}, end=state(2))
+    assert recorder.next == 0

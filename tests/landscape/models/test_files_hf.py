@@ -1,0 +1,151 @@
+"""Checkpoints of transformers and peft: the loss at a file is that of the model which wrote it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import landscape
+from drift.importers.bare import record_checkpoints
+from drift.importers.checkpoint_files import Patterns
+
+IDS = torch.randint(0, 13, (6, 5), generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    return pytest.importorskip("transformers", reason="the extra hf is not installed")
+
+
+@pytest.fixture(scope="module")
+def peft(transformers):
+    return pytest.importorskip("peft", reason="the extra hf is not installed")
+
+
+def gpt2(transformers, seed: int = 0):
+    torch.manual_seed(seed)
+    config = transformers.GPT2Config(
+        vocab_size=13, n_positions=8, n_embd=8, n_layer=2, n_head=2, bos_token_id=None, eos_token_id=None
+    )
+    return transformers.GPT2LMHeadModel(config).eval()
+
+
+def llama(transformers, seed: int = 0):
+    torch.manual_seed(seed)
+    sizes = {"vocab_size": 13, "hidden_size": 8, "intermediate_size": 8}
+    config = transformers.LlamaConfig(**sizes, num_hidden_layers=1, num_attention_heads=2)
+    return transformers.LlamaForCausalLM(config).eval()
+
+
+def tokens(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """One value per text, as every text has five tokens."""
+    return F.cross_entropy(outputs.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape).mean(1)
+
+
+def task_of(model):
+    return landscape.make_task(model, tokens, (IDS, IDS))
+
+
+def loss(task, model) -> float:
+    return landscape.evaluate(task, [model], [[1.0]])["loss"].item()
+
+
+def own(model) -> float:
+    with torch.no_grad():
+        return tokens(model(IDS).logits, IDS).mean().item()
+
+
+def adapted(peft, base, seed: int, **options):
+    torch.manual_seed(seed)
+    config = {"r": 2, "target_modules": ["c_attn"], "fan_in_fan_out": True} | options
+    model = peft.get_peft_model(base, peft.LoraConfig(**config)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    return model
+
+
+KINDS = {
+    "plain": {},
+    "dora": {"use_dora": True},
+    "rslora": {"use_rslora": True, "lora_alpha": 3},
+    "head": {"modules_to_save": ["lm_head"]},
+    "embedding": {"target_modules": ["wte"], "fan_in_fan_out": False},
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_adapter_is_read_from_folder_file_and_state_dict(kind, transformers, peft, tmp_path):
+    model = adapted(peft, gpt2(transformers), 1, **KINDS[kind])
+    task = task_of(adapted(peft, gpt2(transformers), 2, **KINDS[kind]))
+    model.save_pretrained(tmp_path / "lora")
+    torch.save(peft.get_peft_model_state_dict(model), tmp_path / "adapter_model.bin")
+    given = [
+        *(tmp_path / "lora", tmp_path / "lora" / "adapter_model.safetensors", tmp_path / "adapter_model.bin"),
+        *(peft.get_peft_model_state_dict(model), model.state_dict(), model),
+    ]
+    for one in given:
+        assert loss(task, one) == pytest.approx(own(model), rel=1e-5)
+    assert abs(loss(task, task.theta) - own(model)) > 1e-4
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_adapter_of_other_settings_or_another_base_is_refused(transformers, peft, tmp_path):
+    task = task_of(adapted(peft, gpt2(transformers), 2))
+    adapted(peft, gpt2(transformers), 1, use_rslora=True).save_pretrained(tmp_path / "other")
+    with pytest.raises(ValueError, match="use_rslora = True, the adapter of the task's model False"):
+        loss(task, tmp_path / "other")
+    with pytest.raises(ValueError, match="which is not trained in the task's model, has other values"):
+        loss(task, adapted(peft, gpt2(transformers, 5), 1))
+    adapted(peft, gpt2(transformers), 1, r=3).save_pretrained(tmp_path / "wide")
+    with pytest.raises(ValueError, match=r"r = 3, the adapter of the task's model 2"):
+        loss(task, tmp_path / "wide")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rounds_of_adapter_folders_are_imported(transformers, peft, tmp_path):
+    models = {}
+    for index in range(2):
+        for place, name in enumerate(("global", "client0", "client1")):
+            models[index, name] = model = adapted(peft, gpt2(transformers), 10 * index + place)
+            model.save_pretrained(tmp_path / "ck" / f"round{index}" / name)
+    task = task_of(adapted(peft, gpt2(transformers), 99))
+    run = record_checkpoints(
+        tmp_path / "ck", Patterns("round{round}/client{client}"), task=task, runs=tmp_path / "runs"
+    )
+    assert torch.equal(run.round(1).clients[1], task.layout.theta(models[1, "client1"]))
+    assert run.round(1).metrics["loss"] == pytest.approx(own(models[1, "global"]), rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("make", [gpt2, llama])
+def test_folders_of_save_pretrained_whole_and_in_parts_are_read(make, transformers, tmp_path):
+    model, task = make(transformers, 1), task_of(make(transformers, 2))
+    model.save_pretrained(tmp_path / "whole")
+    model.save_pretrained(tmp_path / "parts", max_shard_size="1KB")
+    assert len(list((tmp_path / "parts").glob("*.safetensors"))) > 1
+    state = model.state_dict()
+    (tmp_path / "bin").mkdir()
+    table = {name: f"pytorch_model-{place % 3}.bin" for place, name in enumerate(state)}
+    for file in set(table.values()):
+        torch.save({name: state[name] for name in state if table[name] == file}, tmp_path / "bin" / file)
+    (tmp_path / "bin" / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": table}))
+    for given in (tmp_path / "whole", tmp_path / "parts", tmp_path / "bin", state, model):
+        assert loss(task, given) == pytest.approx(own(model), rel=1e-5)
+    body = {name.partition(".")[2]: value for name, value in state.items() if not name.startswith("lm_head")}
+    if make is gpt2:  # its head is tied, and the hub has its files without "transformer."
+        torch.save(body, tmp_path / "body.bin")
+        assert loss(task, tmp_path / "body.bin") == pytest.approx(own(model), rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_folder_in_bfloat16_is_computed_in_float32(transformers, tmp_path):
+    model = llama(transformers, 1).bfloat16()
+    model.save_pretrained(tmp_path / "half")
+    single = llama(transformers, 1).bfloat16().float()
+    assert loss(task_of(model), tmp_path / "half") == pytest.approx(own(single), rel=1e-5)
