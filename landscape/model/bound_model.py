@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import torch
@@ -12,6 +11,7 @@ from torch.func import functional_call
 from landscape.model.copies import convert, copy_module
 from landscape.model.input_format import Habits
 from landscape.model.layout import Layout
+from landscape.model.losses import PerSample, batch_mean
 from landscape.model.samples import Inputs, Samples, call_module, map_leaves
 
 
@@ -26,7 +26,7 @@ class Flat:
         self,
         module: nn.Module,
         layout: Layout,
-        loss: Callable[[Tensor, Tensor], Tensor],
+        loss: PerSample,
         *,
         dtype: torch.dtype,
         device: torch.device,
@@ -97,7 +97,7 @@ class Flat:
     def gradient(self, samples: Samples) -> Tensor:
         """Mean loss () of `samples`, detached; writes its gradient into `grad`."""
         self.grad.zero_()
-        loss = self.loss(self.outputs(samples.inputs), samples.targets.to(self.theta.device)).mean()
+        loss = batch_mean(self.loss, self.outputs(samples.inputs), samples.targets.to(self.theta.device))
         loss.backward()
         return loss.detach()
 
@@ -108,7 +108,7 @@ class Flat:
 
     def functional_loss(self, theta: Tensor, samples: Samples) -> Tensor:
         """Mean loss () at another theta (d,), differentiable in it (twice, with the math attention kernel)."""
-        return self.loss(self.functional(theta, samples.inputs), samples.targets.to(theta.device)).mean()
+        return batch_mean(self.loss, self.functional(theta, samples.inputs), samples.targets.to(theta.device))
 
     def _gather_buffers(self) -> None:
         """Copy buffers that the module replaced (`self.mean = ...`) into the bound ones, and bind these again."""

@@ -127,10 +127,11 @@ def _copy_in_format(leaf: Tensor, form: torch.memory_format) -> Tensor:
 
 
 def _close(actual: list[Tensor], expected: list[Tensor]) -> bool:
-    return len(actual) == len(expected) and all(map(_alike, actual, expected))
+    return len(actual) == len(expected) and all(map(alike, actual, expected))
 
 
-def _alike(actual: Tensor, expected: Tensor) -> bool:
+def alike(actual: Tensor, expected: Tensor) -> bool:
+    """Whether two outputs of a module are equal up to rounding."""
     if actual.shape != expected.shape or not actual.is_floating_point():
         return torch.equal(actual, expected)
     scale = float(expected[expected.isfinite()].abs().max()) if bool(expected.isfinite().any()) else 0.0
