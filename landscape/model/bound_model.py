@@ -34,7 +34,7 @@ class Flat:
     ) -> None:
         self.layout = layout
         self.loss = loss
-        self.module = convert(copy_module(module), dtype, device).eval()
+        self.module = _without_fused_encoders(convert(copy_module(module), dtype, device).eval())
         self.habits = habits or Habits()
         self.theta = layout.theta(self.module)
         self.grad = torch.zeros_like(self.theta)
@@ -126,3 +126,16 @@ class Flat:
         if leaf.ndim == 4 and leaf.is_floating_point():
             return leaf.to(self.theta, memory_format=torch.channels_last)
         return self._to_device(leaf)
+
+
+def _without_fused_encoders(module: nn.Module) -> nn.Module:
+    """Let encoders of torch call their layers in eval mode as in training, and treat padding alike in both.
+
+    Without gradients they would pass their layers by (`torch.backends.mha`), unless these have hooks.
+    """
+    for layer in module.modules():
+        if isinstance(layer, nn.TransformerEncoderLayer):
+            layer.activation_relu_or_gelu = 0
+        elif isinstance(layer, nn.TransformerEncoder):
+            layer.use_nested_tensor = False
+    return module

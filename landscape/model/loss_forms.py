@@ -45,17 +45,17 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
     if found is not None:
         return found
     raise ValueError(
-        f"the loss {loss_name(loss)} is no mean over samples{' with the given weights' if weigh is not None else ''}: its "
+        f"the loss {loss_name(loss)} is no mean over samples{'' if weigh is None else ' with the given weights'}: its "
         f"value for a batch does not follow from its samples ({trial.shapes}). Return one value per sample as with "
-        "reduction='none', or a pair (numerators, weights), each (n,); or give weight=, or coupled=True, which takes all "
-        "samples as one batch."
+        "reduction='none', or a pair (numerators, weights), each (n,); or give weight=, or coupled=True, which takes "
+        "all samples as one batch."
     )
 
 
 def _by_shape(loss: Loss, value: Any, trial: Trial, weigh: Weigh | None) -> PerSample | None:
     n = len(trial.outputs)
     shape: Any = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-    if shape == () or shape == (1,) != (n,):
+    if shape == () or (shape == (1,) and n > 1):
         return _mean(loss, trial, weigh)
     if isinstance(loss, nn.Module) and isinstance(value, Tensor) and value.ndim > 1 and len(value) == n:
         loss, shape = _Entries(loss, mean=True), (n,)
@@ -74,7 +74,7 @@ def _by_shape(loss: Loss, value: Any, trial: Trial, weigh: Weigh | None) -> PerS
 
 def _mean(loss: Loss, trial: Trial, weigh: Weigh | None) -> PerSample | None:
     """A loss of one number, as the first mean over samples, or sum, that fits."""
-    if _is_plain_cross_entropy(loss, trial):
+    if weigh is None and _is_plain_cross_entropy(loss, trial):
         return cross_entropy
     number, entries = _Number(loss), _unreduced(loss)
     labels = isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) and not trial.targets.is_floating_point()
@@ -196,9 +196,15 @@ def _words(loss: Any) -> str:
 
 def _check_weights(weigh: Weigh, targets: Tensor) -> None:
     given: Any = weigh(targets)
-    if not isinstance(given, Tensor) or given.shape != (len(targets),) or not bool((given >= 0).all() & (given > 0).any()):
+    if (
+        not isinstance(given, Tensor)
+        or given.shape != (len(targets),)
+        or not bool((given >= 0).all() & (given > 0).any())
+    ):
         what = tuple(given.shape) if isinstance(given, Tensor) else type(given).__name__
-        raise ValueError(f"weight= gave {what} for {len(targets)} targets; give (n,) weights, none below and some above 0.")
+        raise ValueError(
+            f"weight= gave {what} for {len(targets)} targets; give (n,) weights, none below and some above 0."
+        )
 
 
 def _warn_of_unweighted(loss: Any, trial: Trial) -> None:
@@ -212,7 +218,7 @@ def _warn_of_unweighted(loss: Any, trial: Trial) -> None:
     mean, own = float(loss(outputs, targets).mean()), float(reduced(outputs, targets))
     if abs(mean - own) > 1e-4 * abs(own) and not _is_plain_cross_entropy(loss, trial):
         warnings.warn(
-            f"{loss_name(loss)} with reduction='none' is averaged over all values ({mean:.4g} on {len(outputs)} samples); "
+            f"{loss_name(loss)} with reduction='none' is averaged over all {len(outputs)} samples tried ({mean:.4g}); "
             f"with reduction='mean' it is divided by the weights of what counts, which is another number ({own:.4g}).",
             stacklevel=2,
         )

@@ -48,7 +48,9 @@ class Trial:
     def rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Targets by row, with the outputs of the first samples in turn."""
         k = len(self.outputs)
-        return self.outputs[rows.to(self.outputs.device) % k], self.targets[rows.to(self.targets.device)].to(self.outputs.device)
+        return self.outputs[rows.to(self.outputs.device) % k], self.targets[rows.to(self.targets.device)].to(
+            self.outputs.device
+        )
 
     def called(self, loss: Loss) -> Any:
         """The loss of the first samples.
@@ -63,14 +65,20 @@ class Trial:
                 value, again = loss(outputs, targets), loss(outputs, targets)
             except _FAILS as reason:
                 told = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
-                raise ValueError(f"the loss {loss_name(loss)} fails on {self.shapes}: {told}{_advice(outputs, targets)}") from reason
+                raise ValueError(
+                    f"the loss {loss_name(loss)} fails on {self.shapes}: {told}{_advice(outputs, targets)}"
+                ) from reason
             same = all(map(_same, _parts(value), _parts(again)))
             broadcast = any("Using a target size" in str(note.message) for note in said) or self._broadcasts(loss)
         if not same:
             raise ValueError(f"the loss {loss_name(loss)} is random: two calls on the same outputs and targets differ.")
         if broadcast:
-            give = "targets[:, None]" if outputs.shape[1:] == (*targets.shape[1:], 1) else "targets of the outputs' shape"
-            raise ValueError(f"the loss {loss_name(loss)} compares every output with every target ({self.shapes}); give {give}.")
+            give = (
+                "targets[:, None]" if outputs.shape[1:] == (*targets.shape[1:], 1) else "targets of the outputs' shape"
+            )
+            raise ValueError(
+                f"the loss {loss_name(loss)} compares every output with every target ({self.shapes}); give {give}."
+            )
         return value
 
     def agrees(self, found: PerSample, number: Loss | None) -> bool:
@@ -79,7 +87,9 @@ class Trial:
         Args:
             number: The user's own loss () of a batch; None: `found` gives values, which must not depend on the batch.
         """
-        precise = Trial(self.outputs.double(), self.targets.double() if self.targets.is_floating_point() else self.targets)
+        precise = Trial(
+            self.outputs.double(), self.targets.double() if self.targets.is_floating_point() else self.targets
+        )
         for trial, convert in ((precise, _in_float64), (self, lambda loss: loss)):
             try:
                 return trial._agrees(convert(found), None if number is None else convert(number))
@@ -110,7 +120,9 @@ class Trial:
             return _close(whole, torch.cat([found(*part) for part in parts]), whole)
         sums = [batch_mean(found, *part) * total_weight(found, part[1]) for part in parts]
         total = total_weight(found, targets)
-        return total == 0 or _close(number(outputs, targets), torch.stack(sums).sum() / total, torch.stack(sums) / total)
+        return total == 0 or _close(
+            number(outputs, targets), torch.stack(sums).sum() / total, torch.stack(sums) / total
+        )
 
     def _small_batches(self) -> Iterator[Tensor]:
         """Rows of targets: the first, then batches that mix special targets with others."""

@@ -18,7 +18,7 @@ USUAL = (IGNORED, -1, 255, 0)
 
 @dataclass(frozen=True)
 class Counted:
-    """Weights (n,): the entries of each sample's target that are not `ignored`, or the sum of their classes' weights."""
+    """Weights (n,): entries of each sample's target that are not `ignored`, or the sum of their classes' weights."""
 
     ignored: int | None = IGNORED
     classes: Tensor | None = None
@@ -64,7 +64,10 @@ def candidate_weights(loss: Any, outputs: Tensor, targets: Tensor) -> list[tuple
     candidates: list[tuple[Weigh | None, str]] = [(None, "")]
     vectors, numbers = _held_by(loss)
     if targets.is_floating_point():
-        candidates += [(Present(), "mean of the targets that are not NaN"), (Present(True), "mean of samples without NaN")]
+        candidates += [
+            (Present(), "mean of the targets that are not NaN"),
+            (Present(True), "mean of samples without NaN"),
+        ]
         few = targets.shape[1] if targets.ndim == 2 and targets.shape[1] <= 4 else 0
         columns = [number for number in range(few) if bool((targets[:, number] >= 0).all())]
         return candidates + [(Column(number), f"weights in column {number} of the targets") for number in columns]
@@ -89,7 +92,9 @@ def special_rows(targets: Tensor, most: int = 64) -> list[int]:
         )
         return firsts[:most].tolist()
     flat = targets.flatten(1) if targets.ndim > 1 else targets[:, None]
-    marks = [flat.isnan()] if targets.is_floating_point() else [flat == label for label in (*USUAL, flat.min(), flat.max())]
+    marks = (
+        [flat.isnan()] if targets.is_floating_point() else [flat == label for label in (*USUAL, flat.min(), flat.max())]
+    )
     rows: list[int] = []
     for counts in (mark.sum(1) for mark in marks):
         rows += [int(counts.argmax()), int(counts.argmin()), *counts.nonzero().flatten()[:4].tolist()]

@@ -174,4 +174,3 @@ def loss_name(loss: Any) -> str:
     if isinstance(loss, SampleLoss):
         return loss.name
     return getattr(loss, "__name__", type(loss).__name__)
-

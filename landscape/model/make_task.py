@@ -32,12 +32,11 @@ def make_task(
         task = landscape.make_task(net, nn.CrossEntropyLoss(), {"train": (x, y), "test": test_loader})
 
     The loss of a split is sum(numerators) / sum(weights) over its samples, which is what `loss(outputs, targets)` gives
-    for the whole split as one batch: class weights, `ignore_index`, label smoothing, NaN masks and sums included. The
-    loss is tried on 64 spread samples and on the targets of all splits, in batches of many sizes; `repr` says what was
+    for the whole split as one batch: with class weights, `ignore_index`, smoothing, NaN masks and sums. The loss is tried on 64 spread samples and on the targets of all splits, in batches of many sizes; `repr` says what was
     found. A minibatch of training has the user's own loss of that minibatch, 0 if nothing in it counts.
 
-    The task also has the metric `error` if targets are classes and the model has one output per class; ignored labels do
-    not count. Of a model of transformers the logits are the output.
+    The task also has the metric `error` if targets are classes and the model has one output per class; in it ignored
+    labels do not count. Of a model of transformers the logits are the output.
 
     Args:
         model: A module, which is copied, or a function or class without arguments that returns one.
@@ -45,8 +44,8 @@ def make_task(
             each (n,). None: the loss that a model of transformers returns itself when it is given `labels`.
         data: By split, {"train": .., "test": ..}, or one split used for both: (inputs, targets) as tensors or arrays,
             a Dataset, a DataLoader, a Hugging Face dataset, a table with a column `labels`, or `Samples`.
-        weight: Weights of the samples in the mean, where they cannot be found: a function targets -> (n,), or weights of
-            classes, shape (C,).
+        weight: Weights of the samples in the mean, where they cannot be found: a function targets -> (n,), or those
+            of classes, shape (C,).
         coupled: Take the loss of a split as one batch: for losses (Dice, contrastive) and models (batch normalisation
             without running statistics) whose samples depend on each other. Needs memory for the whole split.
 

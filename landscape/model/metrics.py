@@ -89,9 +89,7 @@ class Means:
             else:
                 total.index_add_(1, group, by_point)
 
-    def _add_batch(
-        self, loss: SampleLoss, point: int, outputs: Tensor, targets: Tensor, group: Tensor | None
-    ) -> None:
+    def _add_batch(self, loss: SampleLoss, point: int, outputs: Tensor, targets: Tensor, group: Tensor | None) -> None:
         """Add a block by the loss of the block, or of each group in it."""
         sums, counts = self._totals(outputs.new_zeros((), dtype=torch.float64))
         places = [None] if group is None else group.unique().tolist()

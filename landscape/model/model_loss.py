@@ -27,7 +27,9 @@ def model_loss(module: nn.Module, few: Samples, logits: Tensor) -> Loss:
     """
     name = type(module).__name__
     if not isinstance(few.inputs, dict):
-        raise ValueError(f"the loss is None, and {name} is not called with named inputs; give a function (outputs, targets).")
+        raise ValueError(
+            f"the loss is None and {name} takes no named inputs; give a function (outputs, targets)."
+        )
     own: Any = getattr(module(**few.inputs, labels=few.targets), "loss", None)
     if not isinstance(own, Tensor) or own.numel() != 1:
         raise ValueError(f"{name} returns no loss when it is called with labels; give a function (outputs, targets).")

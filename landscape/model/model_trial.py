@@ -47,7 +47,7 @@ def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -
         )
     if not coupled and not alike(outputs, parts):
         raise ValueError(
-            f"in {name} the output of a sample depends on the other samples of its batch in eval mode{_statistics(flat)}: "
+            f"in {name} the output of a sample depends on others of its batch in eval mode{_statistics(flat)}, so "
             "its loss is no mean over samples. Take all samples as one batch with coupled=True, or mend the model."
         )
     others = [split.targets for split in splits[1:] if split.targets.shape[1:] == samples.targets.shape[1:]]
@@ -81,8 +81,8 @@ def _statistics(flat: Flat) -> str:
     names = [
         name
         for name, layer in flat.module.named_modules()
-        if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.running_mean is None
+        if isinstance(layer, nn.modules.batchnorm._NormBase)
+        and layer.running_mean is None
         and not isinstance(layer, nn.modules.instancenorm._InstanceNorm)
     ]
     return f" (layer {', '.join(names)} keeps no running statistics)" if names else ""
-
