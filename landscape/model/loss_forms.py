@@ -69,7 +69,7 @@ def _by_shape(loss: Loss, value: Any, trial: Trial, weigh: Weigh | None) -> PerS
     if weigh is not None:
         return SampleLoss(_Weighted(loss, weigh), weigh, name=f"{loss_name(loss)}, weighted as given")
     _warn_of_unweighted(loss, trial)
-    return cross_entropy if _is_plain_cross_entropy(loss, trial) else loss
+    return cross_entropy if _is_plain_cross_entropy(loss, trial) else SampleLoss(loss, name=loss_name(loss))
 
 
 def _mean(loss: Loss, trial: Trial, weigh: Weigh | None) -> PerSample | None:
@@ -98,8 +98,8 @@ def _mean(loss: Loss, trial: Trial, weigh: Weigh | None) -> PerSample | None:
 
 
 def _pair(loss: Loss, trial: Trial) -> PerSample | None:
-    like = tuple(trial.outputs.shape[1:])
-    pair = SampleLoss(_Part(loss, 0), _Part(loss, 1, like), name=f"{loss_name(loss)}, weights of its own")
+    weights = _Part(loss, 1, tuple(trial.outputs.shape[1:]), trial.outputs.dtype)
+    pair = SampleLoss(_Part(loss, 0), weights, name=f"{loss_name(loss)}, weights of its own")
 
     def number(outputs: Tensor, targets: Tensor) -> Tensor:
         values, weights = loss(outputs, targets)
@@ -115,13 +115,13 @@ class _Part:
     loss: Loss
     part: int
     like: tuple[int, ...] = ()
+    dtype: torch.dtype = torch.float32
 
     def __call__(self, *given: Tensor) -> Tensor:
         if self.part == 0:
             return self.loss(*given)[0]
         (targets,) = given
-        kind = targets.dtype if targets.is_floating_point() else torch.get_default_dtype()
-        zeros = torch.zeros((), dtype=kind, device=targets.device).expand(len(targets), *self.like)
+        zeros = torch.zeros((), dtype=self.dtype, device=targets.device).expand(len(targets), *self.like)
         with torch.no_grad():
             return self.loss(zeros, targets)[1]
 

@@ -169,7 +169,7 @@ def _in_float64(loss: Any) -> Any:
         return deepcopy(loss).double()
     if isinstance(loss, SampleLoss) or hasattr(loss, "__dataclass_fields__"):
         inner = {name: _in_float64(value) for name, value in vars(loss).items() if callable(value)}
-        return replace(loss, **inner)
+        return replace(loss, **inner, **({"dtype": torch.float64} if hasattr(loss, "dtype") else {}))
     return loss
 
 
@@ -185,7 +185,7 @@ def _close(actual: Any, expected: Tensor, terms: Tensor) -> bool:
 
 
 def _parts(value: Any) -> list[Tensor]:
-    return [torch.as_tensor(part) for part in (value if isinstance(value, tuple | list) else [value])]
+    return [part for part in (value if isinstance(value, tuple | list) else [value]) if isinstance(part, Tensor)]
 
 
 def _same(once: Tensor, again: Tensor) -> bool:

@@ -32,8 +32,9 @@ def make_task(
         task = landscape.make_task(net, nn.CrossEntropyLoss(), {"train": (x, y), "test": test_loader})
 
     The loss of a split is sum(numerators) / sum(weights) over its samples, which is what `loss(outputs, targets)` gives
-    for the whole split as one batch: with class weights, `ignore_index`, smoothing, NaN masks and sums. The loss is tried on 64 spread samples and on the targets of all splits, in batches of many sizes; `repr` says what was
-    found. A minibatch of training has the user's own loss of that minibatch, 0 if nothing in it counts.
+    for the whole split as one batch: with class weights, `ignore_index`, smoothing, NaN masks and sums. The loss is
+    tried on 64 spread samples and on the targets of all splits, in batches of many sizes; `repr` says what was found. A
+    minibatch of training has the user's own loss of that minibatch, 0 if nothing in it counts.
 
     The task also has the metric `error` if targets are classes and the model has one output per class; in it ignored
     labels do not count. Of a model of transformers the logits are the output.
@@ -62,9 +63,7 @@ def make_task(
         raise ValueError(f"the loss is {loss!r}; give a function (outputs, targets), such as nn.CrossEntropyLoss().")
     task = Task(module, splits, loss, {})
     trial = task.trial(coupled=coupled)
-    if trial is None:
-        return task
-    found = found_loss(loss, trial, weight=weight, coupled=coupled)
+    found = loss if trial is None else found_loss(loss, trial, weight=weight, coupled=coupled)
     targets = split.targets
     classes = outputs.ndim == 2 and outputs.shape[1] > 1 and targets.ndim == 1 and not targets.is_floating_point()
     return replace(task, loss=found, metrics={"error": error_of(found)} if classes else {})

@@ -60,14 +60,20 @@ class Means:
         self._sums: Tensor | None = None
         self._counts: Tensor | None = None
 
+    @property
+    def _by_batch(self) -> SampleLoss | None:
+        """The metric where it is a loss of whole batches."""
+        measure = self._measure
+        return measure if isinstance(measure, SampleLoss) and (measure.batch or measure.kind != "mean") else None
+
     def add(self, point: int, outputs: Tensor, targets: Tensor, group: Tensor | None) -> None:
         """Add a block of m samples at one point; `group` (m,) holds the group of each sample.
 
         Raises:
             ValueError: If the metric returns another shape than (m,) or (m, v).
         """
-        if isinstance(self._measure, SampleLoss) and (self._measure.batch or self._measure.kind != "mean"):
-            self._add_batch(self._measure, point, outputs, targets, group)
+        if (by_batch := self._by_batch) is not None:
+            self._add_batch(by_batch, point, outputs, targets, group)
             return
         for total, values in self._values(outputs, targets):
             if group is None:
@@ -77,7 +83,7 @@ class Means:
 
     def add_all(self, outputs: Tensor, targets: Tensor, group: Tensor | None) -> None:
         """Add a block of m samples at all points: outputs (P, m, ...)."""
-        if isinstance(self._measure, SampleLoss):
+        if self._by_batch is not None:
             for point, of_point in enumerate(outputs):
                 self.add(point, of_point, targets, group)
             return

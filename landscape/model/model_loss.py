@@ -27,9 +27,7 @@ def model_loss(module: nn.Module, few: Samples, logits: Tensor) -> Loss:
     """
     name = type(module).__name__
     if not isinstance(few.inputs, dict):
-        raise ValueError(
-            f"the loss is None and {name} takes no named inputs; give a function (outputs, targets)."
-        )
+        raise ValueError(f"the loss is None and {name} takes no named inputs; give a function (outputs, targets).")
     own: Any = getattr(module(**few.inputs, labels=few.targets), "loss", None)
     if not isinstance(own, Tensor) or own.numel() != 1:
         raise ValueError(f"{name} returns no loss when it is called with labels; give a function (outputs, targets).")
@@ -41,7 +39,7 @@ def model_loss(module: nn.Module, few: Samples, logits: Tensor) -> Loss:
         if torch.allclose(value.double(), own.double().reshape(()), rtol=1e-5, atol=1e-6):
             return loss
     raise ValueError(
-        f"the loss of {name} is none of {', '.join(loss.__name__ for loss in _USUAL)} of its logits; give it as a function "
+        f"the loss of {name} is none of {', '.join(loss.__name__ for loss in _USUAL)}; give it as a function of "
         "(logits, labels)."
     )
 

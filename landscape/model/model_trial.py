@@ -29,18 +29,17 @@ def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -
         ValueError: If the model is random in eval mode, or its samples depend on each other; names the layer.
     """
     samples = splits[0]
-    few = flat.outputs(samples[:2].inputs)
-    count = max(2, min(SAMPLES, VALUES // max(1, few[0].numel()), len(samples)))
-    rows = torch.linspace(0, len(samples) - 1, count).round().long().unique()
-    spread = samples[rows]
     with torch.random.fork_rng(devices=[flat.theta.device] if flat.theta.is_cuda else []):
+        few = flat.outputs(samples[:2].inputs)
+        count = max(1, min(SAMPLES, VALUES // max(1, few[0].numel()), len(samples)))
+        rows = torch.linspace(0, len(samples) - 1, count).round().long().unique()
+        spread, cut = samples[rows], max(1, len(rows) // 3)
         outputs, first = _layer_outputs(flat, spread)
         again, second = _layer_outputs(flat, spread)
-        cut = max(1, len(rows) // 3)
         parts = torch.cat([flat.outputs(part.inputs) for part in (spread[:cut], spread[cut:]) if len(part)])
     name = type(flat.module).__name__
-    if not alike(outputs, again):
-        layer = next((key for key in first if not alike(first[key], second[key])), "")
+    if not alike(outputs, again, 1):
+        layer = next((key for key in first if not alike(first[key], second[key], 1)), "")
         raise ValueError(
             f"{name} is random in eval mode{f' (seen first in layer {layer!r})' if layer else ''}: two passes over the "
             "same samples differ. Draw only in training, as F.dropout(x, training=self.training) does."

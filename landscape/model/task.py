@@ -119,7 +119,7 @@ class Task:
         Raises:
             ValueError: If the model is random in eval mode, or, unless `coupled`, its samples depend on each other.
         """
-        splits = [samples for samples in self.samples.values() if len(samples) > 1]
+        splits = [samples for samples in self.samples.values() if len(samples)]
         if not splits:
             return None
         theta = self.theta
