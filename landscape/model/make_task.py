@@ -114,7 +114,8 @@ def _with_tensor_output(module: nn.Module, few: Samples, own_loss: bool) -> tupl
     device = next((parameter.device for parameter in trial.parameters()), torch.device("cpu"))
     few = few.to(device=device)
     try:
-        outputs: Any = call_module(trial, few.inputs)
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            outputs: Any = call_module(trial, few.inputs)
     except RuntimeError as reason:
         if isinstance(few.inputs, Tensor) and few.inputs.dtype == torch.uint8:
             raise ValueError(
