@@ -55,8 +55,8 @@ def import_checkpoints(
     it differs from the global model before, `round_003/start.pt`; also .pth, .safetensors and .npz; or whatever
     `patterns` say. `sizes.json` in the folder has the samples of each client, like {"7": 120}; without it they are
     those of the partition in `overrides`, and without one all weigh the same. The first round
-    needs a start, else it only serves as the start of the next. Only tensors are unpickled. Without global models, means
-    of the clients by their sizes replace them.
+    needs a start, else it only serves as the start of the next. Only tensors are unpickled. Without global models,
+    means of the clients by their sizes replace them.
 
     Args:
         folder: Folder of the checkpoints.
