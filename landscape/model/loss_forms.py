@@ -12,9 +12,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from landscape.model.binary_losses import binary_cross_entropy
 from landscape.model.loss_trial import Loss, Trial
 from landscape.model.loss_weights import Counted, candidate_weights
-from landscape.model.losses import PerSample, PerSampleLoss, SampleLoss, Weigh, WholeBatch, cross_entropy, loss_name
+from landscape.model.losses import (
+    PerSample,
+    PerSampleLoss,
+    SampleLoss,
+    Weigh,
+    WholeBatch,
+    cross_entropy,
+    loss_name,
+    squared_error,
+)
+
+KNOWN: tuple[Any, ...] = (cross_entropy, squared_error, binary_cross_entropy)
+"""Losses that are not tried."""
 
 _MODULES: dict[Any, type[nn.Module]] = {F.cross_entropy: nn.CrossEntropyLoss, F.nll_loss: nn.NLLLoss}
 """Losses of torch whose weights are known, and their modules."""
@@ -31,7 +44,7 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
     Raises:
         ValueError: If the loss is random, broadcasts, or is no mean over samples; says what to do.
     """
-    if isinstance(loss, SampleLoss):
+    if weight is None and not coupled and (isinstance(loss, SampleLoss) or loss in KNOWN):
         return loss
     loss = _module(loss)
     with torch.random.fork_rng(devices=[trial.outputs.device] if trial.outputs.is_cuda else []):

@@ -10,12 +10,11 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from landscape.model.binary_losses import binary_cross_entropy
 from landscape.model.bound_model import Flat
 from landscape.model.copies import copy_module
 from landscape.model.input_format import Habits, habits
 from landscape.model.layout import Layout
-from landscape.model.loss_forms import found_loss
+from landscape.model.loss_forms import KNOWN, found_loss
 from landscape.model.loss_trial import Trial
 from landscape.model.losses import PerSample as PerSample
 from landscape.model.losses import SampleLoss, is_coupled, loss_name
@@ -28,9 +27,6 @@ from landscape.model.vectors import takes_models
 from landscape.results.notebook_table import notebook_table
 
 Split = str | Samples
-
-_KNOWN = (cross_entropy, squared_error, binary_cross_entropy)
-"""Losses that are not tried."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,7 +104,7 @@ class Task:
         Raises:
             ValueError: If model or loss is random, or the loss is no mean over samples.
         """
-        if self.loss in _KNOWN or isinstance(self.loss, SampleLoss):
+        if self.loss in KNOWN or isinstance(self.loss, SampleLoss):
             return self.loss
         trial = self.trial()
         return self.loss if trial is None else found_loss(self.loss, trial)
