@@ -95,7 +95,8 @@ def _mean(loss: Loss, trial: Trial, weigh: Weigh | None) -> PerSample | None:
     if weigh is not None:
         candidates = [(weigh, "weighted as given")]
     elif labels:
-        candidates = [(Counted(loss.ignore_index, loss.weight), _words(loss))]
+        known: Any = loss
+        candidates = [(Counted(known.ignore_index, known.weight), _words(known))]
     for weights, words in candidates:
         name = ", ".join([loss_name(loss), *([words] if words else [])])
         forms = [SampleLoss(PerSampleLoss(number, weights), weights, number, name=name)]

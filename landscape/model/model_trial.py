@@ -67,7 +67,7 @@ def _layer_outputs(flat: Flat, samples: Samples) -> tuple[Tensor, dict[str, Tens
         return hook
 
     layers = [(name, layer) for name, layer in flat.module.named_modules() if not list(layer.children())]
-    handles = [layer.register_forward_hook(note(name)) for name, layer in layers]  # type: ignore[arg-type]
+    handles = [layer.register_forward_hook(note(name)) for name, layer in layers]
     try:
         return flat.outputs(samples.inputs), seen
     finally:
