@@ -22,6 +22,7 @@ from landscape.geometry.scaling import scaling as scaling
 from landscape.geometry.simplex import simplex as simplex
 from landscape.geometry.trajectory import principal_plane as principal_plane
 from landscape.measures.cost import step_cost as step_cost
+from landscape.measures.loss import loss as loss
 from landscape.measures.robustness import noise_robustness as noise_robustness
 from landscape.measures.sharpness import ball_sharpness as ball_sharpness
 from landscape.model.layout import Layout as Layout

@@ -24,6 +24,7 @@ from drift.training.client import Client, Update
 from drift.training.correction import stack_corrections
 from landscape.batched_training.per_model_gradients import ModelGradients, model_gradients
 from landscape.batched_training.scratch_memory import scratch_buffer
+from landscape.model.losses import sample_weights
 from landscape.model.samples import Inputs, Samples, leaves, map_leaves
 
 BUDGET = {"cpu": 2**29, "cuda": 2**34}
@@ -117,8 +118,14 @@ class _Group:
         samples = joined([client.samples for client in self.clients])
         table, sizes = self._tables()
         counts = torch.from_numpy(sizes)[:, :, None].to(self.device)
-        weights = (torch.arange(table.shape[2], device=self.device) < counts) / counts.clamp(min=1).to(self.thetas[0])
-        numbers = torch.from_numpy(table).to(self.device)
+        numbers, used = (
+            torch.from_numpy(table).to(self.device),
+            torch.arange(table.shape[2], device=self.device) < counts,
+        )
+        weights = used / counts.clamp(min=1).to(self.thetas[0])
+        if (own := sample_weights(self.clients[0].flat.loss, samples.targets)) is not None:
+            total = (own.to(weights)[numbers] * used).sum(2, keepdim=True)
+            weights = used / total.where(total > 0, 1)  # numerators contain the samples' own weights
         actives, widths = (sizes > 0).sum(1).tolist(), sizes.max(1, initial=0).tolist()
         self.useful, self.computed = int(sizes.sum()), int(np.dot(actives, widths))
         size = max(1, GATHERED // (table[0].size * sample_bytes(samples))) if len(table) else 1

@@ -13,6 +13,7 @@ from drift.config.method import Method
 from drift.engines import batched, serial
 from drift.training.client import Client, to_cpu, to_device
 from landscape.batched_training.per_model_gradients import model_gradients, single_model_gradient
+from landscape.model.losses import SampleLoss
 from landscape.model.samples import map_leaves
 from landscape.model.task import Task
 from landscape.model.whole_products import whole_products
@@ -59,6 +60,8 @@ def unfit(method: Method, clients: Sequence[Client]) -> str:
     if not clients:
         return "no client of the first cohort has samples"
     first = clients[0]
+    if isinstance(loss := first.flat.loss, SampleLoss) and loss.kind != "mean":
+        return f"{loss.name} is no mean over samples"
     try:
         gradients = model_gradients(first.flat)
     except ValueError as reason:

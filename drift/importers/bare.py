@@ -13,6 +13,7 @@ from torch import Tensor
 from drift.importers.checkpoint_files import Patterns, RoundFiles
 from drift.importers.models import (
     evaluate_model,
+    part_sizes,
     read_model,
     read_round,
     read_sizes,
@@ -46,7 +47,8 @@ def record_checkpoints(
     Drift analyses need no more. Landscapes need a task: `drift.open(folder, task=...)`, or `--task`.
 
     Args:
-        folder: Folder of the checkpoints, with `sizes.json` as for `import_checkpoints`.
+        folder: Folder of the checkpoints, with `sizes.json` as for `import_checkpoints`; without it clients have the
+            sizes of the task's parts, where it has parts.
         patterns: Patterns of the paths of models.
         task: The task whose test split evaluates the global models and whose model names the parameters; None: no
             metrics, and parameters as in `drift.record.flat_arrays.FlatArrays.of`.
@@ -64,7 +66,13 @@ def record_checkpoints(
     sizes = read_sizes(folder, files)
     content, parts = split_task(task)
     user_task = None if content is None else UserTask.load(content)
+    of_parts = user_task is not None and parts is not None and not sizes
+    if user_task is not None and of_parts:
+        numbers = files.numbers()
+        names = [str(name) for name in numbers] if any(name != number for name, number in numbers.items()) else None
+        sizes = part_sizes(numbers, [len(part) for part in UserTask.load(user_task.task, parts, names).parts or ()])
     settings = f"{patterns} {'' if user_task is None else user_task.fingerprint}"
+    settings += f" {sizes}" if of_parts else ""
     description = dict(told or {})
     settings += json.dumps(description, sort_keys=True) if description else ""
     path = Path(runs) / run_name(folder, files, settings, progress, description.get("name"))

@@ -16,6 +16,7 @@ from drift.importers.checkpoint_files import CheckpointFiles, Patterns
 from drift.importers.models import (
     Model,
     evaluate_model,
+    part_sizes,
     read_model,
     read_round,
     read_sizes,
@@ -52,9 +53,10 @@ def import_checkpoints(
 
     The folder holds `round_003/global.pt` (the global model after round 3), `round_003/client_7.pt` and, where
     it differs from the global model before, `round_003/start.pt`, with any ending of checkpoints; or whatever
-    `patterns` say. `sizes.json` in the folder has the samples of each client, like {"7": 120}; without it all weigh
-    the same. The first round needs a start, else it only serves as the start of the next. No code in a file is run.
-    Without global models, means of the clients by their sizes replace them.
+    `patterns` say. `sizes.json` in the folder has the samples of each client, like {"7": 120}; without it they are
+    those of the partition in `overrides`, and without one all weigh the same. The first round needs a start, else it
+    only serves as the start of the next. No code in a file is run. Without global models, means of the clients by
+    their sizes replace them.
 
     Args:
         folder: Folder of the checkpoints.
@@ -86,6 +88,9 @@ def import_checkpoints(
         return run
     content = read_data(experiment, run.context.data)
     task = build_task(experiment, content)
+    partitioned = any("partition" in text for text in overrides)
+    if partitioned and not sizes:
+        sizes = part_sizes(files.numbers(), content.sizes().tolist())
     require_space(path, experiment, task.layout.size + task.layout.buffer_size)
     with locks.locked(path), locks.remove_on_failure(path):
         unknown = [] if "method" in description or keys & {"method", "method.name"} else ["method"]
@@ -94,7 +99,7 @@ def import_checkpoints(
         unknown += ["aggregation weights"]
         unknown += [] if sizes else ["client sizes (recorded as 1 each)"]
         unknown += ["global models (taken as means of the clients by size)"] if files.averaged else []
-        unknown += [] if any("partition" in text for text in overrides) else ["partition"]
+        unknown += [] if partitioned else ["partition"]
         description |= {"seed": experiment.seed} if "seed" in keys else {}
         about = {
             "experiment": experiment.resolved(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,19 @@ def read_sizes(folder: Path, files: CheckpointFiles) -> dict[int | str, int]:
     return sizes
 
 
+def part_sizes(numbers: Mapping[int | str, int], sizes: Sequence[int]) -> dict[int | str, int]:
+    """Samples by client, from the sizes of the clients' parts of the task by number.
+
+    Raises:
+        ValueError: If a client has models and no samples.
+    """
+    if absent := [name for name, number in numbers.items() if number >= len(sizes) or sizes[number] < 1]:
+        raise ValueError(
+            f"client {absent[0]} has models, and by the task's parts no samples; mend the parts, or give sizes.json."
+        )
+    return {name: sizes[number] for name, number in numbers.items()}
+
+
 def run_name(
     folder: Path, files: CheckpointFiles, settings: str, progress: Progress | None, called: str | None = None
 ) -> str:
@@ -164,5 +178,5 @@ def _missing(folder: Path, files: CheckpointFiles) -> list[str]:
     if not any(paths.clients for paths in files.rounds.values()):
         lines.append("client models: client drift cannot be computed")
     if not read_sizes(folder, files):
-        lines.append("sizes.json: all clients count the same")
+        lines.append("sizes.json: all clients count the same, unless a task or partition gives their parts")
     return lines

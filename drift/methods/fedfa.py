@@ -18,6 +18,7 @@ from drift.plugins.bundles import Bundle
 from drift.training.client import Client, Update
 from drift.training.model_parts import features, require_classes, require_head
 from landscape.model.bound_model import Flat
+from landscape.model.losses import batch_mean
 from landscape.model.samples import Samples
 
 
@@ -94,7 +95,7 @@ class FedFA(Method):
             flat.grad.zero_()
             targets = batch.targets.to(flat.theta.device)
             outputs, activations = features(flat, lambda: flat.outputs(batch.inputs))
-            loss = flat.loss(outputs, targets).mean()
+            loss = batch_mean(flat.loss, outputs, targets)
             if anchored:
                 loss = loss + self.weight * alignment_loss(activations.flatten(1), anchors, targets)
             loss.backward()

@@ -14,6 +14,7 @@ from drift.plugins.bundles import Bundle
 from drift.training.client import Client, Update
 from drift.training.model_parts import features, features_at, require_headed
 from landscape.model.bound_model import Flat
+from landscape.model.losses import batch_mean
 from landscape.model.samples import Samples
 
 
@@ -48,7 +49,7 @@ class Moon(Method):
             near, far = (features_at(flat, *model, batch.inputs) for model in (received, before))
             flat.grad.zero_()
             outputs, own = features(flat, lambda: flat.outputs(batch.inputs))
-            loss = flat.loss(outputs, batch.targets.to(outputs.device)).mean()
+            loss = batch_mean(flat.loss, outputs, batch.targets.to(outputs.device))
             total = loss + self.mu * contrast(own, near, far, self.temperature)
             total.backward()
             return total.detach()

@@ -9,6 +9,7 @@ from pydantic import Field
 from drift.config.method_values import Cohort, Combined, Setting, State
 from drift.methods._server_training import CODE, LACKS, PAPER, ServerTraining, last, proxy
 from drift.plugins.bundles import Bundle
+from landscape.model.losses import batch_mean
 
 
 class ServerFT(ServerTraining):
@@ -26,8 +27,8 @@ class ServerFT(ServerTraining):
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The mean, fine-tuned."""
-        targets, loss = proxy(setting, self.name()).targets, setting.task.loss
+        targets, loss = proxy(setting, self.name()).targets, setting.task.per_sample
         models = self.trained(
-            setting, cohort, self.server_epochs, lambda outputs, where: loss(outputs, targets[where]).mean()
+            setting, cohort, self.server_epochs, lambda outputs, where: batch_mean(loss, outputs, targets[where])
         )
         return Combined(last(models), cohort.weights)

@@ -17,6 +17,7 @@ import torch
 
 from drift.config.external_run import UnknownParts
 from drift.training.data import Data
+from landscape.model.losses import loss_name
 from landscape.model.make_task import task_from
 from landscape.model.samples import leaves
 from landscape.model.task import PerSample, Task
@@ -64,7 +65,7 @@ class UserTask:
         Loss and metrics count by their names, not by their code.
         """
         functions = {"loss": self.task.loss, **self.task.metrics}
-        called = {name: getattr(function, "__qualname__", repr(type(function))) for name, function in functions.items()}
+        called = {name: getattr(function, "__qualname__", loss_name(function)) for name, function in functions.items()}
         total = hashlib.sha256(f"{self.task.model} {called}".encode())
         for name, samples in sorted(self.task.samples.items()):
             for leaf in (*leaves(samples.inputs), samples.targets):

@@ -10,6 +10,8 @@ from torch import Tensor
 from drift.config.experiment import Experiment
 from drift.training.client import Client
 from landscape.model.binary_losses import binary_error
+from landscape.model.losses import loss_blocks
+from landscape.model.metrics import Means
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, error
 from landscape.sweep.evaluate import evaluate
@@ -33,14 +35,17 @@ def validate(client: Client, samples: Samples) -> tuple[float, float]:
     """Mean loss (nats) and error (fraction) of the model in the client's workspace, in eval mode; its mode stays."""
     flat, training = client.flat, client.flat.module.training
     flat.training(False)
-    loss, wrong = 0.0, 0.0
-    for block in samples.blocks(512):
+    means: list[Means] = []
+    for block in loss_blocks(flat.loss, samples, 512)[0]:
         outputs, targets = flat.outputs(block.inputs), block.targets.to(client.start.device)
-        loss += float(_sum(flat.loss(outputs, targets)))
-        single = outputs.ndim < 2 or outputs.shape[1] == 1
-        wrong += float(_sum((binary_error if single else error)(outputs, targets)))
+        if not means:
+            single = outputs.ndim < 2 or outputs.shape[1] == 1
+            means = [Means(flat.loss, 1, None), Means(binary_error if single else error, 1, None)]
+        for mean in means:
+            mean.add(0, outputs, targets, None)
     flat.training(training)
-    return loss / max(1, len(samples)), wrong / max(1, len(samples))
+    loss, wrong = (float(mean.result()) for mean in means) if means else (0.0, 0.0)
+    return loss, wrong
 
 
 def model_metrics(
@@ -51,7 +56,3 @@ def model_metrics(
     point = torch.ones(1, 1).to(theta)
     values = evaluate(task, theta[None], point, split=split, buffers=own, workers=workers, **options)
     return {name: float(value) for name, value in values.items()}
-
-
-def _sum(values: Tensor) -> Tensor:
-    return values.double().sum()

@@ -11,8 +11,8 @@ from landscape.batched_training.per_model_gradients import Blocks
 from landscape.batched_training.scratch_memory import scratch_buffer
 from landscape.model.bound_model import Flat
 from landscape.model.hooks import hooked
+from landscape.model.losses import IGNORED, cross_entropy
 from landscape.model.samples import Inputs
-from landscape.model.task import cross_entropy
 from landscape.models._parts import Classifier
 from landscape.probe import probed
 
@@ -107,8 +107,10 @@ class DenseGradients:
         flat, classes = outputs.flatten(0, 1), targets.flatten(0, 1)
         if self.flat.loss is cross_entropy and not classes.is_floating_point():
             logs = flat.t().contiguous().log_softmax(0)  # (C, m B): softmax over few classes is slow along rows
-            aim = torch.zeros_like(logs).scatter_(0, classes[None], weights.reshape(1, -1).neg())  # of the loss by logs
-            slope = torch.addcmul(aim, logs.exp(), weights.reshape(-1))  # as the aims of a sample add up to -weight
+            counted = classes != IGNORED
+            shares = weights.reshape(-1).where(counted, 0)
+            aim = torch.zeros_like(logs).scatter_(0, classes.where(counted, 0)[None], shares.neg()[None])  # by the logs
+            slope = torch.addcmul(aim, logs.exp(), shares)  # as the aims of a sample add up to -weight
             return aim.mul_(logs).view(-1, m, batch).sum((0, 2)), slope.t().contiguous().view_as(outputs)
         with torch.enable_grad():
             leaf = flat.requires_grad_()

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from landscape.curvature.second_derivatives import require_second_derivatives, second_derivatives
 from landscape.model.bound_model import Flat
+from landscape.model.losses import batch_mean, loss_blocks
 from landscape.model.samples import Samples
 
 
@@ -26,12 +27,13 @@ def gnvp(flat: Flat, theta: Tensor, samples: Samples, *, block: int = 256) -> Ca
     if len(samples) == 0:
         raise ValueError("the split has no samples; the Gauss-Newton matrix of an empty mean is not defined.")
     point = theta.detach()
+    blocks, shares = loss_blocks(flat.loss, samples, block)
 
     def product(vector: Tensor) -> Tensor:
         total = torch.zeros_like(point)
         with second_derivatives(flat):
-            for part in samples.blocks(block):
-                total.add_(_image(flat, point, part, vector), alpha=len(part) / len(samples))
+            for part, share in zip(blocks, shares, strict=True):
+                total.add_(_image(flat, point, part, vector), alpha=share)
         return total
 
     return product
@@ -46,7 +48,7 @@ def _image(flat: Flat, theta: Tensor, samples: Samples, vector: Tensor) -> Tenso
     require_second_derivatives(flat, [pulled])
     (moved,) = torch.autograd.grad(pulled, u, vector, retain_graph=True)
     values = outputs.detach().requires_grad_()
-    loss = flat.loss(values, samples.targets.to(point.device)).mean()
+    loss = batch_mean(flat.loss, values, samples.targets.to(point.device))
     (slope,) = torch.autograd.grad(loss, values, create_graph=True)
     curved = torch.autograd.grad(slope, values, moved)[0] if slope.requires_grad else torch.zeros_like(values)
     return torch.autograd.grad(outputs, point, curved)[0]

@@ -12,6 +12,7 @@ from torch import Tensor
 from landscape import plugins
 from landscape.curvature.lanczos import Eigenpairs
 from landscape.model.bound_model import Flat
+from landscape.model.losses import loss_blocks
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
@@ -128,14 +129,15 @@ def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
     Raises:
         ValueError: If a loss is not finite; names the sample.
     """
-    targets = samples.targets.to(flat.theta.device)
-    for start, part in zip(range(0, len(samples), block), samples.blocks(block), strict=True):
-        losses = flat.loss(flat.outputs(part.inputs), targets[start : start + block])
+    start = 0
+    for part in loss_blocks(flat.loss, samples, block)[0]:
+        losses = flat.loss(flat.outputs(part.inputs), part.targets.to(flat.theta.device))
         if not losses.isfinite().all():
             bad = start + int((~losses.isfinite()).nonzero()[0, 0])
             raise ValueError(
                 f"the loss of sample {bad} is {losses[bad - start].item()}; the model must be finite there."
             )
+        start += len(part)
 
 
 def _dataset(pairs: Eigenpairs, backend: str, vectors: bool) -> xr.Dataset:

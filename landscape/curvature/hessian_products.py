@@ -10,6 +10,7 @@ from torch.func import functional_call
 
 from landscape.curvature.second_derivatives import require_second_derivatives, second_derivatives
 from landscape.model.bound_model import Flat
+from landscape.model.losses import batch_mean, loss_blocks
 from landscape.model.samples import Samples, call_module, map_leaves
 
 MEMORY = 512 * 2**20
@@ -43,12 +44,12 @@ def linearise(
     """
     if len(samples) == 0:
         raise ValueError("the split has no samples; the Hessian of an empty mean is not defined.")
-    blocks = list(samples.blocks(block))
+    blocks, shares = loss_blocks(flat.loss, samples, block)
     # one leaf per parameter: derivatives by parts of one vector would fill a vector per part
     point = {name: part.clone().requires_grad_() for name, part in flat.layout.named(theta.detach()).items()}
     room = 1 if len(blocks) == 1 else memory // _graph_bytes(flat, point, blocks[0])
     cached: list[tuple[Tensor, ...]] = []
-    total, shares = torch.empty_like(theta), [len(part) / len(samples) for part in blocks]
+    total = torch.empty_like(theta)
     for index, part in enumerate(blocks):
         graph = _gradient_graph(flat, point, part)
         if index == 0:
@@ -90,7 +91,7 @@ def _gradient_graph(flat: Flat, point: dict[str, Tensor], samples: Samples) -> t
     inputs = map_leaves(lambda leaf: leaf.contiguous(), flat.cast(samples.inputs))  # faster second derivatives
     with second_derivatives(flat):
         outputs = call_module(lambda *args, **kwargs: functional_call(flat.module, point, args, kwargs), inputs)
-        loss = flat.loss(outputs, samples.targets.to(flat.theta.device)).mean()
+        loss = batch_mean(flat.loss, outputs, samples.targets.to(flat.theta.device))
         return torch.autograd.grad(loss, list(point.values()), create_graph=True, materialize_grads=True)
 
 

@@ -20,6 +20,7 @@ from landscape.model.batchnorm import (
     statistics_attrs,
     usual_statistics,
 )
+from landscape.model.losses import batch_mean
 from landscape.model.samples import Samples
 from landscape.model.task import PerSample, Split, Task
 from landscape.model.vectors import takes_models
@@ -206,7 +207,7 @@ def _outputs(task: Task, theta: Tensor, split: Split, buffers: Tensor | None, ki
 
 def _value(function: PerSample, outputs: Tensor, targets: Tensor, kind: str) -> float:
     outputs = outputs.clamp_min(torch.finfo(outputs.dtype).tiny).log() if kind == "probabilities" else outputs
-    return function(outputs, targets).double().mean().item()
+    return batch_mean(function, outputs.double(), targets).item()
 
 
 def _units(name: str) -> str:

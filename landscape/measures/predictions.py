@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from landscape.model.losses import normalised
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
 
@@ -50,7 +51,7 @@ def predictions(task: Task, theta: Tensor, *, split: Split = "test", buffers: Te
         raise ValueError(f"targets have shape {shape} and type {kind}; predictions need one class number per sample.")
     outputs = task.outputs(theta, samples, buffers=buffers)
     probabilities = _probabilities(outputs, len(samples)).double().cpu().numpy()
-    losses = task.per_sample(outputs, samples.targets.to(outputs.device)).double().cpu().numpy()
+    losses = normalised(task.per_sample, outputs, samples.targets.to(outputs.device)).double().cpu().numpy()
     predicted = probabilities.argmax(1)
     return Predictions(predicted, probabilities[np.arange(len(predicted)), predicted], losses, probabilities)
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from landscape.measures.norms import weight_norm
 from landscape.model.bound_model import Flat
+from landscape.model.losses import loss_blocks
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, cross_entropy, split_name
 from landscape.model.vectors import takes_models
@@ -131,8 +132,7 @@ def _gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[
     """Mean loss and its gradient (d,) over all samples."""
     flat.theta.copy_(theta)
     total, gradient = 0.0, torch.zeros_like(theta)
-    for part in samples.blocks(block):
-        share = len(part) / len(samples)
+    for part, share in zip(*loss_blocks(flat.loss, samples, block), strict=True):
         total += share * float(flat.gradient(part))
         gradient.add_(flat.grad, alpha=share)
     return total, gradient

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import torch
@@ -12,6 +11,7 @@ from torch.func import functional_call
 from landscape.model.copies import convert, copy_module
 from landscape.model.input_format import Habits
 from landscape.model.layout import Layout
+from landscape.model.losses import PerSample, batch_mean
 from landscape.model.samples import Inputs, Samples, call_module, map_leaves
 
 
@@ -26,7 +26,7 @@ class Flat:
         self,
         module: nn.Module,
         layout: Layout,
-        loss: Callable[[Tensor, Tensor], Tensor],
+        loss: PerSample,
         *,
         dtype: torch.dtype,
         device: torch.device,
@@ -34,7 +34,7 @@ class Flat:
     ) -> None:
         self.layout = layout
         self.loss = loss
-        self.module = convert(copy_module(module), dtype, device).eval()
+        self.module = _without_fused_encoders(convert(copy_module(module), dtype, device).eval())
         self.habits = habits or Habits()
         self.theta = layout.theta(self.module)
         self.grad = torch.zeros_like(self.theta)
@@ -97,7 +97,7 @@ class Flat:
     def gradient(self, samples: Samples) -> Tensor:
         """Mean loss () of `samples`, detached; writes its gradient into `grad`."""
         self.grad.zero_()
-        loss = self.loss(self.outputs(samples.inputs), samples.targets.to(self.theta.device)).mean()
+        loss = batch_mean(self.loss, self.outputs(samples.inputs), samples.targets.to(self.theta.device))
         loss.backward()
         return loss.detach()
 
@@ -108,7 +108,7 @@ class Flat:
 
     def functional_loss(self, theta: Tensor, samples: Samples) -> Tensor:
         """Mean loss () at another theta (d,), differentiable in it (twice, with the math attention kernel)."""
-        return self.loss(self.functional(theta, samples.inputs), samples.targets.to(theta.device)).mean()
+        return batch_mean(self.loss, self.functional(theta, samples.inputs), samples.targets.to(theta.device))
 
     def _gather_buffers(self) -> None:
         """Copy buffers that the module replaced (`self.mean = ...`) into the bound ones, and bind these again."""
@@ -126,3 +126,16 @@ class Flat:
         if leaf.ndim == 4 and leaf.is_floating_point():
             return leaf.to(self.theta, memory_format=torch.channels_last)
         return self._to_device(leaf)
+
+
+def _without_fused_encoders(module: nn.Module) -> nn.Module:
+    """Let encoders of torch call their layers in eval mode as in training, and treat padding alike in both.
+
+    Without gradients they would pass their layers by (`torch.backends.mha`), unless these have hooks.
+    """
+    for layer in module.modules():
+        if isinstance(layer, nn.TransformerEncoderLayer):
+            layer.activation_relu_or_gelu = 0
+        elif isinstance(layer, nn.TransformerEncoder):
+            layer.use_nested_tensor = False
+    return module

@@ -160,6 +160,7 @@ def _joined(batches: Iterable[Any]) -> Any:
 def _concatenated(parts: list[Any]) -> Any:
     first = parts[0]
     if isinstance(first, Mapping):
+        parts = _padded(parts) if "attention_mask" in first else parts
         return {name: _concatenated([part[name] for part in parts]) for name in first}
     if isinstance(first, tuple | list) and not isinstance(first[0], str):
         return tuple(_concatenated(list(column)) for column in zip(*parts, strict=True))
@@ -168,6 +169,22 @@ def _concatenated(parts: list[Any]) -> Any:
     if len({part.shape[1:] for part in parts}) > 1:
         raise ValueError("its batches differ in shape; pad all samples to one shape.")
     return torch.cat(parts)
+
+
+def _padded(batches: list[Any]) -> list[Any]:
+    """Batches of sequences at one length: places beyond a batch's own are masked, and their labels -100."""
+    longest = max(batch["attention_mask"].shape[1] for batch in batches)
+
+    def at_length(name: str, column: Any, length: int) -> Any:
+        if not isinstance(column, Tensor) or column.shape[1:2] != (length,):
+            return column
+        padding = [0, 0] * (column.ndim - 2) + [0, longest - length]
+        return torch.nn.functional.pad(column, padding, value=-100 if name in TARGETS else 0)
+
+    return [
+        {name: at_length(name, column, batch["attention_mask"].shape[1]) for name, column in batch.items()}
+        for batch in batches
+    ]
 
 
 @contextmanager

@@ -127,12 +127,13 @@ def _copy_in_format(leaf: Tensor, form: torch.memory_format) -> Tensor:
 
 
 def _close(actual: list[Tensor], expected: list[Tensor]) -> bool:
-    return len(actual) == len(expected) and all(map(_alike, actual, expected))
+    return len(actual) == len(expected) and all(map(alike, actual, expected))
 
 
-def _alike(actual: Tensor, expected: Tensor) -> bool:
+def alike(actual: Tensor, expected: Tensor, ulps: float = 100) -> bool:
+    """Whether two outputs of a module are equal up to `ulps` times the rounding of a long sum."""
     if actual.shape != expected.shape or not actual.is_floating_point():
         return torch.equal(actual, expected)
     scale = float(expected[expected.isfinite()].abs().max()) if bool(expected.isfinite().any()) else 0.0
-    tolerance = 100 * torch.finfo(expected.dtype).eps ** 0.75 * scale
+    tolerance = ulps * torch.finfo(expected.dtype).eps ** 0.75 * scale
     return torch.allclose(actual, expected, rtol=0, atol=tolerance, equal_nan=True)

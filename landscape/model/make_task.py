@@ -3,48 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from landscape.model.copies import copy_module, in_float32
 from landscape.model.data_formats import samples_from
+from landscape.model.loss_forms import found_loss
+from landscape.model.losses import Weigh
+from landscape.model.metrics import error_of
+from landscape.model.model_loss import model_loss
 from landscape.model.samples import Samples, call_module
-from landscape.model.task import Task, cross_entropy, error
+from landscape.model.task import Task
 
 
-def make_task(model: nn.Module | Callable[[], nn.Module], loss: Callable[[Any, Tensor], Tensor], data: Any) -> Task:
+def make_task(
+    model: nn.Module | Callable[[], nn.Module],
+    loss: Callable[[Any, Tensor], Any] | None,
+    data: Any,
+    *,
+    weight: Weigh | Tensor | None = None,
+    coupled: bool = False,
+) -> Task:
     """A task: what every analysis computes the loss of.
 
         task = landscape.make_task(net, nn.CrossEntropyLoss(), {"train": (x, y), "test": test_loader})
 
-    The task also has the metric `error` if targets are classes and the model has one output per class. Of a model of
-    transformers the logits are the output.
+    The loss of a split is sum(numerators) / sum(weights) over its samples, which is what `loss(outputs, targets)` gives
+    for the whole split as one batch: with class weights, `ignore_index`, smoothing, NaN masks and sums. The loss is
+    tried on 64 spread samples and on the targets of all splits, in batches of many sizes; `repr` says what was found. A
+    minibatch of training has the user's own loss of that minibatch, 0 if nothing in it counts.
+
+    The task also has the metric `error` if targets are classes and the model has one output per class; in it ignored
+    labels do not count. Of a model of transformers the logits are the output.
 
     Args:
         model: A module, which is copied, or a function or class without arguments that returns one.
-        loss: (outputs, targets) -> one value per sample, or the mean of such values; it is tried on a few samples.
+        loss: (outputs, targets) -> one value per sample, a mean or sum over samples, or a pair (numerators, weights),
+            each (n,). None: the loss that a model of transformers returns itself when it is given `labels`.
         data: By split, {"train": .., "test": ..}, or one split used for both: (inputs, targets) as tensors or arrays,
             a Dataset, a DataLoader, a Hugging Face dataset, a table with a column `labels`, or `Samples`.
+        weight: Weights of the samples in the mean, where they cannot be found: a function targets -> (n,), or those
+            of classes, shape (C,).
+        coupled: Take the loss of a split as one batch: for losses (Dice, contrastive) and models (batch normalisation
+            without running statistics) whose samples depend on each other. Needs memory for the whole split.
 
     Raises:
-        ValueError: If model, loss or data is of another kind; the message says which are accepted.
+        ValueError: If model, loss or data is of another kind, the model or loss is random, or the loss is no mean over
+            samples; the message says what to do.
     """
     module = in_float32(_module(model))
     splits = _splits(data, module)
     split = next((samples for name in ("test", *splits) if len(samples := splits[name])), splits["train"])
-    module, outputs = _with_tensor_output(module, split[:8])
-    targets = split[:8].targets
+    module, outputs, own = _with_tensor_output(module, split[:8], own_loss=loss is None)
+    loss = own or loss
     if not callable(loss):
         raise ValueError(f"the loss is {loss!r}; give a function (outputs, targets), such as nn.CrossEntropyLoss().")
+    task = Task(module, splits, loss, {})
+    trial = task.trial(coupled=coupled)
+    found = loss if trial is None else found_loss(loss, trial, weight=weight, coupled=coupled)
+    targets = split.targets
     classes = outputs.ndim == 2 and outputs.shape[1] > 1 and targets.ndim == 1 and not targets.is_floating_point()
-    task = Task(module, splits, _unreduced(loss, outputs, targets), {"error": error} if classes else {})
-    _ = task.per_sample  # refuses a loss that is neither
-    return task
+    return replace(task, loss=found, metrics={"error": error_of(found)} if classes else {})
 
 
 def task_from(made: Any) -> Task:
@@ -86,21 +108,24 @@ def _splits(data: Any, module: nn.Module) -> dict[str, Samples]:
 
 
 @torch.no_grad()
-def _with_tensor_output(module: nn.Module, few: Samples) -> tuple[nn.Module, Tensor]:
-    """The module, or a copy whose output is its logits, and its outputs (n, ...) on a few samples in eval mode."""
+def _with_tensor_output(module: nn.Module, few: Samples, own_loss: bool) -> tuple[nn.Module, Tensor, Any]:
+    """The module, or a copy whose output is its logits, its outputs (n, ...) in eval mode, and its own loss or None."""
     trial = copy_module(module).eval()
     device = next((parameter.device for parameter in trial.parameters()), torch.device("cpu"))
-    inputs = few.to(device=device).inputs
+    few = few.to(device=device)
     try:
-        outputs: Any = call_module(trial, inputs)
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            outputs: Any = call_module(trial, few.inputs)
     except RuntimeError as reason:
-        if isinstance(inputs, Tensor) and inputs.dtype == torch.uint8:
+        if isinstance(few.inputs, Tensor) and few.inputs.dtype == torch.uint8:
             raise ValueError(
                 f"the inputs are bytes (uint8), which the model does not take ({str(reason).splitlines()[0]}); "
                 "give scaled pixels, for instance images / 255."
             ) from reason
         raise
+    own = None
     if isinstance(logits := getattr(outputs, "logits", None), Tensor):
+        own = model_loss(trial, few, logits) if own_loss else None
         module, outputs = copy_module(module), logits
         module.register_forward_hook(_logits)
     if not isinstance(outputs, Tensor):
@@ -108,47 +133,8 @@ def _with_tensor_output(module: nn.Module, few: Samples) -> tuple[nn.Module, Ten
             f"the model returns a {type(outputs).__name__}; a task needs one tensor: wrap the model in a module that "
             "returns it."
         )
-    return module, outputs
+    return module, outputs, own
 
 
 def _logits(module: nn.Module, inputs: Any, outputs: Any) -> Tensor:
     return outputs.logits
-
-
-@dataclass(frozen=True)
-class Unreduced:
-    """Per-sample losses (n,) of a loss without reduction: the means over the entries of each sample."""
-
-    loss: nn.Module
-
-    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Loss of every sample (n,)."""
-        values = self.loss(outputs, targets)
-        return values if values.ndim == 1 else values.flatten(1).mean(1)
-
-
-@torch.no_grad()
-def _unreduced(loss: Any, outputs: Tensor, targets: Tensor) -> Any:
-    """The loss with one value per sample where torch has it: called once per batch instead of once per sample."""
-    classes = outputs.ndim == 2 and targets.ndim == 1 and not targets.is_floating_point()
-    if classes and (loss is F.cross_entropy or _is_plain_cross_entropy(loss)):
-        return cross_entropy
-    if not isinstance(loss, nn.Module) or getattr(loss, "reduction", None) != "mean":
-        return loss
-    unreduced = copy(loss)
-    unreduced.reduction = "none"  # type: ignore[assignment]
-    targets = targets.to(outputs.device)
-    values, mean = unreduced(outputs, targets), loss(outputs, targets)
-    if values.shape[:1] != targets.shape[:1] or not torch.allclose(Unreduced(unreduced)(outputs, targets).mean(), mean):
-        return loss  # a weighted mean, for example, which `Task.per_sample` judges
-    return Unreduced(unreduced)
-
-
-def _is_plain_cross_entropy(loss: Any) -> bool:
-    plain = nn.CrossEntropyLoss()
-    settings = ("weight", "ignore_index", "label_smoothing")
-    return (
-        type(loss) is nn.CrossEntropyLoss
-        and loss.reduction in ("mean", "none")
-        and all(getattr(loss, name) == getattr(plain, name) for name in settings)
-    )

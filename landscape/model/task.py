@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
 from landscape.model.copies import copy_module, in_float32
 from landscape.model.input_format import Habits, habits
 from landscape.model.layout import Layout
-from landscape.model.per_sample_losses import per_sample
+from landscape.model.loss_forms import KNOWN, found_loss
+from landscape.model.loss_trial import Trial
+from landscape.model.losses import PerSample as PerSample
+from landscape.model.losses import SampleLoss, is_coupled, loss_name
+from landscape.model.losses import cross_entropy as cross_entropy
+from landscape.model.losses import error as error
+from landscape.model.losses import squared_error as squared_error
+from landscape.model.model_trial import tried_outputs
 from landscape.model.samples import Samples
 from landscape.model.vectors import takes_models
 from landscape.results.notebook_table import notebook_table
 
-PerSample = Callable[[Tensor, Tensor], Tensor]
-"""(outputs (n, ...), targets (n, ...)) -> one value per sample, shape (n,)."""
-
 Split = str | Samples
-
-
-def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Cross-entropy of logits (n, C) against class indices (n,), in nats."""
-    return F.cross_entropy(outputs, targets, reduction="none")
-
-
-def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Squared distance of outputs to targets, summed over output dimensions."""
-    return (outputs - targets.view_as(outputs)).square().flatten(1).sum(1)
-
-
-def error(outputs: Tensor, targets: Tensor) -> Tensor:
-    """1 where the largest logit (n, C) is not the target class (n,), else 0."""
-    return (outputs.argmax(1) != targets).to(outputs.dtype)
-
-
-_PER_SAMPLE = (cross_entropy, squared_error)
-"""Losses that return one value per sample, without a check."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +38,7 @@ class Task:
     Args:
         model: Any module; defines the architecture and, through `theta`, the initial values.
         samples: Samples by split name, such as train and test.
-        loss: Per-sample loss, or the mean of such a loss; its mean over a split is the height of the landscape.
+        loss: One value per sample, or a mean or sum over samples; its value for a split is the height of the landscape.
         metrics: Further per-sample values by name.
     """
 
@@ -66,18 +51,23 @@ class Task:
         object.__setattr__(self, "model", copy_module(in_float32(self.model)))
 
     def __repr__(self) -> str:
-        """One line: model, number of parameters, samples by split, loss and metrics."""
-        splits = ", ".join(f"{name} {len(samples)}" for name, samples in self.samples.items())
-        metrics = ", ".join(self.metrics)
-        loss = getattr(self.loss, "__name__", type(self.loss).__name__)
-        return f"Task({type(self.model).__name__} of {self.layout.size} parameters, {splits}; {loss}; {metrics})"
+        """One line: model, number of parameters, outputs, targets, loss, samples by split and metrics."""
+        return f"Task({', '.join(f'{name} {value}' for name, value in self._facts().items())})"
 
     def _repr_html_(self) -> str:
-        """A small table for notebooks: model, samples by split, loss and metrics."""
-        rows: dict[str, object] = {"model": type(self.model).__name__, "parameters": self.layout.size}
-        rows |= {f"samples of {name}": len(samples) for name, samples in self.samples.items()}
-        rows |= {"loss": getattr(self.loss, "__name__", type(self.loss).__name__), "metrics": list(self.metrics)}
-        return notebook_table(repr(self), rows)
+        """The same as a small table for notebooks."""
+        return notebook_table(repr(self), self._facts())
+
+    def _facts(self) -> dict[str, object]:
+        facts: dict[str, object] = {"model": type(self.model).__name__, "parameters": self.layout.size}
+        few = next((samples[:1] for samples in self.samples.values() if len(samples)), None)
+        if few is not None:
+            with suppress(RuntimeError):  # of a model that fails on its inputs, which evaluation tells
+                facts["outputs"] = tuple(self.outputs(self.theta, few).shape[1:])
+            facts["targets"] = f"{tuple(few.targets.shape[1:])} {str(few.targets.dtype).removeprefix('torch.')}"
+        facts["loss"] = loss_name(self.loss)
+        facts |= {f"samples of {name}": len(samples) for name, samples in self.samples.items()}
+        return facts | {"metrics": ", ".join(self.metrics) or "none"}
 
     @cached_property
     def layout(self) -> Layout:
@@ -109,19 +99,28 @@ class Task:
 
     @cached_property
     def per_sample(self) -> PerSample:
-        """The loss with one value per sample; one that returns the mean of a batch is called sample by sample.
+        """The loss as numerators, and weights where they are not 1 (`landscape.model.losses`).
 
         Raises:
-            ValueError: If the loss is neither.
+            ValueError: If model or loss is random, or the loss is no mean over samples.
         """
-        split = next((samples[:3] for samples in self.samples.values() if len(samples) > 1), None)
-        if self.loss in _PER_SAMPLE or split is None:
+        if self.loss in KNOWN or isinstance(self.loss, SampleLoss):
             return self.loss
+        trial = self.trial()
+        return self.loss if trial is None else found_loss(self.loss, trial)
+
+    def trial(self, *, coupled: bool = False) -> Trial | None:
+        """Outputs of some samples, and the targets of all splits, to try a loss on; None without samples.
+
+        Raises:
+            ValueError: If the model is random in eval mode, or, unless `coupled`, its samples depend on each other.
+        """
+        splits = [samples for samples in self.samples.values() if len(samples)]
+        if not splits:
+            return None
         theta = self.theta
         flat = Flat(self.model, self.layout, self.loss, dtype=theta.dtype, device=theta.device, habits=self.habits)
-        with torch.no_grad():
-            outputs = flat.outputs(split.inputs)
-        return per_sample(self.loss, outputs, split.targets.to(theta.device))
+        return tried_outputs(flat, splits, coupled=coupled)
 
     def split(self, split: Split) -> Samples:
         """Samples of a split; `Samples` are returned as they are.
@@ -152,8 +151,10 @@ class Task:
         """Model outputs (n, ...) in eval mode over a whole split, without gradients."""
         flat = self.flat(theta)
         flat.load(theta, buffers)
+        samples = self.split(split)
+        block = max(1, len(samples)) if is_coupled(self.loss) else block
         with torch.no_grad():
-            return torch.cat([flat.outputs(part.inputs) for part in self.split(split).blocks(block)])
+            return torch.cat([flat.outputs(part.inputs) for part in samples.blocks(block)])
 
 
 def split_name(split: Split) -> str:

@@ -16,6 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from landscape.curvature.curvature_products import product
 from landscape.curvature.hessian import CurvatureProblem, check_loss
 from landscape.curvature.lanczos import Eigenpairs, relative, signed
+from landscape.model.losses import sample_weights
 from landscape.model.samples import map_leaves
 from landscape.model.task import cross_entropy
 
@@ -74,8 +75,11 @@ def _package() -> Any:
 
 
 def _check(problem: CurvatureProblem, k: int) -> None:
-    if problem.flat.loss is not cross_entropy or not isinstance(problem.samples.inputs, Tensor):
-        raise ValueError("the back end 'curvlinops' takes cross-entropy and inputs of one tensor; use 'native'.")
+    weighted = sample_weights(problem.flat.loss, problem.samples.targets) is not None
+    if problem.flat.loss is not cross_entropy or weighted or not isinstance(problem.samples.inputs, Tensor):
+        raise ValueError(
+            "the back end 'curvlinops' takes cross-entropy of labels that all count, and one tensor; use 'native'."
+        )
     if problem.flat.habits.copies:
         raise ValueError(
             "the back end 'curvlinops' passes the same inputs again, this model changes them; use 'native'."

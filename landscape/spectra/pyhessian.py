@@ -16,6 +16,7 @@ from landscape.curvature.hessian_products import hvp
 from landscape.curvature.lanczos import Eigenpairs
 from landscape.curvature.second_derivatives import second_derivatives
 from landscape.model.bound_model import Flat
+from landscape.model.losses import SampleLoss, batch_mean, sample_weights
 from landscape.model.samples import Samples
 
 
@@ -34,6 +35,7 @@ def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_produ
         raise ValueError(f"the back end 'pyhessian' knows no {problem.curvature}; use 'native' or 'curvlinops'.")
     solver = _package()
     check_loss(problem.flat, problem.samples, block=problem.block)
+    _check_weights(problem)
     iterations = max(2, max_products // k)
     model, blocks = _Indexed(problem), _blocks(problem)
     data: dict[str, Any] = {"data": blocks[0]} if len(blocks) == 1 else {"dataloader": blocks}
@@ -42,11 +44,21 @@ def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_produ
         # it calls backward(create_graph=True) by design; the cycle that torch warns of is cut below
         warnings.filterwarnings("ignore", message="Using backward.. with create_graph=True")
         torch.manual_seed(seed)
-        solution = solver(model, lambda *pair: problem.flat.loss(*pair).mean(), cuda=problem.theta.is_cuda, **data)
+        solution = solver(model, lambda *pair: batch_mean(problem.flat.loss, *pair), cuda=problem.theta.is_cuda, **data)
         values, vectors = solution.eigenvalues(maxIter=iterations, tol=tolerance, top_n=k)
     products = model.resets if len(blocks) == 1 else model.resets // (1 + 2 * len(blocks))
     model.zero_grad(set_to_none=True)
     return _measured(problem, values, vectors, products, converged=products < iterations * k)
+
+
+def _check_weights(problem: CurvatureProblem) -> None:
+    loss, targets = problem.flat.loss, problem.samples.targets
+    plain = sample_weights(loss, targets) is None and not (isinstance(loss, SampleLoss) and loss.kind != "mean")
+    if not plain and len(problem.samples) > problem.block:
+        raise ValueError(
+            "the back end 'pyhessian' weighs blocks by their numbers of samples, and these samples have weights; use "
+            f"'native', or one block, block={len(problem.samples)}."
+        )
 
 
 def _package() -> Any:

@@ -11,6 +11,7 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.model.batchnorm import CALIBRATION, Statistics
+from landscape.model.losses import group_weights
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.results.progress import Progress, share
@@ -87,7 +88,8 @@ def sampled_surface(
     exact = surface(task, at_lattice, split=split, progress=share(progress, 0, 2), **options)
     part = whole[sample_rows(len(whole), samples, seed)]
     grid = PartialGrid(task, sweep, first, None, split=part, groups=folds, progress=share(progress, 1, 2), **options)
-    shares = np.bincount(folds.numpy())[:, None, None] / samples
+    weights = group_weights(task.measures((metric,))[metric], part.targets, folds).numpy()[:, None, None]
+    shares = weights / weights.sum()
     control = exact[metric].transpose(*grid.dims).values - (grid.values(metric) * shares).sum(0)
     correction = interpolate(control[None], first, logarithmic=False)
 

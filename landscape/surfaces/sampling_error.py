@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 import xarray as xr
@@ -25,16 +27,16 @@ def sample_folds(samples: int, folds: int) -> Tensor:
     return torch.from_numpy(np.random.default_rng(0).permutation(samples) % folds)
 
 
-def over_folds(ds: xr.Dataset, sizes: np.ndarray) -> xr.Dataset:
+def over_folds(ds: xr.Dataset, weights: Mapping[str, np.ndarray]) -> xr.Dataset:
     """The means over all samples, and the standard error of each point's difference from the lowest point.
 
     The difference is paired: both points are evaluated on the same samples, so what makes a sample hard at both of them
-    drops out. With folds f of n_f samples, n in all, and the difference d_f in fold f, its squared error is
-    sum_f n_f (d_f - d)^2 / (n (F - 1)); with one sample per fold that of a paired comparison.
+    drops out. With folds f of weight n_f (their samples), n in all, and the difference d_f in fold f, its squared error
+    is sum_f n_f (d_f - d)^2 / (n (F - 1)); with one sample per fold that of a paired comparison.
 
     Args:
         ds: As `landscape.surface` returns it with the folds as groups.
-        sizes: Samples of each fold, shape (F,).
+        weights: Of each fold in the mean of a metric, shape (F,), by metric.
 
     Returns:
         The dataset without the dimension `group`: for a metric such as loss also loss_sampling_error over the grid, in
@@ -43,19 +45,20 @@ def over_folds(ds: xr.Dataset, sizes: np.ndarray) -> xr.Dataset:
     Raises:
         ValueError: If a metric has several values per sample, whose numbers of samples the folds do not tell.
     """
-    shares = xr.DataArray(sizes / sizes.sum(), dims="group")
+    shares = {name: xr.DataArray(part / part.sum(), dims="group") for name, part in weights.items()}
     grouped = {str(name) for name, values in ds.data_vars.items() if "group" in values.dims}
     if several := [name for name in sorted(grouped) if "class" in ds[name].dims]:
         raise ValueError(f"{several[0]} has several values per sample; a sampling error needs metrics that have one.")
-    lowest = {name: _at_lowest(ds[name], shares) for name in grouped if not name.startswith("mark_")}
+    lowest = {name: _at_lowest(ds[name], shares[name]) for name in grouped if not name.startswith("mark_")}
     variables: dict[str, xr.DataArray] = {}
     for name, values in ds.data_vars.items():
         key = str(name)
         if key in grouped:
-            variables |= _mean_and_error(values, key, lowest[key.removeprefix("mark_")], shares)
+            metric = key.removeprefix("mark_")
+            variables |= _mean_and_error(values, key, lowest[metric], shares[metric])
         else:
             variables[key] = values
-    return xr.Dataset(variables, attrs=ds.attrs).assign_attrs(folds=len(sizes))
+    return xr.Dataset(variables, attrs=ds.attrs).assign_attrs(folds=len(next(iter(weights.values()))))
 
 
 def _at_lowest(values: xr.DataArray, shares: xr.DataArray) -> xr.DataArray:

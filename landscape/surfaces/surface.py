@@ -22,6 +22,7 @@ from landscape.model.batchnorm import (
     usual_statistics,
 )
 from landscape.model.copies import dtype_attrs
+from landscape.model.losses import group_weights
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import Model
@@ -172,7 +173,10 @@ def surface(
         exact = values_at(torch.from_numpy(rows[some]), metrics=("loss",), workers=1)["loss"]
         error = relative_difference(torch.from_numpy(values["loss"][some]), exact)
         ds.attrs.update(precision_error=error, precision_points=len(some))
-    return ds if fold is None else over_folds(ds, np.bincount(fold.numpy()))
+    if fold is None:
+        return ds
+    targets, measures = task.split(split).targets, task.measures(metrics)
+    return over_folds(ds, {name: group_weights(measure, targets, fold).numpy() for name, measure in measures.items()})
 
 
 def _plan(task: Task, sweep: Sweep, split: Split, known: xr.Dataset | None, precision: Precision) -> SweepPlan:

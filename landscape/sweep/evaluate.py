@@ -11,6 +11,7 @@ from torch import Tensor
 
 from landscape.model.batchnorm import CALIBRATION, Statistics, calibration_samples, resolve_statistics
 from landscape.model.bound_model import Flat
+from landscape.model.losses import is_coupled
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
@@ -153,6 +154,7 @@ def sweep_work(
     how = resolve_statistics(statistics, buffers)
     pool = task.samples.get("train", samples)
     fixed = calibration_samples(pool, calibration) if how == "recomputed" else None
+    block = len(samples) if any(map(is_coupled, (task.loss, *measures.values()))) else block
     basis_buffers = None if buffers is None or how == "own" else buffers
     return Work(task, basis, basis_buffers, samples, groups, measures, block, fixed, check_precision(precision), plan)
 

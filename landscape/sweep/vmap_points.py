@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
+from landscape.model.losses import is_coupled
 from landscape.model.metrics import Means
 from landscape.model.samples import Inputs, call_module, map_leaves
 from landscape.sweep.threads import Evaluator, at_points
@@ -117,8 +118,10 @@ def evaluate_faster(worker: Worker, many: PointBatch, points: Points) -> Iterato
 
 @torch.no_grad()
 def batch_points(worker: Worker, memory: int) -> PointBatch | None:
-    """A batch for the sweep of a worker; None if `vmap` lacks an operation of the model or outputs differ."""
+    """A batch for the sweep of a worker; None if `vmap` lacks an operation, outputs differ, or a loss is coupled."""
     points_batch, work = PointBatch(worker, memory), worker.work
+    if any(map(is_coupled, work.measures.values())):
+        return None
     rows = [[1.0, *[0.0] * (len(work.basis) - 1)]] * 2
     inputs = work.samples[:2].inputs
     try:

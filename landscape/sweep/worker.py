@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from landscape.model.batchnorm import recompute_statistics
 from landscape.model.bound_model import Flat
+from landscape.model.losses import is_coupled
 from landscape.model.metrics import Means
 from landscape.model.samples import Samples, leaves
 from landscape.model.task import PerSample, Task
@@ -167,12 +168,13 @@ def mean_metrics(work: Work, points: int, blocks: Iterable[list[Tensor]]) -> Val
     """
     groups = None if work.groups is None else int(work.groups.max()) + 1
     means = {name: Means(measure, points, groups) for name, measure in work.measures.items()}
+    whole_split = any(map(is_coupled, work.measures.values()))
     waiting: list[list[Tensor]] = []
     begin = end = 0
     for outputs in blocks:
         waiting.append(outputs)
         end += len(outputs[0])
-        if end < len(work.samples) and sum(few[0].nbytes for few in waiting) < OUTPUT_BYTES:
+        if end < len(work.samples) and (whole_split or sum(few[0].nbytes for few in waiting) < OUTPUT_BYTES):
             continue
         targets = work.samples.targets[begin:end].to(work.basis.device)
         group = None if work.groups is None else work.groups[begin:end]

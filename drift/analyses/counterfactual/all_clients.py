@@ -14,6 +14,7 @@ from drift.store.column_blocks import Rows, filled, release
 from drift.store.round_record import Round
 from drift.training.client import Client, steps
 from landscape.model.batchnorm import normalisers, use_batches
+from landscape.model.losses import total_weight
 from landscape.results.progress import Progress
 
 
@@ -105,14 +106,14 @@ def frozen_update(client: Client) -> Tensor:
 
 def full_gradient(client: Client) -> Tensor:
     """Gradient (d,) of the client's mean loss at the start."""
-    flat, n = client.flat, len(client.samples)
+    flat, n, targets = client.flat, len(client.samples), client.samples.targets
     flat.load(client.start, client.buffers)
     by_batch = bool(normalisers(flat.module))
     use_batches(flat, by_batch)
-    total = torch.zeros_like(flat.grad)
+    total, whole = torch.zeros_like(flat.grad), total_weight(flat.loss, targets)
     block = max(2, client.local.batch) if by_batch else 512
-    for part in torch.arange(n, device=client.samples.targets.device).tensor_split(max(1, n // block)):
+    for part in torch.arange(n, device=targets.device).tensor_split(max(1, n // block)):
         flat.gradient(client.samples[part])
-        total.add_(flat.grad, alpha=len(part) / n)
+        total.add_(flat.grad, alpha=total_weight(flat.loss, targets[part]) / whole if whole else 0.0)
     use_batches(flat, False)
     return total

@@ -15,8 +15,10 @@ from drift.config.experiment import Local
 from drift.engines import batched, choice, serial, train
 from drift.training.client import Client, Update
 from drift.training.correction import Correction, stack_corrections
+from landscape.model.loss_weights import Counted
+from landscape.model.losses import SampleLoss
 from landscape.model.samples import Samples
-from landscape.model.task import Task
+from landscape.model.task import Task, cross_entropy
 from landscape.models._parts import Classifier
 from tests.drift import hand
 from tests.tiny import experiment
@@ -30,8 +32,10 @@ def _model(normalised: bool) -> nn.Module:
     return Classifier(nn.Sequential(*layers), nn.Linear(5, 3)).double()
 
 
-def _clients(local: Local, *, normalised: bool = False, server=None, states=None, sizes=SIZES) -> list[Client]:
-    task = Task(_model(normalised), {})
+def _clients(
+    local: Local, *, normalised: bool = False, server=None, states=None, sizes=SIZES, loss=cross_entropy, ignored=0
+) -> list[Client]:
+    task = Task(_model(normalised), {}, loss)
     source = torch.Generator().manual_seed(4)
     flat, start = task.flat(task.theta), task.theta
     return [
@@ -41,7 +45,7 @@ def _clients(local: Local, *, normalised: bool = False, server=None, states=None
             seed=6,
             samples=Samples(
                 torch.randn(size, 1, 2, 3, generator=source, dtype=torch.float64),
-                torch.randint(3, (size,), generator=source),
+                torch.where(torch.arange(size) % 4 < ignored, -100, torch.randint(3, (size,), generator=source)),
             ),
             start=start,
             buffers=task.buffers,
@@ -250,6 +254,31 @@ def test_a_resumed_run_keeps_its_engine_and_its_bits(tmp_path, monkeypatch):
 def test_the_serial_engine_leaves_the_name_of_a_run_as_it_was():
     assert experiment("engine=serial").hash == experiment().hash
     assert len({experiment(f"engine={name}").hash for name in ("serial", "batched", "auto")}) == 3
+
+
+WEIGHTS = torch.tensor([1.0, 0.2, 6.0]).double()
+WEIGHED = SampleLoss(nn.CrossEntropyLoss(weight=WEIGHTS, reduction="none"), Counted(-100, WEIGHTS))
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("loss", [cross_entropy, WEIGHED], ids=["ignored", "weighed"])
+def test_samples_have_their_weights_in_every_minibatch_of_a_batch(loss, normalised):
+    local = Local(lr=0.2, epochs=2, batch=3, momentum=0.0, weight_decay=0.0)
+    sets = [_clients(local, normalised=normalised, loss=loss, ignored=1) for _ in range(3)]
+    found, expected = batched.train(methods.load("fedavg")(), sets[0]), serial.train(methods.load("fedavg")(), sets[1])
+    _same(found[0], expected)
+    for update, client in zip(expected, sets[2], strict=True):
+        model = _model(normalised)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+        for batch in client.batches():
+            optimizer.zero_grad()
+            own = nn.functional.cross_entropy(
+                model(batch.inputs), batch.targets, weight=WEIGHTS if loss is WEIGHED else None
+            )
+            if own.isfinite():  # something in the batch counts
+                own.backward()
+                optimizer.step()
+        torch.testing.assert_close(update.theta, torch.nn.utils.parameters_to_vector(model.parameters()).detach())
 
 
 @pytest.mark.parametrize("name", sorted(set(methods.names()) - {"fedbn"}))  # fedbn, for other models, is above

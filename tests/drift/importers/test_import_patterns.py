@@ -188,6 +188,8 @@ def test_who_holds_what_is_told_by_the_names_of_clients(tmp_path):
     )
     again = drift.open(run.folder, task=make_task(), parts=parts)
     for one in (run, again):
+        assert one.round(one.rounds()[0]).sizes.tolist() == [2, 12]
+        assert one.round(one.rounds()[0]).weights.tolist() == pytest.approx([1 / 7, 6 / 7])
         assert [len(part) for part in one.parts] == [2, 12]  # numbered in ascending order of names
         assert np.isfinite(drift.label_scatter(one).within_divergence).all()
     with pytest.raises(LookupError, match="who holds which samples is not known"):

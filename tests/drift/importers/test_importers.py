@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.variance import drift_variances
 from drift.importers.checkpoints import import_checkpoints
 from drift.simulation.verify import verify
 from landscape.model.checkpoint import read_tensors
@@ -78,6 +79,19 @@ def test_without_sizes_all_clients_count_the_same_and_that_is_said(source, tmp_p
     found = imported(folder, tmp_path)
     assert found.round(0).weights.tolist() == pytest.approx([1 / 3] * 3)
     assert any("client sizes" in text for text in found.about["unknown"])
+
+
+def test_without_sizes_clients_have_those_of_the_given_partition(source, tmp_path):
+    folder = export(source, tmp_path / "theirs")
+    (folder / "sizes.json").unlink()
+    partition = 'clients.partition={name="dirichlet", concentration=1.0}'
+    found = imported(folder, tmp_path, partition)
+    variances = drift_variances(found), drift_variances(source)
+    for index in source.rounds():
+        assert torch.equal(found.round(index).sizes, source.round(index).sizes)
+    for name in ("client_variance", "period_variance"):
+        np.testing.assert_allclose(variances[0][name], variances[1][name], rtol=1e-4)
+    assert not any("client sizes" in text for text in found.about["unknown"])
 
 
 def test_a_first_round_without_a_start_serves_the_second(source, tmp_path):

@@ -157,10 +157,6 @@ class Pair(nn.Linear):
 REFUSED = {
     "a model by path": (("a.pt", nn.CrossEntropyLoss(), (X, Y)), "the model is a str; give a module"),
     "no loss": ((net, None, (X, Y)), "the loss is None; give a function"),
-    "a weighted mean": (
-        (net, nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0, 2.0])), (X, Y)),
-        "not the mean of the samples' own losses",
-    ),
     "inputs alone": ((net, nn.CrossEntropyLoss(), X), r"split 'train': a Tensor was given; give \(inputs, targets\)"),
     "no train": ((net, nn.CrossEntropyLoss(), {"val": (X, Y)}), "data has the splits val; give train"),
     "no samples": ((net, nn.CrossEntropyLoss(), (X[:0], Y[:0])), "split 'train' has no samples"),

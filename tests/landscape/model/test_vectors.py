@@ -105,6 +105,8 @@ def same(one: Any, other: Any) -> bool:
         return bool(timeless(one).equals(timeless(other)))
     if isinstance(one, dict):
         return all(same(one[key], other[key]) for key in one)
+    if isinstance(one, float):
+        return one == other
     if isinstance(one, Tensor):
         return torch.equal(one, other)
     return all(same(getattr(one, key), getattr(other, key)) for key in vars(one) if torch.is_tensor(getattr(one, key)))

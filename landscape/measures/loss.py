@@ -1,0 +1,29 @@
+"""The one number that people compare with their own: the loss of a model on a split."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from landscape.model.task import Split, Task
+from landscape.model.vectors import takes_models
+from landscape.sweep.evaluate import evaluate
+
+
+@takes_models("theta")
+def loss(task: Task, theta: Tensor, *, split: Split = "test", buffers: Tensor | None = None) -> float:
+    """Loss of a model on a split in eval mode, in the task's unit: the user's loss of the whole split as one batch.
+
+        landscape.loss(task, net, split="train")
+
+    Args:
+        task: Model, loss and samples.
+        theta: Model, shape (d,).
+        split: Name of a split, or samples.
+        buffers: Floating buffers (b,) of the model; by default those of the task.
+
+    Raises:
+        ValueError: If the split is empty or unknown.
+    """
+    rows = None if buffers is None else buffers[None]
+    return float(evaluate(task, theta[None], torch.ones(1, 1), split=split, metrics=("loss",), buffers=rows)["loss"])

@@ -1,0 +1,248 @@
+"""A user's loss as numerators and weights of samples: the first form that all batches of a trial agree with."""
+
+from __future__ import annotations
+
+import warnings
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from landscape.model.binary_losses import binary_cross_entropy
+from landscape.model.loss_trial import Loss, Trial
+from landscape.model.loss_weights import Counted, candidate_weights
+from landscape.model.losses import (
+    PerSample,
+    PerSampleLoss,
+    SampleLoss,
+    Weigh,
+    WholeBatch,
+    cross_entropy,
+    loss_name,
+    squared_error,
+)
+
+KNOWN: tuple[Any, ...] = (cross_entropy, squared_error, binary_cross_entropy)
+"""Losses that are not tried."""
+
+_MODULES: dict[Any, type[nn.Module]] = {F.cross_entropy: nn.CrossEntropyLoss, F.nll_loss: nn.NLLLoss}
+"""Losses of torch whose weights are known, and their modules."""
+
+
+@torch.no_grad()
+def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None, coupled: bool = False) -> PerSample:
+    """The loss as numerators and weights of samples; as it is if it returns one value per sample.
+
+    Args:
+        weight: Weights (n,) of samples by their targets, or of classes, shape (C,).
+        coupled: Take the loss of all samples as one batch.
+
+    Raises:
+        ValueError: If the loss is random, broadcasts, or is no mean over samples; says what to do.
+    """
+    if weight is None and not coupled and (isinstance(loss, SampleLoss) or loss in KNOWN):
+        return loss
+    loss = _module(loss)
+    with torch.random.fork_rng(devices=[trial.outputs.device] if trial.outputs.is_cuda else []):
+        value = trial.called(loss)
+        if coupled:
+            return SampleLoss(WholeBatch(loss), kind="coupled", name=f"{loss_name(loss)}, all samples as one batch")
+        weigh = Counted(None, weight) if isinstance(weight, Tensor) else weight
+        if weigh is not None:
+            _check_weights(weigh, trial.targets)
+        found = _pair(loss, trial) if isinstance(value, tuple | list) else _by_shape(loss, value, trial, weigh)
+    if found is not None:
+        return found
+    raise ValueError(
+        f"the loss {loss_name(loss)} is no mean over samples{'' if weigh is None else ' with the given weights'}: its "
+        f"value for a batch does not follow from its samples ({trial.shapes}). Return one value per sample as with "
+        "reduction='none', or a pair (numerators, weights), each (n,); or give weight=, or coupled=True, which takes "
+        "all samples as one batch."
+    )
+
+
+def _by_shape(loss: Loss, value: Any, trial: Trial, weigh: Weigh | None) -> PerSample | None:
+    n = len(trial.outputs)
+    shape: Any = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+    if shape == () or (shape == (1,) and n > 1):
+        return _mean(loss, trial, weigh)
+    if isinstance(loss, nn.Module) and isinstance(value, Tensor) and value.ndim > 1 and len(value) == n:
+        loss, shape = _Entries(loss, mean=True), (n,)
+    if shape != (n,):
+        raise ValueError(
+            f"the loss {loss_name(loss)} gives {shape} for {n} samples ({trial.shapes}); it must give one value per "
+            "sample, as with reduction='none', or one number."
+        )
+    if not trial.agrees(loss, None):
+        return None
+    if weigh is not None:
+        return SampleLoss(_Weighted(loss, weigh), weigh, name=f"{loss_name(loss)}, weighted as given")
+    _warn_of_unweighted(loss, trial)
+    return cross_entropy if _is_plain_cross_entropy(loss, trial) else SampleLoss(loss, name=loss_name(loss))
+
+
+def _mean(loss: Loss, trial: Trial, weigh: Weigh | None) -> PerSample | None:
+    """A loss of one number, as the first mean over samples, or sum, that fits."""
+    if weigh is None and _is_plain_cross_entropy(loss, trial):
+        return cross_entropy
+    number, entries = _Number(loss), _unreduced(loss)
+    labels = isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) and not trial.targets.is_floating_point()
+    candidates = candidate_weights(loss, trial.outputs, trial.targets)
+    if weigh is not None:
+        candidates = [(weigh, "weighted as given")]
+    elif labels:
+        known: Any = loss
+        candidates = [(Counted(known.ignore_index, known.weight), _words(known))]
+    for weights, words in candidates:
+        name = ", ".join([loss_name(loss), *([words] if words else [])])
+        forms = [SampleLoss(PerSampleLoss(number, weights), weights, number, name=name)]
+        if entries is not None:
+            forms.insert(0, SampleLoss(_Entries(entries, mean=weights is None), weights, name=name))
+        for form in forms:
+            if trial.agrees(form, number):
+                _warn_of_logits(loss, trial.outputs)
+                return form
+    values = PerSampleLoss(number) if entries is None else _Entries(entries, mean=False)
+    total = SampleLoss(values, None, number, "sum", f"{loss_name(loss)}, summed over samples")
+    return total if weigh is None and trial.agrees(total, number) else None
+
+
+def _pair(loss: Loss, trial: Trial) -> PerSample | None:
+    weights = _Part(loss, 1, tuple(trial.outputs.shape[1:]), trial.outputs.dtype)
+    pair = SampleLoss(_Part(loss, 0), weights, name=f"{loss_name(loss)}, weights of its own")
+
+    def number(outputs: Tensor, targets: Tensor) -> Tensor:
+        values, weights = loss(outputs, targets)
+        return values.sum() / weights.sum()
+
+    return pair if trial.agrees(pair, number) else None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One part of a loss that returns (numerators (n,), weights (n,)); weights are read at outputs of zeros."""
+
+    loss: Loss
+    part: int
+    like: tuple[int, ...] = ()
+    dtype: torch.dtype = torch.float32
+
+    def __call__(self, *given: Tensor) -> Tensor:
+        if self.part == 0:
+            return self.loss(*given)[0]
+        (targets,) = given
+        zeros = torch.zeros((), dtype=self.dtype, device=targets.device).expand(len(targets), *self.like)
+        with torch.no_grad():
+            return self.loss(zeros, targets)[1]
+
+
+@dataclass(frozen=True)
+class _Number:
+    """A loss of one number, as a tensor ()."""
+
+    loss: Loss
+
+    def __call__(self, outputs: Any, targets: Tensor) -> Tensor:
+        return self.loss(outputs, targets).reshape(())
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """Values (n,) of a loss of torch without reduction: means or sums over the entries of each sample."""
+
+    loss: nn.Module
+    mean: bool
+
+    @property
+    def __name__(self) -> str:
+        return loss_name(self.loss)
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        values = self.loss(outputs, targets)
+        if values.ndim == 1:
+            return values
+        return values.flatten(1).mean(1) if self.mean else values.flatten(1).sum(1)
+
+
+@dataclass(frozen=True)
+class _Weighted:
+    """Numerators (n,): values of samples times their weights, 0 where the weight is."""
+
+    loss: PerSample
+    weigh: Weigh
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        weights = self.weigh(targets)
+        kept = weights > 0
+        values = self.loss(outputs[kept], targets[kept]) * weights[kept].to(outputs)
+        return values.new_zeros(len(targets)).index_put((kept,), values)
+
+
+def _module(loss: Loss) -> Loss:
+    """A loss of torch whose weights are known as a module, also where it is given as a function."""
+    if isinstance(loss, partial) and not loss.args and loss.func in _MODULES:
+        return _MODULES[loss.func](**loss.keywords)
+    return _MODULES[loss]() if loss in _MODULES else loss
+
+
+def _unreduced(loss: Any) -> nn.Module | None:
+    if not isinstance(loss, nn.Module) or getattr(loss, "reduction", None) not in ("mean", "sum"):
+        return None
+    unreduced = copy(loss)
+    unreduced.reduction = "none"  # type: ignore[assignment]
+    return unreduced
+
+
+def _is_plain_cross_entropy(loss: Any, trial: Trial) -> bool:
+    classes = trial.outputs.ndim == 2 and trial.targets.ndim == 1 and not trial.targets.is_floating_point()
+    plain = type(loss) is nn.CrossEntropyLoss and loss.reduction in ("mean", "none") and loss.weight is None
+    return classes and plain and (loss.ignore_index, loss.label_smoothing) == (-100, 0.0)
+
+
+def _words(loss: Any) -> str:
+    words = [] if loss.weight is None else ["mean by class weights"]
+    return ", ".join(words + ([f"label {loss.ignore_index} not counted"] if loss.ignore_index != -100 else []))
+
+
+def _check_weights(weigh: Weigh, targets: Tensor) -> None:
+    given: Any = weigh(targets)
+    if (
+        not isinstance(given, Tensor)
+        or given.shape != (len(targets),)
+        or not bool((given >= 0).all() & (given > 0).any())
+    ):
+        what = tuple(given.shape) if isinstance(given, Tensor) else type(given).__name__
+        raise ValueError(
+            f"weight= gave {what} for {len(targets)} targets; give (n,) weights, none below and some above 0."
+        )
+
+
+def _warn_of_unweighted(loss: Any, trial: Trial) -> None:
+    """Say so where values without reduction have another mean than torch's own, which divides by weights."""
+    loss = getattr(loss, "loss", loss)
+    if not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) or trial.targets.is_floating_point():
+        return
+    outputs, targets = trial.first
+    reduced = copy(loss)
+    reduced.reduction = "mean"
+    mean, own = float(loss(outputs, targets).mean()), float(reduced(outputs, targets))
+    if abs(mean - own) > 1e-4 * abs(own) and not _is_plain_cross_entropy(loss, trial):
+        warnings.warn(
+            f"{loss_name(loss)} with reduction='none' is averaged over all {len(outputs)} samples tried ({mean:.4g}); "
+            f"with reduction='mean' it is divided by the weights of what counts, which is another number ({own:.4g}).",
+            stacklevel=2,
+        )
+
+
+def _warn_of_logits(loss: Any, outputs: Tensor) -> None:
+    """Say so where NLLLoss is given outputs that are no log-probabilities."""
+    if isinstance(loss, nn.NLLLoss) and outputs.ndim > 1 and float(outputs.logsumexp(1).abs().max()) > 1e-3:
+        warnings.warn(
+            "NLLLoss takes log-probabilities, and the outputs of the model are none (their exponentials do not sum to "
+            "1); end the model with LogSoftmax, or use CrossEntropyLoss.",
+            stacklevel=2,
+        )

@@ -1,0 +1,202 @@
+"""Trying a loss: on batches of many sizes, twice, over all targets, so that a wrong idea of its mean is noticed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from landscape.model.loss_weights import special_rows
+from landscape.model.losses import PerSample, SampleLoss, batch_mean, loss_name, sample_weights, total_weight
+
+BATCHES = 24
+"""Random batches of 2 to 9 samples that a loss is tried on, beside one for each special target."""
+
+VALUES = 2**23
+"""Most outputs in one batch of a trial."""
+
+PASSES = 32
+"""Most batches of that size; a random choice where all targets need more."""
+
+Loss = Callable[[Any, Tensor], Any]
+
+_FAILS = (RuntimeError, ValueError, IndexError, TypeError)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Outputs (k, ...) of k spread samples, and targets (n, ...) of all splits, the first k of which belong to them."""
+
+    outputs: Tensor
+    targets: Tensor
+
+    @property
+    def shapes(self) -> str:
+        """Shapes of outputs and targets, for messages."""
+        return f"outputs {tuple(self.outputs.shape)}, targets {(len(self.outputs), *self.targets.shape[1:])}"
+
+    @property
+    def first(self) -> tuple[Tensor, Tensor]:
+        """The outputs and their own targets."""
+        return self.rows(torch.arange(len(self.outputs)))
+
+    def rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Targets by row, with the outputs of the first samples in turn."""
+        k = len(self.outputs)
+        return self.outputs[rows.to(self.outputs.device) % k], self.targets[rows.to(self.targets.device)].to(
+            self.outputs.device
+        )
+
+    def called(self, loss: Loss) -> Any:
+        """The loss of the first samples.
+
+        Raises:
+            ValueError: If it fails, is random, or compares every output with every target.
+        """
+        outputs, targets = self.first
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                value, again = loss(outputs, targets), loss(outputs, targets)
+            except _FAILS as reason:
+                told = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+                raise ValueError(
+                    f"the loss {loss_name(loss)} fails on {self.shapes}: {told}{_advice(outputs, targets)}"
+                ) from reason
+            same = all(map(_same, _parts(value), _parts(again)))
+            broadcast = any("Using a target size" in str(note.message) for note in said) or self._broadcasts(loss)
+        if not same:
+            raise ValueError(f"the loss {loss_name(loss)} is random: two calls on the same outputs and targets differ.")
+        if broadcast:
+            give = (
+                "targets[:, None]" if outputs.shape[1:] == (*targets.shape[1:], 1) else "targets of the outputs' shape"
+            )
+            raise ValueError(
+                f"the loss {loss_name(loss)} compares every output with every target ({self.shapes}); give {give}."
+            )
+        return value
+
+    def agrees(self, found: PerSample, number: Loss | None) -> bool:
+        """Whether numerators and weights of samples give the loss of every batch; in float64 where the loss can.
+
+        Args:
+            number: The user's own loss () of a batch; None: `found` gives values, which must not depend on the batch.
+        """
+        precise = Trial(
+            self.outputs.double(), self.targets.double() if self.targets.is_floating_point() else self.targets
+        )
+        for trial, convert in ((precise, _in_float64), (self, lambda loss: loss)):
+            try:
+                return trial._agrees(convert(found), None if number is None else convert(number))
+            except _FAILS:  # it computes in float32 only, or is no loss of fewer samples
+                continue
+        return False
+
+    def _agrees(self, found: PerSample, number: Loss | None) -> bool:
+        for batch in map(self.rows, self._small_batches()):
+            values = torch.cat([found(*part) for part in _cut(*batch)])
+            if number is None:
+                if not _close(found(*batch), values, values):
+                    return False
+                continue
+            weights = sample_weights(found, batch[1])
+            total = total_weight(found, batch[1])
+            if weights is not None and bool((weights < 0).any()):
+                return False
+            if total > 0 and not _close(number(*batch), values.sum() / total, values / total):
+                return False
+        return all(self._adds_up(found, number, *self.rows(rows)) for rows in self._large_batches())
+
+    def _adds_up(self, found: PerSample, number: Loss | None, outputs: Tensor, targets: Tensor) -> bool:
+        """Whether the loss of a large batch follows from its two parts."""
+        parts = _cut(outputs, targets)
+        if number is None:
+            whole = found(outputs, targets)
+            return _close(whole, torch.cat([found(*part) for part in parts]), whole)
+        sums = [batch_mean(found, *part) * total_weight(found, part[1]) for part in parts]
+        total = total_weight(found, targets)
+        return total == 0 or _close(
+            number(outputs, targets), torch.stack(sums).sum() / total, torch.stack(sums) / total
+        )
+
+    def _small_batches(self) -> Iterator[Tensor]:
+        """Rows of targets: the first, then batches that mix special targets with others."""
+        draw, special = torch.Generator().manual_seed(0), special_rows(self.targets)
+        yield torch.arange(len(self.outputs))
+        for place in range(BATCHES + len(special)):
+            rows = torch.randint(len(self.targets), (2 + place % 8,), generator=draw)
+            if place < len(special):
+                rows[place % 2] = special[place]
+            yield rows
+
+    def _large_batches(self) -> Iterator[Tensor]:
+        """Rows of all targets, or of as many as `PASSES` batches hold."""
+        size = max(2, VALUES // max(1, self.outputs[0].numel()))
+        order = torch.randperm(len(self.targets), generator=torch.Generator().manual_seed(0))
+        return iter(order[: PASSES * size].split(size))
+
+    def _broadcasts(self, loss: Loss) -> bool:
+        """Whether the loss of a batch follows from its samples only if targets take the shape of the outputs."""
+        if self.outputs.shape[1:] == self.targets.shape[1:] or self.outputs[0].numel() != self.targets[0].numel():
+            return False
+        aligned = Trial(self.outputs, self.targets.reshape(len(self.targets), *self.outputs.shape[1:]))
+        return not self._is_plain(loss) and aligned._is_plain(loss)
+
+    def _is_plain(self, loss: Loss) -> bool:
+        outputs, targets = self.first
+        try:
+            each = torch.stack([loss(outputs[i : i + 1], targets[i : i + 1]).mean() for i in range(len(outputs))])
+            return _close(loss(outputs, targets).mean(), each.mean(), each)
+        except (*_FAILS, AttributeError):
+            return False
+
+
+def _cut(outputs: Tensor, targets: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """A batch in two parts of unequal size."""
+    cut = max(1, len(targets) // 3)
+    places = [slice(0, cut), slice(cut, None)] if cut < len(targets) else [slice(0, cut)]
+    return [(outputs[place], targets[place]) for place in places]
+
+
+def _in_float64(loss: Any) -> Any:
+    """A copy of a loss whose own tensors are in float64."""
+    if isinstance(loss, nn.Module):
+        return deepcopy(loss).double()
+    if isinstance(loss, SampleLoss) or hasattr(loss, "__dataclass_fields__"):
+        inner = {name: _in_float64(value) for name, value in vars(loss).items() if callable(value)}
+        return replace(loss, **inner, **({"dtype": torch.float64} if hasattr(loss, "dtype") else {}))
+    return loss
+
+
+def _close(actual: Any, expected: Tensor, terms: Tensor) -> bool:
+    """Equal up to rounding, on the scale of the largest term; NaN only where the other has it."""
+    actual = torch.as_tensor(actual)
+    if actual.numel() != expected.numel():
+        return False
+    scale = float(terms.detach().abs().nan_to_num(0, 0, 0).max()) if terms.numel() else 0.0
+    precision = torch.finfo(actual.dtype).eps if actual.is_floating_point() else 1e-7
+    tolerance = 10 * precision**0.75 * scale
+    return torch.allclose(actual.reshape(expected.shape).to(expected), expected, rtol=0, atol=tolerance, equal_nan=True)
+
+
+def _parts(value: Any) -> list[Tensor]:
+    return [part for part in (value if isinstance(value, tuple | list) else [value]) if isinstance(part, Tensor)]
+
+
+def _same(once: Tensor, again: Tensor) -> bool:
+    return once.shape == again.shape and _close(once, again, once)
+
+
+def _advice(outputs: Tensor, targets: Tensor) -> str:
+    """How to compare classes of every place of a sequence."""
+    if outputs.ndim == targets.ndim + 1 and outputs.ndim > 2 and outputs.shape[1:-1] == targets.shape[1:]:
+        return (
+            ". The classes lie in the last dimension of the outputs; torch takes them in the second: "
+            "lambda outputs, targets: F.cross_entropy(outputs.flatten(0, -2), targets.flatten())"
+        )
+    return ""

@@ -1,0 +1,87 @@
+"""Trying a model: on spread samples, twice and in parts, so that a random or coupled one is refused by name."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from landscape.model.bound_model import Flat
+from landscape.model.input_format import alike
+from landscape.model.loss_trial import Trial
+from landscape.model.samples import Samples
+
+SAMPLES = 64
+"""Spread samples that a model and its loss are tried on."""
+
+VALUES = 2**25
+"""Most outputs of a trial; fewer samples are taken where one has many."""
+
+
+@torch.no_grad()
+def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -> Trial:
+    """Outputs of spread samples of a split in eval mode, and the targets of all splits of one shape.
+
+    Args:
+        splits: With samples; the first is the one whose inputs are passed.
+        coupled: Samples may depend on each other.
+
+    Raises:
+        ValueError: If the model is random in eval mode, or its samples depend on each other; names the layer.
+    """
+    samples = splits[0]
+    with torch.random.fork_rng(devices=[flat.theta.device] if flat.theta.is_cuda else []):
+        few = flat.outputs(samples[:2].inputs)
+        count = max(1, min(SAMPLES, VALUES // max(1, few[0].numel()), len(samples)))
+        rows = torch.linspace(0, len(samples) - 1, count).round().long().unique()
+        spread, cut = samples[rows], max(1, len(rows) // 3)
+        outputs, first = _layer_outputs(flat, spread)
+        again, second = _layer_outputs(flat, spread)
+        parts = torch.cat([flat.outputs(part.inputs) for part in (spread[:cut], spread[cut:]) if len(part)])
+    name = type(flat.module).__name__
+    if not alike(outputs, again, 1):
+        layer = next((key for key in first if not alike(first[key], second[key], 1)), "")
+        raise ValueError(
+            f"{name} is random in eval mode{f' (seen first in layer {layer!r})' if layer else ''}: two passes over the "
+            "same samples differ. Draw only in training, as F.dropout(x, training=self.training) does."
+        )
+    if not coupled and not alike(outputs, parts):
+        raise ValueError(
+            f"in {name} the output of a sample depends on others of its batch in eval mode{_statistics(flat)}, so "
+            "its loss is no mean over samples. Take all samples as one batch with coupled=True, or mend the model."
+        )
+    others = [split.targets for split in splits[1:] if split.targets.shape[1:] == samples.targets.shape[1:]]
+    own = samples.targets.index_select(0, rows.to(samples.targets.device))
+    unique = {id(targets): targets for targets in (samples.targets, *others)}
+    return Trial(outputs, torch.cat([own, *(targets.to(own) for targets in unique.values())]))
+
+
+def _layer_outputs(flat: Flat, samples: Samples) -> tuple[Tensor, dict[str, Tensor]]:
+    """The outputs of a pass, and those of every layer without sub-layers that returns a tensor."""
+    seen: dict[str, Tensor] = {}
+
+    def note(name: str) -> object:
+        def hook(layer: nn.Module, received: object, output: object) -> None:
+            if isinstance(output, Tensor):
+                seen.setdefault(name, output.detach().clone())
+
+        return hook
+
+    layers = [(name, layer) for name, layer in flat.module.named_modules() if not list(layer.children())]
+    handles = [layer.register_forward_hook(note(name)) for name, layer in layers]
+    try:
+        return flat.outputs(samples.inputs), seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _statistics(flat: Flat) -> str:
+    """Normalisations that take the statistics of the batch in eval mode too."""
+    names = [
+        name
+        for name, layer in flat.module.named_modules()
+        if isinstance(layer, nn.modules.batchnorm._NormBase)
+        and layer.running_mean is None
+        and not isinstance(layer, nn.modules.instancenorm._InstanceNorm)
+    ]
+    return f" (layer {', '.join(names)} keeps no running statistics)" if names else ""
