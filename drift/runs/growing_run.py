@@ -17,7 +17,7 @@ from drift.runs.run import Run
 from drift.store import files, round_headers
 from drift.store.numpy_files import Damaged
 from drift.store.round_record import Round
-from drift.store.small_arrays import SmallArrays, read_small_arrays
+from drift.store.round_headers import Header, read_small_arrays
 
 _FileStamp = tuple[int, int, int] | None
 Stamp = tuple[_FileStamp, _FileStamp, _FileStamp]
@@ -191,7 +191,7 @@ class GrowingRun(Run):
             return False
         return read_small_arrays(files.round_path(self.folder, read[-1])).link == self._rounds.link
 
-    def _append(self, index: int, small: SmallArrays) -> None:
+    def _append(self, index: int, small: Header) -> None:
         path, seen = files.round_path(self.folder, index), self._rounds
         if small.index != index:
             raise Damaged(path, f"holds round {small.index}, not {index}; it was renamed or copied", _REMEDY)
@@ -218,7 +218,7 @@ class GrowingRun(Run):
         seen.indices, seen.columns, seen.cohorts, seen.link = [], {}, [], ""
 
 
-def _cohort(small: SmallArrays) -> str:
+def _cohort(small: Header) -> str:
     order = np.argsort(small.arrays["ids"], kind="stable")
     total = hashlib.sha256(small.arrays["ids"][order].tobytes())
     total.update(small.arrays["sizes"][order].tobytes())

@@ -22,7 +22,7 @@ from drift.plugins.reserved_names import UNKNOWN, USER_TASK
 from drift.plugins.trust import names_in, warn_changed
 from drift.store import files, links, paths, round_headers, server_state
 from drift.store.round_record import Round
-from drift.store.small_arrays import read_small_arrays
+from drift.store.round_headers import read_small_arrays
 from landscape.results.notebook_table import notebook_table
 
 

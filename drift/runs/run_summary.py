@@ -11,8 +11,7 @@ from drift.store import links, round_headers
 from drift.store.keep import Keep
 from drift.store.numpy_files import read_json
 from drift.store.paths import STATE, require_inside, round_path
-from drift.store.small_arrays import read_small_arrays
-from drift.store.whole_file import is_whole
+from drift.store.round_headers import is_whole, read_small_arrays
 from landscape import outside, plugins
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ those of the widest type first.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 TYPES = {
     "float64": ("F64", 8),
@@ -77,16 +78,40 @@ def layout(forms: Mapping[str, Form], metadata: Mapping[str, str]) -> Layout:
     return Layout(head, places)
 
 
-def read_places(file: BinaryIO) -> dict[str, Place]:
-    """The place of each tensor of a file that is open at its start, as its header states it.
+class Stated(NamedTuple):
+    """What a file states: its metadata and the places of its tensors, and its first bytes."""
+
+    metadata: dict[str, str]
+    places: dict[str, Place]
+    piece: bytes
+
+
+def read_header(file: BinaryIO) -> Stated:
+    """The header of a file that is open at its start; the length of the file is compared with it.
 
     Raises:
-        OSError, ValueError, LookupError, TypeError, AttributeError: If it is no safetensors file.
+        OSError, ValueError, LookupError, TypeError, AttributeError: If it is no whole safetensors file.
     """
-    length = int.from_bytes(file.read(8), "little")
-    header = json.loads(file.read(length))
-    header.pop("__metadata__", None)
-    return {name: _place(entry, 8 + length) for name, entry in header.items()}
+    piece = file.read(FIRST_PIECE)
+    length = int.from_bytes(piece[:8], "little")
+    if len(piece) < 8 or length > LONGEST_HEADER:
+        raise ValueError("its header is cut")
+    if 8 + length > len(piece):
+        piece += file.read(8 + length + FIRST_PIECE - len(piece))
+    header = json.loads(piece[8 : 8 + length])
+    metadata = header.pop("__metadata__", {})
+    places = {name: _place(entry, 8 + length) for name, entry in header.items()}
+    size, whole = os.fstat(file.fileno()).st_size, max([8 + length, *(place.end for place in places.values())])
+    if size != whole:
+        raise ValueError(f"it has {size} bytes, and its header speaks of {whole}")
+    return Stated(metadata, places, piece)
+
+
+FIRST_PIECE = 1 << 14
+"""Bytes that are read at once; header and small arrays of most rounds are within them."""
+
+LONGEST_HEADER = 1 << 22
+"""Bytes of a header that is read; that of a model of 10,000 tensors is shorter."""
 
 
 def _place(entry: Mapping[str, Any], base: int) -> Place:

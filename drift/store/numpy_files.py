@@ -110,7 +110,7 @@ def digest_contents(tensors: Mapping[str, Content], text: str = "") -> str:
     """SHA-256 over names, types, shapes and bytes of tensors, and a text."""
     total = hashlib.sha256(text.encode())
     for name, content in sorted(tensors.items()):
-        total.update(_form_text(name, content.dtype, content.shape))
+        total.update(form_text(name, content.dtype, content.shape))
         if content.digested is not None and content.digested.before == total.digest():
             total = content.digested.after.copy()
             continue
@@ -124,7 +124,7 @@ def digest_before(name: str, forms: Mapping[str, Form], text: str) -> hashlib._H
     total = hashlib.sha256(text.encode())
     for other in sorted(forms):
         dtype, shape = forms[other]
-        total.update(_form_text(other, dtype, shape))
+        total.update(form_text(other, dtype, shape))
         if other == name:
             return total
         if prod(shape):
@@ -132,7 +132,8 @@ def digest_before(name: str, forms: Mapping[str, Form], text: str) -> hashlib._H
     return None
 
 
-def _form_text(name: str, dtype: str, shape: tuple[int, ...]) -> bytes:
+def form_text(name: str, dtype: str, shape: tuple[int, ...]) -> bytes:
+    """What a digest covers of a tensor before its bytes."""
     return f"{name} torch.{dtype} {shape};".encode()
 
 

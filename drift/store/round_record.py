@@ -23,7 +23,7 @@ from drift.store.column_blocks import (
     weighted_models,
     weighted_updates,
 )
-from drift.store.small_arrays import SmallArrays
+from drift.store.round_headers import Header
 from landscape.model.mapped_files import is_mapped
 from landscape.results.notebook_table import notebook_table
 
@@ -65,7 +65,7 @@ class Round:
     carried: dict[str, Tensor] = field(default_factory=dict)
 
     @classmethod
-    def without_models(cls, small: SmallArrays) -> Round:
+    def without_models(cls, small: Header) -> Round:
         """The record of which the small arrays of its file are all that is read."""
         tensors = {name: torch.from_numpy(value) for name, value in small.arrays.items()}
         named: dict[str, dict[str, Any]] = {"metric": {}, "extras": {}}

@@ -32,10 +32,10 @@ from landscape import plugins
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # the paths of that commit, which later versions still find
-    import drift.simulate
-    from drift.read import presets, read, validated
+    import drift.simulation.simulate
+    from drift.config.load import presets, read, validated
 
-    from drift.store import read_state
+    from drift.store.files import read_state
 
 
 METHODS = {
@@ -160,7 +160,7 @@ def stored(path: Path) -> None:
 
 def interrupted(kind: str, folder: Path, experiment: Any) -> None:
     """A run stopped after two of its rounds, and beside it the state of the run that was never stopped."""
-    whole, loop = drift.simulate(experiment, runs=folder / "never-stopped"), sys.modules["drift.simulate"]
+    whole, loop = drift.simulate(experiment, runs=folder / "never-stopped"), sys.modules["drift.simulation.simulate"]
     play = loop.play
 
     def stopping(setting: Any, data: Any, server: Any) -> Any:

@@ -18,7 +18,8 @@ from drift.runs.growing_run import GrowingRun
 from drift.simulation.simulate import simulate
 from drift.store import files
 from drift.store.files import Damaged, round_path
-from drift.store.small_arrays import FIRST_PIECE, read_small_arrays
+from drift.store.file_layout import FIRST_PIECE
+from drift.store.round_headers import read_small_arrays
 
 
 def recorded_by_another_loop(folder, rounds):
