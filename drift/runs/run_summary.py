@@ -123,11 +123,11 @@ def opened_summary(run: Run) -> RunSummary:
 
 
 def _description(folder: Path) -> dict[str, Any]:
-    """Content of run.json, if this package trained the run with settings in the first schema."""
+    """Content of run.json, if this package trained the run."""
     path = folder / "run.json"
     require_inside(path, folder)
     about = read_json(path)
-    if "run" in about or "imported" in about or about.get("schema", 1) != 1 or not {*_TRAINED_HERE} <= {*about}:
+    if "run" in about or "imported" in about or not {*_TRAINED_HERE} <= {*about}:
         raise ValueError("the run was not trained here")
     if not isinstance(about["experiment"]["rounds"], int) or not isinstance(about["experiment"]["seed"], int):
         raise TypeError("rounds and seed are whole numbers")
@@ -169,7 +169,7 @@ def _complete(folder: Path, run: str, *, chained: bool) -> list[int]:
     if not (folder / STATE).exists():
         return []
     state = round_headers.read_state(folder)
-    if state is None or state.run != run:
+    if state.run != run:
         raise ValueError("the state is not of this run")
     numbers = [index for index in round_headers.round_numbers(folder) if index < state.index]
     if numbers != list(range(state.index)):

@@ -165,10 +165,8 @@ def _complete(folder: Path) -> list[int]:
     """Numbers of the rounds before the commit point that the state's header states, ascending."""
     if not (folder / paths.STATE).exists():
         return []
-    state = round_headers.read_state(folder)
-    if state is None:
-        raise ValueError(f"{folder / paths.STATE} cannot be read")
-    return [index for index in round_headers.round_numbers(folder) if index < state.index]
+    following = round_headers.read_state(folder).index
+    return [index for index in round_headers.round_numbers(folder) if index < following]
 
 
 def _last_accuracy(folder: Path, indices: list[int]) -> float | None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, BinaryIO, NamedTuple
 
+from landscape.results.parsed_text import json_table
+
 TYPES = {
     "float64": ("F64", 8),
     "float32": ("F32", 4),
@@ -52,6 +54,30 @@ class Layout:
     def size(self) -> int:
         """Bytes of the file."""
         return max([len(self.head), *(place.end for place in self.places.values())])
+
+
+LINKED = ("gram", "ids", "sizes", "weights")
+"""Arrays that every round has."""
+
+LARGEST_EXTRA = 1 << 12
+"""Count of numbers up to which what a method recorded counts as small."""
+
+_OF_NUMBERS = ("float64", "float32", "int64", "int32", "bool")
+
+
+def is_small(name: str, form: Form) -> bool:
+    """Whether a tensor of a round is read without the models, and is in the digest of those: cohort, Gram matrix,
+    `metric.NAME` and small `extras.NAME`."""
+    dtype, shape = form
+    if name in LINKED or name.startswith("metric."):
+        return dtype in _OF_NUMBERS
+    return name.startswith("extras.") and dtype in _OF_NUMBERS and prod(shape) <= LARGEST_EXTRA
+
+
+def is_linked(name: str) -> bool:
+    """Whether a small tensor has a say in the link of its round: those that every round has, and that are the same when
+    it is computed again."""
+    return name in LINKED or (name.startswith("metric.") and name != "metric.seconds")
 
 
 def layout(forms: Mapping[str, Form], metadata: Mapping[str, str]) -> Layout:
@@ -98,7 +124,7 @@ def read_header(file: BinaryIO) -> Stated:
         raise ValueError("its header is cut")
     if 8 + length > len(piece):
         piece += file.read(8 + length + FIRST_PIECE - len(piece))
-    header = json.loads(piece[8 : 8 + length])
+    header = json_table(piece[8 : 8 + length])
     metadata = header.pop("__metadata__", {})
     places = {name: _place(entry, 8 + length) for name, entry in header.items()}
     size, whole = os.fstat(file.fileno()).st_size, max([8 + length, *(place.end for place in places.values())])
@@ -115,8 +141,10 @@ LONGEST_HEADER = 1 << 22
 
 
 def _place(entry: Mapping[str, Any], base: int) -> Place:
-    begin, end = entry["data_offsets"]
-    return Place(_NAMES[entry["dtype"]], tuple(entry["shape"]), base + begin, base + end)
+    (begin, end), shape, dtype = entry["data_offsets"], tuple(entry["shape"]), _NAMES[entry["dtype"]]
+    if begin < 0 or end - begin != prod(shape) * TYPES[dtype][1]:
+        raise ValueError(f"a tensor of {end - begin} bytes cannot have type {dtype} and shape {shape}")
+    return Place(dtype, shape, base + begin, base + end)
 
 
 _NAMES = {short: dtype for dtype, (short, _) in TYPES.items()}

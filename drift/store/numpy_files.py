@@ -19,16 +19,11 @@ from safetensors import SafetensorError, safe_open
 
 from drift.store.atomic_write import complete, write_bytes
 from drift.store.file_layout import TYPES as TYPES
-from drift.store.file_layout import Form, layout
+from drift.store.file_layout import Form, is_linked, is_small, layout
 from landscape.results.parsed_text import from_json, json_table
 
-FORMAT = "fedscape-1"
-
-SEPARATE = "fedscape-3"
-"""Format of a state whose clients have files of their own: earlier versions, which would go on without, refuse it."""
-
-NEWEST = 3
-"""Number of the newest format that is read."""
+FORMAT = "fedscape-4"
+"""Format of the files that are written, and the only one that is read."""
 
 _RECORDER_REMEDY = "Record into another folder, or see the report of fedscape verify on this one."
 
@@ -44,7 +39,7 @@ class Damaged(LookupError):
 
     def __init__(self, path: Path, what: str, remedy: str) -> None:
         super().__init__(f"{path} {what}. {remedy}")
-        self.path, self.what = path, what
+        self.path, self.what, self.remedy = path, what, remedy
 
 
 class Newer(Damaged):
@@ -169,7 +164,36 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], about: Mapping[
         OSError: If the disk is full or the folder cannot be written; the old file stays.
     """
     stored, text = contents(tensors), json.dumps(about, sort_keys=True)
-    write_contents(path, stored, {"format": FORMAT, "about": text, "digest": digest_contents(stored, text)})
+    write_contents(path, stored, metadata(stored, text))
+
+
+def metadata(tensors: Mapping[str, Content], text: str) -> dict[str, str]:
+    """What a file states of its format, and the digests of its content: of all, and of what is read without models.
+
+    Args:
+        tensors: The tensors of the file, before some are compressed.
+        text: Its description as JSON.
+    """
+    return {
+        "format": FORMAT,
+        "about": text,
+        "digest": digest_contents(tensors, text),
+        "small": small_digest(text, *small_digests(tensors)),
+    }
+
+
+def small_digests(tensors: Mapping[str, Content]) -> tuple[str, str]:
+    """Digest of the small tensors that the link of a round is computed from, and of its other small ones."""
+    parts: tuple[dict[str, Content], dict[str, Content]] = {}, {}
+    for name, content in tensors.items():
+        if is_small(name, (content.dtype, content.shape)):
+            parts[not is_linked(name)][name] = content
+    return digest_contents(parts[0]), digest_contents(parts[1])
+
+
+def small_digest(text: str, *parts: str) -> str:
+    """Digest of the description of a file and its small tensors, by those of `small_digests`."""
+    return hashlib.sha256("\n".join([text, *parts]).encode()).hexdigest()
 
 
 def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -185,9 +209,8 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError, ValueError, TypeError) as reason:
         raise Damaged(path, f"cannot be read ({reason})", _RECORDER_REMEDY) from reason
-    require_known(path, header.get("format"))
-    digest = digest_contents(contents(tensors), header.get("about", ""))
-    if header.get("format") != FORMAT or header.get("digest") != digest:
+    require_known(path, header.get("format"), _RECORDER_REMEDY)
+    if header != metadata(contents(tensors), header.get("about", "")):
         raise Damaged(path, "was altered, or not written by a recorder", _RECORDER_REMEDY)
     return tensors, description(path, header, _RECORDER_REMEDY)
 
@@ -232,10 +255,7 @@ def read_json(path: Path, remedy: str = _RECORDER_REMEDY) -> dict[str, Any]:
         raise Damaged(path, "is missing", f"Is {path.parent} the folder of a run?") from reason
     except (ValueError, OSError) as reason:
         raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", remedy) from reason
-    if isinstance(body, dict):
-        require_known(path, body.get("format"), newest=1)
-    if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise Damaged(path, "was not written by fedscape", remedy)
+    require_known(path, body.get("format") if isinstance(body, dict) else None, remedy)
     if body.pop("digest", None) != _json_digest(body):
         raise Damaged(path, "was altered: its content does not match its digest", remedy)
     return body
@@ -258,11 +278,13 @@ def escaped(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def require_known(path: Path, stated: Any, newest: int = NEWEST) -> None:
-    """Raise Newer for a format of a later version."""
+def require_known(path: Path, stated: Any, remedy: str) -> None:
+    """Raise Damaged for another format than the present one; Newer for that of a later version."""
     match = re.fullmatch(r"fedscape-(\d{1,9})", str(stated))
-    if match and int(match[1]) > newest:
+    if match and int(match[1]) > int(FORMAT.rpartition("-")[2]):
         raise Newer(path, f"was written by a newer version of fedscape (format {stated!r})", Newer.remedy)
+    if stated != FORMAT:
+        raise Damaged(path, f"was not written by this version of fedscape (format {stated!r}, not {FORMAT!r})", remedy)
 
 
 def _json_digest(body: Mapping[str, Any]) -> str:

@@ -85,7 +85,7 @@ class RoundFiles:
         """Byte at which the client models will stand in the file of the round; 0 if they will not, as they are."""
         if self.keep.compress or "clients" not in forms:
             return 0
-        return layout(forms, files.header(text, "0" * 64)).places["clients"].begin
+        return layout(forms, numpy_files.metadata({}, text)).places["clients"].begin
 
 
 def expected_round(

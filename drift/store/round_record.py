@@ -13,7 +13,6 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from drift.store import links
 from drift.store.column_blocks import (
     WIDTH,
     block_buffer,
@@ -23,6 +22,7 @@ from drift.store.column_blocks import (
     weighted_models,
     weighted_updates,
 )
+from drift.store.file_layout import LINKED
 from drift.store.round_headers import Header
 from landscape.model.mapped_files import is_mapped
 from landscape.results.notebook_table import notebook_table
@@ -72,7 +72,7 @@ class Round:
         for name, value in tensors.items():
             group, _, rest = name.partition(".")
             named.get(group, {})[rest] = value
-        linked: dict[str, Any] = {name: tensors[name] for name in links.LINKED}
+        linked: dict[str, Any] = {name: tensors[name] for name in LINKED}
         metrics = {name: float(value) for name, value in named["metric"].items()}
         return cls(index=small.index, metrics=metrics, extras=named["extras"], **linked)
 

@@ -17,8 +17,8 @@ from drift.record.recorder import Recorder
 from drift.runs.growing_run import GrowingRun
 from drift.simulation.simulate import simulate
 from drift.store import files
-from drift.store.files import Damaged, round_path
 from drift.store.file_layout import FIRST_PIECE
+from drift.store.files import Damaged, round_path
 from drift.store.round_headers import read_small_arrays
 
 
