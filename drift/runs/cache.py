@@ -17,6 +17,7 @@ from torch import Tensor
 
 import drift
 from drift.store import files, locks
+from landscape import outside
 from landscape.results import zarr_files
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _partial(run: Run, analysis: Callable[..., xr.Dataset], text: str) -> OwnPar
 def _file_name(own: dict[str, str]) -> str:
     """Name of the analysis, and ten digits of a digest of all that names a result."""
     digest = hashlib.sha256(json.dumps([own[name] for name in NAMES]).encode()).hexdigest()[:10]
-    return f"{own['computed'].split()[0].rpartition('.')[2]}-{digest}.zarr"
+    return f"{outside.file_text(own['computed'].split()[0].rpartition('.')[2], digest)}.zarr"
 
 
 def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> None:

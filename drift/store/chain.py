@@ -40,10 +40,12 @@ def faults(folder: Path) -> dict[str, str]:
 
 
 def is_known(folder: Path) -> bool:
-    """Whether another file, or the name of the folder, says that the run.json in it is its own."""
-    about = _about(folder)
+    """Whether the name of the folder says that the run.json in it is its own, or another file where it says nothing."""
+    about, named = _about(folder), _named_after(folder)
+    if named is not None:
+        return named == about.get("hash")
     headers = [header for _, header in _read_all(folder) if isinstance(header, Header)]
-    return any(header.run == links.identity(about) for header in headers) or _named_after(folder) == about.get("hash")
+    return any(header.run == links.identity(about) for header in headers)
 
 
 def heads(folder: Path) -> list[str]:
