@@ -137,7 +137,7 @@ def test_files_of_the_same_settings_under_another_torch_are_noticed(mine, stored
         shutil.copytree(source, target, dirs_exist_ok=True) if source.is_dir() else shutil.copyfile(source, target)
     assert verify(mine)
     for reader in ("coherence", "resume"):
-        with pytest.raises(LookupError, match="is of run|describes run"):
+        with pytest.raises(LookupError, match=r"is of run|describes run"):
             READERS[reader](mine)
 
 
@@ -165,7 +165,7 @@ def test_results_exchanged_within_a_run_are_refused_named_and_set_aside(mine, on
     shutil.rmtree(paths[one])
     shutil.copytree(paths[two], paths[one])
     name, arguments = found[paths[one]]
-    with pytest.raises(LookupError, match="was computed with|is of analysis"):
+    with pytest.raises(LookupError, match=r"was computed with|is of analysis"):
         drift.open(mine).cached(getattr(drift, name), **arguments)
     assert [problem.file for problem in verify(mine)] == [f"results/{paths[one].name}"]
     assert [entry.done for entry in repair(mine)] == [True]
