@@ -122,8 +122,10 @@ def _state(folder: Path, experiment: Experiment) -> list[Problem]:
         return [Problem(path.name, f"it names round {following} as the next of {experiment.rounds}", usable)]
     faults = server_state.damaged_clients(folder)
     problems = [Problem(fault.path.relative_to(folder).as_posix(), fault.what, usable) for fault in faults]
+    if problems:
+        return problems
     usable = "nothing of the run reads it; move it elsewhere"
-    return [*problems, *(Problem(file, what, usable) for file, what in foreign_clients(folder).items())]
+    return [Problem(file, what, usable) for file, what in foreign_clients(folder).items()]
 
 
 def foreign_clients(folder: Path) -> dict[str, str]:

@@ -280,11 +280,12 @@ def escaped(name: str) -> str:
 
 def require_known(path: Path, stated: Any, remedy: str) -> None:
     """Raise Damaged for another format than the present one; Newer for that of a later version."""
+    if stated == FORMAT:
+        return
     match = re.fullmatch(r"fedscape-(\d{1,9})", str(stated))
     if match and int(match[1]) > int(FORMAT.rpartition("-")[2]):
         raise Newer(path, f"was written by a newer version of fedscape (format {stated!r})", Newer.remedy)
-    if stated != FORMAT:
-        raise Damaged(path, f"was not written by this version of fedscape (format {stated!r}, not {FORMAT!r})", remedy)
+    raise Damaged(path, f"was not written by fedscape (format {stated!r}, and {FORMAT!r} is read)", remedy)
 
 
 def _json_digest(body: Mapping[str, Any]) -> str:

@@ -52,7 +52,9 @@ def csv_text(table: pd.DataFrame) -> bytes:
 
     Text that begins with =, +, -, @, a tab or a line end has an apostrophe before it, but for numbers.
     """
-    return table.map(_no_formula).rename(columns=_no_formula).to_csv(index=False).encode()
+    texts = table.select_dtypes(exclude=["number", "bool"])
+    safe = {name: pd.Series([_no_formula(cell) for cell in texts[name]], texts.index, object) for name in texts}
+    return table.assign(**safe).rename(columns=_no_formula).to_csv(index=False).encode()
 
 
 def _no_formula(value: Any) -> Any:
