@@ -44,7 +44,7 @@ class Program:
 
     def wrong(self, place: Path) -> str:
         """What is wrong with what a stopped program left in a folder; "" if nothing is."""
-        for folder in (path.parent for path in (place / "out").glob("**/run.json")):
+        for folder in (path.parent for path in place.glob("*/*/run.json")):
             if any((folder / "rounds").glob("*.safetensors")) and (problems := verify(folder)):
                 return f"{problems[0]}"
         pages = [path for path in (place / "pages").glob("*") if not path.read_text().rstrip().endswith("</html>")]
@@ -69,22 +69,13 @@ def prepared(place: Path) -> Path:
 
 def reset(place: Path) -> None:
     """Remove all that a program wrote."""
-    for name in ("out", "pages"):
-        shutil.rmtree(place / name, ignore_errors=True)
+    for path in (place / "out", place / "pages", _source(place).folder / "results"):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _source(place: Path) -> Run:
     (folder,) = (path.parent for path in (place / SOURCE).glob("*/run.json"))
     return Run(folder)
-
-
-def _copied(place: Path) -> Run:
-    source = _source(place)
-    target = place / "out" / source.name
-    if not target.exists():
-        shutil.copytree(source.folder, target.with_name("copying"), ignore=shutil.ignore_patterns("results", ".lock"))
-        target.with_name("copying").rename(target)
-    return Run(target)
 
 
 def _sweep(place: Path) -> None:
@@ -100,11 +91,11 @@ def _swept(place: Path) -> str:
 
 
 def _analyse(place: Path) -> None:
-    _copied(place).cached(global_line, points=21)
+    _source(place).cached(global_line, points=21)
 
 
 def _analysed(place: Path) -> str:
-    return zarr_files._values_digest(_copied(place).cached(global_line, points=21))
+    return zarr_files._values_digest(_source(place).cached(global_line, points=21))
 
 
 def _report(place: Path) -> None:
@@ -140,10 +131,10 @@ def _record(place: Path) -> None:
 
 
 PROGRAMS = (
-    Program("sweep", _sweep, _swept, alone=False),
     Program("analyse", _analyse, _analysed),
     Program("report", _report, _reported),
     Program("import", _import, _imported),
     Program("import without a model", _import_bare, _imported),
     Program("recorder", _record, _imported),
+    Program("sweep", _sweep, _swept, alone=False),
 )

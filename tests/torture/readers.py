@@ -22,7 +22,8 @@ from landscape.results import zarr_files
 
 
 def _values(ds: Dataset) -> str:
-    return zarr_files._values_digest(ds)
+    """Without the seconds that rounds took, which a round that is computed again does not have."""
+    return zarr_files._values_digest(ds.drop_vars("seconds", errors="ignore"))
 
 
 def _records(run: Run) -> str:
@@ -57,7 +58,8 @@ def _listed(run: Run) -> str:
 def _summary(run: Run) -> str:
     if (found := summary(run.folder, whole=True)) is None:
         raise LookupError("it has to be opened")
-    return str((found.label, found.seed, found.done, found.metrics))
+    numbers = {name: value for name, value in found.metrics.items() if name != "seconds"}
+    return str((found.label, found.seed, found.done, numbers))
 
 
 def _resumed(run: Run) -> str:

@@ -28,6 +28,8 @@ def writers(budget: Budget) -> list[Outcome]:
     with tempfile.TemporaryDirectory() as folder:
         place = prepared(Path(folder))
         for number, program in enumerate(PROGRAMS):
+            if number and budget.over:
+                break
             until = time.monotonic() + (budget.until - time.monotonic()) / (len(PROGRAMS) - number)
             own = Budget(budget.seed, max(1, budget.kills // 10), budget.places, until)
             reset(place)
@@ -47,19 +49,18 @@ def writers(budget: Budget) -> list[Outcome]:
 def _faults(program: Program, place: Path, seconds: float, budget: Budget) -> Iterator[tuple[str, str]]:
     """What was done, and what is wrong with what was told; each time from the beginning."""
     reset(place)
-    yield "two processes", _twins(program, place)
     yield "folder not writable:", _refused(program, place, 1, errno.EROFS)
     source = np.random.default_rng(budget.seed)
-    for number in range(budget.kills):
-        if number and budget.over:
+    for number in range(max(budget.kills, 4 * budget.places)):
+        if budget.over:
             return
-        killed(float(source.uniform(0, seconds)), work, program.name, place)
-        yield "kill -9 in", ""
-    for number in range(2, 2 + 4 * budget.places):
-        if budget.over or not program.alone:
-            return
-        told = _refused(program, place, number, errno.ENOSPC)
-        yield "disk full in", told
+        if number < budget.kills:
+            killed(float(source.uniform(0, seconds)), work, program.name, place)
+            yield "kill -9 in", ""
+        if program.alone:
+            yield "disk full in", _refused(program, place, 2 + number, errno.ENOSPC)
+        if number == 0:
+            yield "two processes:", _twins(program, place)
 
 
 def work(begun: Begun, name: str, place: Path) -> None:
