@@ -14,13 +14,14 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from drift.store import compression, large_tensors, links, memory_budget, numpy_files
+from drift.store import compression, digests, large_tensors, links, memory_budget, numpy_files
 from drift.store.column_blocks import release
+from drift.store.digests import FORMAT as FORMAT
+from drift.store.digests import Content
 from drift.store.keep import Keep
-from drift.store.numpy_files import FORMAT as FORMAT
-from drift.store.numpy_files import Content, description, require_known
 from drift.store.numpy_files import Damaged as Damaged
 from drift.store.numpy_files import Newer as Newer
+from drift.store.numpy_files import description, require_known
 from drift.store.numpy_files import write_json as write_json
 from drift.store.paths import STATE as STATE
 from drift.store.paths import require_inside as require_inside
@@ -42,7 +43,7 @@ def write_tensors(
         OSError: If the disk is full or the folder cannot be written; the old file stays.
     """
     stored, text = _contents(tensors), json.dumps(about, sort_keys=True)
-    head = numpy_files.metadata(stored, text)
+    head = digests.metadata(stored, text)
     if compress:
         smaller, table = compression.compress({name: tensor.detach().cpu() for name, tensor in tensors.items()})
         if table:
@@ -70,7 +71,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         except ValueError as reason:
             raise Damaged(path, f"was altered: it cannot be decompressed ({reason})", ANEW) from reason
     if not large_tensors.is_verified(stamp):
-        stated = numpy_files.metadata(_contents(tensors), header.get("about", ""))
+        stated = digests.metadata(_contents(tensors), header.get("about", ""))
         if any(header.get(name) != value for name, value in stated.items()):
             raise Damaged(path, "was altered: its content does not match its digest", ANEW)
     if large:
@@ -113,7 +114,7 @@ def stored_digest(path: Path) -> str:
 
 def digest(tensors: Mapping[str, Tensor], text: str = "") -> str:
     """SHA-256 over names, types, shapes and bytes of tensors, and a text."""
-    return numpy_files.digest_contents(_contents(tensors), text)
+    return digests.digest_contents(_contents(tensors), text)
 
 
 def _contents(tensors: Mapping[str, Tensor]) -> dict[str, Content]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from drift.store.numpy_files import contents, small_digests
+from drift.store.digests import contents, small_digests
 
 DIGITS = 32
 """Hexadecimal digits of a link."""
@@ -48,7 +48,7 @@ def link(index: int, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def link_by(index: int, small: str) -> str:
-    """The same by the first one of `drift.store.numpy_files.small_digests`."""
+    """The same by the first one of `drift.store.digests.small_digests`."""
     return hashlib.sha256(f"{index} {small}".encode()).hexdigest()[:DIGITS]
 
 

@@ -18,9 +18,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from drift.store import links, numpy_files, paths
+from drift.store import links, paths
+from drift.store.digests import FORMAT, PIECE, contents, form_text, small_digest, small_digests
 from drift.store.file_layout import LINKED, Place, Stated, is_small, read_header
-from drift.store.numpy_files import FORMAT, PIECE, Damaged, description, form_text, require_known
+from drift.store.numpy_files import Damaged, description, require_known
 
 ROUND_FILE = re.compile(r"\d{6}\.safetensors")
 """Names of round files."""
@@ -100,12 +101,12 @@ def _read(path: Path, name: str, folder: Path, number: str) -> Header:
             require_known(path, stated.metadata.get("format"), _ANEW)
             small = {name: place for name, place in stated.places.items() if is_small(name, (place.dtype, place.shape))}
             arrays = _arrays(file, stated, small)
-        digests = numpy_files.small_digests(numpy_files.contents(arrays))
-        if stated.metadata.get("small") != numpy_files.small_digest(stated.metadata.get("about", ""), *digests):
+        parts = small_digests(contents(arrays))
+        if stated.metadata.get("small") != small_digest(stated.metadata.get("about", ""), *parts):
             raise Damaged(path, "was altered: its small arrays do not match their digest", _ANEW)
         about = description(path, stated.metadata, _ANEW)
         index, run, before = int(about[number]), str(about.get("run", "")), str(about.get("before", ""))
-        return Header(name, index, run, before, links.link_by(index, digests[0]), arrays)
+        return Header(name, index, run, before, links.link_by(index, parts[0]), arrays)
     except FileNotFoundError as reason:
         raise Damaged(path, "is missing", _ANEW) from reason
     except _UNREADABLE as reason:

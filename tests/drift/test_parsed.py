@@ -12,7 +12,7 @@ from drift.config import initial_model
 from drift.config.load import read
 from drift.importers.checkpoint_files import CheckpointFiles
 from drift.importers.models import read_sizes
-from drift.store import files, numpy_files, round_headers
+from drift.store import digests, files, numpy_files, round_headers
 from figures.papers import catalogue
 from landscape.datasets import _cache, _images
 from landscape.results.parsed_text import from_json, from_toml
@@ -40,7 +40,7 @@ def _safetensors(path, **header):
     """A file of a tensor, whose header has the digest of whatever it says."""
     text = header.get("about", "{}")
     tensors = {"theta": torch.zeros(2)}
-    save_file(tensors, path, {**numpy_files.metadata(files._contents(tensors), text), **header})
+    save_file(tensors, path, {**digests.metadata(files._contents(tensors), text), **header})
     return path
 
 
