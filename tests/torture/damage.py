@@ -53,7 +53,7 @@ def damage(budget: Budget) -> list[Outcome]:
         ):
             for name in names:
                 found += _of_file(run, name, f"{name.split('/')[0]} of {run.folder.parent.name} run", source, budget)
-        (stored,) = (plain.folder / "results").glob("*.zarr")
+        (stored,) = (plain.folder / "results").glob("global_line-*.zarr")
         for path in sorted(stored.rglob("*")):
             if path.is_file():
                 kind = "zarr.json" if path.name == "zarr.json" else "zarr chunk"
