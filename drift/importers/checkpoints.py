@@ -96,6 +96,7 @@ def import_checkpoints(
         unknown += ["global models (taken as means of the clients by size)"] if files.averaged else []
         unknown += [] if any("partition" in text for text in overrides) else ["partition"]
         description |= {"seed": experiment.seed} if "seed" in keys else {}
+        name = links.name_by(path.name, versions())
         about = {
             "experiment": experiment.resolved(),
             "hash": experiment.hash,
@@ -104,7 +105,7 @@ def import_checkpoints(
             "layout": [[name, list(shape)] for name, shape in task.layout.parameters],
             "engine": "imported",
             "imported": True,
-            "run": links.name_by(path.name, versions()),
+            "run": name,
             "unknown": unknown,
             "versions": versions(),
             **({"told": description} if description else {}),
@@ -112,7 +113,7 @@ def import_checkpoints(
         numbers = files.numbers()
         if any(name != number for name, number in numbers.items()):
             about["names"] = [str(name) for name in numbers]
-        _write(path, about["run"], task, experiment, files, sizes, progress)
+        _write(path, name, task, experiment, files, sizes, progress)
         store.write_json(path / "run.json", about)
     return run
 
