@@ -14,7 +14,6 @@ importers, claims      runs of other programs; statements of papers, checked on 
 trackers               metrics for experiment trackers
 """
 
-from landscape import earlier, plugins
+from landscape import plugins
 
-earlier.find_in(__name__)
 __all__ = plugins.lazy(__name__)

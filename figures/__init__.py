@@ -11,7 +11,6 @@ page/             the report: one self-contained page
 cli, commands/    the command fedscape
 """
 
-from landscape import earlier, plugins
+from landscape import plugins
 
-earlier.find_in(__name__)
 __all__ = plugins.lazy(__name__)

@@ -11,7 +11,6 @@ datasets, models   plug-ins, one file each
 results            labelled datasets in zarr, export, progress
 """
 
-from landscape import earlier, plugins
+from landscape import plugins
 
-earlier.find_in(__name__)
 __all__ = plugins.lazy(__name__)

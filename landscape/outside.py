@@ -55,6 +55,11 @@ def short(name: str) -> str:
     return name.rpartition(":")[2]
 
 
+def file_text(*parts: str) -> str:
+    """Names, without their folders, as a part of a file's name: letters, digits, dots and dashes."""
+    return "-".join(re.sub(r"[^\w.-]+", "-", short(part)).strip("-.") for part in parts)
+
+
 def load(name: str) -> Any:
     """The object FILE.py:NAME or module:NAME; the file is run once, the module imported.
 

@@ -75,7 +75,7 @@ ENVIRONMENTS = {
             *("transformers==5.23.0", "peft==0.21.2", "accelerate==1.15.0", "lightning==2.6.6"),
         ),
         (
-            *("tests/drift/runs/test_export_model.py", "tests/landscape/test_record.py", "tests/test_earlier.py"),
+            *("tests/drift/runs/test_export_model.py", "tests/landscape/test_record.py"),
             *("tests/landscape/models/test_models_hf.py", "tests/landscape/models/test_files_hf.py"),
             "tests/drift/engines/test_cluster.py",
             *("tests/drift/simulation/test_sweep_points.py", "-k"),

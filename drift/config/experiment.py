@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from typing import Any, Literal
 
 import torch
@@ -236,8 +235,7 @@ class Experiment(Part):
     def slug(self) -> str:
         """Short readable name of a run of this experiment, with the hash."""
         names = self.method.name(), self.task.dataset, tables.name(self.clients.partition)
-        parts = [re.sub(r"[^\w.-]+", "-", outside.short(name)).strip("-") for name in names]
-        return "-".join([*parts, f"s{self.seed}", self.hash]).replace("_", "-")
+        return outside.file_text(*names, f"s{self.seed}", self.hash).replace("_", "-")
 
 
 def _without_folders(content: Any) -> Any:

@@ -9,7 +9,6 @@ import numpy as np
 
 from drift.config import method as methods
 from drift.config.method import Method
-from drift.config.migrations import migrate
 from drift.partitions import Partitioner
 from drift.plugins.reserved_names import UNKNOWN
 from drift.plugins.tables import table_name
@@ -59,7 +58,7 @@ class UnknownParts(Sequence[np.ndarray]):
 
 def complete_experiment(about: Mapping[str, Any]) -> dict[str, Any]:
     """The experiment in a run.json; in an imported run, stated descriptions replace settings that are defaults."""
-    content = migrate(about)
+    content = dict(about.get("experiment", {}))
     if not about.get("imported"):
         return content
     stated, missing = about.get("told", {}), [str(text) for text in about.get("unknown") or ()]

@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from drift.store import files
+from drift.store.chain import require_own
 from landscape.model.checkpoint import read_tensors
 from landscape.model.fitted_names import Names
 from landscape.model.foreign_tensors import one_line
@@ -134,8 +135,6 @@ def read_initial_model(path: Path) -> InitialModel:
         ValueError: If the file is no state dict, or damaged.
     """
     if (path / "run.json").is_file() and (path / "state.safetensors").is_file():
-        from drift.config.chain import require_own  # imported late, as it reads experiments by this module
-
         require_own(path, files.STATE)
         about, (state, _) = files.read_json(path / "run.json"), files.read_state(path)
         values = {name: state[name] for name in ("theta", "buffers")}

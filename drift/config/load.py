@@ -14,7 +14,6 @@ from drift.config import method as methods
 from drift.config.experiment import Clients, Experiment
 from drift.config.explain import explain
 from drift.config.initial_model import with_digest
-from drift.config.migrations import migrate
 from drift.config.shipped import experiment_file, plans, presets
 from drift.plugins import trust
 from drift.plugins.tables import table_name
@@ -99,7 +98,7 @@ def _of_run(folder: Path) -> dict[str, Any]:
     about = files.read_json(folder / "run.json")
     if about.get("unknown") or not isinstance(about.get("experiment"), dict):
         raise LookupError(f"{folder} contains no experiment that can be trained again; give a preset or a TOML file.")
-    return migrate(about)
+    return dict(about["experiment"])
 
 
 def _parse(path: Path) -> dict[str, Any]:

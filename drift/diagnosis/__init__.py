@@ -2,7 +2,3 @@
 
 `diagnose.diagnose` is the entry.
 """
-
-from landscape import earlier
-
-__getattr__ = earlier.moved_names(__name__, "drift.diagnosis.diagnose")

@@ -101,6 +101,7 @@ def import_checkpoints(
         unknown += ["global models (taken as means of the clients by size)"] if files.averaged else []
         unknown += [] if partitioned else ["partition"]
         description |= {"seed": experiment.seed} if "seed" in keys else {}
+        name = links.name_by(path.name, versions())
         about = {
             "experiment": experiment.resolved(),
             "hash": experiment.hash,
@@ -109,7 +110,7 @@ def import_checkpoints(
             "layout": [[name, list(shape)] for name, shape in task.layout.parameters],
             "engine": "imported",
             "imported": True,
-            "run": path.name,
+            "run": name,
             "unknown": unknown,
             "versions": versions(),
             **({"told": description} if description else {}),
@@ -117,13 +118,14 @@ def import_checkpoints(
         numbers = files.numbers()
         if any(name != number for name, number in numbers.items()):
             about["names"] = [str(name) for name in numbers]
-        _write(path, task, experiment, files, sizes, progress)
+        _write(path, name, task, experiment, files, sizes, progress)
         store.write_json(path / "run.json", about)
     return run
 
 
 def _write(
     path: Path,
+    run: str,
     task: Task,
     experiment: Experiment,
     files: CheckpointFiles,
@@ -141,14 +143,14 @@ def _write(
         if start is not None:
             counts = [sizes.get(name, 1) for name in clients]
             record = _record(index, task, start, end, previous, [numbers[name] for name in clients], counts, clients)
-            store.write_round(path, record, experiment.keep, experiment.rounds, links.origin(path.name, link))
+            store.write_round(path, record, experiment.keep, experiment.rounds, links.origin(run, link))
             link = store.link(record)
             if len(record.ids):
                 previous = record.mean_update(experiment.cohort_weights(record.sizes))
         before = index, end
     theta, buffers = before[1] if before is not None else (task.theta, task.buffers)
     server = Server(theta, buffers, previous, {}, {}, experiment.rounds)
-    store.write_state(path, server.tensors(), server.next, links.origin(path.name, link))
+    store.write_state(path, server.tensors(), server.next, links.origin(run, link))
 
 
 def _record(

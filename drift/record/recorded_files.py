@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drift.store import links, numpy_files
+from drift.store import chain, links, numpy_files
 from drift.store.locks import Busy
 from drift.store.numpy_files import Damaged
 
@@ -27,7 +27,7 @@ class RecordedFiles:
         next: Number of the next round.
 
     Raises:
-        Damaged: If the state or the last round cannot be read, or is of another run.
+        Damaged: If the state or a round cannot be read, was altered, or is of another run.
     """
 
     def __init__(self, folder: Path, about: dict[str, Any]) -> None:
@@ -36,8 +36,10 @@ class RecordedFiles:
         self.state: Arrays
         self.state, header = numpy_files.read_tensors(self._path) if self._path.exists() else ({}, {"next": 0})
         self.next: int = header["next"]
-        if header.get("run", about.get("run")) != about.get("run"):
+        if header.get("run") != about.get("run"):
             raise Damaged(self._path, f"is of another run than {folder / 'run.json'}", "Record into another folder.")
+        if self.next:
+            chain.require(folder)
         self._before: str = header.get("before", "")
         self._require_last_round()
         self._stamp = self._state_stamp()
@@ -61,7 +63,7 @@ class RecordedFiles:
             state: As the attribute.
         """
         link = links.link(number, arrays)
-        run = self.about.get("run") or link  # the first round recorded with it names the run
+        run = self.about.get("run") or links.name_by(link, about["versions"])
         about = {**about, "run": run}
         if about != {key: value for key, value in self.about.items() if key != "format"}:
             numpy_files.write_json(self._folder / "run.json", about)
@@ -77,8 +79,7 @@ class RecordedFiles:
         if not self.next:
             return
         arrays, _ = numpy_files.read_tensors(self._folder / "rounds" / f"{self.next - 1:06d}.safetensors")
-        link, end = links.link(self.next - 1, arrays), arrays.get("end", self.state["theta"])
-        if self._before not in ("", link) or not np.array_equal(end, self.state["theta"]):
+        if not np.array_equal(arrays.get("end", self.state["theta"]), self.state["theta"]):
             raise Damaged(self._path, f"does not follow round {self.next - 1}", "Record into another folder.")
 
     def _state_stamp(self) -> tuple[int, int] | None:

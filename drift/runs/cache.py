@@ -1,4 +1,4 @@
-"""Stored results of analyses, keyed by the analysis, its arguments, the run and its last round."""
+"""Stored results of analyses, each named by the analysis, its arguments, the task, the run and its rounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from torch import Tensor
 
 import drift
 from drift.store import files, locks
+from landscape import outside
 from landscape.results import zarr_files
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
 
     Raises:
         TypeError: If the analysis has no such argument, or one is neither number, text nor list of these.
-        LookupError: If the stored result is broken or of another run.
+        LookupError: If the stored result is broken or another one, or a round was altered.
     """
     text = arguments_text(run, analysis, arguments)
     partial = _partial(run, analysis, text)
-    if (result := _stored(run, analysis, text, partial)) is not None:
+    if (result := _complete(partial)) is not None:
         return result
-    path, own = Path(partial.path), partial.own
+    path = Path(partial.path)
     with locks.lock_result(path):
         if (result := _complete(partial)) is not None:  # another process has stored it meanwhile
             return result
@@ -47,7 +47,7 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
             result = analysis(run, **arguments, partial=partial)
         else:
             result = analysis(run, **arguments)
-        result = result.assign_attrs(own, run=run.name, arguments=text, complete=1)
+        result = result.assign_attrs(partial.own, run=run.name, complete=1)
         zarr_files.save(result, path)
         return zarr_files.sort_names(result)
 
@@ -58,30 +58,27 @@ def stored(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     Raises:
         TypeError, LookupError: As `cached`.
     """
-    text = arguments_text(run, analysis, arguments)
-    return _stored(run, analysis, text, _partial(run, analysis, text))
+    return _complete(_partial(run, analysis, arguments_text(run, analysis, arguments)))
 
 
 @dataclass(frozen=True)
 class OwnPartial(zarr_files.Partial):
-    """A partial result of a run, refused if it is of another run.
+    """A partial result of a run, refused if it is another one.
 
     Args:
-        run: The run.
-        own: Attributes that identify the run and the last round that the result is computed from.
+        own: Attributes that identify the result, as `NAMES` lists them.
     """
 
-    run: Run
     own: dict[str, str]
 
     def known(self) -> xr.Dataset | None:
         """The stored part, or None.
 
         Raises:
-            LookupError: If it is broken, or of another run.
+            LookupError: If it is broken, of another run or analysis, or computed from other rounds.
         """
         stored = super().known()
-        if stored is not None and (what := complaint(stored, self.run, {self.own["head"]})):
+        if stored is not None and (what := _difference(stored, self.own)):
             raise LookupError(
                 f"the result {self.path} {what}; put the run's own in its place, or delete the folder and compute it "
                 "again (fedscape verify --repair sets it aside)."
@@ -93,63 +90,55 @@ class OwnPartial(zarr_files.Partial):
         super().checkpoint(ds.assign_attrs(self.own))
 
 
-def complaint(ds: xr.Dataset, run: Run, heads: Collection[str]) -> str:
-    """Why a stored result does not belong to a run; "" if it does.
+NAMES = {
+    "identity": "is of run {stated}, and this is run {own}",
+    "head": "was computed from other rounds than the run has",
+    "computed": "is of analysis {stated}, and {own} was asked for",
+    "arguments": "was computed with {stated}, and {own} were asked for",
+    "task": "was computed with another task or other metrics than are given",
+}
+"""Attributes that name a result: its run, the rounds that it was computed from (`RunFiles.head`), the analysis, its
+arguments, the user's own task and metrics ("" for none). Each with what is said where it is another one."""
 
-    Results of earlier versions have the name of the folder in which they were computed, which has to be that of the run
-    or of its settings. Unfinished ones of earlier versions have no name and are never read.
+
+def complaint(ds: xr.Dataset, path: Path, identity: str, heads: Collection[str]) -> str:
+    """Why a stored result is not one of a run, or not the one that its path names; "" if it is.
 
     Args:
         ds: The result.
-        run: The run in whose folder it is.
-        heads: Links of the rounds from which it may have been computed.
+        path: Where it is stored.
+        identity: Of the run.
+        heads: What names the rounds from which it may have been computed; none if that is not known.
     """
-    if "identity" not in ds.attrs:
-        name = ds.attrs.get("run")
-        own_names = {run.folder.resolve().name} | ({run.experiment.slug} if "hash" in run.about else set())
-        return (
-            "" if name is None or name in own_names else f"was made in the folder of run {name} by an earlier version"
-        )
-    if ds.attrs["identity"] != run.identity:
-        return f"is of run {ds.attrs['identity']}, and this is run {run.identity}"
-    if ds.attrs.get("head") not in heads:
-        return "was computed from other rounds than the run has"
+    stated = {name: str(ds.attrs.get(name, "")) for name in NAMES}
+    head = stated["head"] if not heads or stated["head"] in heads else "another"
+    if what := _difference(ds, {**stated, "identity": identity, "head": head}):
+        return what
+    return "" if path.name == _file_name(stated) else f"holds the result {_file_name(stated)}; it was renamed or copied"
+
+
+def _difference(ds: xr.Dataset, own: dict[str, str]) -> str:
+    for name, what in NAMES.items():
+        if (stated := str(ds.attrs.get(name, ""))) != own[name]:
+            return what.format(stated=stated or "none", own=own[name])
     return ""
-
-
-def _key(run: Run, name: str, text: str, *more: str) -> str:
-    """Ten digits that identify a result inside a run: analysis, arguments, rounds, the user's own task and metrics."""
-    user = f" {run.context.user_task.fingerprint}" if run.context.user_task is not None else ""
-    user += "".join(f" {metric.name} {metric.digest}" for metric in run.context.metrics)
-    further = "".join(f" {part}" for part in more)
-    return hashlib.sha256(f"{name} {text} {run.committed}{user}{further}".encode()).hexdigest()[:10]
 
 
 def _partial(run: Run, analysis: Callable[..., xr.Dataset], text: str) -> OwnPartial:
     """Where the result of an analysis with these arguments is stored."""
-    own = {"identity": run.identity, "head": run.head}
-    path = _path(run, analysis, stored_name(analysis), text, *own.values())
+    task = "" if run.context.user_task is None else run.context.user_task.fingerprint
+    user = " ".join([task, *(f"{metric.name} {metric.digest}" for metric in run.context.metrics)]).strip()
+    values = (run.identity, run.head, stored_name(analysis), text, user)
+    own = dict(zip(NAMES, values, strict=True))
+    path = run.folder / "results" / _file_name(own)
     files.require_inside(path, run.folder)
-    return OwnPartial(path, run, own)
+    return OwnPartial(path, own)
 
 
-def _path(run: Run, analysis: Callable[..., xr.Dataset], name: str, *parts: str) -> Path:
-    return run.folder / "results" / f"{analysis.__name__}-{_key(run, name, *parts)}.zarr"
-
-
-def _stored(run: Run, analysis: Callable[..., xr.Dataset], text: str, partial: OwnPartial) -> xr.Dataset | None:
-    """The complete result, of this or an earlier version."""
-    if (result := _complete(partial)) is not None:
-        return result
-    return _of_earlier_version(_path(run, analysis, earlier_name(analysis), text), run)
-
-
-def _of_earlier_version(path: Path, run: Run) -> xr.Dataset | None:
-    """A complete result of an earlier version, computed in this run's folder; None if there is none."""
-    files.require_inside(path, run.folder)
-    result = _complete(zarr_files.Partial(path))
-    own = result is not None and result.attrs.get("run") is not None and not complaint(result, run, ())
-    return result if own else None
+def _file_name(own: dict[str, str]) -> str:
+    """Name of the analysis, and ten digits of a digest of all that names a result."""
+    digest = hashlib.sha256(json.dumps([own[name] for name in NAMES]).encode()).hexdigest()[:10]
+    return f"{outside.file_text(own['computed'].split()[0].rpartition('.')[2], digest)}.zarr"
 
 
 def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> None:
@@ -159,27 +148,15 @@ def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str
 
 
 def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
-    """All arguments of a call, defaults included, as JSON; those that were added where they have another value."""
+    """All arguments of a call, defaults included, as JSON."""
     bound = inspect.signature(analysis).bind(run, **arguments)
     bound.apply_defaults()
     _, *rest = bound.arguments.items()
-    added = [*ADDED, *ADDED_TO.get(stored_name(analysis), ())]
-    stated = {name: value for name, value in rest if name not in NOT_IN_KEY and (name, value) not in added}
-    return json.dumps(stated, sort_keys=True, default=_plain)
+    return json.dumps({name: value for name, value in rest if name not in NOT_IN_KEY}, sort_keys=True, default=_plain)
 
 
 NOT_IN_KEY = ("partial", "workers", "memory")
 """Arguments excluded from the cache key: results depend on them by rounding only."""
-
-
-ADDED: list[tuple[str, Any]] = [("folds", 0)]
-"""Arguments that came later, with the value at which an analysis computes what it did without them: results that were
-stored before are found."""
-
-ADDED_TO: dict[str, tuple[tuple[str, Any], ...]] = dict.fromkeys(
-    ("eigen_rounds", "round_minimum", "round_plane", "trajectory_plane", "weight_simplex"), (("samples", None),)
-)
-"""The same of single analyses, by name; others had an argument of this name from the beginning."""
 
 
 def _plain(value: Any) -> Any:
@@ -198,11 +175,6 @@ def _complete(partial: zarr_files.Partial) -> xr.Dataset | None:
     return stored if stored is not None and stored.attrs.get("complete") == 1 else None
 
 
-_TABLE = resources.files("drift.runs").joinpath("earlier_results.tsv").read_text(encoding="utf-8").splitlines()
-
-EARLIER = {name: f"drift.{module}.{name}" for name, module in (row.split("\t") for row in _TABLE[1:])}
-"""Names under which earlier versions stored results: the module of the analysis at that time, and its name."""
-
 REVISION = {"coherence": 2, "basin_rounds": 2}
 """Revision of analyses that compute something else now; results of earlier revisions are not read."""
 
@@ -210,14 +182,6 @@ REVISION = {"coherence": 2, "basin_rounds": 2}
 def stored_name(analysis: Callable[..., Any]) -> str:
     """The name under which results are stored: the public name, or module and name for analyses from outside."""
     name = analysis.__qualname__
-    if analysis.__module__.startswith("drift.") and (name in EARLIER or name in drift.__all__):
+    if analysis.__module__.startswith("drift.") and name in drift.__all__:
         return f"{name} {REVISION[name]}" if name in REVISION else name
     return f"{analysis.__module__}.{name}"
-
-
-def earlier_name(analysis: Callable[..., Any]) -> str:
-    """The name under which earlier versions stored results; "" if those are not read."""
-    name = analysis.__qualname__
-    if stored_name(analysis) == name:
-        return EARLIER.get(name, "")
-    return "" if name in REVISION and analysis.__module__.startswith("drift.") else f"{analysis.__module__}.{name}"

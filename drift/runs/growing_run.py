@@ -14,10 +14,10 @@ import xarray as xr
 
 from drift.runs.metrics import number_attributes
 from drift.runs.run import Run
-from drift.store import files, round_headers
+from drift.store import files, links, round_headers
 from drift.store.numpy_files import Damaged
+from drift.store.round_headers import Header, read_small_arrays
 from drift.store.round_record import Round
-from drift.store.small_arrays import SmallArrays, read_small_arrays
 
 _FileStamp = tuple[int, int, int] | None
 Stamp = tuple[_FileStamp, _FileStamp, _FileStamp]
@@ -39,6 +39,7 @@ class _Rounds:
     columns: dict[str, list[float]] = field(default_factory=dict)
     cohorts: list[str] = field(default_factory=list)
     link: str = ""
+    head: str = ""
     lock: RLock = field(default_factory=RLock)
 
 
@@ -47,8 +48,7 @@ class GrowingRun(Run):
     """A run whose rounds have no models, for analyses of its record: about 50 microseconds a round.
 
     `update` reads the rounds that were committed since the last call; between calls nothing changes. Each round is
-    checked to be of this run and to follow the round before it; the digest of its file, which covers the models, is
-    not computed.
+    checked to be of this run and to follow the round before it, and the digest of what is read is compared.
     """
 
     _rounds: _Rounds = field(default_factory=_Rounds, compare=False, repr=False)
@@ -95,9 +95,9 @@ class GrowingRun(Run):
         return numbers | {"rounds": len(on_disk)}
 
     @property
-    def last_link(self) -> str:
-        """Link of the last round that was read; another one where the run has grown or is another run."""
-        return self._rounds.link
+    def head(self) -> str:
+        """What names all rounds that were read; another one where the run has grown or is another run."""
+        return self._rounds.head
 
     def number_names(self) -> list[str]:
         """Names of the numbers that any round has."""
@@ -166,7 +166,7 @@ class GrowingRun(Run):
 
     def _listed(self) -> tuple[int, list[int]]:
         """Number of the next round, and the rounds in the folder before it."""
-        committed = files.read_next(self.folder) if (self.folder / files.STATE).exists() else 0
+        committed = round_headers.read_state(self.folder).index if (self.folder / files.STATE).exists() else 0
         return committed, [index for index in round_headers.round_numbers(self.folder) if index < committed]
 
     def _read_description(self) -> None:
@@ -191,20 +191,20 @@ class GrowingRun(Run):
             return False
         return read_small_arrays(files.round_path(self.folder, read[-1])).link == self._rounds.link
 
-    def _append(self, index: int, small: SmallArrays) -> None:
+    def _append(self, index: int, small: Header) -> None:
         path, seen = files.round_path(self.folder, index), self._rounds
         if small.index != index:
             raise Damaged(path, f"holds round {small.index}, not {index}; it was renamed or copied", _REMEDY)
-        if small.run is not None and self.identity and small.run != self.identity:
+        if small.run != self.identity:
             raise Damaged(path, f"is of run {small.run}, and this is run {self.identity}", _REMEDY)
-        if small.before and seen.link and small.before != seen.link:
+        if small.before != seen.link:
             raise Damaged(path, "does not follow from the round before it", _REMEDY)
         for name, value in small.numbers().items():
             seen.columns.setdefault(name, [np.nan] * len(seen.indices)).append(value)
         for column in seen.columns.values():
             column.extend([np.nan] * (len(seen.indices) + 1 - len(column)))
         seen.cohorts.append(_cohort(small))
-        seen.link = small.link
+        seen.link, seen.head = small.link, links.head(seen.head, small.link)
         seen.indices.append(index)
 
     def _require_before(self, index: int) -> None:
@@ -215,10 +215,10 @@ class GrowingRun(Run):
 
     def _forget(self) -> None:
         seen = self._rounds
-        seen.indices, seen.columns, seen.cohorts, seen.link = [], {}, [], ""
+        seen.indices, seen.columns, seen.cohorts, seen.link, seen.head = [], {}, [], "", ""
 
 
-def _cohort(small: SmallArrays) -> str:
+def _cohort(small: Header) -> str:
     order = np.argsort(small.arrays["ids"], kind="stable")
     total = hashlib.sha256(small.arrays["ids"][order].tobytes())
     total.update(small.arrays["sizes"][order].tobytes())

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drift.config.corrections import corrected_since, from_outside
 from drift.config.method_values import Setting
-from drift.config.migrations import corrected_since, from_outside
 from drift.plugins.reserved_names import USER_TASK
 from drift.plugins.trust import allow, require_trusted
 from drift.runs.client_of_round import recorded_client

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from drift.config import chain
 from drift.config.experiment import Experiment
 from drift.config.external_run import complete_experiment, seed_of
 from drift.config.load import validated
@@ -20,9 +19,9 @@ from drift.config.method_values import State
 from drift.config.random_keys import cohort
 from drift.plugins.reserved_names import UNKNOWN, USER_TASK
 from drift.plugins.trust import names_in, warn_changed
-from drift.store import files, links, paths, round_headers, server_state
+from drift.store import chain, files, links, paths, round_headers, server_state
+from drift.store.round_headers import read_small_arrays
 from drift.store.round_record import Round
-from drift.store.small_arrays import read_small_arrays
 from landscape.results.notebook_table import notebook_table
 
 
@@ -142,19 +141,22 @@ class RunFiles:
         """
         if not (self.folder / files.STATE).exists():
             return 0
-        following = files.read_next(self.folder)
         chain.require_own(self.folder, files.STATE)
-        return following
+        return round_headers.read_state(self.folder).index
 
     @property
     def identity(self) -> str:
-        """Name of the run in its files, independent of the folder's name; "" in older recorded runs."""
+        """Name of the run in its files, independent of the folder's name."""
         return links.identity(self.about)
 
     @property
     def head(self) -> str:
-        """Link of the last complete round, which depends on all rounds before it; "" where there is none."""
-        return round_headers.last_link(self.folder, self.committed)
+        """What names all complete rounds, by their cohorts, weights, Gram matrices and metrics; "" for none.
+
+        Raises:
+            LookupError: If a round was altered, or is of another run.
+        """
+        return chain.head(self.folder, self.committed)
 
     def round(self, index: int) -> Round:
         """The record of a round; negative indices count from the last complete one.
@@ -169,7 +171,7 @@ class RunFiles:
     def without_models(self, indices: Sequence[int]) -> Iterator[Round]:
         """Records of rounds on disk with their numbers, cohort, Gram matrix and small extras; no model is read.
 
-        The digest of a file, which covers the models as well, is not compared: `round` and `fedscape verify` do that.
+        The digest of what is read is compared; that of the models is not, which `round` and `fedscape verify` do.
 
         Raises:
             LookupError: If a file is damaged or of another run.

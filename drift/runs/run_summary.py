@@ -11,8 +11,7 @@ from drift.store import links, round_headers
 from drift.store.keep import Keep
 from drift.store.numpy_files import read_json
 from drift.store.paths import STATE, require_inside, round_path
-from drift.store.small_arrays import read_small_arrays
-from drift.store.whole_file import is_whole
+from drift.store.round_headers import is_whole, read_small_arrays
 from landscape import outside, plugins
 
 if TYPE_CHECKING:
@@ -124,11 +123,11 @@ def opened_summary(run: Run) -> RunSummary:
 
 
 def _description(folder: Path) -> dict[str, Any]:
-    """Content of run.json, if this package trained the run with settings in the first schema."""
+    """Content of run.json, if this package trained the run."""
     path = folder / "run.json"
     require_inside(path, folder)
     about = read_json(path)
-    if "run" in about or "imported" in about or about.get("schema", 1) != 1 or not {*_TRAINED_HERE} <= {*about}:
+    if "run" in about or "imported" in about or not {*_TRAINED_HERE} <= {*about}:
         raise ValueError("the run was not trained here")
     if not isinstance(about["experiment"]["rounds"], int) or not isinstance(about["experiment"]["seed"], int):
         raise TypeError("rounds and seed are whole numbers")
@@ -170,7 +169,7 @@ def _complete(folder: Path, run: str, *, chained: bool) -> list[int]:
     if not (folder / STATE).exists():
         return []
     state = round_headers.read_state(folder)
-    if state is None or state.run != run:
+    if state.run != run:
         raise ValueError("the state is not of this run")
     numbers = [index for index in round_headers.round_numbers(folder) if index < state.index]
     if numbers != list(range(state.index)):

@@ -11,11 +11,10 @@ from typing import Literal
 import numpy as np
 import torch
 
-from drift.config import chain
 from drift.config.experiment import Experiment
-from drift.config.gram_chain import lead
+from drift.config.method import Method
 from drift.runs.run import Run
-from drift.store import files, paths, round_headers
+from drift.store import chain, files, paths, round_headers
 from drift.store.round_record import Round
 
 
@@ -77,9 +76,9 @@ def _uncommitted(folder: Path, index: int, done: int, imported: bool) -> Fault |
     if index > done and not imported:
         return Fault(f"{done} rounds are complete, and the next one is round {done}", "extra")
     piece, run = round_headers.read_round(folder, index), Run(folder).identity
-    if piece is not None and run and piece.run not in (None, run):
+    if piece is not None and piece.run != run:
         return Fault(f"is of run {piece.run}, and this is run {run}", "extra")
-    if piece is not None and piece.before and piece.before != round_headers.last_link(folder, done):
+    if piece is not None and piece.before != round_headers.last_link(folder, done):
         return Fault(f"does not follow round {done - 1}; it is of another run", "extra")
     return None
 
@@ -88,9 +87,17 @@ def _broken(before: Round, after: Round, experiment: Experiment, imported: bool)
     """Whether a round starts where the one before it ended, entry by entry, where the method has it so."""
     if imported or after.index != before.index + 1 or before.end is None or after.start is None:
         return None
-    if lead(experiment.method) != 0.0 or torch.equal(before.end, after.start):
+    if not _starts_at_end(experiment.method) or torch.equal(before.end, after.start):
         return None
     return Fault(f"does not start where round {before.index} ended; one of the two is of another run")
+
+
+def _starts_at_end(method: Method) -> bool:
+    """Whether the clients of a round are known to start at the global model."""
+    base = getattr(method, "base", None)
+    if isinstance(base, Method):  # a wrapper sends what its base sends, from the global model where that is fed back
+        return getattr(method, "feedback", True) and _starts_at_end(base)
+    return type(method).broadcast is Method.broadcast or not getattr(method, "predict", True)
 
 
 def _complaint(record: Round, experiment: Experiment, size: int | None) -> str:

@@ -8,14 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from drift.config import chain
 from drift.config.experiment import Experiment
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.broken_rounds import Fault, broken_rounds
 from drift.simulation.recompute import Inexact, Recomputed, recompute_rounds, recompute_state
-from drift.simulation.verify import Problem, results_of, verify
-from drift.store import files, links, locks, paths, round_headers, server_state
+from drift.simulation.verify import Problem, foreign_clients, results_of, verify
+from drift.store import chain, files, links, locks, paths, round_headers, server_state
 from drift.store.number_ranges import consecutive
 from drift.training.server import Server
 from landscape.results import zarr_files
@@ -45,7 +44,9 @@ def repair(folder: str | Path, *, data: Path | None = None) -> list[Repair]:
     Left-overs of stopped writes and damaged results are deleted (results are computed again when asked for). A
     damaged or missing round is computed again from the round before it, and a lost state from the last round, where
     that gives the same bits (`drift.simulation.recompute`); it is written only if it fits what follows. Nothing whole
-    is deleted.
+    is deleted: what belongs elsewhere, or was computed from a round that is replaced, is set aside. Of a folder whose
+    run.json is of another run, or of which nothing else says that it is its own, nothing but damaged results is
+    touched.
 
     Args:
         folder: The run.
@@ -59,7 +60,7 @@ def repair(folder: str | Path, *, data: Path | None = None) -> list[Repair]:
     folder = Path(folder)
     verify(folder)
     with locks.locked(folder):
-        repairs = [*_leftovers(folder), *_results(folder), *_training(folder, data)]
+        repairs = [*_leftovers(folder), *_training(folder, data), *_results(folder)]
         files_done = {entry.file for entry in repairs}
         left = [problem for problem in verify(folder) if problem.file not in files_done]
         return [*repairs, *(Repair(problem.file, False, _left(problem)) for problem in left)]
@@ -68,11 +69,18 @@ def repair(folder: str | Path, *, data: Path | None = None) -> list[Repair]:
 def _leftovers(folder: Path) -> list[Repair]:
     """Temporary files of stopped writes; the run is locked, so that no living process writes them."""
     stopped = [path for place in (".", "rounds", paths.CLIENTS) for path in (folder / place).glob(".*.part")]
+    aside = dict[str, str]()
     with suppress(files.Damaged):
-        stopped += server_state.superseded(folder, server_state.read(folder).clients)
+        if not {"run.json", files.STATE} & chain.faults(folder).keys():
+            run = links.identity(files.read_json(folder / "run.json"))
+            unnamed = server_state.unnamed(folder, server_state.read(folder).clients)
+            stopped += [path for path, whose in unnamed.items() if whose == run]
+            aside = foreign_clients(folder)
     for path in stopped:
         path.unlink()
-    return [_repaired(folder, path, "was left by a stopped write; removed") for path in sorted(stopped)]
+    removed = [_repaired(folder, path, "was left by a stopped write; removed") for path in sorted(stopped)]
+    kept = [Repair(file, True, f"{what}; set aside as {_aside(folder / file)}") for file, what in aside.items()]
+    return [*removed, *kept]
 
 
 def _results(folder: Path) -> list[Repair]:
@@ -126,14 +134,19 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
         experiment = Experiment.model_validate(about["experiment"])
     except (files.Damaged, ValueError):
         return []  # without the settings nothing is recomputed; the problem states what to do
+    if "run.json" in chain.faults(folder):
+        return []  # of a run.json of another run nothing is recomputed, moved or set aside
     imported = bool(about.get("imported"))
     moved = _put_back(folder, broken_rounds(folder, experiment, imported)[0])
     faults, whole = broken_rounds(folder, experiment, imported)
     moved += [_set_aside(folder, index, fault) for index, fault in faults.items() if fault.kind == "extra"]
     problems = {index: fault.what for index, fault in faults.items() if fault.kind == "lost"}
     lost = bool(problems or whole) and _state_is_lost(folder)
-    if imported or "run.json" in chain.faults(folder) or not (problems or lost):
-        return moved  # of a run.json of another run nothing is recomputed
+    if imported or not (problems or lost):
+        return moved
+    if not chain.is_known(folder):
+        reason = "no whole file, nor the name of the folder, says that run.json is of the run that lies here"
+        return [*moved, *(_lost(paths.round_file(index), what, ValueError(reason)) for index, what in problems.items())]
     run, repairs = Run(folder, Context(data)), moved
     for group in consecutive(problems):
         try:

@@ -20,8 +20,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError, safe_open
-
 import drift.methods
 from drift.runs.run_names import find
 from drift.runs.run_summary import PACKAGES, RunSummary, summary
@@ -29,7 +27,6 @@ from drift.store import paths, round_headers
 from drift.store.atomic_write import write_bytes
 from drift.store.numpy_files import escaped, is_text
 from landscape import plugins
-from landscape.results.parsed_text import json_table
 from landscape.results.user_folder import secret
 
 if TYPE_CHECKING:
@@ -166,33 +163,18 @@ def _progress(folder: Path, done: list[int], rounds: int, last: float | None = N
 
 def _complete(folder: Path) -> list[int]:
     """Numbers of the rounds before the commit point that the state's header states, ascending."""
-    path = folder / paths.STATE
-    if not path.exists():
+    if not (folder / paths.STATE).exists():
         return []
-    done = _header(folder, path)["about"].get("next")
-    if not isinstance(done, int):
-        raise ValueError(f"{path} states no next round")
-    return [index for index in round_headers.round_numbers(folder) if index < done]
+    following = round_headers.read_state(folder).index
+    return [index for index in round_headers.round_numbers(folder) if index < following]
 
 
 def _last_accuracy(folder: Path, indices: list[int]) -> float | None:
     for number in reversed(indices):
-        accuracy: float | None = _header(folder, paths.round_path(folder, number))["accuracy"]
-        if accuracy is not None:
-            return accuracy
+        numbers = round_headers.read_small_arrays(paths.round_path(folder, number)).numbers()
+        if "accuracy" in numbers:
+            return numbers["accuracy"]
     return None
-
-
-def _header(folder: Path, path: Path) -> dict[str, Any]:
-    paths.require_inside(path, folder)
-    try:
-        with safe_open(path, framework="numpy") as file:
-            about = json_table((file.metadata() or {}).get("about", "{}"))
-            name = "metric.accuracy"
-            accuracy = float(file.get_tensor(name)) if name in file.keys() else None  # noqa: SIM118 (no mapping)
-        return {"about": about, "accuracy": accuracy}
-    except (SafetensorError, TypeError) as reason:
-        raise ValueError(f"{path} cannot be read ({reason})") from reason
 
 
 def _updated(folder: Path) -> str:

@@ -11,6 +11,7 @@ from torch import Tensor
 from drift.config.experiment import Experiment
 from drift.config.method import Method
 from drift.runs.run import Run
+from drift.simulation.simulate import versions
 from drift.store import files, links, locks, server_state
 from drift.training.server import Server
 
@@ -23,7 +24,8 @@ def begin_from(run: Run, experiment: Experiment, *, runs: str | Path) -> int:
     written where the run of the experiment has begun already.
 
     Raises:
-        ValueError: If the settings differ in more than the method, or the run is past the last shared round.
+        ValueError: If the settings differ in more than the method, the run is past the last shared round, or other
+            versions trained it.
     """
     folder = Path(runs) / experiment.slug
     if (folder / "state.safetensors").exists():
@@ -35,10 +37,14 @@ def begin_from(run: Run, experiment: Experiment, *, runs: str | Path) -> int:
         raise ValueError(
             f"{run.name} has {done} rounds and {folder.name} shares {shared}; train the latter from round 0."
         )
+    if run.about["versions"] != versions():
+        raise ValueError(
+            f"{run.name} was trained by {run.about['versions']}, this is {versions()}; train it from round 0."
+        )
     server = Server.from_stored(run.stored_state())
     server = replace(server, state=experiment.method.state_from(server.state))
     (folder / "rounds").mkdir(parents=True, exist_ok=True)
-    name = links.identity({"hash": experiment.hash, "fingerprint": run.about["fingerprint"]})
+    name = links.identity({**run.about, "hash": experiment.hash})
     before = ""
     with locks.locked(folder):
         for index in run.rounds():

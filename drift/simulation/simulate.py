@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from drift.config import chain
+from drift.config.corrections import require_corrected
 from drift.config.experiment import Experiment
 from drift.config.initial_model import store_initial_model
 from drift.config.load import read
 from drift.config.method_values import Setting
-from drift.config.migrations import require_corrected, schema_entry
 from drift.engines import client_pool
 from drift.engines.choice import Choice, choose_device, choose_engine
 from drift.parallel.threads import torch_threads
@@ -30,7 +29,7 @@ from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import client_numbers, require_space
 from drift.simulation.one_round import train_round
 from drift.simulation.unfinished_round import UnfinishedRound
-from drift.store import atomic_write, files, links, locks, numpy_files, paths
+from drift.store import atomic_write, chain, files, links, locks, numpy_files, paths
 from drift.store.round_file import RoundFiles
 from drift.store.round_headers import last_link
 from drift.store.round_record import Round
@@ -235,7 +234,6 @@ def _describe(
         **({"sources": sources} if sources else {}),
         "hash": experiment.hash,
         "fingerprint": data.fingerprint,
-        **schema_entry(),
         "classes": list(data.classes),
         "samples": {split: len(samples) for split, samples in data.samples.items()},
         "layout": [[name, list(shape)] for name, shape in parameters],

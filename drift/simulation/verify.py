@@ -6,13 +6,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from drift.config import chain
 from drift.config.experiment import Experiment
 from drift.config.load import validated
 from drift.runs.cache import complaint
-from drift.runs.run import Run
 from drift.simulation.broken_rounds import broken_rounds, has_later_rounds
-from drift.store import files, paths, round_headers, server_state
+from drift.store import chain, files, links, paths, round_headers, server_state
 from drift.store.number_ranges import spans
 from landscape.results import zarr_files
 
@@ -38,7 +36,7 @@ class Problem:
 def verify(folder: str | Path) -> list[Problem]:
     """Problems of a run's folder, none where all is whole.
 
-    Every file is read and its digest compared, and the chain of the rounds is followed (`drift.config.chain`). Files
+    Every file is read and its digest compared, and the chain of the rounds is followed (`drift.store.chain`). Files
     of a stopped process (temporary ones, a round after the commit point) are no problem, as resuming replaces them;
     nor are files that repair has set aside.
 
@@ -123,7 +121,23 @@ def _state(folder: Path, experiment: Experiment) -> list[Problem]:
     if following > experiment.rounds:
         return [Problem(path.name, f"it names round {following} as the next of {experiment.rounds}", usable)]
     faults = server_state.damaged_clients(folder)
-    return [Problem(fault.path.relative_to(folder).as_posix(), fault.what, usable) for fault in faults]
+    problems = [Problem(fault.path.relative_to(folder).as_posix(), fault.what, usable) for fault in faults]
+    if problems:
+        return problems
+    usable = "nothing of the run reads it; move it elsewhere"
+    return [Problem(file, what, usable) for file, what in foreign_clients(folder).items()]
+
+
+def foreign_clients(folder: Path) -> dict[str, str]:
+    """Files of clients that the state does not name and that are not of this run, with what is wrong with each."""
+    run, wrong = links.identity(files.read_json(folder / "run.json")), {}
+    for path, whose in server_state.unnamed(folder, server_state.read(folder).clients).items():
+        if whose != run:
+            what = (
+                "cannot be read, and the state does not name it" if whose is None else f"is of run {whose or 'no name'}"
+            )
+            wrong[path.relative_to(folder).as_posix()] = what
+    return wrong
 
 
 def _start(folder: Path) -> list[Problem]:
@@ -149,11 +163,11 @@ def _rounds(folder: Path, experiment: Experiment, imported: bool) -> list[Proble
 
 
 def results_of(folder: Path) -> list[Problem]:
-    """Results that cannot be read, or are of another run."""
-    problems, run = [], Run(folder)
+    """Results that cannot be read, are of another run or other rounds, or are not those that their names say."""
     if "run.json" in chain.faults(folder):
         return []  # their run is unknown
-    heads = round_headers.all_links(folder)
+    problems, heads = list[Problem](), chain.heads(folder)
+    run = links.identity(files.read_json(folder / "run.json"))
     for path in sorted((folder / "results").glob("[!.]*.zarr")):
         try:
             stored = zarr_files.load(path)
@@ -161,7 +175,7 @@ def results_of(folder: Path) -> list[Problem]:
             what = _one_line(reason)
             usable = "everything else can be used; delete the folder and it is computed again when asked for"
         else:
-            what = complaint(stored, run, heads)
+            what = complaint(stored, path, run, heads)
             usable = "everything else can be used; nothing of the run reads it, move it elsewhere"
         if what:
             problems.append(Problem(path.relative_to(folder).as_posix(), what, usable))

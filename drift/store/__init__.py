@@ -2,7 +2,3 @@
 
 `files` reads and writes them; `round_record.Round` is the content of a round.
 """
-
-from landscape import earlier
-
-__getattr__ = earlier.moved_names(__name__, "drift.store.files")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 
 def write_bytes(path: Path, *data: bytes | memoryview | Iterable[bytes | memoryview]) -> None:
-    """Write a file under a temporary name, flush it to disk and rename it; a failure leaves the old file.
+    """Write a file without a name, where the system has such, flush it to disk and put it in its place.
+
+    A failure leaves the old file; a stopped process leaves nothing, or where there are no files without a name, one of
+    a temporary name (`clear`).
 
     Args:
         path: The file.
@@ -23,10 +27,20 @@ def write_bytes(path: Path, *data: bytes | memoryview | Iterable[bytes | memoryv
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     temporary.unlink(missing_ok=True)  # left by a stopped process, or a link
-    with _replacing(path, temporary, "xb") as file:
+    with _replacing(path, temporary, _nameless(path.parent)) as file:
         for part in data:
             for piece in [part] if isinstance(part, bytes | memoryview) else part:
                 file.write(piece)
+
+
+def _nameless(folder: Path) -> int | None:
+    """Descriptor of a new file without a name in a folder; None where the system or the file system has none."""
+    if not hasattr(os, "O_TMPFILE") or not os.path.exists("/proc/self/fd"):
+        return None
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
+    except OSError:  # a folder that cannot be written says so when a name is tried
+        return None
 
 
 def complete(path: Path, begun: Path, size: int, parts: Iterable[tuple[int, Iterable[bytes | memoryview]]]) -> None:
@@ -41,7 +55,7 @@ def complete(path: Path, begun: Path, size: int, parts: Iterable[tuple[int, Iter
     Raises:
         OSError: If the disk is full or the folder cannot be written.
     """
-    with _replacing(path, begun, "r+b") as file:
+    with _replacing(path, begun, begun) as file:
         file.truncate(size)
         for place, pieces in parts:
             file.seek(place)
@@ -65,13 +79,21 @@ def clear(*folders: Path) -> None:
 
 
 @contextmanager
-def _replacing(path: Path, temporary: Path, mode: Literal["xb", "r+b"]) -> Iterator[BinaryIO]:
-    """The temporary file, opened; flushed and renamed at the end, removed after an error."""
+def _replacing(path: Path, temporary: Path, source: Path | int | None) -> Iterator[BinaryIO]:
+    """The new content of a file; flushed and put in its place at the end, removed after an error.
+
+    Args:
+        path: The file.
+        temporary: Its name before.
+        source: `temporary` where it was begun; the descriptor of a file without a name; None: a new one.
+    """
     try:
-        with open(temporary, mode) as file:
+        with open(temporary if source is None else source, "xb" if source is None else "r+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+            if isinstance(source, int):
+                _name(file, temporary)
         os.replace(temporary, path)
         _flush_renames(path.parent)
     except OSError as reason:
@@ -80,6 +102,21 @@ def _replacing(path: Path, temporary: Path, mode: Literal["xb", "r+b"]) -> Itera
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _name(file: BinaryIO, path: Path) -> None:
+    """Give a file without a name one; a copy of it where the system does not."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.link(f"/proc/self/fd/{file.fileno()}", path.name, dst_dir_fd=folder)  # which follows the link in /proc
+    except OSError:
+        file.seek(0)
+        with open(path, "xb") as copy:
+            shutil.copyfileobj(file, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+    finally:
+        os.close(folder)
 
 
 def _flush_renames(folder: Path) -> None:

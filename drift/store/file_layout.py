@@ -7,10 +7,13 @@ those of the widest type first.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
+
+from landscape.results.parsed_text import json_table
 
 TYPES = {
     "float64": ("F64", 8),
@@ -53,6 +56,30 @@ class Layout:
         return max([len(self.head), *(place.end for place in self.places.values())])
 
 
+LINKED = ("gram", "ids", "sizes", "weights")
+"""Arrays that every round has."""
+
+LARGEST_EXTRA = 1 << 12
+"""Count of numbers up to which what a method recorded counts as small."""
+
+_OF_NUMBERS = ("float64", "float32", "int64", "int32", "bool")
+
+
+def is_small(name: str, form: Form) -> bool:
+    """Whether a tensor of a round is read without the models, and is in the digest of those: cohort, Gram matrix,
+    `metric.NAME` and small `extras.NAME`."""
+    dtype, shape = form
+    if name in LINKED or name.startswith("metric."):
+        return dtype in _OF_NUMBERS
+    return name.startswith("extras.") and dtype in _OF_NUMBERS and prod(shape) <= LARGEST_EXTRA
+
+
+def is_linked(name: str) -> bool:
+    """Whether a small tensor has a say in the link of its round: those that every round has, and that are the same when
+    it is computed again."""
+    return name in LINKED or (name.startswith("metric.") and name != "metric.seconds")
+
+
 def layout(forms: Mapping[str, Form], metadata: Mapping[str, str]) -> Layout:
     """The layout of a file with tensors of these forms; it depends on nothing else.
 
@@ -77,21 +104,47 @@ def layout(forms: Mapping[str, Form], metadata: Mapping[str, str]) -> Layout:
     return Layout(head, places)
 
 
-def read_places(file: BinaryIO) -> dict[str, Place]:
-    """The place of each tensor of a file that is open at its start, as its header states it.
+class Stated(NamedTuple):
+    """What a file states: its metadata and the places of its tensors, and its first bytes."""
+
+    metadata: dict[str, str]
+    places: dict[str, Place]
+    piece: bytes
+
+
+def read_header(file: BinaryIO) -> Stated:
+    """The header of a file that is open at its start; the length of the file is compared with it.
 
     Raises:
-        OSError, ValueError, LookupError, TypeError, AttributeError: If it is no safetensors file.
+        OSError, ValueError, LookupError, TypeError, AttributeError: If it is no whole safetensors file.
     """
-    length = int.from_bytes(file.read(8), "little")
-    header = json.loads(file.read(length))
-    header.pop("__metadata__", None)
-    return {name: _place(entry, 8 + length) for name, entry in header.items()}
+    piece = file.read(FIRST_PIECE)
+    length = int.from_bytes(piece[:8], "little")
+    if len(piece) < 8 or length > LONGEST_HEADER:
+        raise ValueError("its header is cut")
+    if 8 + length > len(piece):
+        piece += file.read(8 + length + FIRST_PIECE - len(piece))
+    header = json_table(piece[8 : 8 + length])
+    metadata = header.pop("__metadata__", {})
+    places = {name: _place(entry, 8 + length) for name, entry in header.items()}
+    size, whole = os.fstat(file.fileno()).st_size, max([8 + length, *(place.end for place in places.values())])
+    if size != whole:
+        raise ValueError(f"it has {size} bytes, and its header speaks of {whole}")
+    return Stated(metadata, places, piece)
+
+
+FIRST_PIECE = 1 << 14
+"""Bytes that are read at once; header and small arrays of most rounds are within them."""
+
+LONGEST_HEADER = 1 << 22
+"""Bytes of a header that is read; that of a model of 10,000 tensors is shorter."""
 
 
 def _place(entry: Mapping[str, Any], base: int) -> Place:
-    begin, end = entry["data_offsets"]
-    return Place(_NAMES[entry["dtype"]], tuple(entry["shape"]), base + begin, base + end)
+    (begin, end), shape, dtype = entry["data_offsets"], tuple(entry["shape"]), _NAMES[entry["dtype"]]
+    if begin < 0 or end - begin != prod(shape) * TYPES[dtype][1]:
+        raise ValueError(f"a tensor of {end - begin} bytes cannot have type {dtype} and shape {shape}")
+    return Place(dtype, shape, base + begin, base + end)
 
 
 _NAMES = {short: dtype for dtype, (short, _) in TYPES.items()}

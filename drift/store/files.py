@@ -14,15 +14,14 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from drift.store import compression, large_tensors, links, memory_budget, numpy_files
+from drift.store import compression, digests, large_tensors, links, memory_budget, numpy_files
 from drift.store.column_blocks import release
+from drift.store.digests import FORMAT as FORMAT
+from drift.store.digests import Content
 from drift.store.keep import Keep
-from drift.store.numpy_files import FORMAT as FORMAT
-from drift.store.numpy_files import SEPARATE as SEPARATE
-from drift.store.numpy_files import Content, description
 from drift.store.numpy_files import Damaged as Damaged
 from drift.store.numpy_files import Newer as Newer
-from drift.store.numpy_files import require_known as require_known
+from drift.store.numpy_files import description, require_known
 from drift.store.numpy_files import write_json as write_json
 from drift.store.paths import STATE as STATE
 from drift.store.paths import require_inside as require_inside
@@ -31,14 +30,9 @@ from drift.store.round_record import Round
 from landscape.model.mapped_files import incomplete_file, is_mapped, known_content
 from landscape.results.parsed_text import json_table
 
-PACKED = "fedscape-2"
-"""Format of files with compressed tensors, which the first versions cannot read."""
-
-_FORMATS = (FORMAT, PACKED, SEPARATE)
-
 
 def write_tensors(
-    path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], *, compress: bool = False, kind: str = FORMAT
+    path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], *, compress: bool = False
 ) -> str:
     """Write named tensors and a JSON-able description as one safetensors file; returns the digest in its header.
 
@@ -49,19 +43,14 @@ def write_tensors(
         OSError: If the disk is full or the folder cannot be written; the old file stays.
     """
     stored, text = _contents(tensors), json.dumps(about, sort_keys=True)
-    head = header(text, numpy_files.digest_contents(stored, text)) | {"format": kind}
+    head = digests.metadata(stored, text)
     if compress:
         smaller, table = compression.compress({name: tensor.detach().cpu() for name, tensor in tensors.items()})
         if table:
-            head |= {"format": PACKED, "packed": json.dumps(table, sort_keys=True)}
+            head["packed"] = json.dumps(table, sort_keys=True)
             stored = _contents(smaller)
     numpy_files.write_contents(path, stored, head)
     return head["digest"]
-
-
-def header(about: str, digest: str) -> dict[str, str]:
-    """Metadata of a file of tensors that are not compressed: its description as JSON, and its digest."""
-    return {"format": FORMAT, "about": about, "digest": digest}
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -75,16 +64,16 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     with _open(path, "numpy" if large else "pt") as file:
         header = file.metadata() or {}
         tensors = large_tensors.read(path) if large else {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    require_known(path, header.get("format"))
-    if header.get("format") not in _FORMATS:
-        raise Damaged(path, f"was not written by fedscape (format {header.get('format')!r})", ANEW)
-    if header["format"] == PACKED:
+    require_known(path, header.get("format"), ANEW)
+    if "packed" in header:
         try:
-            tensors = compression.decompress(tensors, json_table(header.get("packed", "")))
+            tensors = compression.decompress(tensors, json_table(header["packed"]))
         except ValueError as reason:
             raise Damaged(path, f"was altered: it cannot be decompressed ({reason})", ANEW) from reason
-    if not large_tensors.is_verified(stamp) and header.get("digest") != digest(tensors, header.get("about", "")):
-        raise Damaged(path, "was altered: its content does not match its digest", ANEW)
+    if not large_tensors.is_verified(stamp):
+        stated = digests.metadata(_contents(tensors), header.get("about", ""))
+        if any(header.get(name) != value for name, value in stated.items()):
+            raise Damaged(path, "was altered: its content does not match its digest", ANEW)
     if large:
         large_tensors.remember(stamp)
     return tensors, description(path, header, ANEW)
@@ -125,7 +114,7 @@ def stored_digest(path: Path) -> str:
 
 def digest(tensors: Mapping[str, Tensor], text: str = "") -> str:
     """SHA-256 over names, types, shapes and bytes of tensors, and a text."""
-    return numpy_files.digest_contents(_contents(tensors), text)
+    return digests.digest_contents(_contents(tensors), text)
 
 
 def _contents(tensors: Mapping[str, Tensor]) -> dict[str, Content]:
@@ -157,7 +146,15 @@ _DESCRIBE = "Restore it from a copy, or delete it and train again with the same 
 
 def link(record: Round) -> str:
     """The link of a round, by which the next round or the state names it (`drift.store.links.link`)."""
-    return links.link(record.index, {name: getattr(record, name).numpy() for name in links.LINKED})
+    return links.link(record.index, {name: value.numpy() for name, value in _numbers(record).items()})
+
+
+def _numbers(record: Round) -> dict[str, Tensor]:
+    """Tensors that are stored of every round."""
+    tensors = {"ids": record.ids, "sizes": record.sizes, "weights": record.weights, "gram": record.gram}
+    return tensors | {
+        f"metric.{name}": torch.tensor(value, dtype=torch.float64) for name, value in record.metrics.items()
+    }
 
 
 def write_round(
@@ -178,8 +175,7 @@ def write_round(
 
 def round_content(record: Round, keep: Keep, rounds: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and description of a round as they are stored, without the origin."""
-    tensors = {"ids": record.ids, "sizes": record.sizes, "weights": record.weights, "gram": record.gram}
-    tensors |= {f"metric.{name}": torch.tensor(value, dtype=torch.float64) for name, value in record.metrics.items()}
+    tensors = _numbers(record)
     whole = keep.keeps_globals(record.index, rounds)
     size = len(record.kept("end"))
     tensors |= {f"extras.{name}": value for name, value in record.extras.items() if whole or value.numel() < size}
@@ -233,28 +229,9 @@ def write_state(
     tensors: Mapping[str, Tensor],
     following: int,
     origin: Mapping[str, str] = MappingProxyType({}),
-    *,
-    kind: str = FORMAT,
 ) -> None:
     """Write the commit point: its tensors, number of the next round, and the origin."""
-    write_tensors(folder / STATE, tensors, {"next": following, **origin}, kind=kind)
-
-
-def read_next(folder: Path) -> int:
-    """Number of the next round in the header of the state, read without the server's tensors.
-
-    Raises:
-        Damaged: If the file is absent, truncated or foreign; `read_state` notices altered tensors too.
-    """
-    path = folder / STATE
-    require_inside(path, folder)
-    with _open(path) as file:
-        header, names = file.metadata() or {}, set(file.keys())
-    require_known(path, header.get("format"))
-    following = description(path, header, ANEW).get("next")
-    if header.get("format") not in _FORMATS or not isinstance(following, int) or "theta" not in names:
-        raise Damaged(path, "holds no state of a run; it was renamed or copied", ANEW)
-    return following
+    write_tensors(folder / STATE, tensors, {"next": following, **origin})
 
 
 def read_state(folder: Path) -> tuple[dict[str, Tensor], int]:

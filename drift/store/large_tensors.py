@@ -11,7 +11,7 @@ from torch import Tensor
 
 from drift.store import memory_budget
 from drift.store.column_blocks import Rows, release
-from drift.store.file_layout import TYPES, Place, read_places
+from drift.store.file_layout import TYPES, Place, read_header
 from landscape.model.mapped_files import map_tensor, scratch_tensor
 
 NAMES = ("clients", "client_deltas", "models")
@@ -29,7 +29,7 @@ def read(path: Path) -> dict[str, Tensor]:
         OSError, ValueError: If the file cannot be read.
     """
     with open(path, "rb") as file:
-        places = read_places(file)
+        places = read_header(file).places
         mapped = {name for name, place in places.items() if _is_of_clients(name) and not _fits(place)}
         tensors = {name: _read(file, place) for name, place in places.items() if name not in mapped}
     for name in mapped:

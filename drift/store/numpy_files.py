@@ -9,26 +9,17 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from math import prod
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from drift.store.atomic_write import complete, write_bytes
-from drift.store.file_layout import TYPES as TYPES
-from drift.store.file_layout import Form, layout
+from drift.store.digests import FORMAT, Content, contents, metadata
+from drift.store.file_layout import layout
 from landscape.results.parsed_text import from_json, json_table
-
-FORMAT = "fedscape-1"
-
-SEPARATE = "fedscape-3"
-"""Format of a state whose clients have files of their own: earlier versions, which would go on without, refuse it."""
-
-NEWEST = 3
-"""Number of the newest format that is read."""
 
 _RECORDER_REMEDY = "Record into another folder, or see the report of fedscape verify on this one."
 
@@ -44,96 +35,13 @@ class Damaged(LookupError):
 
     def __init__(self, path: Path, what: str, remedy: str) -> None:
         super().__init__(f"{path} {what}. {remedy}")
-        self.path, self.what = path, what
+        self.path, self.what, self.remedy = path, what, remedy
 
 
 class Newer(Damaged):
     """A file in a format of a later version: refused, and never repaired, as nothing shows that it is damaged."""
 
     remedy = "Read it with the version of fedscape that wrote it; keep the file as it is."
-
-
-class Digested(NamedTuple):
-    """What is known of the digest of a file with a tensor whose bytes were digested when they came.
-
-    Args:
-        before: Digest of all that stands before the bytes.
-        after: The digest as it goes on after them.
-    """
-
-    before: bytes
-    after: hashlib._Hash
-
-
-class Content(NamedTuple):
-    """A tensor as it is stored.
-
-    Args:
-        dtype, shape: Type ("float32") and shape.
-        data: Its bytes.
-        release: Frees the memory of bytes that lie in a mapped file; called after each piece that was read.
-        begun: The file that the bytes are in already, and their place in it, if that is to become the stored file.
-        digested: The digest with them, if it is known; it counts where all that stands before them is the same.
-    """
-
-    dtype: str
-    shape: tuple[int, ...]
-    data: memoryview
-    release: Callable[[], object] | None = None
-    begun: tuple[Path, int] | None = None
-    digested: Digested | None = None
-
-    def pieces(self) -> Iterator[memoryview]:
-        """The bytes one after the other: all at once, or those of a mapped file by PIECE."""
-        if self.release is None:
-            yield self.data
-            return
-        for low in range(0, self.data.nbytes, PIECE):
-            yield self.data[low : low + PIECE]
-            self.release()
-
-
-PIECE = 1 << 24
-"""Bytes of a mapped file that are in memory at a time."""
-
-
-def contents(arrays: Mapping[str, np.ndarray]) -> dict[str, Content]:
-    """Arrays by name as they are stored."""
-    ordered = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    return {
-        name: Content(array.dtype.name, array.shape, array.reshape(-1).view(np.uint8).data)
-        for name, array in ordered.items()
-    }
-
-
-def digest_contents(tensors: Mapping[str, Content], text: str = "") -> str:
-    """SHA-256 over names, types, shapes and bytes of tensors, and a text."""
-    total = hashlib.sha256(text.encode())
-    for name, content in sorted(tensors.items()):
-        total.update(_form_text(name, content.dtype, content.shape))
-        if content.digested is not None and content.digested.before == total.digest():
-            total = content.digested.after.copy()
-            continue
-        for piece in content.pieces():
-            total.update(piece)
-    return total.hexdigest()
-
-
-def digest_before(name: str, forms: Mapping[str, Form], text: str) -> hashlib._Hash | None:
-    """`digest_contents` up to the bytes of a tensor, by the forms of all; None if other bytes come before them."""
-    total = hashlib.sha256(text.encode())
-    for other in sorted(forms):
-        dtype, shape = forms[other]
-        total.update(_form_text(other, dtype, shape))
-        if other == name:
-            return total
-        if prod(shape):
-            break
-    return None
-
-
-def _form_text(name: str, dtype: str, shape: tuple[int, ...]) -> bytes:
-    return f"{name} torch.{dtype} {shape};".encode()
 
 
 def write_contents(path: Path, tensors: Mapping[str, Content], metadata: Mapping[str, str]) -> None:
@@ -168,7 +76,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], about: Mapping[
         OSError: If the disk is full or the folder cannot be written; the old file stays.
     """
     stored, text = contents(tensors), json.dumps(about, sort_keys=True)
-    write_contents(path, stored, {"format": FORMAT, "about": text, "digest": digest_contents(stored, text)})
+    write_contents(path, stored, metadata(stored, text))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -184,9 +92,8 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError, ValueError, TypeError) as reason:
         raise Damaged(path, f"cannot be read ({reason})", _RECORDER_REMEDY) from reason
-    require_known(path, header.get("format"))
-    digest = digest_contents(contents(tensors), header.get("about", ""))
-    if header.get("format") != FORMAT or header.get("digest") != digest:
+    require_known(path, header.get("format"), _RECORDER_REMEDY)
+    if header != metadata(contents(tensors), header.get("about", "")):
         raise Damaged(path, "was altered, or not written by a recorder", _RECORDER_REMEDY)
     return tensors, description(path, header, _RECORDER_REMEDY)
 
@@ -231,10 +138,7 @@ def read_json(path: Path, remedy: str = _RECORDER_REMEDY) -> dict[str, Any]:
         raise Damaged(path, "is missing", f"Is {path.parent} the folder of a run?") from reason
     except (ValueError, OSError) as reason:
         raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", remedy) from reason
-    if isinstance(body, dict):
-        require_known(path, body.get("format"), newest=1)
-    if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise Damaged(path, "was not written by fedscape", remedy)
+    require_known(path, body.get("format") if isinstance(body, dict) else None, remedy)
     if body.pop("digest", None) != _json_digest(body):
         raise Damaged(path, "was altered: its content does not match its digest", remedy)
     return body
@@ -257,11 +161,14 @@ def escaped(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def require_known(path: Path, stated: Any, newest: int = NEWEST) -> None:
-    """Raise Newer for a format of a later version."""
+def require_known(path: Path, stated: Any, remedy: str) -> None:
+    """Raise Damaged for another format than the present one; Newer for that of a later version."""
+    if stated == FORMAT:
+        return
     match = re.fullmatch(r"fedscape-(\d{1,9})", str(stated))
-    if match and int(match[1]) > newest:
+    if match and int(match[1]) > int(FORMAT.rpartition("-")[2]):
         raise Newer(path, f"was written by a newer version of fedscape (format {stated!r})", Newer.remedy)
+    raise Damaged(path, f"was not written by fedscape (format {stated!r}, and {FORMAT!r} is read)", remedy)
 
 
 def _json_digest(body: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drift.store import files, links, memory_budget, numpy_files
+from drift.store import digests, files, links, memory_budget
 from drift.store.atomic_write import temporary_name
 from drift.store.client_rows import ClientRows, FileRows, MemoryRows, RowFile
 from drift.store.file_layout import Form, layout
@@ -59,7 +59,7 @@ class RoundFiles:
         path.unlink(missing_ok=True)  # left by a stopped process
         path.touch(exist_ok=False)
         forms, text = self._content(expected)
-        before = numpy_files.digest_before("clients", forms, text)
+        before = digests.digest_before("clients", forms, text)
         return FileRows(RowFile(path, self._offset(forms, text), start.nbytes), number, start, before)
 
     def learn(self, record: Round, link: Callable[[], str]) -> None:
@@ -85,7 +85,7 @@ class RoundFiles:
         """Byte at which the client models will stand in the file of the round; 0 if they will not, as they are."""
         if self.keep.compress or "clients" not in forms:
             return 0
-        return layout(forms, files.header(text, "0" * 64)).places["clients"].begin
+        return layout(forms, digests.metadata({}, text)).places["clients"].begin
 
 
 def expected_round(

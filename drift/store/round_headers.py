@@ -1,46 +1,55 @@
-"""Headers of the files of a run: which run, round and previous round they name; small arrays are read, no models.
+"""Headers of the files of a run: what they state, and their small arrays, read in one piece without the models.
 
-Files name their run and the round before them (`drift.store.links`); files of earlier versions name neither.
-`drift.config.chain` checks them against each other.
+The writer puts the widest types first (`drift.store.numpy_files.write_contents`), so small arrays stand at the start of
+a file. A digest in the header covers them and the description; it is compared here. Files name their run and the round
+before them (`drift.store.links`); `drift.store.chain` checks them against each other.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
 from drift.store import links, paths
-from landscape.results.parsed_text import json_table
+from drift.store.digests import FORMAT, PIECE, contents, form_text, small_digest, small_digests
+from drift.store.file_layout import LINKED, Place, Stated, is_small, read_header
+from drift.store.numpy_files import Damaged, description, require_known
 
 ROUND_FILE = re.compile(r"\d{6}\.safetensors")
 """Names of round files."""
 
-_UNREADABLE = (SafetensorError, OSError, LookupError, ValueError, TypeError, AttributeError)
+ALIGNMENT = 64
+"""Bytes that a processor reads at once, at most."""
+
+_UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
+_ANEW = "See fedscape verify --repair."
 
 
 @dataclass(frozen=True)
 class Header:
-    """What the header and the small arrays of a file state.
+    """What a file states beside its models.
 
     Args:
         file: Its path inside the run's folder.
         index: Number of the round; of the state, the next round.
-        run, before: What its header names; None in files of earlier versions.
-        arrays: `drift.store.links.LINKED` of a round, and `excluded`; of a state without `before`, squares of its
-        vectors.
+        run, before: Identity of its run, and link of the round before it.
+        link: Link of the round, by which the next file names it.
+        arrays: `ids`, `sizes`, `weights` (m,), `gram` (m + 3, m + 3), `metric.NAME` () and small `extras.NAME`.
     """
 
     file: str
     index: int
-    run: str | None
-    before: str | None
+    run: str
+    before: str
+    link: str
     arrays: Mapping[str, np.ndarray] = field(repr=False)
 
     @property
@@ -48,10 +57,89 @@ class Header:
         """Whether it is the run's state."""
         return self.file == paths.STATE
 
-    @property
-    def link(self) -> str:
-        """Link of the round, by which the next file names it."""
-        return links.link(self.index, self.arrays)
+    def numbers(self) -> dict[str, float]:
+        """Metrics by name, and what the method recorded as one number."""
+        named = {name.partition(".")[2]: value for name, value in self.arrays.items() if value.ndim == 0}
+        return {name: float(value) for name, value in named.items()}
+
+
+def read_small_arrays(path: Path) -> Header:
+    """Header and small arrays of a round file.
+
+    Raises:
+        Damaged: If it is absent, truncated, altered, no round file, or in another format.
+    """
+    header = _read(path, f"{path.parent.name}/{path.name}", path.parent.parent, "round")
+    if not set(LINKED) <= set(header.arrays):
+        raise Damaged(path, "cannot be read (it has no cohort); it is no round of a run", _ANEW)
+    return header
+
+
+def read_state(folder: Path) -> Header:
+    """Header of the state of a run.
+
+    Raises:
+        Damaged: If it is absent, truncated, altered, no state of a run, or in another format.
+    """
+    return _read(folder / paths.STATE, paths.STATE, folder, "next")
+
+
+def read_client(folder: Path, path: Path) -> Header:
+    """Header of the file of a client's state.
+
+    Raises:
+        Damaged: If it is absent, truncated, altered, no file of a client, or in another format.
+    """
+    return _read(path, path.relative_to(folder).as_posix(), folder, "round")
+
+
+def _read(path: Path, name: str, folder: Path, number: str) -> Header:
+    try:
+        paths.require_inside(path, folder)
+        with open(path, "rb", buffering=0) as file:
+            stated = read_header(file)
+            require_known(path, stated.metadata.get("format"), _ANEW)
+            small = {name: place for name, place in stated.places.items() if is_small(name, (place.dtype, place.shape))}
+            arrays = _arrays(file, stated, small)
+        parts = small_digests(contents(arrays))
+        if stated.metadata.get("small") != small_digest(stated.metadata.get("about", ""), *parts):
+            raise Damaged(path, "was altered: its small arrays do not match their digest", _ANEW)
+        about = description(path, stated.metadata, _ANEW)
+        index, run, before = int(about[number]), str(about.get("run", "")), str(about.get("before", ""))
+        return Header(name, index, run, before, links.link_by(index, parts[0]), arrays)
+    except FileNotFoundError as reason:
+        raise Damaged(path, "is missing", _ANEW) from reason
+    except _UNREADABLE as reason:
+        if isinstance(reason, Damaged):
+            raise
+        raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", _ANEW) from reason
+
+
+def read_round(folder: Path, index: int) -> Header | None:
+    """Header and small arrays of a round; None where they cannot be read, or state another number."""
+    with suppress(Damaged):
+        header = read_small_arrays(paths.round_path(folder, index))
+        return header if header.index == index else None
+    return None
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a file that is not compressed has the content that was written; False also where that is not known.
+
+    False is no verdict: compressed files are decompressed by `drift.store.files.read_tensors`, which names the damage.
+    """
+    with suppress(*_UNREADABLE), open(path, "rb", buffering=0) as file:
+        metadata, places, _ = read_header(file)
+        if metadata.get("format") != FORMAT or "packed" in metadata:
+            return False
+        total = hashlib.sha256(metadata.get("about", "").encode())
+        for name, place in sorted(places.items()):
+            total.update(form_text(name, place.dtype, place.shape))
+            file.seek(place.begin)
+            for begin in range(place.begin, place.end, PIECE):
+                total.update(file.read(min(PIECE, place.end - begin)))
+        return total.hexdigest() == metadata.get("digest")
+    return False
 
 
 def round_numbers(folder: Path) -> list[int]:
@@ -63,9 +151,10 @@ def round_numbers(folder: Path) -> list[int]:
 
 def last_link(folder: Path, following: int) -> str:
     """Link of the last round before round `following`; "" where there is none."""
-    state = read_state(folder)
-    if state is not None and state.before is not None and state.index == following:
-        return state.before
+    with suppress(Damaged):
+        state = read_state(folder)
+        if state.index == following:
+            return state.before
     return link_before(folder, following)
 
 
@@ -76,54 +165,17 @@ def link_before(folder: Path, following: int) -> str:
     return "" if header is None else header.link
 
 
-def all_links(folder: Path) -> set[str]:
-    """Links of all rounds of a run, as their files give them and as the files after them name them."""
-    headers = (*(read_round(folder, index) for index in round_numbers(folder)), read_state(folder))
-    readable = [header for header in headers if header is not None]
-    return (
-        {""} | {header.before or "" for header in readable} | {header.link for header in readable if not header.state}
-    )
+def _arrays(file: BinaryIO, stated: Stated, places: Mapping[str, Place]) -> dict[str, np.ndarray]:
+    """Arrays, as far from a multiple of ALIGNMENT as in a mapped file, so that products of them have the same bits."""
+    piece, end = stated.piece, max((place.end for place in places.values()), default=0)
+    if end > len(piece):
+        piece += file.read(end - len(piece))
+    return {name: _array(piece, place) for name, place in places.items()}
 
 
-def read_round(folder: Path, index: int) -> Header | None:
-    """Header and small arrays of a round; None where they cannot be read, or state another number."""
-    header = read_round_file(folder, index)
-    return None if header is None or header.index != index else header
-
-
-def read_round_file(folder: Path, index: int) -> Header | None:
-    """Header and small arrays of the file at the place of a round, whichever round it states; None if unreadable."""
-    path = paths.round_path(folder, index)
-    try:
-        paths.require_inside(path, folder)
-        with safe_open(path, framework="numpy") as file:
-            about = json_table((file.metadata() or {}).get("about", "{}"))
-            names = [*links.LINKED, *({"extras.excluded"} & set(file.keys()))]
-            arrays = {name: file.get_tensor(name) for name in names}
-        return Header(paths.round_file(index), int(about["round"]), *_names(about), arrays)
-    except _UNREADABLE:
-        return None
-
-
-def read_state(folder: Path) -> Header | None:
-    """Header of the state, with squares of its model and mean update if it names no round; None if unreadable."""
-    path = folder / paths.STATE
-    try:
-        paths.require_inside(path, folder)
-        with safe_open(path, framework="numpy") as file:
-            about = json_table((file.metadata() or {}).get("about", "{}"))
-            run, before = _names(about)
-            names = {"theta", "previous"} & set(file.keys()) if before is None else set[str]()
-            squares = {name: _square(file.get_tensor(name)) for name in names}
-        return Header(paths.STATE, int(about["next"]), run, before, squares)
-    except _UNREADABLE:
-        return None
-
-
-def _names(about: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    run, before = about.get("run"), about.get("before")
-    return None if run is None else str(run), None if before is None else str(before)
-
-
-def _square(vector: np.ndarray) -> np.ndarray:
-    return np.square(vector, dtype=np.float64).sum()
+def _array(piece: bytes, place: Place) -> np.ndarray:
+    memory = np.empty(place.end - place.begin + ALIGNMENT, np.uint8)
+    shift = (place.begin - memory.ctypes.data) % ALIGNMENT
+    values = memory[shift : shift + place.end - place.begin]
+    values[:] = np.frombuffer(piece, np.uint8, place.end - place.begin, place.begin)
+    return values.view(place.dtype).reshape(place.shape)

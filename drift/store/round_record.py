@@ -13,7 +13,6 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from drift.store import links
 from drift.store.column_blocks import (
     WIDTH,
     block_buffer,
@@ -23,7 +22,8 @@ from drift.store.column_blocks import (
     weighted_models,
     weighted_updates,
 )
-from drift.store.small_arrays import SmallArrays
+from drift.store.file_layout import LINKED
+from drift.store.round_headers import Header
 from landscape.model.mapped_files import is_mapped
 from landscape.results.notebook_table import notebook_table
 
@@ -65,14 +65,14 @@ class Round:
     carried: dict[str, Tensor] = field(default_factory=dict)
 
     @classmethod
-    def without_models(cls, small: SmallArrays) -> Round:
+    def without_models(cls, small: Header) -> Round:
         """The record of which the small arrays of its file are all that is read."""
         tensors = {name: torch.from_numpy(value) for name, value in small.arrays.items()}
         named: dict[str, dict[str, Any]] = {"metric": {}, "extras": {}}
         for name, value in tensors.items():
             group, _, rest = name.partition(".")
             named.get(group, {})[rest] = value
-        linked: dict[str, Any] = {name: tensors[name] for name in links.LINKED}
+        linked: dict[str, Any] = {name: tensors[name] for name in LINKED}
         metrics = {name: float(value) for name, value in named["metric"].items()}
         return cls(index=small.index, metrics=metrics, extras=named["extras"], **linked)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from drift.store.numpy_files import Digested
+from drift.store.digests import Digested
 
 
 class RowDigest:

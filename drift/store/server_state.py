@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +23,7 @@ from torch import Tensor
 from drift.store import files
 from drift.store.numpy_files import Damaged
 from drift.store.paths import CLIENTS, STATE, require_inside
+from drift.store.round_headers import read_client
 
 State = dict[str, Tensor]
 
@@ -160,12 +162,13 @@ def write(
         else _write_client(folder, client, following - 1, entry, origin)
         for client, entry in sorted(states.entries.items())
     }
-    files.write_state(folder, {**tensors, **_table(list(stored.values()))}, following, origin, kind=files.SEPARATE)
+    files.write_state(folder, {**tensors, **_table(list(stored.values()))}, following, origin)
     for client, file in stored.items():
         states.entries[client].file = file
         states.entries[client].state = None
-    for path in superseded(folder, states):
-        path.unlink(missing_ok=True)
+    for path, whose in unnamed(folder, states).items():
+        if whose == origin.get("run", ""):
+            path.unlink(missing_ok=True)
 
 
 def read(folder: Path) -> StoredState:
@@ -191,10 +194,19 @@ def read(folder: Path) -> StoredState:
     return StoredState(own, ClientStates(states), following)
 
 
-def superseded(folder: Path, states: ClientStates) -> list[Path]:
-    """Files of clients that the state does not name: replaced ones, and those of a round that was not committed."""
+def unnamed(folder: Path, states: ClientStates) -> dict[Path, str | None]:
+    """Files of clients that the state does not name, with the run that each names; None where it cannot be read.
+
+    Those of the run itself are replaced ones, and those of a round that was not committed.
+    """
     named = {entry.file.path.name for entry in states.entries.values() if entry.file is not None}
-    return [path for path in client_files(folder) if path.name not in named]
+    found: dict[Path, str | None] = {}
+    for path in client_files(folder):
+        if path.name not in named:
+            found[path] = None
+            with suppress(Damaged):
+                found[path] = read_client(folder, path).run
+    return found
 
 
 def client_files(folder: Path) -> list[Path]:

@@ -20,6 +20,7 @@ from figures.commands.options import (
     require_names,
     several,
 )
+from landscape import outside
 
 
 def pretrain(
@@ -63,7 +64,7 @@ def pretrain(
 
     spec = read(experiment, *(set or ()), init=None)
     source = dataset or spec.task.dataset
-    path = out or Path("pretrained") / f"{source}-{spec.task.model.replace(':', '-')}-s{spec.seed}.safetensors"
+    path = out or Path("pretrained") / f"{outside.file_text(source, spec.task.model, f's{spec.seed}')}.safetensors"
     require_file(path)
     with console.progress(f"training {spec.task.model} on {source}", epochs) as step:
 

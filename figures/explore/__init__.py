@@ -25,10 +25,3 @@ on_demand      a button that computes an analysis, says its cost and shows its r
 html_table     escaped tables and lines
 views/         one view a file
 """
-
-from __future__ import annotations
-
-from landscape import earlier
-
-__all__: list[str] = []
-__getattr__ = earlier.moved_names(__name__, "figures.interactive")

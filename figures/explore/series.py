@@ -85,8 +85,8 @@ def of_record(run: GrowingRun, analysis: Analysis) -> xr.Dataset:
     """Result of an analysis of the record with its default options; computed again where the run has grown."""
     with _LOCK:
         stored = _RESULTS.setdefault(run, {}).get(analysis)
-    if stored is None or stored[0] != run.last_link:
-        stored = run.last_link, analysis(run)
+    if stored is None or stored[0] != run.head:
+        stored = run.head, analysis(run)
         with _LOCK:
             _RESULTS[run][analysis] = stored
     return stored[1]
@@ -102,7 +102,7 @@ def ready(run: GrowingRun, name: str) -> bool:
         return True
     with _LOCK:
         stored = _RESULTS.get(run, {}).get(OF_RECORD[name])
-    return stored is not None and stored[0] == run.last_link
+    return stored is not None and stored[0] == run.head
 
 
 def recorded_runs(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from drift.runs.run import Run
-from drift.store import files, round_headers
-from drift.store.small_arrays import read_small_arrays
+from drift.store import chain, files
+from drift.store.round_headers import read_small_arrays
 
 
 def version(run: Run, models: Sequence[str] = ()) -> Hashable:
-    """What determines the values of a run: its identity and last link, and those of other runs that models are of.
+    """What determines the values of a run: its identity and its rounds, and those of other runs that models are of.
 
     Args:
         models: Names of models (`drift.analyses.landscapes.named_models`).
@@ -28,8 +28,8 @@ def round_version(run: Run, round: int) -> tuple[Hashable, ...]:
 
 
 def has_link(run: Run, link: str) -> bool:
-    """Whether the rounds of a run are still those that led to a link: the run is the same one, perhaps grown."""
-    return link == run.head or link in round_headers.all_links(run.folder)
+    """Whether a run still begins with the rounds of a head (`Run.head`): it is the same one, perhaps grown."""
+    return link == run.head or link in chain.heads(run.folder)
 
 
 def _run_name(term: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import tempfile
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
 from drift.runs.run import Run
+from drift.store.atomic_write import write_bytes
 from figures import console, gallery
 from figures.page.content import content
 from figures.page.remembered_runs import Failed, PageProgress
@@ -71,16 +72,10 @@ def report(
     for name in figures:
         gallery.require(name)
     groups(runs)
-    fresh = _reserved(path)
-    try:
-        failures = Failed() if failed is None else failed
-        most = None if samples == "all" else samples
-        values = content(runs, points, most, step, failures, figures, workers, task)
-        fresh.write_text(page(values), encoding="utf-8")
-        os.replace(fresh, path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
+    _require_writable(path)
+    failures = Failed() if failed is None else failed
+    most = None if samples == "all" else samples
+    write_bytes(path, page(content(runs, points, most, step, failures, figures, workers, task)).encode())
     if failed is None:
         for name, reason in failures.reasons.items():
             warnings.warn(f"{path}: {name} {reason}", stacklevel=2)
@@ -113,19 +108,14 @@ def _script_safe(text: str) -> str:
     )
 
 
-def _reserved(path: Path) -> Path:
-    """An empty file next to `path`, to be renamed to it.
-
-    Raises:
-        ValueError: If it cannot be made.
-    """
+def _require_writable(path: Path) -> None:
+    """Raise ValueError if no file can be made next to `path`; none is left there."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file to write, such as {path / 'report.html'}.")
-    fresh = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_bytes(b"")
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
     except OSError as reason:
         problem = reason.strerror or reason
         raise ValueError(f"cannot write {path}: {problem}; give a file in a folder that can be written.") from None
-    return fresh

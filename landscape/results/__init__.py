@@ -2,7 +2,3 @@
 
 Independent of models.
 """
-
-from landscape import earlier
-
-__getattr__ = earlier.moved_names(__name__, "landscape.results.zarr_files")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,7 +44,26 @@ def csv_table(ds: xr.Dataset) -> bytes:
     )
     table = pd.concat([part.astype(object) for part in parts], ignore_index=True)
     table["units"] = table["variable"].map(units).fillna("")
-    return table.reindex(columns=["variable", *dims, "value", "units"]).to_csv(index=False).encode()
+    return csv_text(table.reindex(columns=["variable", *dims, "value", "units"]))
+
+
+def csv_text(table: pd.DataFrame) -> bytes:
+    """A table without its index as CSV, of which no text is a formula to a program that opens it.
+
+    Text that begins with =, +, -, @, a tab or a line end has an apostrophe before it, but for numbers.
+    """
+    texts = table.select_dtypes(exclude=["number", "bool"])
+    safe = {name: pd.Series([_no_formula(cell) for cell in texts[name]], texts.index, object) for name in texts}
+    return table.assign(**safe).rename(columns=_no_formula).to_csv(index=False).encode()
+
+
+def _no_formula(value: Any) -> Any:
+    if not isinstance(value, str) or value[:1] not in tuple("=+-@\t\r\n"):
+        return value
+    return value if _NUMBER.fullmatch(value) else f"'{value}"
+
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-](inf|nan)")
 
 
 def vtk_grid(ds: xr.Dataset, *, height: str = "loss", log: bool = False) -> bytes:

@@ -2,7 +2,3 @@
 
 `evaluate.evaluate` is the entry; `grid` describes points, `worker` evaluates chunks of them.
 """
-
-from landscape import earlier
-
-__getattr__ = earlier.moved_names(__name__, "landscape.sweep.grid")

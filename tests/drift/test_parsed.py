@@ -12,7 +12,7 @@ from drift.config import initial_model
 from drift.config.load import read
 from drift.importers.checkpoint_files import CheckpointFiles
 from drift.importers.models import read_sizes
-from drift.store import files, numpy_files, round_headers
+from drift.store import digests, files, numpy_files, round_headers
 from figures.papers import catalogue
 from landscape.datasets import _cache, _images
 from landscape.results.parsed_text import from_json, from_toml
@@ -40,7 +40,7 @@ def _safetensors(path, **header):
     """A file of a tensor, whose header has the digest of whatever it says."""
     text = header.get("about", "{}")
     tensors = {"theta": torch.zeros(2)}
-    save_file(tensors, path, {"format": files.FORMAT, "digest": files.digest(tensors, text), **header})
+    save_file(tensors, path, {**digests.metadata(files._contents(tensors), text), **header})
     return path
 
 
@@ -100,7 +100,7 @@ def test_headers_of_tensors(tmp_path, name, text):
 
 @pytest.mark.parametrize("text", IN_HEADERS.values(), ids=IN_HEADERS.keys())
 def test_tables_of_packed_tensors(tmp_path, text):
-    _refused(files.read_tensors, _safetensors(tmp_path / "a.safetensors", format=files.PACKED, packed=text))
+    _refused(files.read_tensors, _safetensors(tmp_path / "a.safetensors", packed=text))
 
 
 @pytest.mark.parametrize("text", IN_HEADERS.values(), ids=IN_HEADERS.keys())
@@ -108,7 +108,8 @@ def test_the_chain_takes_such_files_for_unreadable(tmp_path, text):
     (tmp_path / "rounds").mkdir()
     _safetensors(tmp_path / files.STATE, about=text)
     _safetensors(files.round_path(tmp_path, 0), about=text)
-    assert round_headers.read_state(tmp_path) is None
+    with pytest.raises(files.Damaged):
+        round_headers.read_state(tmp_path)
     assert round_headers.read_round(tmp_path, 0) is None
 
 

@@ -1,18 +1,14 @@
-"""Writes what the guards compare with: run once, at commit 345e1f0, by `PYTHONPATH=.:tests python make.py FOLDER`.
+"""Writes what the guard compares with, after a change of the bits that is meant, which CHANGELOG.md names.
 
-names.json    folder names of presets and methods, public names, verbs with their options, plug-ins, figures, analyses
+    PYTHONPATH=.:tests python tests/guards/make.py
+
 bits.json     final models of short runs of all methods: numbers for any processor, a digest for the one named
-stored.zip    runs on disk, whole, with packed tensors, and stopped halfway, with cached results
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import sys
-import warnings
-import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,22 +17,9 @@ import numpy as np
 import torch
 
 import drift
-import figures
-import landscape
-from drift import method as methods
-from drift import partitions
-from figures import gallery
-from figures.cli import app
-from figures.commands.analyse import analyses
-from landscape import plugins
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # the paths of that commit, which later versions still find
-    import drift.simulate
-    from drift.read import presets, read, validated
-
-    from drift.store import read_state
-
+from drift.config import method as methods
+from drift.config.load import read, validated
+from drift.store.files import read_state
 
 METHODS = {
     "ima": ["method.window=2", "method.start=0.4"],
@@ -60,9 +43,6 @@ METHODS = {
     "diwa": ["clients.valid_ratio=0.2", "method.candidates=2"],
 }
 """Settings that a method needs to run on the small experiment."""
-
-RESULTS = (("coherence", {}), ("drift_variances", {}), ("locality", {}), ("round_plane", {"round": 1, "points": 3}))
-"""Analyses whose results are stored, by public name, with their arguments."""
 
 
 def small(*overrides: str) -> Any:
@@ -94,45 +74,6 @@ def model(folder: Path) -> dict[str, Any]:
     }
 
 
-def names() -> dict[str, Any]:
-    """Everything that a user may have written down."""
-    slugs = {}
-    for name in sorted(presets()):
-        try:
-            slugs[name] = read(name).slug
-        except LookupError:  # starts from a checkpoint that is not here
-            continue
-    return {
-        "presets": slugs,
-        "methods": {name: small(f"method={name}", *METHODS.get(name, [])).slug for name in methods.names()},
-        "public": {module.__name__: sorted(module.__all__) for module in (landscape, drift, figures)},
-        "commands": commands(app, ()),
-        "plugins": {
-            "methods": methods.names(),
-            "partitions": partitions.names(),
-            "datasets": plugins.names("landscape.datasets"),
-            "models": plugins.names("landscape.models"),
-            "figures": gallery.names(),
-        },
-        "analyses": {one.name: [*one.options] for one in analyses().values()},
-    }
-
-
-def commands(command: Any, path: tuple[str, ...]) -> dict[str, list[str]]:
-    """Options of every verb, by the words that call it."""
-    listed = {}
-    for name in sorted(one for one in command if not one.startswith("-")):
-        inner = command[name]
-        words = (*path, name)
-        if inner.default_command is not None:
-            arguments = inner.assemble_argument_collection()
-            listed[" ".join(words)] = sorted(
-                {one for argument in arguments for one in argument.names if one[:1] == "-"}
-            )
-        listed |= commands(inner, words)
-    return listed
-
-
 def bits() -> dict[str, Any]:
     """Final models of all methods."""
     with TemporaryDirectory() as folder:
@@ -143,45 +84,7 @@ def bits() -> dict[str, Any]:
     return {"processor": processor(), "models": models}
 
 
-def stored(path: Path) -> None:
-    """Runs on disk as one zip file."""
-    with TemporaryDirectory() as place:
-        folder = Path(place)
-        for kind, options in (("whole", []), ("packed", ["keep.compress=true"])):
-            run = drift.simulate(small("method=fedavgm", *options), runs=folder / kind)
-            for name, arguments in RESULTS:
-                run.cached(getattr(drift, name), **arguments)
-        interrupted("begun", folder, small("method=scaffold", "local.momentum=0.0"))
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for file in sorted(folder.rglob("*")):
-                if file.is_file() and file.name not in (".lock", "index.sqlite"):
-                    archive.write(file, file.relative_to(folder))
-
-
-def interrupted(kind: str, folder: Path, experiment: Any) -> None:
-    """A run stopped after two of its rounds, and beside it the state of the run that was never stopped."""
-    whole, loop = drift.simulate(experiment, runs=folder / "never-stopped"), sys.modules["drift.simulate"]
-    play = loop.play
-
-    def stopping(setting: Any, data: Any, server: Any) -> Any:
-        if server.next == 2:
-            raise KeyboardInterrupt
-        return play(setting, data, server)
-
-    loop.play = stopping
-    try:
-        drift.simulate(experiment, runs=folder / kind)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        loop.play = play
-    shutil.copy(whole.folder / "state.safetensors", folder / f"{kind}-ended.safetensors")
-    shutil.rmtree(folder / "never-stopped")
-
-
 if __name__ == "__main__":
-    target = Path(sys.argv[1])
     torch.set_num_threads(1)
-    (target / "names.json").write_text(json.dumps(names(), indent=1, sort_keys=True) + "\n")
-    (target / "bits.json").write_text(json.dumps(bits(), indent=1, sort_keys=True) + "\n")
-    stored(target / "stored.zip")
+    target = Path(__file__).with_name("bits.json")
+    target.write_text(json.dumps(bits(), indent=1, sort_keys=True) + "\n")

@@ -15,11 +15,21 @@ import torch
 from torture.clients import clients
 from torture.damage import damage
 from torture.disk import disk
+from torture.exchanges import exchanges
 from torture.kills import kills
 from torture.outcome import HARMLESS, LOST, SURVIVED, Budget, Outcome
 from torture.places import places
+from torture.writers import writers
 
-PARTS = {"damage": damage, "disk": disk, "places": places, "clients": clients, "kills": kills}
+PARTS = {
+    "damage": damage,
+    "exchanges": exchanges,
+    "disk": disk,
+    "places": places,
+    "clients": clients,
+    "writers": writers,
+    "kills": kills,
+}
 """The kills come last: they take whatever time is left."""
 
 

@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from torture import readers
 from torture.outcome import HARMLESS, LOST, SURVIVED, Budget, Outcome
 from torture.settings import DIGITS
 
@@ -52,7 +53,7 @@ def damage(budget: Budget) -> list[Outcome]:
         ):
             for name in names:
                 found += _of_file(run, name, f"{name.split('/')[0]} of {run.folder.parent.name} run", source, budget)
-        (stored,) = (plain.folder / "results").glob("*.zarr")
+        (stored,) = (plain.folder / "results").glob("global_line-*.zarr")
         for path in sorted(stored.rglob("*")):
             if path.is_file():
                 kind = "zarr.json" if path.name == "zarr.json" else "zarr chunk"
@@ -65,13 +66,15 @@ def damage(budget: Budget) -> list[Outcome]:
 def _of_file(run: Run, name: str, kind: str, source: np.random.Generator, budget: Budget) -> Iterator[Outcome]:
     path = run.folder / name
     whole = path.read_bytes()
-    right = {found: _content(found) for found in _readable(run.folder)}
+    right, expected = {found: _content(found) for found in _readable(run.folder)}, readers.right(run.folder)
     for what, content in _changes(whole, source, budget.places, name.endswith(".safetensors")):
         if budget.over:
             return
         _put(path, content)
         problems = [problem.file for problem in verify(run.folder)]
-        if problems == [name]:
+        if told := readers.wrong(run.folder, expected):
+            yield Outcome(f"{kind}: {what}", LOST, told)
+        elif problems == [name]:
             yield _repaired(run, path, whole, f"{kind}: {what}")
         elif not problems and all(_content(found) == content for found, content in right.items()):
             yield Outcome(f"{kind}: {what}", HARMLESS)

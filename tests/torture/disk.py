@@ -85,8 +85,8 @@ def _after(folder: Path, fault: str, told: str, work: Callable[[], str]) -> Outc
 
 
 @contextmanager
-def full(place: Path, number: int) -> Iterator[Callable[[], int]]:
-    """From the n-th write, flush or rename below a folder on, each fails with ENOSPC; writes leave half behind."""
+def full(place: Path, number: int, error: int = errno.ENOSPC) -> Iterator[Callable[[], int]]:
+    """From the n-th write, flush or rename below a folder on, each fails; writes leave half behind."""
     done = 0
 
     def operation() -> bool:
@@ -95,14 +95,16 @@ def full(place: Path, number: int) -> Iterator[Callable[[], int]]:
         return done >= number
 
     def no_space() -> OSError:
-        return OSError(errno.ENOSPC, "No space left on device")
+        return OSError(error, os.strerror(error))
 
-    real_open, real_fsync, real_replace, real_rename = io.open, os.fsync, os.replace, os.rename
+    real_open, real_fsync, real_replace, real_rename, real_link = io.open, os.fsync, os.replace, os.rename, os.link
 
     def opened(path: Any, mode: str = "r", *given: Any, **more: Any) -> Any:
         file = real_open(path, mode, *given, **more)
-        inside = isinstance(path, str | Path) and place in Path(path).parents and not str(path).endswith(".lock")
-        return _Full(file, operation, no_space) if inside and "b" in mode and "r" not in mode else file
+        name = Path(os.readlink(f"/proc/self/fd/{path}")) if isinstance(path, int) else Path(path)  # or without a name
+        writes = "r" not in mode or isinstance(path, int)
+        inside = place in name.parents and not str(path).endswith(".lock")
+        return _Full(file, operation, no_space) if inside and "b" in mode and writes else file
 
     def fsync(descriptor: int) -> None:
         if operation():
@@ -117,13 +119,19 @@ def full(place: Path, number: int) -> Iterator[Callable[[], int]]:
 
         return renamed
 
+    def link(source: Any, target: Any, **more: Any) -> None:
+        if operation():
+            raise no_space()
+        real_link(source, target, **more)
+
     try:
         io.open = builtins.open = opened
         os.fsync, os.replace, os.rename = fsync, renaming(real_replace), renaming(real_rename)
+        os.link = link
         yield lambda: done
     finally:
         io.open = builtins.open = real_open
-        os.fsync, os.replace, os.rename = real_fsync, real_replace, real_rename
+        os.fsync, os.replace, os.rename, os.link = real_fsync, real_replace, real_rename, real_link
 
 
 class _Full:

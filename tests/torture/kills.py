@@ -62,7 +62,7 @@ def record(begun: Begun, source: Path, target: Path) -> None:
 def analyse(begun: Begun, folder: Path) -> None:
     """A line of many points, kept after every chunk."""
     torch.set_num_threads(1)
-    importlib.import_module("landscape.surface").CHECKPOINT_SECONDS = 0.0  # type: ignore[attr-defined]
+    importlib.import_module("landscape.surfaces.surface").CHECKPOINT_SECONDS = 0.0  # type: ignore[attr-defined]
     run = Run(folder)
     _ = run.task
     begun.set()
@@ -73,7 +73,7 @@ def kills(budget: Budget) -> list[Outcome]:
     """A third of the kills each in training, in recording and in analysis, as far as the time goes."""
     source = np.random.default_rng(budget.seed)
     found: list[Outcome] = []
-    _warm()
+    warm()
     with tempfile.TemporaryDirectory() as place:
         whole = simulate(validated(DIGITS), runs=Path(place) / "whole")
         for number, kind in enumerate((_training, _recording, _analysis)):
@@ -88,14 +88,14 @@ def _training(whole: Run, place: Path, source: np.random.Generator, count: int, 
     runs = place / "training"
     length = _length(train, place / "timed")
     while len(found) < count and time.monotonic() < stop:
-        killed = _killed(source.uniform(0, length), train, runs)
+        stopped = killed(source.uniform(0, length), train, runs)
         folder = runs / whole.name
         begun = any(folder.glob("rounds/*.safetensors"))  # before, there is nothing to lose, as verify says
         problem = "; ".join(map(str, verify(folder))) if begun else ""
-        if problem or not killed or len(found) % 4 == 3 or len(found) == count - 1:
+        if problem or not stopped or len(found) % 4 == 3 or len(found) == count - 1:
             problem = problem or difference(simulate(validated(DIGITS), runs=runs), whole)
             shutil.rmtree(runs)
-        if killed or problem:
+        if stopped or problem:
             found.append(Outcome("kill -9 in training", LOST if problem else SURVIVED, problem))
     return found
 
@@ -107,14 +107,14 @@ def _recording(whole: Run, place: Path, source: np.random.Generator, count: int,
     while len(found) < count and time.monotonic() < stop:
         target.mkdir(exist_ok=True)
         shutil.copy(whole.folder / "run.json", target / "run.json")
-        killed = _killed(source.uniform(0, length / 2), record, whole.folder, target)
+        stopped = killed(source.uniform(0, length / 2), record, whole.folder, target)
         problem = "; ".join(map(str, verify(target))) if any(target.glob("rounds/*.safetensors")) else ""
         done = Run(target).committed
         if not problem and (done == len(whole.rounds()) or len(found) % 4 == 3):
             record(_PROCESSES.Event(), whole.folder, target)
             problem = difference(Run(target), whole)
             done = len(whole.rounds())
-        if killed or problem:
+        if stopped or problem:
             found.append(Outcome("kill -9 in recording", LOST if problem else SURVIVED, problem))
         if done == len(whole.rounds()) or problem:
             shutil.rmtree(target)
@@ -134,19 +134,19 @@ def _analysis(whole: Run, place: Path, source: np.random.Generator, count: int, 
     length = _length(analyse, folder)
     fresh()
     while len(found) < count and time.monotonic() < stop:
-        killed = _killed(source.uniform(0, length), analyse, folder)
+        stopped = killed(source.uniform(0, length), analyse, folder)
         problem = "; ".join(map(str, verify(folder)))
-        if problem or not killed or len(found) % 3 == 2 or len(found) == count - 1:
+        if problem or not stopped or len(found) % 3 == 2 or len(found) == count - 1:
             if not problem:
                 again = zarr_files._values_digest(Run(folder).cached(global_line, points=POINTS))
                 problem = "" if again == expected else "the result differs"
             fresh()
-        if killed or problem:
+        if stopped or problem:
             found.append(Outcome("kill -9 in analysis", LOST if problem else SURVIVED, problem))
     return found
 
 
-def _warm() -> None:
+def warm() -> None:
     """Start the process that children are forked from, with what they need imported."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # it does not take over sys.path
@@ -159,29 +159,29 @@ def _warm() -> None:
             os.environ["PYTHONPATH"] = before
 
 
-def _killed(moment: float, work: Callable[..., None], *given: Path) -> bool:
+def killed(moment: float, work: Callable[..., None], *given: object) -> bool:
     """Have a process work until a moment in seconds after it has begun; whether it was killed before its end."""
-    child = _begun(work, *given)
+    child = begun(work, *given)
     child.join(moment)
-    killed = child.is_alive()
+    alive = child.is_alive()
     child.kill()
     child.join()
-    return killed and child.exitcode == -signal.SIGKILL
+    return alive and child.exitcode == -signal.SIGKILL
 
 
-def _length(work: Callable[..., None], *given: Path) -> float:
+def _length(work: Callable[..., None], *given: object) -> float:
     """Seconds that undisturbed work takes, once begun."""
-    child = _begun(work, *given)
-    begun = time.monotonic()
+    child = begun(work, *given)
+    first = time.monotonic()
     child.join()
-    return time.monotonic() - begun
+    return time.monotonic() - first
 
 
-def _begun(work: Callable[..., None], *given: Path) -> ForkServerProcess:
+def begun(work: Callable[..., None], *given: object) -> ForkServerProcess:
     """A process that has begun its work, or ended before it could."""
-    begun = _PROCESSES.Event()
-    child = _PROCESSES.Process(target=work, args=(begun, *given))
+    event = _PROCESSES.Event()
+    child = _PROCESSES.Process(target=work, args=(event, *given))
     child.start()
-    while not begun.wait(0.05) and child.is_alive():
+    while not event.wait(0.05) and child.is_alive():
         pass
     return child

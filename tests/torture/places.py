@@ -28,8 +28,8 @@ from landscape.results import zarr_files
 
 TRAIN = """
 import json, sys
-from drift.read import validated
-from drift.simulate import simulate
+from drift.config.load import validated
+from drift.simulation.simulate import simulate
 simulate(validated(json.loads(sys.argv[1])), runs=sys.argv[2])
 """
 ANALYSE = """

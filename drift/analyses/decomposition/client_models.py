@@ -14,11 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.config import chain
 from drift.runs.run import Run
 from drift.simulation.retrain import replayed
 from drift.simulation.run_index import find
-from drift.store import column_blocks, files
+from drift.store import chain, column_blocks, files
 from drift.store.round_record import Round
 from landscape.model.samples import leaves
 from landscape.results.progress import Progress

@@ -10,6 +10,7 @@ import xarray as xr
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.variance import drift_variances
 from drift.runs.run import Run
+from landscape.results.export import csv_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +49,7 @@ def table_file(frame: pd.DataFrame, suffix: str) -> bytes:
         LookupError: If the suffix is .parquet and pyarrow is not installed.
     """
     if suffix == ".csv":
-        return frame.to_csv().encode()
+        return csv_text(frame.reset_index())
     if suffix != ".parquet":
         raise ValueError(f"cannot write a table as {suffix!r}; the suffixes are {', '.join(SUFFIXES)}.")
     content = BytesIO()

@@ -3,7 +3,6 @@
 plan       the plan file: items, settings, seeds, claims, cost; which run comes next
 records    one small committed file per finished run, and the run that such a file stands for
 series     numbers of rounds in such a file
-earlier_format   files of earlier versions
 execute    trains what a budget allows, begins runs from runs that share their first rounds, writes the records
 judge      the claims' verdicts from these files
 """

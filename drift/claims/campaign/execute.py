@@ -20,7 +20,7 @@ from drift.plugins.trust import allow_own
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.shared_rounds import begin_from
-from drift.simulation.simulate import Diverged, simulate
+from drift.simulation.simulate import Diverged, simulate, versions
 from drift.store.round_record import Round
 
 Report = Callable[[str], None]
@@ -182,7 +182,7 @@ def _train(
         for stop in sorted({*shared, experiment.rounds} - {0}):
             run = simulate(experiment, runs=places.runs, data=places.data, until=stop, progress=watch)
             for other, rounds in zip(others, shared, strict=True):
-                if rounds == stop < experiment.rounds and run.committed == stop:
+                if rounds == stop < experiment.rounds and run.committed == stop and run.about["versions"] == versions():
                     begin_from(run, other, runs=places.runs)
     except _BudgetUsed:
         return UnitResult(unit, "stopped")

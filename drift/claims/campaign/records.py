@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drift.claims.campaign import earlier_format, series
+from drift.claims.campaign import series
 from drift.claims.campaign.plan import portable
 from drift.config.experiment import Experiment
 from drift.config.load import validated
@@ -25,7 +25,7 @@ from landscape.results.parsed_text import json_table
 from landscape.sweep.processor import processor_line
 
 FORMAT = 2
-"""Of the files; files of format 1 are read, a file of a later format is refused."""
+"""Of the files, and the only one that is read."""
 
 DIGITS = 6
 """Significant digits of stored numbers."""
@@ -168,12 +168,10 @@ def read(path: Path) -> RecordedRun:
     try:
         content = json_table(path.read_bytes())
         number = content["format"]
-        if number == 1:
-            content = earlier_format.from_1(content, _numbers)
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as reason:
         raise ValueError(f"{path} is no file of a campaign ({type(reason).__name__}); restore or delete it.") from None
-    if number not in (1, FORMAT):
-        raise ValueError(f"{path} has format {number}, this version reads {FORMAT}; read it with a newer fedscape.")
+    if number != FORMAT:
+        raise ValueError(f"{path} has format {number}, this version reads {FORMAT}; read it with another fedscape.")
     return RecordedRun(content, path)
 
 

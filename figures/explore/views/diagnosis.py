@@ -57,7 +57,7 @@ class Diagnosis(View):
             self.answers.objects = []
             self.explorer.run()  # says why there is none
         run = self.explorer.runs.recorded(self.selection.run)
-        key = (str(run.folder), run.last_link)
+        key = (str(run.folder), run.head)
         if key == self._key:
             return
         self._key, self._job, self._result = key, None, None

@@ -26,8 +26,10 @@ function csv(figure) {
   const traces = figure.frames
     ? figure.frames.flatMap((frame, place) => frame.data.flatMap((trace, at) => rowsOf({ ...figure.data[frame.traces[at]], ...trace }, figure.rounds[place])))
     : figure.data.flatMap((trace, at) => rowsOf(trace, own(at)));
+  const isFormula = (value) => typeof value === "string" && /^[=+\-@\t\r\n]/.test(value) && Number.isNaN(Number(value));
+  const safe = (value) => (isFormula(value) ? `'${value}` : value);
   const quoted = (value) => (/[",\n]/.test(value ?? "") ? `"${String(value).replaceAll('"', '""')}"` : value ?? "");
   const plain = (text) => text.replace(/<[^>]*>/g, " ").trim();
   const head = ["round", "trace", ...["x", "y", "z"].map((axis) => plain(named(axis)))];
-  return [head, ...traces].map((row) => row.map(quoted).join(",")).join("\n") + "\n";
+  return [head, ...traces].map((row) => row.map(safe).map(quoted).join(",")).join("\n") + "\n";
 }

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import tiny
 
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.export_table import table
 from drift.analyses.rounds.variance import drift_variances
 from drift.claims.campaign import records, series
 
@@ -58,32 +55,3 @@ def test_the_file_of_1500_rounds_has_less_than_40_kilobytes():
 @pytest.mark.parametrize("indices", [(), (4,), (0, 1), (0, 5, 10, 14), (0, 1, 2, 9, 11, 13, 40)])
 def test_rounds_as_ranges(indices):
     assert series.indices(series.ranges(indices)) == list(indices)
-
-
-def as_format_1(run, path):
-    """The file of a run as the first version wrote it."""
-    frame = table(run)
-    columns = {"round": run.rounds(), **{str(name): frame[name].tolist() for name in frame}}
-    about = {"name": run.name, "label": run.label, "hash": run.experiment.hash, "versions": {}, "processor": "any"}
-    content = {
-        "format": 1,
-        **about,
-        "experiment": run.experiment.resolved(),
-        "series": {name: [None if value != value else value for value in values] for name, values in columns.items()},
-        "results": {},
-    }
-    path.write_text(json.dumps(content))
-    return path
-
-
-def test_a_file_of_format_1_is_read(run, tmp_path):
-    earlier = records.read(as_format_1(run, tmp_path / "a.json"))
-    present = records.read(records.write(tmp_path, run, {}))
-    assert earlier.experiment == present.experiment
-    assert earlier.rounds() == present.rounds()
-    for ours, theirs in ((earlier.metrics(), present.metrics()), (earlier.series(), present.series())):
-        assert {str(name) for name in ours} >= {"loss"} or "gain" in ours
-        for name in ours:
-            np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-5, err_msg=str(name))
-    with pytest.raises(LookupError, match="holds no coherence"):
-        earlier.cached(coherence)

@@ -2,7 +2,6 @@
 
 import shutil
 
-import older
 import pytest
 import tiny
 import torch
@@ -11,13 +10,12 @@ from torture.compared import difference
 import drift
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.variance import drift_variances
-from drift.config import chain
 from drift.record.recorder import Recorder
 from drift.simulation.recompute import server_after
 from drift.simulation.repair import repair
 from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify
-from drift.store import files, links
+from drift.store import chain, files, links
 from figures.gallery import norms_rounds
 from landscape.results import zarr_files
 
@@ -58,23 +56,16 @@ FILES = {f"round {index}": round_file(index) for index in range(DONE)}
 FILES |= {"state": files.STATE, "description": "run.json"}
 
 
-@pytest.fixture(params=["named", "older"])
-def mine(request, stored, tmp_path):
-    """A copy of the own run, in today's format or as earlier versions wrote it."""
-    folder = shutil.copytree(stored["own"], tmp_path / "runs" / stored["own"].name)
-    if request.param == "older":
-        older.without_names(folder)
-        shutil.rmtree(folder / "results")
-    return folder
+@pytest.fixture
+def mine(stored, tmp_path):
+    """A copy of the own run."""
+    return shutil.copytree(stored["own"], tmp_path / "runs" / stored["own"].name)
 
 
 @pytest.fixture(params=["seed", "rate", "data"])
 def other(request, mine, stored, tmp_path):
-    """A copy of another run in the same format."""
-    folder = shutil.copytree(stored[request.param], tmp_path / request.param / stored[request.param].name)
-    if not (mine / "results").exists():
-        older.without_names(folder)
-    return folder
+    """A copy of another run."""
+    return shutil.copytree(stored[request.param], tmp_path / request.param / stored[request.param].name)
 
 
 def named_by(folder):
@@ -173,12 +164,11 @@ def test_all_rounds_of_another_run_are_noticed(mine, other, both):
             shutil.copytree(other / name, mine / name)
         else:
             shutil.copyfile(other / name, mine / name)
-    if (mine / "results").exists() or other.parent.name == "seed" or both == ("rounds",):  # else nothing tells
-        assert named_by(mine)
-        with pytest.raises(LookupError):
-            go_on(mine)
-        with pytest.raises(LookupError):
-            drift.open(mine).round(1)
+    assert named_by(mine)
+    with pytest.raises(LookupError):
+        go_on(mine)
+    with pytest.raises(LookupError):
+        drift.open(mine).round(1)
 
 
 def test_a_run_can_be_copied_and_renamed(mine, stored, tmp_path):
@@ -189,29 +179,13 @@ def test_a_run_can_be_copied_and_renamed(mine, stored, tmp_path):
         assert named_by(folder) == []
 
 
-def test_older_rounds_and_new_ones_make_one_chain_and_the_same_bits(mine, tmp_path):
+def test_a_round_of_the_same_run_trained_elsewhere_takes_its_place(mine, tmp_path):
     whole = tiny.trained(tmp_path / "whole", f"rounds={LENGTH}")
     run = go_on(mine)
     assert difference(run, whole) == ""
-    assert named_by(mine) == []
     for index in (1, LENGTH - 1):
-        shutil.copyfile(whole.folder / round_file(index), mine / round_file(index))  # the same run trained elsewhere
+        shutil.copyfile(whole.folder / round_file(index), mine / round_file(index))
         assert named_by(mine) == []
-
-
-@pytest.mark.parametrize("upto", [1, 3])
-@pytest.mark.parametrize("index", range(DONE))
-def test_a_foreign_round_in_a_mixed_chain_is_named(stored, tmp_path, upto, index):
-    folder = shutil.copytree(stored["own"], tmp_path / stored["own"].name)
-    other = shutil.copytree(stored["rate"], tmp_path / "other")
-    older.without_names(folder, upto)
-    older.without_names(other)
-    assert named_by(folder) == []
-    shutil.copyfile(other / round_file(index), folder / round_file(index))
-    assert round_file(index) in named_by(folder)
-    assert all(entry.done for entry in repair(folder))
-    assert named_by(folder) == []
-    assert difference(drift.open(folder), drift.open(stored["own"])) == ""
 
 
 def recorded(folder, by):
@@ -224,21 +198,16 @@ def recorded(folder, by):
     return folder
 
 
-@pytest.mark.parametrize("format", ["named", "older"])
 @pytest.mark.parametrize("name", [round_file(0), round_file(1), round_file(2), files.STATE])
-def test_exchanges_between_recorded_runs_are_noticed(tmp_path, name, format):
+def test_exchanges_between_recorded_runs_are_noticed(tmp_path, name):
     mine, other = recorded(tmp_path / "mine", 0.1), recorded(tmp_path / "other", 0.2)
-    if format == "older":
-        older.without_names(mine)
-        older.without_names(other)
     assert named_by(mine) == [] and named_by(other) == []
     shutil.copyfile(other / name, mine / name)
     assert name in named_by(mine)
     with pytest.raises(LookupError):
         drift.open(mine).cached(coherence)
-    if name in (round_file(2), files.STATE):
-        with pytest.raises(LookupError):
-            Recorder(mine)
+    with pytest.raises(LookupError):
+        Recorder(mine)
 
 
 def test_a_newer_format_is_refused_and_never_repaired(mine):
@@ -246,9 +215,9 @@ def test_a_newer_format_is_refused_and_never_repaired(mine):
         folder = shutil.copytree(mine, mine.parent / f"copy-{name.split('/')[-1]}")
         path = folder / name
         if name == "run.json":
-            content = path.read_bytes().replace(b'"fedscape-1"', b'"fedscape-9"')
+            content = path.read_bytes().replace(b'"fedscape-4"', b'"fedscape-9"')
         else:
-            content = path.read_bytes().replace(b'"format":"fedscape-1"', b'"format":"fedscape-9"')
+            content = path.read_bytes().replace(b'"format":"fedscape-4"', b'"format":"fedscape-9"')
         path.write_bytes(content)
         (problem,) = verify(folder)
         assert problem.file == name and "newer version of fedscape" in problem.what and "delete" not in problem.usable

@@ -121,12 +121,12 @@ def test_a_packed_round_that_was_altered_is_noticed(tmp_path):
             files.read_round(tmp_path, 3)
 
 
-def test_runs_that_do_not_pack_keep_the_name_and_the_format_that_they_had(tmp_path):
+def test_runs_that_do_not_pack_have_a_name_and_files_without_it(tmp_path):
     assert tiny.experiment("keep.compress=false").hash == tiny.experiment().hash
     assert tiny.experiment("keep.compress=true").hash != tiny.experiment().hash
     files.write_round(tmp_path, models(), Keep(), 5)
     with safe_open(files.round_path(tmp_path, 3), framework="pt") as file:
-        assert file.metadata()["format"] == "fedscape-1"
+        assert "packed" not in file.metadata()
         assert torch.equal(file.get_tensor("end"), models().end)
 
 

@@ -21,7 +21,8 @@ def larger_than_memory(tmp_path):
         "extras.none": ("float32", (0,)),
         "metric.loss": ("float64", ()),
     }
-    layout = file_layout.layout(forms, files.header('{"round": 0}', "stated"))
+    head = {"format": files.FORMAT, "about": '{"round": 0}', "digest": "stated", "small": "stated"}
+    layout = file_layout.layout(forms, head)
     path = tmp_path / "000000.safetensors"
     with open(path, "wb") as file:
         file.write(layout.head)

@@ -18,6 +18,7 @@ from drift.methods.fedfomo import FedFomo
 from drift.methods.fedprox import FedProx
 from drift.simulation import background_writer, simulate
 from drift.store import atomic_write, client_rows, files, memory_budget, numpy_files, server_state
+from drift.store.digests import Content
 from drift.training import arrivals
 from landscape.model import mapped_files
 
@@ -76,13 +77,13 @@ def test_budgets_change_no_bit(tmp_path, settings):
 
 
 def test_models_are_digested_when_they_come(tmp_path, monkeypatch):
-    read, pieces = [], numpy_files.Content.pieces
+    read, pieces = [], Content.pieces
 
     def observed(content):
         read.append(content.shape)
         return pieces(content)
 
-    monkeypatch.setattr(numpy_files.Content, "pieces", observed)
+    monkeypatch.setattr(Content, "pieces", observed)
     with memory_budget.limited("1KB"):
         run = drift.simulate(tiny.experiment(), runs=tmp_path)
     written = set(read)

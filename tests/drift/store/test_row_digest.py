@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 import torch
 
-from drift.store import numpy_files
+from drift.store import digests
 from drift.store.row_digest import RowDigest
 
 MODELS = torch.arange(12, dtype=torch.float32).view(4, 3)
@@ -14,7 +14,7 @@ FORMS = {"clients": ("float32", (4, 3)), "client_buffers": ("float32", (4, 0)), 
 
 
 def before():
-    return numpy_files.digest_before("clients", FORMS, "a text")
+    return digests.digest_before("clients", FORMS, "a text")
 
 
 @pytest.mark.parametrize("order", list(permutations(range(4))), ids=str)
@@ -25,11 +25,11 @@ def test_the_order_of_rows_does_not_matter(order):
         digest.add(row, MODELS[row])
     known = digest.of_all(4)
     arrays = {name: torch.zeros(shape).numpy() for name, (_, shape) in FORMS.items()} | {"clients": MODELS.numpy()}
-    contents = numpy_files.contents(arrays)
-    whole, another = (numpy_files.digest_contents(contents, text) for text in ("a text", "another"))
+    contents = digests.contents(arrays)
+    whole, another = (digests.digest_contents(contents, text) for text in ("a text", "another"))
     contents["clients"] = contents["clients"]._replace(digested=known, release=lambda: read.append(1))
-    assert numpy_files.digest_contents(contents, "a text") == whole and not read
-    assert numpy_files.digest_contents(contents, "another") == another
+    assert digests.digest_contents(contents, "a text") == whole and not read
+    assert digests.digest_contents(contents, "another") == another
     assert read, "what stands before it is another text, so it is read"
 
 
@@ -41,6 +41,6 @@ def test_a_row_that_comes_twice_is_not_known():
 
 
 def test_nothing_is_known_behind_other_bytes():
-    assert numpy_files.digest_before("clients", FORMS | {"carried.ids": ("int64", (4,))}, "") is None
-    assert numpy_files.digest_before("clients", {}, "") is None
+    assert digests.digest_before("clients", FORMS | {"carried.ids": ("int64", (4,))}, "") is None
+    assert digests.digest_before("clients", {}, "") is None
     assert before().hexdigest() != hashlib.sha256(b"a text").hexdigest()

@@ -12,6 +12,7 @@ import pytest
 from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
+from figures.page.content import content
 from figures.page.named_figures import Drawn
 from figures.page.report import page, report
 from figures.page.tables import configuration
@@ -168,7 +169,20 @@ def test_mistakes_are_found_before_anything_is_computed(runs, tmp_path, monkeypa
         path.unlink()
     with pytest.raises(LookupError, match="no complete round"):
         report([*runs, empty], tmp_path / "r.html")
-    assert not list(tmp_path.glob("*.html")) and not list(tmp_path.glob(".*.new"))
+    assert not [path for path in tmp_path.iterdir() if path.is_file() and path.name != "file"]
+
+
+def test_a_report_that_is_killed_leaves_no_file(runs, tmp_path, monkeypatch):
+    """Whatever lies beside the page while it is computed is what a killed process leaves."""
+    seen = []
+
+    def computing(*given, **named):
+        seen.append(list((tmp_path / "out").iterdir()))
+        return content(*given, **named)
+
+    monkeypatch.setattr("figures.page.report.content", computing)
+    report(runs[:1], tmp_path / "out" / "r.html", points=2, samples=20)
+    assert seen == [[]] and [path.name for path in (tmp_path / "out").iterdir()] == ["r.html"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -145,3 +145,21 @@ def test_what_is_no_surface_is_refused(ds):
     with pytest.raises(ValueError, match="only values above 0"):
         vtk_grid(ds.assign(loss=ds.loss - 10), log=True)
     assert export_bytes(ds, "ply") == ply_mesh(ds)
+
+
+@pytest.mark.parametrize("text", ['=HYPERLINK("x")', "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "-", "-x"])
+def test_text_of_a_csv_is_no_formula(text):
+    ds = xr.Dataset({text: (("mark",), [1.0], {"units": text})}, {"mark": [text]}, {"note": text})
+    rows = list(csv.reader(io.StringIO(csv_table(ds).decode())))
+    assert rows[1:] == [[f"'{text}", f"'{text}", "1.0", f"'{text}"], ["attribute:note", "", f"'{text}", ""]]
+
+
+def test_negative_numbers_of_a_csv_stay_numbers():
+    ds = xr.Dataset({"slope": ("round", [-0.5, -1e-9])}, {"round": [-3, 4]}, {"shift": "-2.5e-3", "least": -7})
+    rows = list(csv.DictReader(io.StringIO(csv_table(ds).decode())))
+    assert [(row["round"], row["value"]) for row in rows] == [
+        ("-3", "-0.5"),
+        ("4", "-1e-09"),
+        ("", "-7"),
+        ("", "-2.5e-3"),
+    ]

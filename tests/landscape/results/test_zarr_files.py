@@ -129,13 +129,6 @@ def test_altered_attributes_are_noticed(tmp_path):
     assert load(path).attrs["analysis"] == "test"
 
 
-def test_results_of_earlier_versions_are_read(tmp_path, monkeypatch):
-    with monkeypatch.context() as earlier:
-        earlier.setattr(zarr_files, "_digest", zarr_files._values_digest)
-        save(_dataset(), tmp_path / "a.zarr")
-    xr.testing.assert_identical(load(tmp_path / "a.zarr"), _dataset())
-
-
 def test_attributes_are_text_or_numbers(tmp_path):
     with pytest.raises(ValueError, match="attribute 'ids' of the dataset is a list"):
         save(_dataset().assign_attrs(ids=[1, 2]), tmp_path / "x.zarr")

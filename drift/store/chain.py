@@ -1,0 +1,242 @@
+"""Whether the files of a run belong to it and follow each other.
+
+Files name their run and the round before them (`drift.store.links`). Only headers and small arrays are read
+(`drift.store.round_headers`), whose digest is compared. Needs no torch.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from drift.store import links, numpy_files, paths, round_headers
+from drift.store.numpy_files import Damaged
+from drift.store.paths import STATE, round_file
+from drift.store.round_headers import Header, round_numbers
+
+REMEDY = "Put the run's own file in its place, or see fedscape verify --repair."
+
+
+class _Checked(NamedTuple):
+    """Files that are not as they should be; links of the rounds by number, "" where none is known."""
+
+    wrong: dict[str, Damaged]
+    links: dict[int, str]
+
+
+def faults(folder: Path) -> dict[str, str]:
+    """Files of a run that were altered, or belong to another run or to another place in it, with what is wrong.
+
+    `run.json` is named where most of the other files agree on another run, or the name of the folder contradicts it.
+    A place where the chain breaks names the side with fewer files.
+    """
+    return {file: fault.what for file, fault in _checked(folder).wrong.items()}
+
+
+def is_known(folder: Path) -> bool:
+    """Whether the name of the folder says that the run.json in it is its own, or another file where it says nothing."""
+    about, named = _about(folder), _named_after(folder)
+    if named is not None:
+        return named == about.get("hash")
+    headers = [header for _, header in _read_all(folder) if isinstance(header, Header)]
+    return any(header.run == links.identity(about) for header in headers)
+
+
+def heads(folder: Path) -> list[str]:
+    """What names the rounds of a run up to each of them (`drift.store.links.head`), after "" for none.
+
+    The link of a round that cannot be read is the one by which the next file names it; nothing is known without both.
+    """
+    found = list(_checked(folder).links.values())
+    return list(accumulate(found, links.head, initial="")) if all(found) else []
+
+
+def require_own(folder: Path, file: str) -> None:
+    """Refuse a file of a run that was altered or belongs elsewhere, or all files where the run.json does.
+
+    The result for a folder is reused while no file is added, removed or renamed and this one is unchanged.
+
+    Raises:
+        Damaged: If it was altered or belongs elsewhere.
+    """
+    _require(_remembered(folder, file), "run.json", file)
+
+
+def head(folder: Path, following: int) -> str:
+    """What names the rounds of a run before round `following`; "" where there is none.
+
+    Raises:
+        Damaged: If one of them was altered or belongs elsewhere.
+    """
+    numbers = [index for index in round_numbers(folder) if index < following]
+    names = [round_file(index) for index in numbers]
+    checked = _remembered(folder, *names)
+    _require(checked, "run.json", *names)
+    return reduce(links.head, (checked.links[index] for index in numbers), "")
+
+
+def require(folder: Path) -> None:
+    """Raise Damaged with the first file of a run to be resumed that was altered or belongs elsewhere."""
+    checked = _checked(folder)
+    _require(checked, *checked.wrong)
+
+
+def _require(checked: _Checked, *files: str) -> None:
+    for fault in (checked.wrong[name] for name in files if name in checked.wrong):
+        raise type(fault)(fault.path, fault.what, fault.remedy)
+
+
+def _remembered(folder: Path, *files: str) -> _Checked:
+    key = (folder, *(_file_stamp(folder / name) for name in ("run.json", STATE, "rounds")))
+    if key not in _cache or any(_cache[key][1].get(file) != _file_stamp(folder / file) for file in files):
+        if len(_cache) >= _MOST:
+            _cache.pop(next(iter(_cache)), None)
+        names = [STATE, *map(round_file, round_numbers(folder))]
+        stamps = {name: _file_stamp(folder / name) for name in names}
+        _cache[key] = _checked(folder), stamps
+    return _cache[key][0]
+
+
+_MOST = 64
+"""Runs whose chains are remembered, at most."""
+
+_Stamp = tuple[int, int, int] | None
+_cache: dict[tuple[Path | _Stamp, ...], tuple[_Checked, dict[str, _Stamp]]] = {}
+
+
+def _file_stamp(path: Path) -> _Stamp:
+    try:
+        entry = path.stat()
+    except OSError:
+        return None
+    return entry.st_ino, entry.st_mtime_ns, entry.st_size
+
+
+def _checked(folder: Path) -> _Checked:
+    about, headers, wrong = _about(folder), list[Header | None](), dict[str, Damaged]()
+    run = links.identity(about)
+    for file, header in _read_all(folder):
+        if isinstance(header, Damaged):
+            wrong[file] = header
+        elif not header.state and header.file != round_file(header.index):
+            what = f"holds round {header.index}, not {int(file[-18:-12])}; it was renamed or copied"
+            wrong[file] = _elsewhere(folder, file, what)
+        headers.append(None if isinstance(header, Damaged) else header)
+    named = [header for header in headers if header is not None]
+    if what := _contradicted(folder, about, Counter(header.run for header in named)):
+        wrong["run.json"] = _elsewhere(folder, "run.json", what)
+    elif about:
+        for header in named:
+            if header.run != run:
+                what = f"is of run {header.run}, and this is run {run}"
+                wrong[header.file] = _elsewhere(folder, header.file, what)
+    remaining = [None if header is None or header.file in wrong else header for header in headers]
+    for file in _breaks(remaining, gaps=bool(about.get("imported"))):
+        what = "does not follow from the round before it, or what follows does not from it; it is of another run"
+        wrong[file] = _elsewhere(folder, file, what)
+    own = [header for header in named if header.file not in wrong]
+    return _Checked(wrong, _links(own, round_numbers(folder), gaps=bool(about.get("imported"))))
+
+
+def _links(own: Sequence[Header], present: Sequence[int], *, gaps: bool) -> dict[int, str]:
+    """Links of the rounds before the commit point; of those that cannot be read, as the next file names them."""
+    following = next((header.index for header in own if header.state), max(present, default=-1) + 1)
+    numbers = [index for index in present if index < following] if gaps else range(following)
+    found = dict.fromkeys(numbers, "")
+    for header in own:
+        if (place := bisect_left(numbers, header.index)) > 0:
+            found[numbers[place - 1]] = header.before
+    return found | {header.index: header.link for header in own if not header.state}
+
+
+def _elsewhere(folder: Path, file: str, what: str) -> Damaged:
+    return Damaged(folder / file, what, REMEDY)
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    path = folder / "run.json"
+    try:
+        paths.require_inside(path, folder)
+        return numpy_files.read_json(path)
+    except Damaged:
+        return {}
+
+
+def _read_all(folder: Path) -> Iterator[tuple[str, Header | Damaged]]:
+    """The rounds before the commit point, then the state: file, and its header or what is wrong with it."""
+    state = _read(folder, STATE) if (folder / STATE).exists() else None
+    for index in round_numbers(folder):
+        if not isinstance(state, Header) or index < state.index:
+            yield round_file(index), _read(folder, round_file(index))
+    if state is not None:
+        yield STATE, state
+
+
+def _read(folder: Path, file: str) -> Header | Damaged:
+    try:
+        return round_headers.read_state(folder) if file == STATE else round_headers.read_small_arrays(folder / file)
+    except Damaged as reason:
+        return reason
+
+
+def _named_after(folder: Path) -> str | None:
+    """The hash of the settings in the name of a folder, as training gives it; users may rename it."""
+    match = re.search(r"-s\d+-([0-9a-f]{8})$", folder.resolve().name)
+    return match[1] if match else None
+
+
+def _contradicted(folder: Path, about: Mapping[str, Any], runs: Counter[str]) -> str:
+    """Why a description is not that of the files beside it; "" if it is, or nothing says so."""
+    run, named = links.identity(about), _named_after(folder)
+    most, count = runs.most_common(1)[0] if runs else ("", 0)
+    if about and runs and most != run and (count > runs[run] or (count == runs[run] and named != about.get("hash"))):
+        return f"describes run {run}, and {count} of {runs.total()} files beside it are of run {most or 'no name'}"
+    if about.get("hash") and not about.get("imported") and not runs[run] and named not in (None, about["hash"]):
+        return f"describes run {about['hash']}, and the folder is named after run {named}"
+    return ""
+
+
+def _breaks(headers: Sequence[Header | None], *, gaps: bool) -> list[str]:
+    """Files at the breaks of a chain; an unreadable file (None) interrupts it and is not named."""
+    wrong = list[str]()
+    stretches: list[list[Header]] = [[]]
+
+    def end() -> None:
+        for number in _foreign_stretches([len(stretch) for stretch in stretches]):
+            wrong.extend(header.file for header in stretches[number])
+        stretches[:] = [[]]
+
+    for header in headers:
+        last = stretches[-1][-1] if stretches[-1] else None
+        if header is None or (last is not None and header.index != last.index + 1 and not gaps):
+            end()
+        elif last is not None and header.before != last.link:
+            stretches.append([])
+        if header is not None:
+            stretches[-1].append(header)
+    end()
+    return wrong
+
+
+def _foreign_stretches(sizes: Sequence[int]) -> list[int]:
+    """Stretches that belong to another run: at least one of two neighbours, with the fewest files in all.
+
+    Where several choices have equally few files, all of them are named.
+    """
+
+    def fewest(part: Sequence[int]) -> int:
+        with_last, without = 0, 0
+        for size in part:
+            with_last, without = size + min(with_last, without), with_last
+        return min(with_last, without)
+
+    least = fewest(sizes)
+    if not least:
+        return []
+    return [i for i, size in enumerate(sizes) if size + fewest(sizes[:i]) + fewest(sizes[i + 1 :]) == least]

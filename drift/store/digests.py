@@ -1,0 +1,129 @@
+"""Digests of named arrays as they are stored: of all that a file contains, and of what is read without the models."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from drift.store.file_layout import Form, is_linked, is_small
+
+FORMAT = "fedscape-4"
+"""Format of the files that are written, and the only one that is read."""
+
+
+class Digested(NamedTuple):
+    """What is known of the digest of a file with a tensor whose bytes were digested when they came.
+
+    Args:
+        before: Digest of all that stands before the bytes.
+        after: The digest as it goes on after them.
+    """
+
+    before: bytes
+    after: hashlib._Hash
+
+
+class Content(NamedTuple):
+    """A tensor as it is stored.
+
+    Args:
+        dtype, shape: Type ("float32") and shape.
+        data: Its bytes.
+        release: Frees the memory of bytes that lie in a mapped file; called after each piece that was read.
+        begun: The file that the bytes are in already, and their place in it, if that is to become the stored file.
+        digested: The digest with them, if it is known; it counts where all that stands before them is the same.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: memoryview
+    release: Callable[[], object] | None = None
+    begun: tuple[Path, int] | None = None
+    digested: Digested | None = None
+
+    def pieces(self) -> Iterator[memoryview]:
+        """The bytes one after the other: all at once, or those of a mapped file by PIECE."""
+        if self.release is None:
+            yield self.data
+            return
+        for low in range(0, self.data.nbytes, PIECE):
+            yield self.data[low : low + PIECE]
+            self.release()
+
+
+PIECE = 1 << 24
+"""Bytes of a mapped file that are in memory at a time."""
+
+
+def contents(arrays: Mapping[str, np.ndarray]) -> dict[str, Content]:
+    """Arrays by name as they are stored."""
+    ordered = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    return {
+        name: Content(array.dtype.name, array.shape, array.reshape(-1).view(np.uint8).data)
+        for name, array in ordered.items()
+    }
+
+
+def digest_contents(tensors: Mapping[str, Content], text: str = "") -> str:
+    """SHA-256 over names, types, shapes and bytes of tensors, and a text."""
+    total = hashlib.sha256(text.encode())
+    for name, content in sorted(tensors.items()):
+        total.update(form_text(name, content.dtype, content.shape))
+        if content.digested is not None and content.digested.before == total.digest():
+            total = content.digested.after.copy()
+            continue
+        for piece in content.pieces():
+            total.update(piece)
+    return total.hexdigest()
+
+
+def digest_before(name: str, forms: Mapping[str, Form], text: str) -> hashlib._Hash | None:
+    """`digest_contents` up to the bytes of a tensor, by the forms of all; None if other bytes come before them."""
+    total = hashlib.sha256(text.encode())
+    for other in sorted(forms):
+        dtype, shape = forms[other]
+        total.update(form_text(other, dtype, shape))
+        if other == name:
+            return total
+        if prod(shape):
+            break
+    return None
+
+
+def form_text(name: str, dtype: str, shape: tuple[int, ...]) -> bytes:
+    """What a digest covers of a tensor before its bytes."""
+    return f"{name} torch.{dtype} {shape};".encode()
+
+
+def metadata(tensors: Mapping[str, Content], text: str) -> dict[str, str]:
+    """What a file states of its format, and the digests of its content: of all, and of what is read without models.
+
+    Args:
+        tensors: The tensors of the file, before some are compressed.
+        text: Its description as JSON.
+    """
+    return {
+        "format": FORMAT,
+        "about": text,
+        "digest": digest_contents(tensors, text),
+        "small": small_digest(text, *small_digests(tensors)),
+    }
+
+
+def small_digests(tensors: Mapping[str, Content]) -> tuple[str, str]:
+    """Digest of the small tensors that the link of a round is computed from, and of its other small ones."""
+    parts: tuple[dict[str, Content], dict[str, Content]] = {}, {}
+    for name, content in tensors.items():
+        if is_small(name, (content.dtype, content.shape)):
+            parts[not is_linked(name)][name] = content
+    return digest_contents(parts[0]), digest_contents(parts[1])
+
+
+def small_digest(text: str, *parts: str) -> str:
+    """Digest of the description of a file and its small tensors, by those of `small_digests`."""
+    return hashlib.sha256("\n".join([text, *parts]).encode()).hexdigest()
