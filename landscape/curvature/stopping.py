@@ -51,7 +51,8 @@ class Stop:
 
     def __call__(self, state: Lanczos) -> bool:
         values, _, lengths = state.ritz()
-        return all([end.closed(state, values, lengths) for end in self.ends]) and state.used >= self.k
+        closed = [end.closed(state, values, lengths) for end in self.ends]  # each follows its own residuals
+        return all(closed) and state.used >= self.k
 
     def beyond(self, state: Lanczos, since: int) -> bool | None:
         """Whether the rows from `since` on show a pair beyond the last one of an end; None if that is still open."""

@@ -87,8 +87,8 @@ def eigen_slice(
     top = model.measure(top_eigenvalues, k=1, split=split, vectors=True)
     if not top.converged.item():
         raise ValueError(
-            f"the largest eigenvalue at round {model.index} did not converge: the residual is {top.residual.item():.2g} "
-            f"after {top.attrs['products']} products; choose another round, or a split of more samples."
+            f"the largest eigenvalue at round {model.index} did not converge (residual {top.residual.item():.2g} after "
+            f"{top.attrs['products']} products), so there is no direction to slice along; choose another round or split."
         )
     direction = torch.from_numpy(top.eigenvector.isel(rank=0).values).to(model.theta)
     sweep = slice_along(model.theta, direction, points=points, radius=radius)
@@ -161,8 +161,8 @@ def trace_rounds(
         seed: Of the random vectors.
 
     Returns:
-        Dataset with trace, standard_error, frobenius and frobenius_error (round,) of the Hessian, and the same of the Gauss-Newton
-        matrix with the prefix gauss_newton_; parameters (), d.
+        Dataset with trace, standard_error, frobenius and frobenius_error (round,) of the Hessian, and the same of the
+        Gauss-Newton matrix with the prefix gauss_newton_; parameters (), d.
 
     Raises:
         LookupError: If the run kept no global model.
