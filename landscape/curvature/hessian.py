@@ -79,8 +79,8 @@ def top_eigenvalues(
             deflation, float32, Hessian and magnitude only).
         curvature: "hessian" or "gauss_newton".
         tolerance: Bound on the residual, relative to |value|; for other choices than "magnitude", where values may be
-            near 0, relative to the largest magnitude. Its square is the relative error expected of a value. 1e-3 as
-            in PyHessian, which stops where a value changes by less.
+            near 0, |value| counts as a tenth of the largest magnitude at least. Its square is the relative error
+            expected of a value. 1e-3 as in PyHessian, which stops where a value changes by less.
         max_products: Hessian-vector products of the search at most, beside one per value; 500 is the papers' 100
             iterations for each of five values.
         buffers: Floating buffers (b,) of the model; by default those of the task.

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from landscape import plugins
 from landscape.curvature.lanczos import Lanczos, Product, dots, norm
-from landscape.curvature.stopping import UNITS, Stop, magnitude
+from landscape.curvature.stopping import NEAR_ZERO, UNITS, Stop, magnitude
 
 WHICH = ("magnitude", "largest", "smallest", "both")
 """Eigenvalues that a search returns."""
@@ -87,9 +87,9 @@ def extreme(
         k: Number of pairs.
         which: "magnitude", falling; "largest", algebraically, falling; "smallest", rising, so the most negative first;
             "both" ends, falling, one more of the largest where k is odd.
-        tolerance: Bound on every residual, relative to the pair's own |value| by magnitude and else to the largest
-            magnitude met, but not below rounding (100 units in the last place of that); its square is the relative
-            error expected of the values.
+        tolerance: Bound on every residual, relative to the pair's own |value|, which counts as a tenth of the largest
+            magnitude at least unless `which` is "magnitude"; but not below rounding (100 units in the last place of
+            the largest magnitude). Its square is the relative error expected of the values.
         max_products: Of the search; its measurement takes k more.
         rows: Of the basis before a restart; by default 20 to 100, by the memory that they take.
         seed: Of the random vectors.
@@ -127,7 +127,7 @@ def accepted(which: str, tolerance: float, largest: float, dtype: torch.dtype) -
     rounding = UNITS * torch.finfo(dtype).eps * largest
 
     def limit(value: float) -> float:
-        return max(rounding, tolerance * (abs(value) if which == "magnitude" else largest))
+        return max(rounding, tolerance * max(abs(value), NEAR_ZERO * largest if which != "magnitude" else 0.0))
 
     return limit
 
@@ -158,7 +158,7 @@ def measured(
         length = norm(image.sub_(vector, alpha=value))
         repeated = any(abs(dots(row[None], vector).item()) > COPIED for row in rows)
         converged[rank] = sure[rank] and length <= limit(value) and not repeated
-        found[:, rank] = torch.tensor([value if converged[rank] else math.nan, length])
+        found[0, rank], found[1, rank] = value if converged[rank] else math.nan, length
         spent += 1
         if empty is None:
             rows.append(signed(vector) if converged[rank] else torch.full_like(vector, math.nan))

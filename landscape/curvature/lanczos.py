@@ -100,7 +100,7 @@ class Lanczos:
         return vector.div_(max(norm(vector), 1e-30))
 
     def _outside(self, vector: Tensor) -> np.ndarray:
-        """Overlaps (s,) of `vector` (d,) with the rows; what it has outside of them, after two passes, is the next row."""
+        """Overlaps (s,) of `vector` (d,) with the rows; the rest of it, after two passes, is the next row."""
         outside, rows = self._memory[self.used], self.basis
         first = dots(rows, vector)
         torch.addmv(vector, rows.T, first.to(vector), alpha=-1, out=outside)

@@ -15,9 +15,12 @@ UNITS = 100
 SHARE = 0.1
 """Share of the accepted error that its estimate may reach."""
 
+NEAR_ZERO = 0.1
+"""Magnitude, as a part of the norm, below which a value at a signed end is not known relative to itself."""
+
 CERTAIN = 0.03
-"""Share of the tolerance that is enough at a signed end as a residual, in units of the norm: values near 0 may lie in
-clusters of which no gap is known, and an eigenvalue is as near as the residual is long."""
+"""Share of the tolerance that is enough there as a residual, in units of the norm: such values may lie in clusters of
+which no gap is known, and an eigenvalue is as near as the residual is long."""
 
 GUARD = 100
 """Multiple of the accepted error that the pair after a single one must be within, so that larger pairs are visible."""
@@ -76,7 +79,6 @@ class _End:
 
     def __init__(self, sign: int, count: int, tolerance: float) -> None:
         self.sign, self.count, self.tolerance = sign, count, tolerance
-        self.equal = CERTAIN * tolerance if sign else tolerance**2
         self.before, self.close_run = np.full(count + 1, np.inf), 0
 
     def closed(self, state: Lanczos, values: np.ndarray, lengths: np.ndarray) -> bool:
@@ -86,9 +88,14 @@ class _End:
         values, lengths, scores = values[order], lengths[order], scores[order]
         largest = magnitude(state, values)
         scales = self._scales(scores, largest)
-        gaps, lengths = _gaps(values, lengths, scales, self.equal * scales)[: k + 1], lengths[: k + 1]
+        gaps, lengths = (
+            _gaps(values, lengths, scales, np.maximum(self.tolerance**2 * scales, self._certain(scores, largest)))[
+                : k + 1
+            ],
+            lengths[: k + 1],
+        )
         rounding = UNITS * torch.finfo(state.basis.dtype).eps * largest
-        exact = lengths <= (max(rounding, self.equal * largest) if self.sign else rounding)
+        exact = lengths <= np.maximum(rounding, self._certain(scores[: k + 1], largest))
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.clip(np.nan_to_num((lengths / self.before[: len(lengths)]) ** 2), 0, 0.9)
             error = np.minimum(np.nan_to_num(lengths**2 / (gaps * (1 - rate))), lengths)
@@ -115,7 +122,12 @@ class _End:
         last = scores[self.count - 1]
         scale = float(self._scales(last, largest))
         best = self._scores(np.linalg.eigvalsh(state.projected[since:, since:])).max()
-        if best > last + self.equal * scale + UNITS * torch.finfo(state.basis.dtype).eps * largest:
+        if (
+            best
+            > last
+            + max(self.tolerance**2 * scale, float(self._certain(last, largest)))
+            + UNITS * torch.finfo(state.basis.dtype).eps * largest
+        ):
             return True
         return False if state.exhausted or self._visible(state, since, last, scale) else None
 
@@ -124,7 +136,11 @@ class _End:
 
     def _scales(self, scores: np.ndarray, largest: float) -> np.ndarray:
         """What the tolerance of a pair is relative to."""
-        return np.full_like(scores, largest) if self.sign else scores
+        return np.maximum(np.abs(scores), NEAR_ZERO * largest if self.sign else 0.0)
+
+    def _certain(self, scores: np.ndarray, largest: float) -> np.ndarray:
+        """Lengths of residuals that are enough near 0, whatever the gaps."""
+        return np.where(np.abs(scores) < NEAR_ZERO * largest, CERTAIN * self.tolerance * largest * abs(self.sign), 0.0)
 
     def _visible(self, state: Lanczos, since: int, last: float, scale: float) -> bool:
         """Whether pairs `BEYOND` the last score would show in the rows from `since` on, which are tridiagonal."""

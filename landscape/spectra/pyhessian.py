@@ -26,7 +26,8 @@ def eigenpairs(
 
     Each pair gets max_products / k iterations and stops when its value changes by less than `tolerance` (relative),
     which is no bound on the residual. So a value has converged if its residual, by one native product in theta's dtype,
-    is within sqrt(`tolerance`) |value|, where its error is of the order of `tolerance`. The model is a private copy; global random state is left as it was.
+    is within sqrt(`tolerance`) |value|, where its error is of the order of `tolerance`. The model is a private copy;
+    global random state is left as it was.
 
     Raises:
         LookupError: If PyHessian is not installed.

@@ -88,7 +88,7 @@ def eigen_slice(
     if not top.converged.item():
         raise ValueError(
             f"the largest eigenvalue at round {model.index} did not converge (residual {top.residual.item():.2g} after "
-            f"{top.attrs['products']} products), so there is no direction to slice along; choose another round or split."
+            f"{top.attrs['products']} products), so there is no direction; choose another round or split."
         )
     direction = torch.from_numpy(top.eigenvector.isel(rank=0).values).to(model.theta)
     sweep = slice_along(model.theta, direction, points=points, radius=radius)

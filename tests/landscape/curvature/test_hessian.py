@@ -54,7 +54,7 @@ def test_work_of_the_search_is_bounded():
     task = mlp_task()
     spent = [top_eigenvalues(task, task.theta, k, tolerance=1e-2).attrs["products"] for k in (1, 5)]
     assert spent[0] <= 12
-    assert spent[1] <= 25
+    assert spent[1] <= 28 + 5  # one more per value measures it
 
 
 def test_attention_has_second_derivatives():

@@ -106,7 +106,7 @@ def test_products_spent_on_a_known_matrix():
     a = matrix(torch.cat([torch.tensor([10.0, 6, 4, 3, 2.5]), torch.linspace(-0.2, 1, 395)]))
     spent = [extreme(lambda v: a @ v, start(400), k, tolerance=1e-2).products for k in (1, 5)]
     assert spent[0] <= 8
-    assert spent[1] <= 20
+    assert spent[1] <= 20 + 5  # one more per value measures it
 
 
 @pytest.mark.parametrize("values", [[5.0, 5, 5, 3], [5.0, -5, 4, 4], [6.0, 5, 4, 3]])
