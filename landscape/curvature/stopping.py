@@ -15,6 +15,9 @@ UNITS = 100
 SHARE = 0.1
 """Share of the accepted error that its estimate may reach."""
 
+STILL = 1e-3
+"""Relative change of a residual in a step below which it does not fall: its rest was left when a random vector came."""
+
 NEAR_ZERO = 0.1
 """Magnitude, as a part of the norm, below which a value at a signed end is not known relative to itself."""
 
@@ -97,7 +100,9 @@ class _End:
         rounding = UNITS * torch.finfo(state.basis.dtype).eps * largest
         exact = lengths <= np.maximum(rounding, self._certain(scores[: k + 1], largest))
         with np.errstate(divide="ignore", invalid="ignore"):
-            rate = np.clip(np.nan_to_num((lengths / self.before[: len(lengths)]) ** 2), 0, 0.9)
+            change = np.nan_to_num(lengths / self.before[: len(lengths)])
+            still = (np.abs(change - 1) < STILL) & (not state.tridiagonal)
+            rate = np.where(still, 0.0, np.minimum(np.clip(change, 0, 1) ** 2, 0.9))
             error = np.minimum(np.nan_to_num(lengths**2 / (gaps * (1 - rate))), lengths)
         self.before[: len(lengths)] = lengths
         limit = self.tolerance**2 * scales[: k + 1]
