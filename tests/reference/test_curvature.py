@@ -312,7 +312,7 @@ def test_gauss_newton(name):
     agree("landscape.top_eigenvalues", ds.eigenvalue.values, true[::-1][:3], relative=1e-5)
 
 
-@pytest.mark.parametrize("name", ["linear", "batch norm", "lstm"])
+@pytest.mark.parametrize("name", ["linear", "batch norm", "attention"])
 @reference("landscape.ntk", by="Jacobians of every output in float64, one sample at a time")
 def test_tangent_kernel(name):
     for count in (1, 7):

@@ -40,7 +40,7 @@ def main() -> int:
     from reference.registry import ERRORS, REFERENCES
 
     areas = [str(path) for path in sorted(FOLDER.glob("test_*.py")) if path.stem != "test_registry"]
-    if code := pytest.main(["-q", "-p", "no:cacheprovider", *areas]):
+    if code := pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:], *areas]):
         return int(code)
     PAGE.write_text(replaced(PAGE.read_text(), rows(REFERENCES, ERRORS)))
     return 0
