@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from landscape import models
 from landscape.curvature.hessian import pose, top_eigenvalues
 from landscape.curvature.hessian_products import hvp
-from landscape.curvature.krylov import leading, starting
+from landscape.curvature.krylov import extreme, starting
 from landscape.curvature.minibatch_sharpness import minibatch_sharpness
 from landscape.datasets import open_dataset
 from landscape.model.samples import Samples
@@ -144,7 +144,7 @@ def _trained(name: str, count: int, steps: int) -> tuple[Task, Samples]:
 def _reference(task: Task, samples: Samples, k: int) -> list[float]:
     posed = pose(task, task.theta.double(), split=samples)
     product = hvp(posed.flat, posed.theta, samples)
-    return leading(product, starting(posed.theta, 1), k, tolerance=1e-3).values.tolist()
+    return extreme(product, starting(posed.theta, 1), k, tolerance=1e-3).values.tolist()
 
 
 def _own(task: Task, theta: Tensor, k: int, backend: str = "native") -> Found:

@@ -62,7 +62,7 @@ def main() -> None:
     residuals = " ".join(f"{value:.1e}" for value in ds.residual.values)
     print(f"values {ds.eigenvalue.values.round(5)}, residuals {residuals}")
     print(
-        f"{ds.attrs['products']} products, converged {ds.attrs['converged']}, "
+        f"{ds.attrs['products']} products, converged {ds.converged.values.tolist()}, "
         f"{time.process_time() - begun:.0f} CPU s, at most {peak:.2f} GB resident"
     )
 

@@ -61,7 +61,8 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
     if dims == ("t",):
         return _line(ds, profile(ds, ax=ax, variable=name, **look), name)
     if dims == ("rank",):
-        return _spectrum(values, ax, look)
+        lost = int((~ds["converged"]).sum()) if "converged" in ds else 0
+        return _spectrum(values, ax, look, lost)
     if dims == ("layer",) and name == "eigenvalue":
         return spectra.layers(ds, ax=ax, **look)
     return _curve(values, ax, look)
@@ -139,13 +140,13 @@ def _line(ds: xr.Dataset, ax: Axes, name: str) -> Axes:
     return ax
 
 
-def _spectrum(values: xr.DataArray, ax: Axes, look: dict[str, Any]) -> Axes:
-    """Eigenvalues by rank, as dots on stems from 0."""
+def _spectrum(values: xr.DataArray, ax: Axes, look: dict[str, Any], lost: int) -> Axes:
+    """Eigenvalues by rank, as dots on stems from 0; `lost` of them leave gaps."""
     ax.vlines(values["rank"], 0, values, color=style.CLIENT, linewidth=1.2)
     ax.plot(values["rank"], values, **{"marker": "o", "linestyle": "", "color": style.GLOBAL, "markersize": 4, **look})
     ax.axhline(0, color="#555555", linewidth=0.6)
     ax.set_xticks(values["rank"])
-    ax.set_xlabel("rank")
+    ax.set_xlabel(f"rank ({spectra.UNCONVERGED})" if lost else "rank")
     ax.set_ylabel(style.text(values))
     return ax
 

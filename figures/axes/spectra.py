@@ -20,6 +20,7 @@ from figures.axes.curves import (
     seeds_at,
     split_algorithms,
 )
+from figures.look import current
 
 
 def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look: Any) -> Axes:
@@ -32,6 +33,7 @@ def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look
         rank: 1 for the largest.
     """
     selected = ds["eigenvalue"].sel(rank=rank)
+    remark_unconverged(ds.sel(rank=rank))
     named = selected.assign_attrs(long_name=rf"Hessian eigenvalue $\lambda_{{{rank}}}$")
     look = {"log": bool((selected.fillna(1) > 0).all()), "marker": "o", "markersize": 2.5, **look}
     return curve(ds.assign(eigenvalue=named), ax=ax, variable="eigenvalue", **look)
@@ -46,6 +48,7 @@ def ratio(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         look: Keyword arguments of the drawn lines or areas.
     """
     last = int(ds["rank"].max()) if "rank" in ds.coords else 5
+    remark_unconverged(ds)
     named = ds["ratio"].assign_attrs(long_name=rf"$\lambda_1\,/\,\lambda_{{{last}}}$")
     look = {"marker": "o", "markersize": 2.5, **look}
     return curve(ds.assign(ratio=named), ax=ax, variable="ratio", **look)
@@ -84,6 +87,15 @@ def sharpest(
     ax.set_xlabel("distance along the sharpest direction")
     return ax
 
+
+def remark_unconverged(ds: xr.Dataset) -> None:
+    """Remark in legend and caption that some eigenvalues, which leave gaps, did not converge."""
+    if "converged" in ds and bool((ds["converged"] == 0).any()):
+        current().remark(UNCONVERGED)
+
+
+UNCONVERGED = "gaps: eigenvalues that did not converge"
+"""Words below a picture that leaves some out."""
 
 _SLANTED: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
 """Names along an axis that are longer than their places."""
@@ -135,9 +147,12 @@ def batches(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         ds: eigenvalue over `batch`, and perhaps `algorithm` and `seed`.
     """
     ax = style.axes(ax)
+    remark_unconverged(ds)
     parts = split_algorithms(ds["eigenvalue"])
     for place, (name, part) in enumerate(parts):
         values = part.values[np.isfinite(part.values)].ravel()
+        if not len(values):
+            continue
         colour = {} if name is None else {"color": style.colour(name)}
         across = place + 0.5 * (np.arange(len(values)) / max(len(values) - 1, 1) - 0.5)
         ax.plot(across, values, **{"linestyle": "", "marker": ".", "markersize": 2.5, "alpha": 0.6, **colour, **look})
@@ -157,6 +172,7 @@ def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         look: Passed to `Axes.plot`.
     """
     ax = style.axes(ax)
+    remark_unconverged(ds)
     places, parts = np.arange(ds.sizes["layer"]), split_algorithms(ds["eigenvalue"])
     for index, (name, part) in enumerate(parts):
         across = places + (index - (len(parts) - 1) / 2) * 0.7 / len(parts)

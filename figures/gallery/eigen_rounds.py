@@ -23,7 +23,7 @@ COST = "seconds per run"
 def data(
     runs: Sequence[Run], *, rounds: int = 4, k: int = 5, split: str = "test", tolerance: float = 1e-2
 ) -> xr.Dataset:
-    """eigenvalue over algorithm, seed, eigen_round and rank; ratio; end_norm over algorithm, seed and round.
+    """eigenvalue and converged over algorithm, seed, eigen_round and rank; ratio; end_norm over round.
 
     Args:
         rounds: How many rounds are evaluated, evenly spaced among those that kept their global model.
@@ -36,7 +36,12 @@ def data(
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         curvature = run.cached(eigenvalues.eigen_rounds, rounds=indices, k=k, split=split, tolerance=tolerance)
         norms = run.cached(update_norms)[["end_norm"]]
-        return curvature[["eigenvalue", "ratio"]].rename(round="eigen_round").merge(norms)
+        return (
+            curvature[["eigenvalue", "ratio"]]
+            .assign(converged=curvature.converged * 1.0)
+            .rename(round="eigen_round")
+            .merge(norms)
+        )
 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 

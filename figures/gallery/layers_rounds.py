@@ -22,7 +22,7 @@ COST = "seconds per run"
 def data(
     runs: Sequence[Run], *, rounds: int = 2, split: str = "test", curvature: str = "hessian", tolerance: float = 1e-2
 ) -> xr.Dataset:
-    """eigenvalue over algorithm, seed, layer_round and layer; size (parameters) over layer.
+    """eigenvalue and converged over algorithm, seed, layer_round and layer; size (parameters) over layer.
 
     Args:
         rounds: How many rounds are evaluated, evenly spaced among those that kept their global model.
@@ -34,7 +34,7 @@ def data(
     def compute(run: Run) -> xr.Dataset:
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         blocks = run.cached(layer_rounds, rounds=indices, split=split, curvature=curvature, tolerance=tolerance)
-        return blocks[["eigenvalue"]].rename(round="layer_round")
+        return blocks[["eigenvalue"]].assign(converged=blocks.converged * 1.0).rename(round="layer_round")
 
     selected = _runs.select_comparable(runs)
     return _stack.stack_runs(selected, compute).assign_attrs(split=split, curvature=curvature)

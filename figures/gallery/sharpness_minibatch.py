@@ -23,7 +23,7 @@ COST = "a minute per run"
 def data(
     runs: Sequence[Run], *, rounds: int = 4, batch: int = 64, batches: int | None = 20, split: str = "train"
 ) -> xr.Dataset:
-    """eigenvalue over algorithm, seed, eigen_round and batch; median and full without batch.
+    """eigenvalue and converged over algorithm, seed, eigen_round and batch; median and full without batch.
 
     Args:
         rounds: How many rounds are evaluated, evenly spaced among those that kept their global model.
@@ -34,7 +34,8 @@ def data(
     def compute(run: Run) -> xr.Dataset:
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         sharpness = run.cached(eigenvalues.sharpness_rounds, rounds=indices, batch=batch, batches=batches, split=split)
-        return sharpness[["eigenvalue", "median", "full"]].rename(round="eigen_round")
+        shown = sharpness[["eigenvalue", "median", "full"]].assign(converged=sharpness.converged * 1.0)
+        return shown.rename(round="eigen_round")
 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split, batch=batch)
 
@@ -46,8 +47,9 @@ def draw(ds: xr.Dataset) -> Figure:
         "over": "eigen_round",
         "marker": "o",
         "markersize": 2.5,
-        "log": bool((ds[["median", "full"]] > 0).to_array().all()),
+        "log": bool((ds[["median", "full"]].fillna(1) > 0).to_array().all()),
     }
+    spectra.remark_unconverged(ds)
     curves.curve(ds, ax=axs[0, 0], variable="median", **looks)
     curves.curve(ds, ax=axs[0, 1], variable="full", **looks)
     axs[0, 0].set_ylabel(rf"median $\lambda_1$ of batches of {ds.attrs['batch']}")

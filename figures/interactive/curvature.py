@@ -12,6 +12,7 @@ from drift.analyses.curvature.eigenvalues import eigen_rounds
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.selected_samples import fewer
 from drift.runs.run import Run
+from figures.axes.spectra import UNCONVERGED
 from figures.interactive.curves import draw
 from figures.interactive.look import laid, log_axis, round_axis
 
@@ -42,6 +43,8 @@ def curvature_rounds(runs: Sequence[Run], *, samples: int | None = None) -> go.F
     figure.update_xaxes(round_axis(figure.data[-1].x))
     figure.update_yaxes(log_axis(*(trace.y for trace in figure.select_traces(col=1))), title="λ₁", row=1, col=1)
     figure.update_yaxes(title="λ₁ / λ₅", rangemode="tozero", row=1, col=2)
+    if not all(bool(eigenvalues(run, samples).converged.all()) for run in able):
+        figure.add_annotation(text=UNCONVERGED, x=1, y=1.12, xref="paper", yref="paper", showarrow=False)
     return figure
 
 

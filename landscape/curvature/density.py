@@ -8,7 +8,7 @@ from torch import Tensor
 
 from landscape.curvature.curvature_products import product
 from landscape.curvature.hessian import pose
-from landscape.curvature.lanczos import recurrence
+from landscape.curvature.lanczos import Lanczos
 from landscape.curvature.trace import signs
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
@@ -51,7 +51,8 @@ def density(
 
     Returns:
         Dataset with density (value,), which integrates to 1, mean () = trace / d and mean_square () =
-        |A|_Frobenius^2 / d of the unsmoothed quadrature. Attributes: products spent, sigma.
+        |A|_Frobenius^2 / d of the unsmoothed quadrature; density_error, mean_error and mean_square_error are their
+        standard errors over the probes, NaN for a single one. Attributes: products spent, sigma.
 
     Raises:
         ValueError: If steps, probes, points or width are too small, or as `landscape.curvature.hessian.pose`.
@@ -62,24 +63,36 @@ def density(
             "points >= 3 and width > 0."
         )
     posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
-    matrix, nodes, weights, spent = product(posed), [], [], 0
+    matrix, rules = product(posed), []
     for start in signs(probes, posed.theta, seed):
-        state = recurrence(matrix, start, steps)
+        state = Lanczos(matrix, start, steps)
+        state.step()
+        while state.used < state.rows and not state.exhausted:
+            state.follow()
+            state.step()
         values, columns, _ = state.ritz()
-        nodes.append(values)
-        weights.append(columns[0] ** 2 / probes)
-        spent += len(values)
-    node, weight = np.concatenate(nodes), np.concatenate(weights)
+        rules.append((values, columns[0] ** 2))
+    node = np.concatenate([values for values, _ in rules])
     reach = max(float(np.ptp(node)), 1e-3 * float(np.abs(node).max())) or 1.0
     sigma = width * reach
     grid = np.linspace(node.min() - 6 * sigma, node.max() + 6 * sigma, points)
-    shape = np.exp(-0.5 * ((grid[:, None] - node) / sigma) ** 2) @ weight
+    heights = np.array([np.exp(-0.5 * ((grid[:, None] - values) / sigma) ** 2) @ weights for values, weights in rules])
+    area = np.trapezoid(heights.mean(0), grid)
+    moments = np.array([[weights @ values, weights @ values**2] for values, weights in rules])
     name = curvature.replace("_", "-")
-    variables = {
-        "density": ("value", shape / np.trapezoid(shape, grid), "spectral density"),
-        "mean": ((), weight @ node, f"trace / d of the {name}"),
-        "mean_square": ((), weight @ node**2, f"squared norm / d of the {name}"),
+    variables: dict[str, tuple] = {
+        "density": ("value", heights.mean(0) / area, "spectral density"),
+        "density_error": ("value", _standard_error(heights) / area, "standard error of the density"),
     }
+    about_moments = {"mean": f"trace / d of the {name}", "mean_square": f"squared norm / d of the {name}"}
+    for (key, text), value, error in zip(about_moments.items(), moments.mean(0), _standard_error(moments), strict=True):
+        variables |= {key: ((), value, text), f"{key}_error": ((), error, f"standard error of the {text}")}
     about = {"analysis": "density", "source": "Ghorbani et al. 2019, algorithm 1", "curvature": curvature}
     coords = {"value": ("value", grid, f"{name} eigenvalue")}
-    return labelled(variables, {**about, "products": spent, "sigma": sigma}, coords)
+    return labelled(variables, {**about, "products": len(node), "sigma": sigma}, coords)
+
+
+def _standard_error(values: np.ndarray) -> np.ndarray:
+    """Standard error of the mean over the first axis; NaN for a single value."""
+    count = len(values)
+    return values.std(0, ddof=1) / count**0.5 if count > 1 else np.full(values.shape[1:], np.nan)

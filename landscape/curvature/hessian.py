@@ -1,4 +1,4 @@
-"""Curvature of the loss: Hessian-vector products and the Hessian's largest eigenvalues."""
+"""Curvature of the loss: the extreme eigenvalues of its Hessian."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import xarray as xr
 from torch import Tensor
 
 from landscape import plugins
-from landscape.curvature.lanczos import Eigenpairs
+from landscape.curvature.krylov import WHICH, Eigenpairs
 from landscape.model.bound_model import Flat
 from landscape.model.losses import loss_blocks
 from landscape.model.samples import Samples
@@ -20,6 +20,12 @@ from landscape.results.labelled import labelled
 
 CURVATURES = ("hessian", "gauss_newton")
 """Matrices of which eigenvalues, trace and density are computed; Gauss-Newton omits the curvature of the model."""
+
+RESIDUAL = "measured ||Hv - value v||"
+"""Label of residuals; an eigenvalue lies within one of its value."""
+
+SPOKEN = {"magnitude": "largest", "largest": "largest signed", "smallest": "smallest", "both": "extreme"}
+"""Words for a choice of eigenvalues in labels."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ def top_eigenvalues(
     k: int = 5,
     *,
     split: Split = "train",
+    which: str = "magnitude",
     backend: str = "native",
     curvature: str = "hessian",
     tolerance: float = 1e-3,
@@ -53,9 +60,10 @@ def top_eigenvalues(
     vectors: bool = False,
     block: int = 256,
 ) -> xr.Dataset:
-    """Largest Hessian eigenvalues of the mean loss over a split, in eval mode; smaller means flatter.
+    """Extreme Hessian eigenvalues of the mean loss over a split, in eval mode; smaller means flatter.
 
-    Largest in magnitude, sorted by falling magnitude, with their sign.
+    After the search, one product per value measures ||H v - value v||. An eigenvalue lies within that distance of the
+    value. A value that did not converge is NaN.
 
     Source: FedLAW Fig. 10 (top 1 and top 5); the LSS paper's Table 7 takes the median of the first one over batches,
     which is this function on single batches.
@@ -66,32 +74,42 @@ def top_eigenvalues(
         seed: Seed of the random draws.
         theta: Model, shape (d,); its dtype and device are used.
         k: Number of eigenvalues.
+        which: "magnitude", the largest in magnitude with their sign, by falling magnitude; "largest", falling;
+            "smallest", rising, so the most negative first; "both" ends, falling, one more of the largest if k is odd.
         backend: "native" (Lanczos), "curvlinops" (its products in ARPACK) or "pyhessian" (power iteration with
-            deflation, float32, Hessian only).
+            deflation, float32, Hessian and magnitude only).
         curvature: "hessian" or "gauss_newton".
-        tolerance: For "native" its square is the relative error expected of the values, and ||H v - value v|| / |value|
-            is below it; for "pyhessian" the relative change of a value at which iteration stops. 1e-3 as in PyHessian.
-        max_products: Hessian-vector products at most; 500 is the papers' 100 iterations for each of five values.
+        tolerance: Bound on the residual, relative to |value|; for other choices than "magnitude", where values may be
+            near 0, |value| counts as a tenth of the largest magnitude at least. Its square is the relative error
+            expected of a value. 1e-3 as in PyHessian, which stops where a value changes by less.
+        max_products: Hessian-vector products of the search at most, beside one per value; 500 is the papers' 100
+            iterations for each of five values.
         buffers: Floating buffers (b,) of the model; by default those of the task.
         vectors: Also return eigenvectors.
         block: Samples in one gradient graph.
 
     Returns:
-        Dataset with eigenvalue (rank,) and residual (rank,), ranks 1..k, and on request unit eigenvector
-        (rank, parameter), whose entry of largest magnitude is positive. Attributes: products spent, converged (1 or 0).
+        Dataset with eigenvalue, residual and converged (rank,), ranks 1..k, and on request unit eigenvector
+        (rank, parameter), whose entry of largest magnitude is positive. Eigenvalue and eigenvector are NaN where
+        converged is False. Attribute: products spent.
 
     Raises:
-        ValueError: If the back end is unknown, k is not in 1..d, the split is empty, or the loss is not finite.
+        ValueError: If the back end or `which` is unknown, k is not in 1..d (2..d for both ends), the split is empty, or
+            the loss is not finite.
         LookupError: If the back end's package is not installed.
     """
     solver = plugins.load("landscape.spectra", backend, "Hessian back end")
-    if not 1 <= k <= theta.numel():
+    if which not in WHICH:
+        raise ValueError(plugins.unknown("choice of eigenvalues", which, WHICH))
+    least = 2 if which == "both" else 1
+    if not least <= k <= theta.numel():
         raise ValueError(
-            f"k is {k}, the model has {theta.numel()} parameters; ask for 1 to {theta.numel()} eigenvalues."
+            f"k is {k}, the model has {theta.numel()} parameters; ask for {least} to {theta.numel()} eigenvalues."
         )
     posed = replace(pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature), vectors=vectors)
-    pairs = solver.eigenpairs(posed, k, tolerance=tolerance, max_products=max_products, seed=seed)
-    return _dataset(pairs, backend, vectors).assign_attrs(curvature=curvature)
+    pairs = solver.eigenpairs(posed, k, which=which, tolerance=tolerance, max_products=max_products, seed=seed)
+    about = {"analysis": "top_eigenvalues", "source": "FedLAW Fig. 10", "backend": backend, "which": which}
+    return _dataset(pairs, vectors).assign_attrs({**about, "curvature": curvature, "products": pairs.products})
 
 
 hessian = top_eigenvalues
@@ -140,13 +158,12 @@ def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
         start += len(part)
 
 
-def _dataset(pairs: Eigenpairs, backend: str, vectors: bool) -> xr.Dataset:
+def _dataset(pairs: Eigenpairs, vectors: bool) -> xr.Dataset:
     variables: dict[str, tuple] = {
         "eigenvalue": ("rank", pairs.values.numpy(), "Hessian eigenvalue"),
-        "residual": ("rank", pairs.residuals.numpy(), "||Hv - value v|| / |value|"),
+        "residual": ("rank", pairs.residuals.numpy(), RESIDUAL),
+        "converged": ("rank", pairs.converged.numpy(), "residual within the tolerance"),
     }
     if vectors:
         variables["eigenvector"] = (("rank", "parameter"), pairs.vectors.cpu().numpy(), "Hessian eigenvector")
-    about = {"analysis": "top_eigenvalues", "source": "FedLAW Fig. 10", "backend": backend}
-    coords = {"rank": np.arange(1, len(pairs.values) + 1)}
-    return labelled(variables, {**about, "products": pairs.products, "converged": int(pairs.converged)}, coords)
+    return labelled(variables, coords={"rank": np.arange(1, len(pairs.values) + 1)})

@@ -1,10 +1,9 @@
-"""The Lanczos recurrence: the projection of a symmetric matrix on a growing basis, with thick restarts."""
+"""The Lanczos recurrence: the projection of a symmetric matrix on a growing orthonormal basis."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -23,117 +22,101 @@ TERMS = 1 << 13
 """Terms of an inner product that a CPU sums in the vectors' own precision; a GPU sums in parallel parts anyway."""
 
 
-@dataclass(frozen=True)
-class Eigenpairs:
-    """The eigenpairs of largest magnitude, falling in magnitude.
+class Lanczos:
+    """A symmetric matrix A on orthonormal rows Q (s, d), which grow by one per product.
 
-    values (k,) keep their sign and are float64 on the CPU; vectors (k, d) are unit rows; residuals (k,) are
-    ||A v - value v|| / |value|; products counts matrix-vector products; converged is whether the tolerance was met.
+    Every image is orthogonalised twice against all rows, and all its overlaps with them are kept, so that `projected`
+    is Q A Q^T to rounding after any number of restarts and of vectors from outside.
+
+    Source: Golub and Van Loan 2013, algorithm 10.1.1; Giraud et al. 2005 (two passes); Wu and Simon 2000 (restarts).
+
+    Attributes:
+        used: Rows that were multiplied by the matrix.
+        products: Matrix-vector products spent.
+        left: Length of what the last image has outside of the rows.
+        exhausted: The last image has nothing outside of the rows but rounding errors.
+        tridiagonal: There was neither a restart nor a vector from outside.
     """
 
-    values: Tensor
-    vectors: Tensor
-    residuals: Tensor
-    products: int
-    converged: bool
+    def __init__(self, product: Product, start: Tensor, rows: int) -> None:
+        self.product, self.rows, self.size = product, min(rows, start.numel()), start.numel()
+        self.used, self.products, self.left, self.exhausted, self.tridiagonal = 0, 0, 0.0, False, True
+        self._memory = start.new_empty((self.rows if self.rows <= 2 * ROWS else ROWS) + 1, self.size)
+        self._projected, self._open = np.zeros((self.rows, self.rows)), np.zeros(self.rows)
+        torch.div(start, norm(start), out=self._memory[0])
 
-
-@dataclass(frozen=True)
-class Krylov:
-    """The matrix on a basis of orthonormal rows, of which all but the last are mapped into it.
-
-    projected (s, s): Q A Q^T; memory (r, d): rows, the first s of which are the basis Q; beyond: length of what A maps
-    the last row to outside of the basis; products spent; exhausted: the basis is invariant.
-    """
-
-    projected: np.ndarray
-    memory: Tensor
-    beyond: float
-    products: int
-    exhausted: bool
+    @property
+    def projected(self) -> np.ndarray:
+        """Q A Q^T, shape (s, s)."""
+        return self._projected[: self.used, : self.used]
 
     @property
     def basis(self) -> Tensor:
         """Q, shape (s, d)."""
-        return self.memory[: len(self.projected)]
+        return self._memory[: self.used]
 
     def ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Ritz values (s,) falling in magnitude, their coefficients (s, s) as columns, residual lengths (s,)."""
+        """Rising Ritz values (s,), their coefficients (s, s) as columns, and estimated residual lengths (s,)."""
         values, columns = np.linalg.eigh(self.projected)
-        order = np.argsort(-np.abs(values), kind="stable")
-        return values[order], columns[:, order], self.beyond * np.abs(columns[-1, order])
+        return values, columns, np.linalg.norm(self._open[: self.used, None] * columns, axis=0)
 
-    def rounding(self) -> float:
-        """100 units in the last place of the matrix's norm, as far as known."""
-        return 100 * torch.finfo(self.basis.dtype).eps * max(np.abs(self.projected).max(), self.beyond)
+    def step(self) -> None:
+        """Multiply the newest row by the matrix.
 
-
-def recurrence(
-    product: Product,
-    start: Tensor,
-    steps: int,
-    *,
-    rows: int | None = None,
-    leading: int = 0,
-    enough: Callable[[Krylov], bool] | None = None,
-    memory: Tensor | None = None,
-) -> Krylov:
-    """`steps` of the Lanczos recurrence from `start` (d,), fully reorthogonalised.
-
-    Without a restart the projected matrix is tridiagonal. Fewer steps if the space is exhausted, or if `enough` (called
-    after every product) returns True.
-
-    Source: Golub and Van Loan 2013, algorithm 10.1.1; Wu and Simon 2000 (thick restarts).
-
-    Args:
-        rows: Of the basis before a restart; by default as many as there are steps.
-        leading: A restart keeps so many Ritz vectors, and half of the others.
-        memory: Rows (r, d) to overwrite with the basis, one of which is spare; by default new ones.
-
-    Raises:
-        ValueError: If a product is not finite.
-    """
-    rows = min(start.numel(), steps if rows is None else rows)
-    tiny, used, kept_rows = 10 * torch.finfo(start.dtype).eps, 0, 0
-    if memory is None:
-        basis = start.new_empty((rows if rows <= 2 * ROWS else ROWS) + 1, start.numel())
-    else:
-        basis, rows = memory, min(rows, len(memory) - 1)
-    projected = np.zeros((rows, rows))
-    torch.div(start, norm(start), out=basis[0])
-    for products in range(1, steps + 1):
-        used += 1
-        image, known, beyond = product(basis[used - 1]), basis[:used], basis[used]
-        length = image.norm().item()
+        Raises:
+            ValueError: If the product is not finite.
+        """
+        image = self.product(self._memory[self.used])
+        self.used, self.products = self.used + 1, self.products + 1
+        length = norm(image)
         if not math.isfinite(length):
             raise ValueError("a matrix-vector product is not finite; the loss has no second derivative at this model.")
-        overlap = dots(known, image)
-        projected[used - 1, used - 1] = overlap[-1].item()
-        if kept_rows == used - 1:  # the first row after a restart, which all Ritz vectors are mapped to
-            projected[used - 1, :kept_rows] = projected[:kept_rows, used - 1] = overlap[:-1].cpu().numpy()
-        torch.addmv(image, known.T, overlap.to(image), alpha=-1, out=beyond)
-        del image  # a vector less while the next product is taken
-        if beyond.norm().item() < 0.2 * length:  # after much cancellation, rounding errors matter
-            beyond.addmv_(known.T, dots(known, beyond).to(beyond), alpha=-1)
-        left = norm(beyond)
-        exhausted = used == start.numel() or left <= tiny * length
-        result = Krylov(projected[:used, :used].copy(), basis, left, products, exhausted)
-        if exhausted or products == steps or (enough is not None and enough(result)):
-            break
-        beyond.div_(left)
-        if used == rows:
-            values, columns, _ = result.ritz()
-            used = kept_rows = leading + (rows - leading) // 2
-            last = beyond.clone()
-            turn(known, columns[:, :used])
-            basis[used] = last
-            projected[:] = 0
-            np.fill_diagonal(projected[:used, :used], values[:used])
-            continue
-        projected[used, used - 1] = projected[used - 1, used] = left
-        if used + 1 == len(basis):
-            basis = torch.cat([basis, start.new_empty(min(rows - used, used), start.numel())])
-    return result
+        if self.used == len(self._memory):
+            more = image.new_empty(min(self.rows, 2 * self.used) + 1 - self.used, self.size)
+            self._memory = torch.cat([self._memory, more])
+        overlap = self._outside(image)
+        self._projected[self.used - 1, : self.used] = self._projected[: self.used, self.used - 1] = overlap
+        self.left = self._open[self.used - 1] = norm(self._memory[self.used])
+        self.exhausted = self.used == self.size or self.left <= 10 * torch.finfo(image.dtype).eps * length
+
+    def follow(self, keep: np.ndarray | None = None) -> None:
+        """Let the next row be what the last image has outside; a full basis keeps the Ritz vectors `keep` (r,) only."""
+        self._memory[self.used].div_(self.left)
+        self._open[self.used - 1] = 0
+        if self.used == self.rows and keep is not None:
+            self._restart(keep)
+
+    def insert(self, vector: Tensor, keep: np.ndarray | None = None) -> None:
+        """Let the next row be the part of `vector` (d,) outside, after a restart if there are Ritz vectors to keep."""
+        if keep is not None:
+            self._restart(keep)
+        self._outside(vector)
+        self._memory[self.used].div_(norm(self._memory[self.used]))
+        self.tridiagonal = False
+
+    def combined(self, coefficients: np.ndarray) -> Tensor:
+        """The unit vector (d,) of these coefficients (s,)."""
+        vector = torch.from_numpy(coefficients).to(self._memory) @ self.basis
+        return vector.div_(max(norm(vector), 1e-30))
+
+    def _outside(self, vector: Tensor) -> np.ndarray:
+        """Overlaps (s,) of `vector` (d,) with the rows; the rest of it, after two passes, is the next row."""
+        outside, rows = self._memory[self.used], self.basis
+        first = dots(rows, vector)
+        torch.addmv(vector, rows.T, first.to(vector), alpha=-1, out=outside)
+        second = dots(rows, outside)
+        outside.addmv_(rows.T, second.to(vector), alpha=-1)
+        return (first + second).cpu().numpy()
+
+    def _restart(self, keep: np.ndarray) -> None:
+        values, columns, lengths = self.ritz()
+        newest = self._memory[self.used].clone()
+        turn(self.basis, columns[:, keep])
+        self.used = len(keep)
+        self._memory[self.used] = newest
+        self._projected[:], self._open[:], self.tridiagonal = 0, 0, False
+        np.fill_diagonal(self.projected, values[keep])
+        self._open[: self.used] = lengths[keep]
 
 
 def turn(rows: Tensor, columns: np.ndarray) -> None:
@@ -161,16 +144,3 @@ def norm(vector: Tensor) -> float:
     whole = len(vector) // TERMS * TERMS
     parts = vector[:whole].reshape(-1, TERMS).norm(dim=1), vector[whole:].norm()[None]
     return torch.cat(parts).double().norm().item()
-
-
-def relative(lengths: Tensor, values: Tensor) -> Tensor:
-    """Residual lengths relative to |value|; 0 where there is nothing left."""
-    return torch.where(lengths == 0, 0.0, lengths / values.abs())
-
-
-def signed(vectors: Tensor) -> Tensor:
-    """The rows, turned in place so that their entry of largest magnitude is positive; an eigenvector's sign is free."""
-    for row in vectors:
-        if row[row.abs().argmax()] < 0:
-            row.neg_()
-    return vectors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,8 +11,8 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.curvature.curvature_products import product
-from landscape.curvature.hessian import pose
-from landscape.curvature.krylov import top
+from landscape.curvature.hessian import RESIDUAL, SPOKEN, pose
+from landscape.curvature.krylov import extreme, starting
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
@@ -23,6 +24,7 @@ def layer_eigenvalues(
     theta: Tensor,
     *,
     split: Split = "train",
+    which: str = "magnitude",
     curvature: str = "hessian",
     tolerance: float = 1e-2,
     max_products: int = 100,
@@ -30,29 +32,31 @@ def layer_eigenvalues(
     buffers: Tensor | None = None,
     block: int = 256,
 ) -> xr.Dataset:
-    """Eigenvalue of largest magnitude of the Hessian's diagonal block of every parameter tensor.
+    """An extreme eigenvalue of the Hessian's diagonal block of every parameter tensor.
 
-    It is the largest curvature along changes of this tensor only.
+    It is the curvature along changes of this tensor only; by default the one of largest magnitude.
 
     Args:
         task: Model, loss and samples.
         split: Samples that the numbers are averaged over.
         seed: Seed of the random draws.
         theta: Model, shape (d,).
+        which: "magnitude", "largest" or "smallest".
         curvature: "hessian" or "gauss_newton".
-        tolerance, max_products: Of one block, as in `landscape.curvature.krylov.top`.
+        tolerance, max_products: Of one block, as in `landscape.top_eigenvalues`.
         buffers: Floating buffers (b,) of the model; by default those of the task.
         block: Samples in one pass.
 
     Returns:
-        Dataset with eigenvalue (layer,), residual (layer,) and size (layer,) in parameters; `layer` holds the tensors'
-        names. Attribute: products spent.
+        Dataset with eigenvalue, measured residual, converged and size in parameters, each (layer,); `layer` holds the
+        tensors' names. An eigenvalue is NaN where not converged. Attribute: products spent.
 
     Raises:
-        ValueError: As `landscape.curvature.hessian.pose`.
+        ValueError: If `which` is unknown, or as `landscape.curvature.hessian.pose`.
     """
     posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
-    matrix, generator, pairs = product(posed), torch.Generator().manual_seed(seed), []
+    matrix, pairs = product(posed), []
+    options: dict[str, Any] = {"which": which, "tolerance": tolerance, "max_products": max_products, "vectors": False}
     places = task.layout.slices()
     for place in places.values():
 
@@ -61,16 +65,15 @@ def layer_eigenvalues(
             vector[place] = part
             return matrix(vector)[place]
 
-        size = place.stop - place.start
-        start = torch.randn(size, generator=generator, dtype=torch.float64).to(posed.theta)
-        pairs.append(top(within, start, tolerance=tolerance, max_products=max_products))
+        pairs.append(extreme(within, starting(posed.theta[place], seed + len(pairs)), 1, **options))
     sizes = [prod(shape) for _, shape in task.layout.parameters]
-    kind = f"largest {curvature.replace('_', '-')} eigenvalue of the block"
+    kind = f"{SPOKEN[which]} {curvature.replace('_', '-')} eigenvalue of the block"
     variables = {
-        "eigenvalue": ("layer", [pair.value for pair in pairs], kind),
-        "residual": ("layer", [pair.residual for pair in pairs], "||Hv - value v|| / |value|"),
+        "eigenvalue": ("layer", [pair.values.item() for pair in pairs], kind),
+        "residual": ("layer", [pair.residuals.item() for pair in pairs], RESIDUAL),
+        "converged": ("layer", [bool(pair.converged) for pair in pairs], "residual within the tolerance"),
         "size": ("layer", sizes, "parameters"),
     }
-    about = {"analysis": "layer_eigenvalues", "source": "this project", "curvature": curvature}
+    about = {"analysis": "layer_eigenvalues", "source": "this project", "which": which, "curvature": curvature}
     spent = sum(pair.products for pair in pairs)
     return labelled(variables, {**about, "products": spent}, {"layer": np.array(list(places))})

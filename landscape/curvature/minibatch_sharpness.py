@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
 from landscape.curvature.curvature_products import Products
-from landscape.curvature.hessian import pose
-from landscape.curvature.krylov import Pair, starting, top
+from landscape.curvature.hessian import RESIDUAL, SPOKEN, pose
+from landscape.curvature.krylov import Eigenpairs, extreme, starting
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
@@ -25,6 +27,7 @@ def minibatch_sharpness(
     batch: int = 64,
     batches: int | None = None,
     full: bool = False,
+    which: str = "magnitude",
     curvature: str = "hessian",
     tolerance: float = 1e-2,
     max_products: int = 100,
@@ -33,6 +36,8 @@ def minibatch_sharpness(
     block: int = 256,
 ) -> xr.Dataset:
     """Largest Hessian eigenvalue of single minibatches and its median over them; smaller means flatter.
+
+    The largest in magnitude, unless `which` says another.
 
     Each search starts from the batch's gradient mixed with a random vector, so that no batch depends on another (the
     eigenvector of the batch before saves no more products than the gradient does).
@@ -47,17 +52,19 @@ def minibatch_sharpness(
         batch: Samples in a batch; the split is shuffled, and the last batch may be smaller.
         batches: Number of batches; None for all.
         full: Also the eigenvalue of the mean loss over the whole split.
+        which: "magnitude", "largest" or "smallest".
         curvature: "hessian" or "gauss_newton".
-        tolerance, max_products: Of one search, as in `landscape.curvature.krylov.top`.
+        tolerance, max_products: Of one search, as in `landscape.top_eigenvalues`.
         buffers: Floating buffers (b,) of the model; by default those of the task.
         block: Samples in one pass.
 
     Returns:
-        Dataset with eigenvalue (batch,) and residual (batch,), median () and full (), NaN if not requested.
-        Attributes: products spent, converged (1 or 0).
+        Dataset with eigenvalue, measured residual and converged (batch,); median (), NaN unless all batches converged;
+        full (), NaN if not requested or not converged, and full_residual (). An eigenvalue is NaN where not converged.
+        Attribute: products spent.
 
     Raises:
-        ValueError: If batch or batches is below 1, or as `landscape.curvature.hessian.pose`.
+        ValueError: If batch or batches is below 1, `which` is unknown, or as `landscape.curvature.hessian.pose`.
     """
     if batch < 1 or (batches is not None and batches < 1):
         raise ValueError(f"batch is {batch} and batches {batches}; both must be at least 1.")
@@ -66,22 +73,25 @@ def minibatch_sharpness(
     matrices = Products(posed.flat, like, samples, curvature=curvature, block=block)
     pieces = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed)).split(batch)[:batches]
 
-    def searched(part: Samples) -> Pair:
+    def searched(part: Samples) -> Eigenpairs:
         product, gradient = matrices.linearise(part)
-        return top(product, starting(like, seed, gradient), tolerance=tolerance, max_products=max_products)
+        start = starting(like, seed, gradient)
+        options: dict[str, Any] = {"which": which, "tolerance": tolerance, "max_products": max_products}
+        return extreme(product, start, 1, **options, vectors=False)
 
-    pairs_by_batch = [searched(samples[piece]) for piece in pieces]
-    values = np.array([pair.value for pair in pairs_by_batch])
+    pairs = [searched(samples[piece]) for piece in pieces]
+    values = np.array([pair.values.item() for pair in pairs])
     whole = searched(samples) if full else None
-    pairs = pairs_by_batch if whole is None else [*pairs_by_batch, whole]
-    name = f"largest {curvature.replace('_', '-')} eigenvalue"
+    name = f"{SPOKEN[which]} {curvature.replace('_', '-')} eigenvalue"
     variables = {
         "eigenvalue": ("batch", values, f"{name} of a batch"),
-        "residual": ("batch", [pair.residual for pair in pairs_by_batch], "||Hv - value v|| / |value|"),
+        "residual": ("batch", [pair.residuals.item() for pair in pairs], RESIDUAL),
+        "converged": ("batch", [bool(pair.converged) for pair in pairs], "residual within the tolerance"),
         "median": ((), np.median(values), f"median over batches of the {name}"),
-        "full": ((), np.nan if whole is None else whole.value, f"{name} of all data"),
+        "full": ((), np.nan if whole is None else whole.values.item(), f"{name} of all data"),
+        "full_residual": ((), np.nan if whole is None else whole.residuals.item(), f"{RESIDUAL} of all data"),
     }
-    spent, converged = sum(pair.products for pair in pairs), all(pair.residual <= tolerance for pair in pairs)
-    about = {"analysis": "minibatch_sharpness", "source": "LSS paper, Table 7", "curvature": curvature}
+    spent = sum(pair.products for pair in pairs) + (0 if whole is None else whole.products)
+    about = {"analysis": "minibatch_sharpness", "source": "LSS paper, Table 7", "which": which, "curvature": curvature}
     coords = {"batch": np.arange(len(pieces))}
-    return labelled(variables, {**about, "products": spent, "converged": int(converged)}, coords)
+    return labelled(variables, {**about, "products": spent}, coords)

@@ -44,7 +44,8 @@ def trace(
         block: Samples in one pass.
 
     Returns:
-        Dataset with trace (), standard_error () of the estimated part (0 where exact) and frobenius (), the norm.
+        Dataset with trace () and frobenius (), the norm; standard_error () and frobenius_error () of the estimated
+        parts (0 where exact).
         Attributes: products spent, exact (1 or 0).
 
     Raises:
@@ -56,7 +57,8 @@ def trace(
         raise ValueError(f"products is {products}; the trace takes at least {min(6, size)}.")
     matrix = product(posed)
     estimates = _exact(matrix, posed.theta) if size <= products else _hutchpp(matrix, posed.theta, products // 3, seed)
-    names = {"trace": "trace", "standard_error": "standard error of the trace", "frobenius": "norm"}
+    names = {"trace": "trace", "standard_error": "standard error of the trace"}
+    names |= {"frobenius": "norm", "frobenius_error": "standard error of the norm"}
     kind = curvature.replace("_", "-")
     variables = {
         name: ((), value, f"{text} of the {kind}") for (name, text), value in zip(names.items(), estimates, strict=True)
@@ -73,7 +75,7 @@ def signs(rows: int, like: Tensor, seed: int) -> Tensor:
     return (2 * torch.randint(2, (rows, like.numel()), generator=generator) - 1).to(like)
 
 
-def _exact(matrix: Product, like: Tensor) -> tuple[float, float, float]:
+def _exact(matrix: Product, like: Tensor) -> tuple[float, ...]:
     total, squares = 0.0, 0.0
     for index in range(like.numel()):
         unit = torch.zeros_like(like)
@@ -81,15 +83,17 @@ def _exact(matrix: Product, like: Tensor) -> tuple[float, float, float]:
         column = matrix(unit)
         total += column[index].item()
         squares += column.double().square().sum().item()
-    return total, 0.0, squares**0.5
+    return total, 0.0, squares**0.5, 0.0
 
 
-def _hutchpp(matrix: Product, like: Tensor, count: int, seed: int) -> tuple[float, float, float]:
+def _hutchpp(matrix: Product, like: Tensor, count: int, seed: int) -> tuple[float, ...]:
     random = signs(2 * count, like, seed)
     sketch = torch.stack([matrix(row) for row in random[:count]])
-    squares = sketch.double().square().sum(1).mean().item()  # E |A s|^2 = |A|^2 for random signs s
+    squares = sketch.double().square().sum(1)  # E |A s|^2 = |A|^2 for random signs s
+    length = squares.mean().item() ** 0.5
+    length_error = squares.std().item() / count**0.5 / (2 * length) if length else 0.0
     basis = torch.linalg.qr(sketch.T).Q.T
     inside = sum(dots(row[None], matrix(row)).item() for row in basis)
     rest = random[count:] - (random[count:] @ basis.T) @ basis
     samples = torch.tensor([dots(row[None], matrix(row)).item() for row in rest], dtype=torch.float64)
-    return inside + samples.mean().item(), samples.std().item() / count**0.5, squares**0.5
+    return inside + samples.mean().item(), samples.std().item() / count**0.5, length, length_error

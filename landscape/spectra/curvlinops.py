@@ -15,14 +15,19 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from landscape.curvature.curvature_products import product
 from landscape.curvature.hessian import CurvatureProblem, check_loss
-from landscape.curvature.lanczos import Eigenpairs, relative, signed
+from landscape.curvature.krylov import Eigenpairs, accepted, listed, measured
 from landscape.model.losses import sample_weights
 from landscape.model.samples import map_leaves
 from landscape.model.task import cross_entropy
 
+ENDS = {"magnitude": "LM", "largest": "LA", "smallest": "SA", "both": "BE"}
+"""ARPACK's words for the ends of a spectrum."""
 
-def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:
-    """The k eigenpairs of largest magnitude; residuals come from one native product each, which is not counted.
+
+def eigenpairs(
+    problem: CurvatureProblem, k: int, *, which: str, tolerance: float, max_products: int, seed: int
+) -> Eigenpairs:
+    """k eigenpairs by ARPACK; one native product per value measures its residual.
 
     Raises:
         LookupError: If curvlinops is not installed.
@@ -52,7 +57,7 @@ def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_produ
         start = np.random.default_rng(seed).standard_normal(like.numel())
         rounds = max(1, max_products // max(1, 2 * k))
         try:
-            values, columns = eigsh(matrix, k, which="LM", tol=tolerance, v0=start, maxiter=rounds)
+            values, columns = eigsh(matrix, k, which=ENDS[which], tol=tolerance, v0=start, maxiter=rounds)
         except NotImplementedError as lacking:
             raise ValueError(
                 f"the back end 'curvlinops' cannot differentiate this model ({str(lacking).splitlines()[0][:120]}); "
@@ -60,7 +65,11 @@ def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_produ
             ) from lacking
         except ArpackNoConvergence as stopped:
             raise ValueError(f"{stopped}; raise max_products ({max_products}) or the tolerance.") from stopped
-    return _measured(problem, values, columns, spent[0])
+    order = listed(values, k, which)
+    vectors = (nn.functional.normalize(torch.from_numpy(columns[:, index]).to(like), dim=0) for index in order)
+    limit = accepted(which, tolerance, float(np.abs(values).max()), like.dtype)
+    found = values[order].astype(float).tolist()
+    return measured(product(problem), vectors, [True] * k, limit, spent=spent[0], values=found)
 
 
 def _package() -> Any:
@@ -86,13 +95,3 @@ def _check(problem: CurvatureProblem, k: int) -> None:
         )
     if k >= problem.theta.numel():
         raise ValueError(f"k is {k}; ARPACK takes k below the {problem.theta.numel()} parameters; use 'native'.")
-
-
-def _measured(problem: CurvatureProblem, values: np.ndarray, columns: np.ndarray, products: int) -> Eigenpairs:
-    order = np.argsort(-np.abs(values), kind="stable")
-    eigenvalues = torch.from_numpy(values[order].astype(np.float64))
-    rows = nn.functional.normalize(torch.from_numpy(columns[:, order].T.copy()).to(problem.theta), dim=1)
-    matrix = product(problem)
-    lengths = [(matrix(row) - value * row).norm().item() for row, value in zip(rows, eigenvalues.tolist(), strict=True)]
-    residuals = relative(torch.tensor(lengths, dtype=torch.float64), eigenvalues)
-    return Eigenpairs(eigenvalues, signed(rows), residuals, products, True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from landscape.curvature.curvature_products import linearise_problem
 from landscape.curvature.hessian import CurvatureProblem
-from landscape.curvature.krylov import leading, starting
-from landscape.curvature.lanczos import Eigenpairs
+from landscape.curvature.krylov import Eigenpairs, extreme, starting
 
 
-def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:
-    """The k eigenpairs of largest magnitude; residuals are those of the recurrence or the stored products."""
+def eigenpairs(
+    problem: CurvatureProblem, k: int, *, which: str, tolerance: float, max_products: int, seed: int
+) -> Eigenpairs:
+    """k eigenpairs at an end of the spectrum, as `landscape.curvature.krylov.extreme` finds them."""
     product, gradient = linearise_problem(problem)
     # with the gradient the strongest pairs would be done before weaker ones, which it has no part of, have shown up
     starts = [starting(problem.theta, seed, *([gradient] if k == 1 else []))]
     del gradient  # as much memory as the model, like the start, which only the search itself holds
-    return leading(
-        product, starts.pop(), k, tolerance=tolerance, max_products=max_products, seed=seed, vectors=problem.vectors
-    )
+    options = {"which": which, "tolerance": tolerance, "max_products": max_products}
+    return extreme(product, starts.pop(), k, **options, seed=seed, vectors=problem.vectors)

@@ -13,24 +13,29 @@ from torch import Tensor, nn
 
 from landscape.curvature.hessian import CurvatureProblem, check_loss
 from landscape.curvature.hessian_products import hvp
-from landscape.curvature.lanczos import Eigenpairs
+from landscape.curvature.krylov import Eigenpairs, accepted, measured
 from landscape.curvature.second_derivatives import second_derivatives
 from landscape.model.bound_model import Flat
 from landscape.model.losses import SampleLoss, batch_mean, sample_weights
 from landscape.model.samples import Samples
 
 
-def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:
+def eigenpairs(
+    problem: CurvatureProblem, k: int, *, which: str, tolerance: float, max_products: int, seed: int
+) -> Eigenpairs:
     """The k eigenpairs that PyHessian finds, in float32, which is all it works in.
 
-    Each pair gets max_products / k iterations and stops when its value changes by less than `tolerance` (relative), so
-    `converged` means that no pair used all its iterations. Residuals come from one native product each, in theta's
-    dtype, and are not counted. The model is a private copy; global random state is left as it was.
+    Each pair gets max_products / k iterations and stops when its value changes by less than `tolerance` (relative),
+    which is no bound on the residual. So a value has converged if its residual, by one native product in theta's dtype,
+    is within sqrt(`tolerance`) |value|, where its error is of the order of `tolerance`. The model is a private copy;
+    global random state is left as it was.
 
     Raises:
         LookupError: If PyHessian is not installed.
-        ValueError: If another curvature than the Hessian is asked for.
+        ValueError: If another curvature than the Hessian, or another end than the largest magnitude, is asked for.
     """
+    if which != "magnitude":
+        raise ValueError(f"the back end 'pyhessian' knows no which={which!r}; use 'native' or 'curvlinops'.")
     if problem.curvature != "hessian":
         raise ValueError(f"the back end 'pyhessian' knows no {problem.curvature}; use 'native' or 'curvlinops'.")
     solver = _package()
@@ -48,7 +53,7 @@ def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_produ
         values, vectors = solution.eigenvalues(maxIter=iterations, tol=tolerance, top_n=k)
     products = model.resets if len(blocks) == 1 else model.resets // (1 + 2 * len(blocks))
     model.zero_grad(set_to_none=True)
-    return _measured(problem, values, vectors, products, converged=products < iterations * k)
+    return _measured(problem, values, vectors, products, tolerance)
 
 
 def _check_weights(problem: CurvatureProblem) -> None:
@@ -106,16 +111,13 @@ def _blocks(problem: CurvatureProblem) -> list[tuple[Tensor, Tensor]]:
 
 
 def _measured(
-    problem: CurvatureProblem, values: list[float], vectors: list[list[Tensor]], products: int, *, converged: bool
+    problem: CurvatureProblem, values: list[float], vectors: list[list[Tensor]], products: int, tolerance: float
 ) -> Eigenpairs:
-    """PyHessian's pairs in order of magnitude, with residuals from native products."""
-    rows = torch.stack([torch.cat([part.detach().reshape(-1) for part in vector]) for vector in vectors])
-    eigenvalues = torch.tensor(values, dtype=torch.float64)
-    order = eigenvalues.abs().argsort(descending=True, stable=True)
-    eigenvalues, rows = eigenvalues[order], nn.functional.normalize(rows[order].to(problem.theta), dim=1)
+    """PyHessian's pairs in order of magnitude, measured by native products."""
+    order = sorted(range(len(values)), key=lambda index: -abs(values[index]))
+    rows = (torch.cat([part.detach().reshape(-1) for part in vectors[index]]).to(problem.theta) for index in order)
+    units = (nn.functional.normalize(row, dim=0) for row in rows)
     product = hvp(problem.flat, problem.theta, problem.samples, block=problem.block)
-    residuals = [
-        ((product(row) - value * row).norm() / abs(value)).item()
-        for row, value in zip(rows, eigenvalues.tolist(), strict=True)
-    ]
-    return Eigenpairs(eigenvalues, rows, torch.tensor(residuals, dtype=torch.float64), products, converged)
+    limit = accepted("magnitude", tolerance**0.5, max(map(abs, values)), torch.float32)
+    found = [values[index] for index in order]
+    return measured(product, units, [True] * len(found), limit, spent=products, values=found)

@@ -32,10 +32,13 @@ def eigen_rounds(
     split: str = "train",
     samples: int | None = None,
     tolerance: float = 1e-3,
+    which: str = "magnitude",
     curvature: str = "hessian",
     backend: str = "native",
 ) -> xr.Dataset:
     """Largest Hessian eigenvalues of the global model over rounds, and the ratio of the first to the k-th.
+
+    An eigenvalue that did not converge is NaN; residual and converged say how far each one is.
 
     Source: FedLAW paper, Fig. 10.
 
@@ -45,16 +48,17 @@ def eigen_rounds(
         k: Number of eigenvalues per round.
         split: Samples that the Hessian is averaged over.
         samples: At most so many of them, as in `round_plane`; by default all.
-        tolerance: Relative error of the eigenvalues.
+        tolerance: Bound on the relative residual, as in `landscape.top_eigenvalues`.
+        which: "magnitude", "largest", "smallest" or "both", as in `landscape.top_eigenvalues`.
         curvature: "hessian" or "gauss_newton".
         backend: "native", "curvlinops" or "pyhessian", as in `landscape.top_eigenvalues`.
     """
 
     def compute(model: GlobalModel) -> xr.Dataset:
         dataset = model.measure(top_eigenvalues, k=k, tolerance=tolerance, split=selected, **shared)
-        return dataset[["eigenvalue"]].drop_attrs(deep=False)
+        return dataset[["eigenvalue", "residual", "converged"]].drop_attrs(deep=False)
 
-    shared = {"curvature": curvature, "backend": backend}
+    shared = {"which": which, "curvature": curvature, "backend": backend}
     selected, stated = part_of(run.task, split, samples)
     attrs = {"source": "FedLAW paper, Fig. 10", "split": split, **stated, **shared}
     dataset = join_global_models(run, rounds, 5, compute, analysis="eigen_rounds", **attrs)
@@ -75,9 +79,17 @@ def eigen_slice(
         round: Round of the global model.
         radius, points: The slice reaches from -radius to radius (parameter-space length).
         split: Samples of the Hessian and of the slice.
+
+    Raises:
+        ValueError: If the eigenvector did not converge.
     """
     model = global_model(run, round)
     top = model.measure(top_eigenvalues, k=1, split=split, vectors=True)
+    if not top.converged.item():
+        raise ValueError(
+            f"the largest eigenvalue at round {model.index} did not converge (residual {top.residual.item():.2g} after "
+            f"{top.attrs['products']} products), so there is no direction; choose another round or split."
+        )
     direction = torch.from_numpy(top.eigenvector.isel(rank=0).values).to(model.theta)
     sweep = slice_along(model.theta, direction, points=points, radius=radius)
     if model.buffers is not None:  # the same batch statistics all along the slice
@@ -94,6 +106,7 @@ def layer_rounds(
     *,
     rounds: Sequence[int] | None = None,
     split: str = "train",
+    which: str = "magnitude",
     curvature: str = "hessian",
     tolerance: float = 1e-2,
     max_products: int = 100,
@@ -108,11 +121,13 @@ def layer_rounds(
         run: Run to analyse.
         rounds: Rounds of the global models; by default three, evenly spaced.
         split: Samples that the loss is averaged over.
+        which: "magnitude", "largest" or "smallest".
         curvature: "hessian" or "gauss_newton".
         tolerance, max_products: Of one block.
 
     Returns:
-        Dataset with eigenvalue and residual (round, layer), largest in magnitude, and size (layer) in parameters.
+        Dataset with eigenvalue (NaN where not converged), residual and converged (round, layer), and size (layer) in
+        parameters.
 
     Raises:
         LookupError: If the run kept no global model.
@@ -123,7 +138,7 @@ def layer_rounds(
         limits = {"tolerance": tolerance, "max_products": max_products}
         return model.measure(layer_eigenvalues, seed=model.index, **limits, **shared)
 
-    shared = {"split": split, "curvature": curvature}
+    shared = {"split": split, "which": which, "curvature": curvature}
     dataset = join_global_models(run, rounds, 3, compute, analysis="layer_rounds", source="this project", **shared)
     return dataset.assign(size=dataset["size"].isel(round=0, drop=True))
 
@@ -146,8 +161,8 @@ def trace_rounds(
         seed: Of the random vectors.
 
     Returns:
-        Dataset with trace, standard_error and frobenius (round,) of the Hessian, and the same of the Gauss-Newton
-        matrix with the prefix gauss_newton_; parameters (), d.
+        Dataset with trace, standard_error, frobenius and frobenius_error (round,) of the Hessian, and the same of the
+        Gauss-Newton matrix with the prefix gauss_newton_; parameters (), d.
 
     Raises:
         LookupError: If the run kept no global model.
@@ -231,6 +246,7 @@ def sharpness_rounds(
     batch: int = 64,
     batches: int | None = 50,
     full: bool = True,
+    which: str = "magnitude",
     curvature: str = "hessian",
 ) -> xr.Dataset:
     """Largest Hessian eigenvalue of minibatches at global models over rounds, their median, and that of all data.
@@ -243,13 +259,14 @@ def sharpness_rounds(
         split: Samples that batches are drawn from.
         batch, batches: Samples in a batch, and number of batches.
         full: Also the eigenvalue of the mean loss over the whole split.
+        which: "magnitude", "largest" or "smallest".
         curvature: "hessian" or "gauss_newton".
     """
 
     def compute(model: GlobalModel) -> xr.Dataset:
         return model.measure(minibatch_sharpness, batch=batch, batches=batches, full=full, **shared)
 
-    shared = {"split": split, "curvature": curvature}
+    shared = {"split": split, "which": which, "curvature": curvature}
     attrs = {"source": "LSS paper, Table 7", **shared, "batch_size": batch}
     return join_global_models(run, rounds, 5, compute, analysis="sharpness_rounds", **attrs)
 

@@ -5,6 +5,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.axes import spectra
+from figures.axes.curves import band
+from figures.look import drawing, read
 
 
 def _spectrum() -> xr.Dataset:
@@ -77,3 +79,23 @@ def test_layers_are_not_joined_and_negative_eigenvalues_are_hollow():
     (hollow,) = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
     np.testing.assert_allclose(hollow.get_ydata(), [1.0])
     assert ax.get_yscale() == "log"
+
+
+def test_eigenvalues_that_did_not_converge_leave_a_gap_and_a_remark():
+    ds = _spectrum()
+    lost = ds.eigenvalue.copy(data=np.ones(ds.eigenvalue.shape))
+    lost[0, 1, 0] = 0
+    ds = ds.assign(eigenvalue=ds.eigenvalue.where(lost == 1), converged=lost)
+    with drawing(read()):
+        ax = spectra.eigenvalues(ds, ax=_ax())
+        assert spectra.UNCONVERGED in band(ds)
+    first = ax.lines[0].get_ydata()
+    assert first[0] == 9 and np.isnan(first[1])
+    with drawing(read()):
+        spectra.eigenvalues(_spectrum(), ax=_ax())
+        assert not band(_spectrum())
+
+
+def test_all_batches_may_be_lost():
+    ds = xr.Dataset({"eigenvalue": ("batch", [np.nan, np.nan]), "converged": ("batch", [0.0, 0.0])})
+    assert not spectra.batches(ds, ax=_ax()).lines

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from landscape.curvature.krylov import leading
+from landscape.curvature.krylov import extreme
 
 
 def matrix(values: list[float] | Tensor, seed: int = 0) -> Tensor:
@@ -16,7 +16,7 @@ def matrix(values: list[float] | Tensor, seed: int = 0) -> Tensor:
 
 def eigenpairs(a: Tensor, k: int, **options):
     start = torch.randn(len(a), generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    return leading(lambda v: a @ v, start, k, **{"tolerance": 1e-8, **options})
+    return extreme(lambda v: a @ v, start, k, **{"tolerance": 1e-8, **options})
 
 
 def largest(values: Tensor, k: int) -> Tensor:
@@ -28,14 +28,14 @@ def test_pairs_are_those_of_largest_magnitude_with_their_sign():
     pairs = eigenpairs(a, 4)
     torch.testing.assert_close(pairs.values, torch.tensor([-9.0, 7, 4, -2], dtype=torch.float64))
     torch.testing.assert_close(a @ pairs.vectors.T, pairs.vectors.T * pairs.values)
-    assert pairs.converged
+    assert pairs.converged.all()
 
 
-@pytest.mark.parametrize("rows", [7, 12, 60])
+@pytest.mark.parametrize("rows", [9, 12, 60])
 def test_restarts_do_not_change_the_answer(rows):
     values = torch.randn(150, generator=torch.Generator().manual_seed(1), dtype=torch.float64) ** 3
     pairs = eigenpairs(matrix(values), 5, rows=rows)
-    assert pairs.converged
+    assert pairs.converged.all()
     assert pairs.products > 12
     torch.testing.assert_close(pairs.values, largest(values, 5), rtol=1e-10, atol=0)
 
@@ -61,23 +61,23 @@ def test_all_pairs_of_a_small_matrix():
 def test_residuals_are_the_measured_ones_and_keep_the_tolerance():
     a = matrix(torch.linspace(-3, 10, 90))
     pairs = eigenpairs(a, 4, tolerance=1e-3)
-    measured = (pairs.vectors @ a - pairs.values[:, None] * pairs.vectors).norm(dim=1) / pairs.values.abs()
+    measured = (pairs.vectors @ a - pairs.values[:, None] * pairs.vectors).norm(dim=1)
     torch.testing.assert_close(pairs.residuals, measured, rtol=1e-6, atol=1e-12)
-    assert pairs.residuals.max() <= 1e-3
+    assert (pairs.residuals / pairs.values.abs()).max() <= 1e-3
 
 
 def test_float32_reaches_its_rounding():
     values = torch.cat([torch.tensor([1e3, 10.0, 1.0, 1e-2]), torch.linspace(0, 1e-3, 60)])
     a = matrix(values).float()
-    pairs = leading(lambda v: a @ v, torch.randn(64, generator=torch.Generator().manual_seed(2)), 3)
-    assert pairs.converged
+    pairs = extreme(lambda v: a @ v, torch.randn(64, generator=torch.Generator().manual_seed(2)), 3)
+    assert pairs.converged.all()
     torch.testing.assert_close(pairs.values, values[:3].double(), rtol=1e-3, atol=0)
 
 
 def test_too_few_products_say_so():
     pairs = eigenpairs(matrix(torch.linspace(1, 2, 80)), 5, max_products=9)
-    assert not pairs.converged
-    assert pairs.products == 9
+    assert not pairs.converged.any()
+    assert pairs.products == 9 + 5
     assert pairs.residuals.max() > 1e-8
 
 
@@ -90,7 +90,7 @@ def test_bad_values_are_named():
     a = matrix([1.0, 2.0])
     with pytest.raises(ValueError, match="k is 3, the matrix has 2"):
         eigenpairs(a, 3)
-    with pytest.raises(ValueError, match="at least 7"):
+    with pytest.raises(ValueError, match="at least 9"):
         eigenpairs(matrix([1.0] * 9), 5, rows=6)
     with pytest.raises(ValueError, match="not finite"):
         eigenpairs(a * float("nan"), 1)
@@ -99,6 +99,6 @@ def test_bad_values_are_named():
 def test_float32_keeps_its_digits_in_long_vectors():
     outliers = torch.tensor([5.0, -4, 3, 2])
     matrix = torch.cat([outliers, torch.rand(3_000_000, generator=torch.Generator().manual_seed(0))])
-    pairs = leading(lambda v: matrix * v, torch.ones_like(matrix), 4, tolerance=1e-3)
+    pairs = extreme(lambda v: matrix * v, torch.ones_like(matrix), 4, tolerance=1e-3)
     assert torch.allclose(pairs.values, outliers.double(), rtol=1e-5, atol=0)
     assert torch.allclose(pairs.vectors.double().norm(dim=1), torch.ones(4, dtype=torch.float64), rtol=1e-6, atol=0)

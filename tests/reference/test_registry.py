@@ -1,0 +1,158 @@
+"""Every public function that states numbers has an independent reference, and the page lists it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from pathlib import Path
+
+from reference.registry import ERRORS, REFERENCES, Reference, agree
+from reference.write_table import PAGE, replaced, rows
+
+import landscape
+from drift.runs.registry import registered
+
+FOLDER = Path(__file__).parent
+
+EXEMPT = {
+    "landscape.align": "returns a model whose units are permuted; landscape.aligned_barrier states the numbers",
+    "landscape.build_model": "returns a module of torch",
+    "landscape.make_task": "returns a task; its numbers are those of the functions that take one",
+    "landscape.open_dataset": "returns data as they are published",
+    "landscape.project": "returns coordinates that landscape.plane states too",
+    "landscape.task_from": "returns a task",
+}
+"""Public functions without numbers of their own, and why."""
+
+PENDING = {
+    f"landscape.{name}"
+    for name in [
+        "adaptive_surface",
+        "aligned_barrier",
+        "along",
+        "ball_sharpness",
+        "barrier",
+        "basin",
+        "connecting_curve",
+        "evaluate",
+        "interpolated_surface",
+        "line",
+        "merge_tree",
+        "noise_robustness",
+        "pairwise_barriers",
+        "passes",
+        "persistence",
+        "plane",
+        "principal_plane",
+        "random_directions",
+        "random_plane",
+        "sampled_surface",
+        "scaling",
+        "simplex",
+        "simplex_losses",
+        "slice_along",
+        "step_cost",
+        "surface",
+        "surface_distances",
+    ]
+} | {
+    f"drift.{name}"
+    for name in [
+        "aligned_barrier",
+        "apart",
+        "average_line",
+        "ball_sharpness",
+        "basin_rounds",
+        "best_weights",
+        "class_plane",
+        "client_barriers",
+        "error_averaged",
+        "global_line",
+        "global_minimum",
+        "global_plane",
+        "interpolated_plane",
+        "mode_curve",
+        "models_line",
+        "models_plane",
+        "noise_robustness",
+        "overlay_plane",
+        "pool_barriers",
+        "projected_plane",
+        "random_plane",
+        "recorded_metrics",
+        "round_minimum",
+        "round_plane",
+        "round_weights",
+        "scale_curve",
+        "similarity_rounds",
+        "three_accuracies",
+        "topology_directions",
+        "topology_rounds",
+        "trajectory_plane",
+        "trajectory_points",
+        "weight_histograms",
+        "weight_simplex",
+    ]
+}
+"""Functions that have no reference yet; one that has got one leaves this list."""
+
+
+def public() -> set[str]:
+    """Public functions of landscape and registered analyses of drift."""
+    functions = {name for name in landscape.__all__ if inspect.isroutine(getattr(landscape, name))}
+    return {f"landscape.{name}" for name in functions} | {f"drift.{name}" for name in registered()}
+
+
+def references() -> list[Reference]:
+    """All references, those of files that this run did not collect among them."""
+    for path in sorted(FOLDER.glob("test_*.py")):
+        importlib.import_module(f"reference.{path.stem}")
+    return REFERENCES
+
+
+def test_every_public_function_has_a_reference():
+    covered, known = {entry.function for entry in references()}, public()
+    bare = known - covered - set(EXEMPT)
+    assert not (extra := bare - PENDING), f"give these a test in tests/reference: {sorted(extra)}"
+    assert not (done := PENDING - bare), f"take these out of PENDING: {sorted(done)}"
+    assert not (absent := set(EXEMPT) - known), f"EXEMPT names what is not public: {sorted(absent)}"
+    assert not (twice := set(EXEMPT) & covered), f"EXEMPT names what has a reference: {sorted(twice)}"
+
+
+def test_the_page_lists_every_reference():
+    page = PAGE.read_text()
+    listed = {tuple(cell.strip(" `") for cell in line.split("|")[1:5:3]) for line in page.splitlines() if "|" in line}
+    wanted = {(entry.function, entry.test) for entry in references()}
+    missing = sorted(wanted - listed)
+    assert not missing, f"run tests/reference/write_table.py; docs/agreement.md lacks {missing}"
+
+
+def test_the_page_names_no_test_that_is_gone():
+    lines = PAGE.read_text().split("<!-- references: begin -->")[1].split("<!-- references: end -->")[0].splitlines()
+    named = [line.split("`")[-2].partition("::") for line in lines if "::" in line]
+    for file, _, test in named:
+        tree = ast.parse((FOLDER / file).read_text())
+        assert test in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}, (file, test)
+
+
+def test_the_table_is_replaced_whole():
+    table = rows([Reference("landscape.a", "by hand", "test_a.py::test_b")], {"landscape.a": 2e-7})
+    page = replaced("x\n<!-- references: begin -->\nold\n<!-- references: end -->\ny\n", table)
+    assert "old" not in page and "| `landscape.a` | by hand | 2e-07 | `test_a.py::test_b` |" in page
+    assert page.startswith("x\n") and page.endswith("y\n") and replaced(page, table) == page
+
+
+def test_a_comparison_sees_a_difference():
+    noted = dict(ERRORS)
+    try:
+        agree("none", [1.0, 2.0], [1.0, 2.0], relative=0)
+        for actual, expected in (([1.0, 2.1], [1.0, 2.0]), ([1.0], [float("nan")]), ([], []), ([1.0], [1.0, 1.0])):
+            try:
+                agree("none", actual, expected, relative=1e-3)
+            except AssertionError:
+                continue
+            raise ValueError(f"{actual} passed for {expected}")
+    finally:
+        ERRORS.clear()
+        ERRORS.update(noted)
