@@ -71,7 +71,7 @@ def top_eigenvalues(
         tolerance: For "native" its square is the relative error expected of the values, and ||H v - value v|| / |value|
             is below it; for "pyhessian" the relative change of a value at which iteration stops. 1e-3 as in PyHessian.
         max_products: Hessian-vector products at most; 500 is the papers' 100 iterations for each of five values.
-        buffers: Floating buffers (b,) of the model; by default those of the task.
+        buffers: Floating buffers (b,) of the model; by default the model's own.
         vectors: Also return eigenvectors.
         block: Samples in one gradient graph.
 

@@ -41,7 +41,7 @@ def layer_eigenvalues(
         theta: Model, shape (d,).
         curvature: "hessian" or "gauss_newton".
         tolerance, max_products: Of one block, as in `landscape.curvature.krylov.top`.
-        buffers: Floating buffers (b,) of the model; by default those of the task.
+        buffers: Floating buffers (b,) of the model; by default the model's own.
         block: Samples in one pass.
 
     Returns:

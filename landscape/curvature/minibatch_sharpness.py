@@ -49,7 +49,7 @@ def minibatch_sharpness(
         full: Also the eigenvalue of the mean loss over the whole split.
         curvature: "hessian" or "gauss_newton".
         tolerance, max_products: Of one search, as in `landscape.curvature.krylov.top`.
-        buffers: Floating buffers (b,) of the model; by default those of the task.
+        buffers: Floating buffers (b,) of the model; by default the model's own.
         block: Samples in one pass.
 
     Returns:

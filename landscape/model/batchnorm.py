@@ -17,7 +17,7 @@ from landscape.model.families import family
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 
-Statistics = Literal["recomputed", "averaged", "own"]
+Statistics = Literal["recomputed", "averaged", "task"]
 
 BATCH_NORMS = family(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
@@ -87,13 +87,13 @@ def usual_statistics(task: Task) -> Statistics | None:
 
 
 def resolve_statistics(statistics: Statistics | None, buffers: Tensor | None) -> Statistics:
-    """Statistics of points: the argument, by default "averaged" with buffers and "own" without.
+    """Statistics of points: the argument, by default "averaged" with buffers and "task" without.
 
     Raises:
         ValueError: If the name is unknown, or "averaged" comes without buffers.
     """
     if statistics is None:
-        return "own" if buffers is None else "averaged"
+        return "task" if buffers is None else "averaged"
     if statistics not in get_args(Statistics):
         raise ValueError(f"statistics is {statistics!r}; accepted: {', '.join(get_args(Statistics))}.")
     if statistics == "averaged" and buffers is None:
@@ -104,8 +104,8 @@ def resolve_statistics(statistics: Statistics | None, buffers: Tensor | None) ->
 def statistics_attrs(
     task: Task, split: Split, statistics: Statistics | None, buffers: Tensor | None, calibration: Samples | int
 ) -> dict[str, str | int]:
-    """Attributes of a result that state its batch statistics; empty for models without any."""
-    if not normalisers(task.model):
+    """Attributes of a result that state its batch statistics; empty for models without floating buffers."""
+    if not task.layout.buffers:
         return {}
     how = resolve_statistics(statistics, buffers)
     if how != "recomputed":

@@ -14,6 +14,7 @@ from landscape.model.bound_model import Flat
 from landscape.model.copies import copy_module
 from landscape.model.input_format import Habits, habits
 from landscape.model.layout import Layout
+from landscape.model.model import with_buffers
 from landscape.model.per_sample_losses import per_sample
 from landscape.model.samples import Samples
 from landscape.model.vectors import takes_models
@@ -86,8 +87,8 @@ class Task:
 
     @property
     def theta(self) -> Tensor:
-        """A copy of the initial parameters (d,) of the model."""
-        return self.layout.theta(self.model)
+        """A copy of the initial parameters (d,) of the model; with floating buffers, a `Model` that carries them."""
+        return with_buffers(self.layout.theta(self.model), self.buffers)
 
     @property
     def buffers(self) -> Tensor:
