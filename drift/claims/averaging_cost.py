@@ -10,13 +10,14 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import buffers_or_none, result, stack_rows
+from drift.analyses.per_round import result, stack_rows
 from drift.config.random_keys import rng
 from drift.runs.run import Run
 from drift.store.column_blocks import rows, weighted_models
 from drift.store.round_record import Round
 from landscape.curvature.hessian import top_eigenvalues
 from landscape.curvature.hessian_products import linearise
+from landscape.model.model import buffers_of, with_buffers
 from landscape.model.samples import Samples
 from landscape.sweep.evaluate import evaluate
 
@@ -67,12 +68,10 @@ def _measure(run: Run, record: Round, before: Round, k: int, samples: Samples) -
     mean = weighted_models(weights, clients)
     numbers = active.nonzero().flatten().tolist()
     period = (before.kept("end") - before.kept("start")) - (mean - start)
-    flat, buffers = run.task.flat(mean), buffers_or_none(record.end_buffers)
-    flat.load(mean, buffers)
+    flat, model = run.task.flat(mean), with_buffers(mean, record.end_buffers)
+    flat.load(mean, buffers_of(model))
     product, gradient = linearise(flat, mean, samples)
-    leading = top_eigenvalues(
-        run.task, mean, k, split=samples, tolerance=1e-2, max_products=100, vectors=True, buffers=buffers
-    )
+    leading = top_eigenvalues(run.task, model, k, split=samples, tolerance=1e-2, max_products=100, vectors=True)
     span = torch.from_numpy(leading["eigenvector"].values).to(mean)
     shares = weights[active] / weights[active].sum()
     groups: dict[str, tuple[Iterable[Tensor], Tensor]] = {

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 _SAME: frozenset[Any] = frozenset(
-    getattr(Tensor, name) for name in ("clone", "detach", "to", "cpu", "cuda", "double", "float", "half", "bfloat16")
+    getattr(Tensor, name) for name in ("clone", "detach", "to", "cpu", "cuda", "double", "float", "half")
 )
 """Operations whose result is the same model."""
 
@@ -41,8 +41,8 @@ class Model(Tensor):
     def __new__(cls, theta: Tensor, buffers: Tensor) -> Model:
         if theta.ndim not in (1, 2) or buffers.shape[:-1] != theta.shape[:-1] or buffers.ndim != theta.ndim:
             raise ValueError(
-                f"parameters have shape {tuple(theta.shape)} and buffers {tuple(buffers.shape)}; a model takes (d,) and "
-                "(b,), several models (m, d) and (m, b)."
+                f"parameters have shape {tuple(theta.shape)} and buffers {tuple(buffers.shape)}; give (d,) and (b,) of "
+                "one model, (m, d) and (m, b) of several."
             )
         model = theta.as_subclass(cls)
         model.buffers = buffers
@@ -74,15 +74,19 @@ class Model(Tensor):
         elif isinstance(first, Model):
             if func in _SAME:
                 return Model(result, func(first.buffers, *rest, **options))
-            if func is Tensor.__getitem__ and first.ndim == 2 and _picks_rows(rest[0]):
+            if func is Tensor.__getitem__ and _keeps_rows(rest[0], first.ndim):
                 return Model(result, first.buffers[rest[0]])
         return result
 
 
+def plain(theta: Tensor) -> Tensor:
+    """Parameters as a plain tensor, which shares their memory."""
+    return theta.theta if isinstance(theta, Model) else theta
+
+
 def with_buffers(theta: Tensor, buffers: Tensor) -> Tensor:
     """A `Model` of parameters and buffers; the plain parameters where a model has no buffers."""
-    plain = theta.theta if isinstance(theta, Model) else theta
-    return Model(plain, buffers) if buffers.shape[-1] else plain
+    return Model(theta, buffers) if buffers.shape[-1] else plain(theta)
 
 
 def buffers_of(theta: Tensor) -> Tensor | None:
@@ -90,8 +94,10 @@ def buffers_of(theta: Tensor) -> Tensor | None:
     return theta.buffers if isinstance(theta, Model) else None
 
 
-def _picks_rows(key: Any) -> bool:
-    """Whether an index takes whole rows, in one or two dimensions."""
+def _keeps_rows(key: Any, dimensions: int) -> bool:
+    """Whether an index takes models as they are: rows of several, or one with a dimension before it."""
+    if dimensions == 1:
+        return key is None
     if isinstance(key, Tensor | np.ndarray):
         return key.ndim <= 1 and not (key.ndim == 0 and key.dtype in (torch.bool, np.bool_))
     return isinstance(key, slice | list | int | np.integer) and not isinstance(key, bool)

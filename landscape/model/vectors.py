@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from landscape.model.buffers import model_buffers, require_buffers
 from landscape.model.layout import Layout
-from landscape.model.model import Model
+from landscape.model.model import plain
 
 if TYPE_CHECKING:
     from landscape.model.task import Task
@@ -128,7 +128,7 @@ def _loaded(value: Any, task: Task | None) -> Any:
 def _vectors(value: Any, layout: Layout | None, name: str) -> Any:
     """Convert a model, or each model of a sequence, to a vector; tensors are returned as they are."""
     if isinstance(value, Tensor):
-        return value.theta if isinstance(value, Model) else value
+        return plain(value)
     if _is_model(value) and layout is not None:
         return layout.theta(value)
     if _is_model(value) or _is_path(value):

@@ -88,7 +88,8 @@ def evaluate(
         loss is in the task's unit (nats for cross-entropy). NaN where a group or class has no samples.
 
     Raises:
-        ValueError: If shapes do not match, a metric or split is unknown, the split is empty, or models lack their buffers.
+        ValueError: If shapes do not match, a metric or split is unknown, the split is empty, or models lack their
+            buffers.
     """
     if isinstance(workers, int) and workers < 1:
         raise ValueError(f"workers is {workers}; a sweep needs one or more.")

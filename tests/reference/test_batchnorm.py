@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from reference.registry import agree, reference
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -21,7 +22,6 @@ from landscape.measures.ensemble import ensemble_gap, subset_errors
 from landscape.measures.predictions import predictions
 from landscape.model.samples import Samples
 from landscape.sweep.grid import Sweep
-from reference.registry import agree, reference
 
 BY = "module with its state dict in eval mode, float64, one sample after the other"
 
@@ -415,12 +415,9 @@ def test_task_and_arithmetic():
     assert type(task.theta - task.theta) is Tensor
 
 
-@pytest.mark.parametrize("function", ["hessian", "evaluate"])
+@pytest.mark.parametrize("function", [landscape.hessian, landscape.noise_robustness, landscape.random_plane])
 def test_a_negative_variance_is_named_with_its_layer(function):
     state = {name: value.clone() for name, value in A.state_dict().items()}
     state["1.running_var"] -= 10
     with pytest.raises(ValueError, match="running_var of layer 1 is negative in this model"):
-        if function == "hessian":
-            landscape.hessian(TASK, state, k=1)
-        else:
-            landscape.evaluate(TASK, [state], [[1.0]])
+        function(TASK, state)

@@ -45,9 +45,7 @@ def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Data
         model = global_model(run, index)
         if not bool(torch.isfinite(model.theta).all()):
             continue
-        own = None if model.buffers is None else model.buffers[None]
-        values = evaluate_models(run, model.theta[None], "test", metrics=("error",), buffers=own, groups=group.test)
-        error = values["error"]
+        error = evaluate_models(run, model.theta[None], "test", metrics=("error",), groups=group.test)["error"]
         accuracy[row, : error.shape[1]] = 1 - error[0].numpy()
     dataset = xr.Dataset(
         {"accuracy": (("round", "domain"), accuracy)}, coords={"round": indices, "domain": list(group.names)}
@@ -92,7 +90,7 @@ def ranking_rounds(run: Run, *, rounds: Sequence[int] | None = None, k: Sequence
     targets, rows = run.task.split("test").targets, []
     for index in run.context.track(indices):
         model = global_model(run, index)
-        scores = run.task.outputs(model.theta, "test", buffers=model.buffers).reshape(len(targets))
+        scores = run.task.outputs(model.theta, "test").reshape(len(targets))
         rows.append(_ranking(scores, targets, group.test, k))
     dataset = xr.concat(rows, "round", join="exact").assign_coords(round=indices)
     return result(dataset, _RANKING, analysis="ranking_rounds", source="FedEve paper, Table 2")
