@@ -1,5 +1,7 @@
 """Models of a run with batch normalisation: of a round, of the task, by name; what is computed of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tiny
@@ -10,7 +12,11 @@ from torch.func import functional_call
 
 import drift
 import landscape
+from drift.analyses.bootstrap import Estimate
+from drift.analyses.rounds.batch_statistics import statistics_remark
+from drift.analyses.rounds.run_state import RunState
 from drift.config.load import validated
+from drift.diagnosis import findings
 from drift.simulation.simulate import simulate
 
 
@@ -107,3 +113,18 @@ def test_marks_of_a_plane_are_the_losses_of_the_models_and_the_map_says_why_it_d
     ds = drift.global_plane(run, points=3)
     assert np.allclose(ds.mark_loss[:3], [loss(run, run.round(index).end) for index in range(3)], rtol=1e-5)
     assert (ds.attrs["statistics"], ds.attrs["mark_statistics"]) == ("recomputed", "own")
+
+
+def test_odd_statistics_of_the_global_model_are_named(run, monkeypatch):
+    record = run.round(-1)
+    assert statistics_remark(run) == ""
+    alone = replace(record, end_buffers=record.client_buffers[1])
+    moved = replace(record, end_buffers=record.end_buffers - 100)
+    for odd, remark in (
+        (alone, f"are those of client {record.ids[1]} alone"),
+        (moved, "running_var of layer 2 is neg"),
+    ):
+        monkeypatch.setattr(type(run), "round", lambda self, index, odd=odd: odd)
+        assert remark in statistics_remark(run)
+        state = RunState("plateau", Estimate(0.0, 0.0, 0.0, 3), 0, 2.3)
+        assert remark in findings.training(run, state).statement
