@@ -81,7 +81,7 @@ def _measure(run: Run, record: Round, before: Round, k: int, samples: Samples) -
     }
     values: dict[str, list[float]] = {name: [] for name in _ABOUT}
     for moves, own in groups.values():
-        parts = [_of_moves(run, mean, part, product, gradient, span, samples) for part in _batches(moves)]
+        parts = [_of_moves(run, model, part, product, gradient, span, samples) for part in _batches(moves)]
         for name in _ABOUT:
             values[name].append(float(own @ torch.cat([part[name] for part in parts])))
     return values
@@ -117,7 +117,9 @@ def _of_moves(
 ) -> dict[str, Tensor]:
     """Columns of `averaging_cost` for displacements (n, d), each (n,)."""
     basis = torch.cat([mean[None], mean + moves])
-    losses = evaluate(run.task, basis, torch.eye(len(basis)).double(), split=samples, metrics=("loss",))["loss"]
+    own, points = buffers_of(mean), torch.eye(len(basis)).double()
+    buffers = None if own is None else own.expand(len(basis), -1)
+    losses = evaluate(run.task, basis, points, split=samples, metrics=("loss",), buffers=buffers)["loss"]
     linear = (moves @ gradient).double()
     curved = torch.stack([move @ product(move) for move in moves]).double() / 2
     squares = moves.square().sum(1).double()

@@ -188,7 +188,7 @@ def along(
     if statistics is None:
         require_buffers(buffers, task.layout, "the ends of the curve are given")
     how = statistics or usual_statistics(task)
-    fixed = calibration_of(task, split, calibration) if resolve_statistics(how, buffers) == "recomputed" else None
+    fixed = calibration_of(task, split, calibration) if resolve_statistics(task, how, buffers) == "recomputed" else None
     rows = np.concatenate([bent, straight])
     names = metrics if "loss" in metrics else ("loss", *metrics)
     values_by_metric = evaluate(

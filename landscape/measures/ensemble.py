@@ -74,7 +74,7 @@ def ensemble_gap(
     shares = _shares(weights, models)
     centre = _mean(models, shares)
     how = statistics or usual_statistics(task)
-    kind = resolve_statistics(how, buffers)
+    kind = resolve_statistics(task, how, buffers)
     fixed = calibration_of(task, split, calibration) if kind == "recomputed" else None
     *model_buffers, centre_buffers = _buffers(
         task, [*models, centre], shares, None if kind == "task" else buffers, fixed

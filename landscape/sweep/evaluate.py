@@ -151,7 +151,7 @@ def sweep_work(
     _check(task, basis, buffers, samples)
     if groups is not None:
         groups = _checked_groups(groups, samples).to(basis.device)
-    how = resolve_statistics(statistics, buffers)
+    how = resolve_statistics(task, statistics, buffers)
     pool = task.samples.get("train", samples)
     fixed = calibration_samples(pool, calibration) if how == "recomputed" else None
     basis_buffers = None if buffers is None or how == "task" else buffers

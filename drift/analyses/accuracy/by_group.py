@@ -15,6 +15,7 @@ from drift.analyses.per_round import global_model, result, selected_rounds
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.ranking import auc, hit_rate, ndcg, positive_ranks
+from landscape.model.model import buffers_of
 
 
 @analysis("round", "domain", cost="evaluations")
@@ -45,7 +46,9 @@ def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Data
         model = global_model(run, index)
         if not bool(torch.isfinite(model.theta).all()):
             continue
-        error = evaluate_models(run, model.theta[None], "test", metrics=("error",), groups=group.test)["error"]
+        one = model.theta[None]
+        values = evaluate_models(run, one, "test", metrics=("error",), buffers=buffers_of(one), groups=group.test)
+        error = values["error"]
         accuracy[row, : error.shape[1]] = 1 - error[0].numpy()
     dataset = xr.Dataset(
         {"accuracy": (("round", "domain"), accuracy)}, coords={"round": indices, "domain": list(group.names)}

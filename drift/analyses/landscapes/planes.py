@@ -270,6 +270,6 @@ def random_plane(
         LookupError: If the round kept no global model.
     """
     model = global_model(run, round)
-    grid, label = {"points": points, "seed": seed}, f"round {model.index}"
-    sweep = random_sweep(run.task, model.theta, radius=radius, label=label, **grid)
+    label = f"round {model.index}"
+    sweep = random_sweep(run.task, model.theta, radius=radius, label=label, points=points, seed=seed)
     return evaluate_on(run, sweep, split, partial).assign_attrs(analysis="random_plane", round=model.index)
