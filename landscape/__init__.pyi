@@ -28,6 +28,7 @@ from landscape.measures.sharpness import ball_sharpness as ball_sharpness
 from landscape.model.layout import Layout as Layout
 from landscape.model.make_task import make_task as make_task
 from landscape.model.make_task import task_from as task_from
+from landscape.model.model import Model as Model
 from landscape.model.samples import Samples as Samples
 from landscape.model.task import Task as Task
 from landscape.models import build_model as build_model

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from landscape.model.model import with_buffers
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 
@@ -89,10 +90,11 @@ def cnn_task(*, dtype: torch.dtype = torch.float64, seed: int = 0, norm: bool = 
 
 
 def thetas(task: Task, count: int, *, spread: float = 0.3, seed: int = 0) -> Tensor:
-    """`count` models (count, d) around the task's own parameters."""
+    """`count` models (count, d) around the task's own parameters, with its buffers."""
     generator = torch.Generator().manual_seed(seed)
     centre = task.theta
-    return centre + spread * torch.randn(count, centre.numel(), generator=generator, dtype=centre.dtype)
+    models = centre + spread * torch.randn(count, centre.numel(), generator=generator, dtype=centre.dtype)
+    return with_buffers(models, task.buffers.expand(count, -1))
 
 
 def _orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tensor:

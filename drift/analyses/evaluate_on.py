@@ -12,6 +12,7 @@ from drift.analyses.selected_samples import part_of
 from drift.runs.run import Run
 from drift.store import memory_budget
 from landscape.model.batchnorm import Statistics, usual_statistics
+from landscape.model.model import plain
 from landscape.model.task import Split, Task
 from landscape.results.progress import Progress, share
 from landscape.results.zarr_files import Partial
@@ -93,11 +94,12 @@ def evaluate_models(
 ) -> dict[str, Tensor]:
     """Metrics of models (n, d), or of their combinations (P, n), with the workers of the run.
 
-    Batch statistics are those of `buffers` (n, b); without them they are recomputed for every model that needs any.
+    Batch statistics are those of `buffers` (n, b); without them they are recomputed for every model that needs any,
+    whatever the models carry, and other buffers are those of the task.
     """
     points = torch.eye(len(models), dtype=torch.float64) if coefficients is None else coefficients
-    own, workers = usual_statistics(run.task) if buffers is None else None, run.context.pool or 1
+    own = (usual_statistics(run.task) or "task") if buffers is None else None
     options: dict[str, Any] = {"split": split, "metrics": metrics, "buffers": buffers, "groups": groups}
     if models.device.type == "cpu":
         options["memory"] = min(MEMORY, memory_budget.budget())
-    return evaluate(run.task, models, points, statistics=own, workers=workers, **options)
+    return evaluate(run.task, plain(models), points, statistics=own, workers=run.context.pool or 1, **options)

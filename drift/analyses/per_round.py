@@ -157,23 +157,17 @@ def evenly_spaced(indices: Sequence[int], count: int | None) -> list[int]:
     return [indices[place] for place in sorted({round(float(place)) for place in places})]
 
 
-def buffers_or_none(buffers: Tensor) -> Tensor | None:
-    """Buffers (b,) as analyses of `landscape` take them: None where the model has none."""
-    return buffers if len(buffers) else None
-
-
 @dataclass(frozen=True)
 class GlobalModel:
-    """The global model after round `index`: parameters (d,) and buffers (b,), None where it has none; and its task."""
+    """The global model after round `index`: parameters (d,), which carry its buffers where it has any; and its task."""
 
     index: int
     theta: Tensor
-    buffers: Tensor | None
     task: Task = field(repr=False)
 
     def measure(self, function: Callable[..., xr.Dataset], **options: Any) -> xr.Dataset:
-        """Result of a function of (task, theta) of `landscape` at this model, with its buffers."""
-        return function(self.task, self.theta, buffers=self.buffers, **options)
+        """Result of a function of (task, theta) of `landscape` at this model."""
+        return function(self.task, self.theta, **options)
 
 
 def global_model(run: Run, index: int) -> GlobalModel:
@@ -183,7 +177,7 @@ def global_model(run: Run, index: int) -> GlobalModel:
         LookupError: If the round kept no global model.
     """
     record = run.round(resolve_round(run, index, "globals"))
-    return GlobalModel(record.index, record.kept("end"), buffers_or_none(record.end_buffers), run.task)
+    return GlobalModel(record.index, record.kept("end"), run.task)
 
 
 def join_global_models(

@@ -10,13 +10,14 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import buffers_or_none, result, stack_rows
+from drift.analyses.per_round import result, stack_rows
 from drift.config.random_keys import rng
 from drift.runs.run import Run
 from drift.store.column_blocks import rows, weighted_models
 from drift.store.round_record import Round
 from landscape.curvature.hessian import top_eigenvalues
 from landscape.curvature.hessian_products import linearise
+from landscape.model.model import buffers_of, with_buffers
 from landscape.model.samples import Samples
 from landscape.sweep.evaluate import evaluate
 
@@ -67,12 +68,10 @@ def _measure(run: Run, record: Round, before: Round, k: int, samples: Samples) -
     mean = weighted_models(weights, clients)
     numbers = active.nonzero().flatten().tolist()
     period = (before.kept("end") - before.kept("start")) - (mean - start)
-    flat, buffers = run.task.flat(mean), buffers_or_none(record.end_buffers)
-    flat.load(mean, buffers)
+    flat, model = run.task.flat(mean), with_buffers(mean, record.end_buffers)
+    flat.load(mean, buffers_of(model))
     product, gradient = linearise(flat, mean, samples)
-    leading = top_eigenvalues(
-        run.task, mean, k, split=samples, tolerance=1e-2, max_products=100, vectors=True, buffers=buffers
-    )
+    leading = top_eigenvalues(run.task, model, k, split=samples, tolerance=1e-2, max_products=100, vectors=True)
     span = torch.from_numpy(leading["eigenvector"].values).to(mean)
     shares = weights[active] / weights[active].sum()
     groups: dict[str, tuple[Iterable[Tensor], Tensor]] = {
@@ -82,7 +81,7 @@ def _measure(run: Run, record: Round, before: Round, k: int, samples: Samples) -
     }
     values: dict[str, list[float]] = {name: [] for name in _ABOUT}
     for moves, own in groups.values():
-        parts = [_of_moves(run, mean, part, product, gradient, span, samples) for part in _batches(moves)]
+        parts = [_of_moves(run, model, part, product, gradient, span, samples) for part in _batches(moves)]
         for name in _ABOUT:
             values[name].append(float(own @ torch.cat([part[name] for part in parts])))
     return values
@@ -118,7 +117,9 @@ def _of_moves(
 ) -> dict[str, Tensor]:
     """Columns of `averaging_cost` for displacements (n, d), each (n,)."""
     basis = torch.cat([mean[None], mean + moves])
-    losses = evaluate(run.task, basis, torch.eye(len(basis)).double(), split=samples, metrics=("loss",))["loss"]
+    own, points = buffers_of(mean), torch.eye(len(basis)).double()
+    buffers = None if own is None else own.expand(len(basis), -1)
+    losses = evaluate(run.task, basis, points, split=samples, metrics=("loss",), buffers=buffers)["loss"]
     linear = (moves @ gradient).double()
     curved = torch.stack([move @ product(move) for move in moves]).double() / 2
     squares = moves.square().sum(1).double()

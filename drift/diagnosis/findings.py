@@ -16,6 +16,7 @@ from drift.analyses.counterfactual.step_parts import balanced_cohort
 from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.per_round import evenly_spaced
+from drift.analyses.rounds.batch_statistics import statistics_remark
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.critical_point import critical_point
 from drift.analyses.rounds.run_state import FEWEST, RunState, nonfinite
@@ -190,6 +191,8 @@ def training(run: Run, state: RunState) -> Finding:
     statement, advice = statements[state.name], ""
     if clients := nonfinite(run):
         statement, advice = f"{statement}; client {listed(clients)} became non-finite", "lower local.lr"
+    if remark := statistics_remark(run):
+        statement = f"{statement}; {remark}"
     measure = "expected gain of the next round"
     return finding("training", statement, measure, state.fall, "nats", "accuracy-rounds", suggestion=advice)
 

@@ -214,7 +214,7 @@ def read_round(folder: Path, index: int) -> Round:
     parts: dict[str, Any] = {name: grouped[name] for name in ("extras", "sent", "carried")} | grouped[""]
     try:
         return Round(index=index, metrics=metrics, **parts)
-    except TypeError as reason:
+    except (TypeError, ValueError) as reason:
         raise Damaged(path, f"holds no round ({reason})", ANEW) from reason
 
 

@@ -25,6 +25,7 @@ from drift.store.column_blocks import (
 from drift.store.file_layout import LINKED
 from drift.store.round_headers import Header
 from landscape.model.mapped_files import is_mapped
+from landscape.model.model import with_buffers
 from landscape.results.notebook_table import notebook_table
 
 _NONE = torch.zeros(0)
@@ -42,7 +43,8 @@ class Round:
         metrics: Numbers of the round by name, such as loss (nats) and error (fraction).
         start, end: The model that clients received and the new global model, shape (d,); None if not stored.
         clients: Models after local training, shape (m, d); None if not stored.
-        start_buffers, end_buffers, client_buffers: Floating buffers, shape (b,) and (m, b).
+        start_buffers, end_buffers, client_buffers: Floating buffers, shape (b,) and (m, b). Models that have any carry
+            them (`landscape.Model`): `start.buffers`, `clients[0].buffers`.
         extras: Numbers that the method recorded, such as gain or gamma; `excluded` has ids of non-finite clients.
         sent: Tensors that clients received in addition to the model, by name (`Method.sends`).
         carried: State that clients keep for their next round, by name, one row per client of `carried["ids"]`.
@@ -63,6 +65,11 @@ class Round:
     extras: dict[str, Tensor] = field(default_factory=dict)
     sent: dict[str, Tensor] = field(default_factory=dict)
     carried: dict[str, Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, buffers in (("start", "start_buffers"), ("end", "end_buffers"), ("clients", "client_buffers")):
+            if (models := getattr(self, name)) is not None:
+                object.__setattr__(self, name, with_buffers(models, getattr(self, buffers)))
 
     @classmethod
     def without_models(cls, small: Header) -> Round:

@@ -26,6 +26,7 @@ from figures.explore.places import COHORT, Geometry, Grid, GridValues, Numbers, 
 from figures.explore.shelf import Shelf
 from figures.explore.versions import version
 from landscape.model.batchnorm import usual_statistics
+from landscape.model.model import buffers_of, plain
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep.evaluate import MEMORY, sweep_work
@@ -159,18 +160,17 @@ def swept(run: Run, grid: Grid) -> Sweep:
     return _SHARED.get((version(run, plain.place.models), plain), make, lambda sweep: sweep.basis.nbytes)
 
 
-def _basis(run: Run, place: Place) -> tuple[Tensor, Tensor | None]:
-    """Models (n, d) and floating buffers (n, b) of a place."""
+def _basis(run: Run, place: Place) -> Tensor:
+    """Models (n, d) of a place, which carry their floating buffers (n, b) where they have any."""
 
-    def make() -> tuple[Tensor, Tensor | None]:
+    def make() -> Tensor:
         named = (
             cohort_models(run, place.round) if place.models == COHORT else named_models(run, place.round, place.models)
         )
-        return named.models, named.buffers if named.buffers.shape[1] else None
+        return named.models
 
-    return _SHARED.get(
-        (version(run, place.models), "models", place.round, place.models), make, lambda basis: basis[0].nbytes
-    )
+    key = (version(run, place.models), "models", place.round, place.models)
+    return _SHARED.get(key, make, lambda basis: basis.nbytes)
 
 
 def _samples(run: Run, place: Place) -> tuple[Task, Samples]:
@@ -190,17 +190,17 @@ def _evaluator(run: Run, what: Place | Grid) -> Worker:
     place = what if isinstance(what, Place) else what.place
 
     def make() -> Worker:
-        basis, buffers = _basis(run, what) if isinstance(what, Place) else _with_buffers(swept(run, what))
+        if isinstance(what, Place):
+            basis = _basis(run, what)
+            buffers = buffers_of(basis)
+        else:
+            basis, buffers = (sweep := swept(run, what)).basis, sweep.buffers
         task, samples = _samples(run, place)
         how = usual_statistics(task)
-        work = sweep_work(task, basis, split=samples, buffers=buffers, statistics=how, precision=place.precision)
+        work = sweep_work(task, plain(basis), split=samples, buffers=buffers, statistics=how, precision=place.precision)
         return Worker(work)
 
     if not hasattr(_THREAD, "shelf"):
         _THREAD.shelf = Shelf(4)
     worker: Worker = _THREAD.shelf.get((version(run, place.models), what), make)
     return worker
-
-
-def _with_buffers(sweep: Sweep) -> tuple[Tensor, Tensor | None]:
-    return sweep.basis, sweep.buffers

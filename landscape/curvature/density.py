@@ -46,7 +46,7 @@ def density(
         steps, probes: Of the recurrence, and random starting vectors; products are at most steps x probes.
         points: Values of the grid.
         width: Standard deviation sigma of the Gaussian, as a fraction of the spectrum's range.
-        buffers: Floating buffers (b,) of the model; by default those of the task.
+        buffers: Floating buffers (b,) of the model; by default the model's own.
         block: Samples in one pass.
 
     Returns:

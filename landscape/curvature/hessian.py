@@ -84,7 +84,7 @@ def top_eigenvalues(
             expected of a value. 1e-3 as in PyHessian, which stops where a value changes by less.
         max_products: Hessian-vector products of the search at most, beside one per value; 500 is the papers' 100
             iterations for each of five values.
-        buffers: Floating buffers (b,) of the model; by default those of the task.
+        buffers: Floating buffers (b,) of the model; by default the model's own.
         vectors: Also return eigenvectors.
         block: Samples in one gradient graph.
 

@@ -44,7 +44,7 @@ def layer_eigenvalues(
         which: "magnitude", "largest" or "smallest".
         curvature: "hessian" or "gauss_newton".
         tolerance, max_products: Of one block, as in `landscape.top_eigenvalues`.
-        buffers: Floating buffers (b,) of the model; by default those of the task.
+        buffers: Floating buffers (b,) of the model; by default the model's own.
         block: Samples in one pass.
 
     Returns:

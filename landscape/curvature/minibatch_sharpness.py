@@ -55,7 +55,7 @@ def minibatch_sharpness(
         which: "magnitude", "largest" or "smallest".
         curvature: "hessian" or "gauss_newton".
         tolerance, max_products: Of one search, as in `landscape.top_eigenvalues`.
-        buffers: Floating buffers (b,) of the model; by default those of the task.
+        buffers: Floating buffers (b,) of the model; by default the model's own.
         block: Samples in one pass.
 
     Returns:

@@ -28,7 +28,7 @@ def ntk(task: Task, theta: Tensor, samples: Samples, *, buffers: Tensor | None =
         task: Model, loss and samples.
         theta: Model, shape (d,); its dtype is that of the gradients.
         samples: n of them; C n gradients are computed, more if `memory` does not fit n.
-        buffers: Floating buffers, shape (b,); by default those of the task.
+        buffers: Floating buffers, shape (b,); by default the model's own.
         memory: Bytes of gradients in memory, at least those of two samples.
 
     Raises:

@@ -40,7 +40,7 @@ def trace(
         theta: Model, shape (d,).
         curvature: "hessian" or "gauss_newton".
         products: Matrix-vector products at most; the estimate takes at least 6.
-        buffers: Floating buffers (b,) of the model; by default those of the task.
+        buffers: Floating buffers (b,) of the model; by default the model's own.
         block: Samples in one pass.
 
     Returns:

@@ -20,6 +20,7 @@ from landscape.model.batchnorm import (
     statistics_attrs,
     usual_statistics,
 )
+from landscape.model.buffers import require_buffers
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import takes_models
@@ -45,6 +46,7 @@ class Curve:
     Args:
         kind: "bezier" or "polygon".
         points: Shape (n, d); the first and the last are the models that it connects.
+        buffers: Floating buffers of these two, shape (2, b); None if the models have none.
 
     Raises:
         ValueError: If the kind is unknown, or there are fewer than two points.
@@ -52,6 +54,7 @@ class Curve:
 
     kind: Kind
     points: Tensor
+    buffers: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -92,6 +95,7 @@ def connecting_curve(
     lr: float = 5e-3,
     split: Split = "train",
     seed: int = 0,
+    buffers: Tensor | None = None,
 ) -> Curve:
     """A curve from a to b whose inner points were trained on the expected loss, t uniform in [0, 1].
 
@@ -108,6 +112,7 @@ def connecting_curve(
         steps, batch, lr: Minibatches, samples in one, and rate of Adam.
         split: Samples that the loss is averaged over.
         seed: Of t, minibatches and dropout.
+        buffers: Floating buffers of a and b, shape (2, b); by default the models' own. Training takes none of them.
 
     Raises:
         ValueError: If a and b differ in length, there is no bend, or the split is empty.
@@ -119,7 +124,7 @@ def connecting_curve(
         )
     if len(samples) == 0:
         raise ValueError("the split has no samples; a curve is trained on at least one.")
-    curve = Curve(kind, _straight(ends, bends + 2))
+    curve = Curve(kind, _straight(ends, bends + 2), buffers)
     flat, inner = task.flat(ends), torch.nn.Parameter(curve.points[1:-1])  # shares the curve's memory
     optimizer = torch.optim.Adam([inner], lr=lr)
     generator = torch.Generator().manual_seed(seed)
@@ -165,7 +170,7 @@ def along(
         points: Evaluations on either path, both ends included.
         split: Samples that the metrics are averaged over.
         metrics: "loss" and names of the task's metrics.
-        buffers: Floating buffers of the two ends, shape (2, b); by default those of the task.
+        buffers: Floating buffers of the two ends, shape (2, b); by default those of the curve.
         statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; by default
             recomputed at all points but the ends; "averaged" interpolates the buffers of the ends in t. Stated in the
             attributes.
@@ -179,8 +184,11 @@ def along(
     straight = np.zeros((points, len(curve.points)))
     straight[:, 0], straight[:, -1] = 1 - t, t
     bent = curve.coefficients(t)
+    buffers = curve.buffers if buffers is None else buffers
+    if statistics is None:
+        require_buffers(buffers, task.layout, "the ends of the curve are given")
     how = statistics or usual_statistics(task)
-    fixed = calibration_of(task, split, calibration) if resolve_statistics(how, buffers) == "recomputed" else None
+    fixed = calibration_of(task, split, calibration) if resolve_statistics(task, how, buffers) == "recomputed" else None
     rows = np.concatenate([bent, straight])
     names = metrics if "loss" in metrics else ("loss", *metrics)
     values_by_metric = evaluate(

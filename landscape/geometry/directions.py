@@ -128,7 +128,7 @@ def random_directions(
     )
 
 
-@takes_models("theta", "direction")
+@takes_models("theta", directions=("direction",))
 def slice_along(
     theta: Tensor,
     direction: Tensor,

@@ -10,11 +10,11 @@ from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.geometry.trajectory import principal_plane
 from landscape.model.task import Task
-from landscape.model.vectors import Model
+from landscape.model.vectors import AnyModel
 from landscape.sweep.grid import Sweep
 
 
-def as_sweep(task: Task, sweep: Sweep | Model | Sequence[Model], models: Sequence[Model] = ()) -> Sweep:
+def as_sweep(task: Task, sweep: Sweep | AnyModel | Sequence[AnyModel], models: Sequence[AnyModel] = ()) -> Sweep:
     """A sweep as it is; of models, random directions around one, the line of two, the plane of three or of more.
 
     The plane of more than three models is that of their principal components. The functions that make these sweeps

@@ -93,7 +93,7 @@ def step_cost(
         theta: Model, shape (d,).
         batch: Samples in a step; fewer where the split has fewer.
         repeats: Steps measured; the result is their median.
-        buffers: Floating buffers (b,); by default those of the task.
+        buffers: Floating buffers (b,); by default the model's own.
 
     Returns:
         Dataset with macs (), of one forward pass of one sample; forward (), step () in seconds per batch, step being

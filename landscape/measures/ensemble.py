@@ -58,7 +58,7 @@ def ensemble_gap(
         outputs: What is averaged and compared: "logits" (the module's outputs as they are) or "probabilities" (their
             softmax). The ensemble's loss and metrics are those of the averaged outputs; averaged probabilities enter
             as their logarithm, as cross-entropy expects.
-        buffers: Floating buffers of the models, shape (m, b); by default those of the task.
+        buffers: Floating buffers of the models, shape (m, b); by default the models' own.
         statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; by default
             recomputed for the averaged model. Stated in the attributes.
 
@@ -75,10 +75,10 @@ def ensemble_gap(
     shares = _shares(weights, models)
     centre = _mean(models, shares)
     how = statistics or usual_statistics(task)
-    kind = resolve_statistics(how, buffers)
+    kind = resolve_statistics(task, how, buffers)
     fixed = calibration_of(task, split, calibration) if kind == "recomputed" else None
     *model_buffers, centre_buffers = _buffers(
-        task, [*models, centre], shares, None if kind == "own" else buffers, fixed
+        task, [*models, centre], shares, None if kind == "task" else buffers, fixed
     )
     ensemble = sum(
         share * _outputs(task, model, split, own, outputs)
@@ -129,7 +129,7 @@ def subset_errors(
         models: Shape (m, d).
         weights: Not negative, shape (m,).
         counts: Numbers of models to average; by default 1..m.
-        buffers: Floating buffers of the models, shape (m, b); by default those of the task.
+        buffers: Floating buffers of the models, shape (m, b); by default the models' own.
         statistics, calibration: Of batch normalisation, as in `ensemble_gap`.
         workers: Threads or processes that share the subsets, as in `landscape.sweep.evaluate.evaluate`.
 

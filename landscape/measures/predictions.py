@@ -40,7 +40,7 @@ def predictions(task: Task, theta: Tensor, *, split: Split = "test", buffers: Te
         task: Model, loss and samples.
         theta: Shape (d,).
         split: Name of a split, or samples.
-        buffers: Floating buffers (b,); by default those of the task.
+        buffers: Floating buffers (b,); by default the model's own.
 
     Raises:
         ValueError: If the outputs are no logits of classes, or the targets no classes.

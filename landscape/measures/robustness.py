@@ -49,7 +49,7 @@ def noise_robustness(
         mean, std: One number per channel, or one for all; the defaults are inputs that lie in [0, 1] themselves.
         levels: Largest change of an input value, as a fraction of its range.
         draws: Noise samples that the drop is averaged over.
-        buffers: Floating buffers (b,); by default those of the task.
+        buffers: Floating buffers (b,); by default the model's own.
         progress: Called with (evaluations done, all evaluations).
 
     Returns:

@@ -60,7 +60,7 @@ def ball_sharpness(
         steps: Gradients of the ascent; 1 computes only the one-step rise.
         directions: Random points for the mean, without their opposites.
         seed: Of the random points, and of the start of the ascent where the gradient is zero.
-        buffers: Floating buffers (b,); by default those of the task.
+        buffers: Floating buffers (b,); by default the model's own.
         block: Samples in one pass.
         workers, progress: Of the random points, as `landscape.sweep.evaluate.evaluate` takes them.
 

@@ -17,7 +17,7 @@ from landscape.model.families import family
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 
-Statistics = Literal["recomputed", "averaged", "own"]
+Statistics = Literal["recomputed", "averaged", "task"]
 
 BATCH_NORMS = family(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
@@ -86,17 +86,17 @@ def usual_statistics(task: Task) -> Statistics | None:
     return "recomputed" if normalisers(task.model) else None
 
 
-def resolve_statistics(statistics: Statistics | None, buffers: Tensor | None) -> Statistics:
-    """Statistics of points: the argument, by default "averaged" with buffers and "own" without.
+def resolve_statistics(task: Task, statistics: Statistics | None, buffers: Tensor | None) -> Statistics:
+    """Statistics of points: the argument, by default "averaged" with buffers and "task" without.
 
     Raises:
-        ValueError: If the name is unknown, or "averaged" comes without buffers.
+        ValueError: If the name is unknown, or "averaged" comes without the buffers that the model has.
     """
     if statistics is None:
-        return "own" if buffers is None else "averaged"
+        return "task" if buffers is None else "averaged"
     if statistics not in get_args(Statistics):
         raise ValueError(f"statistics is {statistics!r}; accepted: {', '.join(get_args(Statistics))}.")
-    if statistics == "averaged" and buffers is None:
+    if statistics == "averaged" and buffers is None and task.layout.buffers:
         raise ValueError("statistics = 'averaged' needs the buffers (n, b) of the basis; give them or recompute.")
     return statistics
 
@@ -104,10 +104,10 @@ def resolve_statistics(statistics: Statistics | None, buffers: Tensor | None) ->
 def statistics_attrs(
     task: Task, split: Split, statistics: Statistics | None, buffers: Tensor | None, calibration: Samples | int
 ) -> dict[str, str | int]:
-    """Attributes of a result that state its batch statistics; empty for models without any."""
-    if not normalisers(task.model):
+    """Attributes of a result that state its batch statistics; empty for models without floating buffers."""
+    if not task.layout.buffers:
         return {}
-    how = resolve_statistics(statistics, buffers)
+    how = resolve_statistics(task, statistics, buffers)
     if how != "recomputed":
         return {"statistics": how}
     return {"statistics": how, "calibration": len(calibration_of(task, split, calibration))}

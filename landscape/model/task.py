@@ -21,6 +21,7 @@ from landscape.model.losses import SampleLoss, is_coupled, loss_name
 from landscape.model.losses import cross_entropy as cross_entropy
 from landscape.model.losses import error as error
 from landscape.model.losses import squared_error as squared_error
+from landscape.model.model import with_buffers
 from landscape.model.model_trial import tried_outputs
 from landscape.model.samples import Samples
 from landscape.model.vectors import takes_models
@@ -76,8 +77,8 @@ class Task:
 
     @property
     def theta(self) -> Tensor:
-        """A copy of the initial parameters (d,) of the model."""
-        return self.layout.theta(self.model)
+        """A copy of the initial parameters (d,) of the model; with floating buffers, a `Model` that carries them."""
+        return with_buffers(self.layout.theta(self.model), self.buffers)
 
     @property
     def buffers(self) -> Tensor:

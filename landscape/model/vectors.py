@@ -12,8 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from landscape.model.buffers import model_buffers, require_buffers
 from landscape.model.copies import HALF, dtype_attrs
 from landscape.model.layout import Layout
+from landscape.model.model import plain
+from landscape.model.whole_products import whole_products
 
 if TYPE_CHECKING:
     from landscape.model.task import Task
@@ -21,26 +24,33 @@ if TYPE_CHECKING:
 Inputs = ParamSpec("Inputs")
 Result = TypeVar("Result")
 
-Model = Tensor | np.ndarray | nn.Module | Mapping[str, Tensor] | str | Path
-"""A vector (d,), a tensor or an array, a module, a state dict, or the path of a checkpoint."""
+AnyModel = Tensor | np.ndarray | nn.Module | Mapping[str, Tensor] | str | Path
+"""A vector (d,), a `Model` or an array, a module, a state dict, or the path of a checkpoint."""
 
 
-def takes_models(*names: str) -> Callable[[Callable[Inputs, Result]], Callable[Inputs, Result]]:
-    """Decorator: the arguments `names`, vectors (d,) or sequences of them, may also be any `Model`.
+def takes_models(
+    *names: str, directions: tuple[str, ...] = ()
+) -> Callable[[Callable[Inputs, Result]], Callable[Inputs, Result]]:
+    """Decorator: the arguments `names`, vectors (d,) or sequences of them, may also be any `AnyModel`.
 
     The layout is that of the argument `task`, or of the Task whose method is decorated; a function without a task
     takes one as a further first argument, `plane(task, "a.pt", "b.pt", "c.pt")`. Without an argument `buffers`, the
-    floating buffers of the models are used. Without labels, checkpoints have the names of their files.
+    floating buffers of the models are used; the attribute `statistics` of a dataset is then "own", else "given".
+    Without labels, checkpoints have the names of their files.
+
+    Args:
+        directions: Further arguments that may be any `AnyModel`, of which the buffers play no part.
 
     Raises:
-        ValueError: If an argument is no model, one of another architecture, or vectors and state dicts are mixed where
-            models have floating buffers.
+        ValueError: If an argument is no model, one of another architecture or with a negative variance; or a vector
+            without the floating buffers that the model has, where neither `buffers` nor `statistics` is given.
         LookupError: If there is no such checkpoint.
     """
 
     def decorate(function: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
         signature = inspect.signature(function)
         owned = {"task", "self"} & set(signature.parameters)
+        has_attributes = signature.return_annotation == "xr.Dataset"  # as text: xarray is not loaded for it
 
         @wraps(function)
         def wrapper(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
@@ -48,20 +58,27 @@ def takes_models(*names: str) -> Callable[[Callable[Inputs, Result]], Callable[I
             if not owned:
                 args, options, task = _without_task(args, options)
             bound = signature.bind(*args, **options)
-            values = {name: bound.arguments[name] for name in names if name in bound.arguments}
+            values = {name: bound.arguments[name] for name in (*names, *directions) if name in bound.arguments}
             task = task or bound.arguments.get("task", bound.arguments.get("self"))
-            if all(isinstance(value, Tensor) and value.dtype not in HALF for value in values.values()):
-                return _said(function(*args, **options), task, ())
             if (texts := _labels(list(values.values()))) is not None:
                 _add_labels(signature, bound, texts)
             values = {name: _loaded(value, task) for name, value in values.items()}
             layout = None if task is None else task.layout
             for name, value in values.items():
                 bound.arguments[name] = _vectors(value, layout, f"{function.__name__}: {name}")
-            lacks_buffers = "buffers" in signature.parameters and bound.arguments.get("buffers") is None
-            if lacks_buffers and layout is not None and layout.buffer_size:
-                bound.arguments["buffers"] = _buffers(list(values.values()), layout)
-            return _said(function(*bound.args, **bound.kwargs), task, tuple(values.values()))
+            stated = ""
+            if "buffers" in signature.parameters and (layout is None or layout.buffers):
+                stated = "own" if bound.arguments.get("buffers") is None else "given"
+                if stated == "own":
+                    buffers = model_buffers([value for name, value in values.items() if name in names], layout)
+                    if layout is not None and bound.arguments.get("statistics") is None:
+                        require_buffers(buffers, layout, f"{function.__name__}: {names[0]} is given")
+                    bound.arguments["buffers"] = buffers
+            with whole_products(None if task is None else task.model):
+                result: Any = function(*bound.args, **bound.kwargs)
+            if has_attributes and stated and layout is not None:
+                result.attrs.setdefault("statistics", stated)
+            return _said(result, task, tuple(values.values()))
 
         return wrapper
 
@@ -116,7 +133,7 @@ def _loaded(value: Any, task: Task | None) -> Any:
 def _vectors(value: Any, layout: Layout | None, name: str) -> Any:
     """Convert a model, or each model of a sequence, to a vector; tensors are returned as they are."""
     if isinstance(value, Tensor):
-        return value
+        return plain(value)
     if _is_model(value) and layout is not None:
         return layout.theta(value)
     if _is_model(value) or _is_path(value):
@@ -138,21 +155,6 @@ def _describe(value: Any) -> str:
     if _is_sequence(value) and not len(value):
         return "empty"
     return f"of type {type(value).__name__}"
-
-
-def _buffers(values: list[Any], layout: Layout) -> Tensor | None:
-    """Floating buffers: (b,) of one model, (n, b) of several; None if all are vectors."""
-    models = [model for value in values for model in (value if isinstance(value, list | tuple) else [value])]
-    if not any(map(_is_model, models)):
-        return None
-    if not all(map(_is_model, models)):
-        raise ValueError(
-            "some models are vectors and some are state dicts, and the model has floating buffers (such as BatchNorm "
-            "statistics); give all as state dicts, or all as vectors with buffers."
-        )
-    buffers = torch.stack([layout.buffer_vector(model) for model in models])
-    single = len(values) == 1 and _is_model(values[0])
-    return buffers[0] if single else buffers
 
 
 def _labels(values: list[Any]) -> list[str] | None:

@@ -54,7 +54,7 @@ def barrier(
         points: Evaluations on the line, both ends included.
         split: Samples that the loss is averaged over.
         labels: Names of the two models.
-        buffers: Floating buffers of a and b, shape (2, b); by default those of the task.
+        buffers: Floating buffers of a and b, shape (2, b); by default the models' own.
         statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; by default
             recomputed between the models. Stated in the attributes.
         workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
@@ -103,7 +103,7 @@ def pairwise_barriers(
         labels: Names of the models; by default 1, 2, .. m.
         points: Evaluations on each line, both ends included.
         split: Samples that the loss is averaged over.
-        buffers: Floating buffers of the models, shape (m, b); by default those of the task.
+        buffers: Floating buffers of the models, shape (m, b); by default the models' own.
         statistics, calibration: Of batch normalisation, as in `barrier`.
         workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
 
@@ -180,7 +180,7 @@ def simplex_losses(
         count, seed: Of the random averages.
         split: Samples that the metrics are averaged over.
         metrics: "loss" and names of the task's metrics; by default all.
-        buffers: Floating buffers of the models, shape (m, b); by default those of the task.
+        buffers: Floating buffers of the models, shape (m, b); by default the models' own.
         statistics, calibration: Of batch normalisation, as in `barrier`.
         workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
 

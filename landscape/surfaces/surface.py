@@ -21,11 +21,12 @@ from landscape.model.batchnorm import (
     statistics_attrs,
     usual_statistics,
 )
+from landscape.model.buffers import require_buffers
 from landscape.model.copies import dtype_attrs
 from landscape.model.losses import group_weights
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
-from landscape.model.vectors import Model
+from landscape.model.vectors import AnyModel
 from landscape.results.progress import Progress
 from landscape.surfaces.sampling_error import over_folds, sample_folds
 from landscape.sweep.evaluate import evaluate, sweep_work
@@ -47,8 +48,8 @@ CHECKPOINT_SECONDS = 5.0
 
 def surface(
     task: Task,
-    sweep: Sweep | Model | Sequence[Model],
-    *models: Model,
+    sweep: Sweep | AnyModel | Sequence[AnyModel],
+    *models: AnyModel,
     split: Split = "test",
     metrics: tuple[str, ...] | None = None,
     known: xr.Dataset | None = None,
@@ -82,7 +83,8 @@ def surface(
             variable loss_sampling_error (`landscape.surfaces.sampling_error`); by default none.
         statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; stated in the
             attributes. By default recomputed between models (coefficients that sum to 1, or several models marked),
-            not on slices around one model.
+            the model's own on slices around one. Where they are recomputed, marks that are models keep their own
+            (`mark_statistics`), and differ by that from the points beside them.
         workers: Threads, or a pool of processes, that share the points; the bits of the values do not change.
         precision: "fast" for products in bfloat16 (`landscape.sweep.precision`); the largest relative difference in
             loss from exact values, over some points, is then stated in the attributes, and so is a processor without
@@ -95,8 +97,8 @@ def surface(
         the passes were carried out (`landscape.sweep.measured_plan`).
 
     Raises:
-        ValueError: If `known` belongs to another sweep, models and task do not match, or folds are asked for beside
-            groups.
+        ValueError: If `known` belongs to another sweep, models and task do not match, models lack their buffers, or
+            folds are asked for beside groups.
     """
     sweep = as_sweep(task, sweep, models)
     fold: Tensor | None = None
@@ -107,11 +109,12 @@ def surface(
             raise ValueError("the known surface is complete: it has its sampling error; give one of its checkpoints.")
         groups = fold = sample_folds(len(task.split(split)), folds)
     metrics = tuple(task.measures(metrics))
-    if statistics is None and _between(sweep):
-        statistics = usual_statistics(task)
+    if statistics is None:
+        require_buffers(sweep.buffers, task.layout, "the sweep goes through models")
+        statistics = usual_statistics(task) if _between(sweep) else None
     further = _extra_dims(task, sweep, split, metrics, groups)
     ds = _empty(task, sweep, split, metrics, further)
-    ds.attrs.update(statistics_attrs(task, split, statistics, sweep.buffers, calibration))
+    ds.attrs.update(_statistics(task, sweep, split, statistics, calibration))
     if groups is not None:  # a result is not resumed with other groups
         numbers = groups.cpu().long().contiguous().numpy()
         ds.attrs.update(groups=hashlib.blake2b(numbers.data, digest_size=8).hexdigest())
@@ -223,7 +226,7 @@ def _extra_dims(
     probe = task.split(split)[:2]
     if not len(probe):
         raise ValueError("the split has no samples; a mean needs at least one.")
-    outputs = task.outputs(sweep.basis[0].detach(), probe)
+    outputs = task.outputs(sweep.basis[0].detach(), probe, buffers=task.buffers)  # whose shape counts alone
     own = {"group": int(groups.max()) + 1} if groups is not None and len(groups) else {}
     sizes = {}
     for name, measure in task.measures(metrics).items():
@@ -243,6 +246,19 @@ def _single_models(rows: np.ndarray) -> set[int]:
     """Rows of the basis that are points themselves, by the coefficients (P, n) of the points."""
     single = (np.count_nonzero(rows, axis=1) == 1) & (rows.max(axis=1) == 1)
     return set(rows[single].argmax(axis=1).tolist())
+
+
+def _statistics(
+    task: Task, sweep: Sweep, split: Split, statistics: Statistics | None, calibration: Samples | int
+) -> dict[str, str | int]:
+    """Attributes that state the batch statistics of the points, and of marked models where these have others."""
+    attrs = statistics_attrs(task, split, statistics, sweep.buffers, calibration)
+    if sweep.buffers is None or not attrs:
+        return attrs
+    if attrs["statistics"] == "averaged" and not _between(sweep):
+        return {**attrs, "statistics": "own"}
+    marked = attrs["statistics"] == "recomputed" and _single_models(sweep.mark_coefficients)
+    return {**attrs, "mark_statistics": "own"} if marked else attrs
 
 
 def _missing(column: np.ndarray) -> np.ndarray:

@@ -68,14 +68,14 @@ def evaluate(
         basis: Models or directions, shape (n, d).
         coefficients: One row per point, shape (P, n).
         metrics: "loss" and names of the task's metrics, each with values (n,) or (n, v) for n samples; by default all.
-        buffers: Floating buffers of the basis, shape (n, b); by default those of the task.
+        buffers: Floating buffers of the basis, shape (n, b); by default those that its models carry.
         block: Samples in one forward pass; by default set by the size of the activations.
         memory: Bytes of point models in memory; on a GPU with their activations, by default half of the free memory.
         on_points: Called with (points, their values) about every two seconds.
         groups: Group 0, 1, .. of each sample, shape (samples,); metrics are then means per group.
         statistics: Of batch normalisation. "recomputed": on `calibration` at every point, except points that are a
-            single model of the basis with `buffers`; "averaged": `buffers` combined like the models; "own": those of
-            the task. By default averaged with `buffers`, own without; `surface` recomputes.
+            single model of the basis with `buffers`; "averaged": `buffers` combined like the models; "task": those of
+            the task's own model at all points. By default averaged; `surface` recomputes.
         calibration: Samples for the statistics, or how many of the split train (if there is none, of `split`).
         workers: Threads that share the points, or the samples if there are fewer points than threads; more than one
             use one core each, a GPU needs one. Or a pool of processes (`landscape.sweep.threads.PointPool`).
@@ -89,7 +89,8 @@ def evaluate(
         loss is in the task's unit (nats for cross-entropy). NaN where a group or class has no samples.
 
     Raises:
-        ValueError: If shapes do not match, a metric or split is unknown, or the split is empty.
+        ValueError: If shapes do not match, a metric or split is unknown, the split is empty, or models lack their
+            buffers.
     """
     if isinstance(workers, int) and workers < 1:
         raise ValueError(f"workers is {workers}; a sweep needs one or more.")
@@ -151,11 +152,11 @@ def sweep_work(
     _check(task, basis, buffers, samples)
     if groups is not None:
         groups = _checked_groups(groups, samples).to(basis.device)
-    how = resolve_statistics(statistics, buffers)
+    how = resolve_statistics(task, statistics, buffers)
     pool = task.samples.get("train", samples)
     fixed = calibration_samples(pool, calibration) if how == "recomputed" else None
     block = len(samples) if any(map(is_coupled, (task.loss, *measures.values()))) else block
-    basis_buffers = None if buffers is None or how == "own" else buffers
+    basis_buffers = None if buffers is None or how == "task" else buffers
     return Work(task, basis, basis_buffers, samples, groups, measures, block, fixed, check_precision(precision), plan)
 
 

@@ -33,7 +33,8 @@ class Sweep:
         coords: Grid coordinates by dimension, in the order of `axes`.
         marks: Named models, evaluated exactly, on or off the grid.
         inside: Grid cells that belong to the sweep, shape of the grid; by default all.
-        buffers: Floating buffers of the basis, shape (n, b); by default those of the task.
+        buffers: Floating buffers of the basis, shape (n, b); None if the models have none, or statistics are to be
+            recomputed.
         attrs: Attributes of the surface (text and numbers), such as analysis, source and the units of the coordinates.
     """
 

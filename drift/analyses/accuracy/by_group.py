@@ -15,6 +15,7 @@ from drift.analyses.per_round import global_model, result, selected_rounds
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.ranking import auc, hit_rate, ndcg, positive_ranks
+from landscape.model.model import buffers_of
 
 
 @analysis("round", "domain", cost="evaluations")
@@ -45,8 +46,8 @@ def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Data
         model = global_model(run, index)
         if not bool(torch.isfinite(model.theta).all()):
             continue
-        own = None if model.buffers is None else model.buffers[None]
-        values = evaluate_models(run, model.theta[None], "test", metrics=("error",), buffers=own, groups=group.test)
+        one = model.theta[None]
+        values = evaluate_models(run, one, "test", metrics=("error",), buffers=buffers_of(one), groups=group.test)
         error = values["error"]
         accuracy[row, : error.shape[1]] = 1 - error[0].numpy()
     dataset = xr.Dataset(
@@ -92,7 +93,7 @@ def ranking_rounds(run: Run, *, rounds: Sequence[int] | None = None, k: Sequence
     targets, rows = run.task.split("test").targets, []
     for index in run.context.track(indices):
         model = global_model(run, index)
-        scores = run.task.outputs(model.theta, "test", buffers=model.buffers).reshape(len(targets))
+        scores = run.task.outputs(model.theta, "test").reshape(len(targets))
         rows.append(_ranking(scores, targets, group.test, k))
     dataset = xr.concat(rows, "round", join="exact").assign_coords(round=indices)
     return result(dataset, _RANKING, analysis="ranking_rounds", source="FedEve paper, Table 2")

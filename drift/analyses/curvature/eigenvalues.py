@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,10 +91,6 @@ def eigen_slice(
         )
     direction = torch.from_numpy(top.eigenvector.isel(rank=0).values).to(model.theta)
     sweep = slice_along(model.theta, direction, points=points, radius=radius)
-    if model.buffers is not None:  # the same batch statistics all along the slice
-        buffers = torch.zeros(len(sweep.basis), len(model.buffers))
-        buffers[0] = model.buffers
-        sweep = replace(sweep, buffers=buffers)
     dataset = evaluate_on(run, sweep, split).assign(eigenvalue=top.eigenvalue.isel(rank=0, drop=True))
     return dataset.assign_attrs(analysis="eigen_slice", source="FedLAW paper, Fig. 4 right", round=model.index)
 

@@ -75,7 +75,7 @@ def ntk_variance(
             continue
         union_ids = record.ids.tolist() if union == "cohort" else list(range(shape[1]))
         numbers = torch.from_numpy(np.concatenate([mine, _points(run, union_ids, points)]))
-        kernel = ntk(run.task, record.kept("start"), train[numbers], buffers=record.start_buffers, memory=memory)
+        kernel = ntk(run.task, record.kept("start"), train[numbers], memory=memory)
         n = len(mine)
         sides = variance_by_mmd(kernel[:n, :n], kernel[:n, n:], kernel[n:, n:]) | {"points": float(n)}
         for name, values in table.items():

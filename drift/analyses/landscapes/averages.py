@@ -9,15 +9,17 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import buffers_or_none, result, selected_rounds
+from drift.analyses.per_round import result, selected_rounds
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import rows, selected
 from drift.store.number_ranges import spans
+from drift.store.round_record import Round
 from landscape.measures.ensemble import subset_errors
 from landscape.measures.similarity import mean_cka
 from landscape.model.batchnorm import Statistics
+from landscape.model.model import with_buffers
 from landscape.model.samples import Samples
 
 RBF_SAMPLES = 1000
@@ -61,12 +63,11 @@ def error_averaged(
         usable = weights > 0  # a client without samples has no part in any mean
         errors[index] = subset_errors(
             run.task,
-            selected(record.kept("clients"), usable),
+            with_buffers(selected(record.kept("clients"), usable), record.client_buffers[usable]),
             weights[usable],
             subsets=subsets,
             seed=index,
             split=split,
-            buffers=record.client_buffers[usable],
             statistics=statistics,
             workers=run.context.pool or 1,
         )
@@ -111,15 +112,15 @@ def similarity_rounds(
     values = []
     for index in run.context.track(indices):
         record = run.round(index)
-        outputs = _outputs(run, record.kept("clients"), record.client_buffers, inputs)
+        outputs = _outputs(run, record, inputs)
         values.append(mean_cka(outputs, kernel=kernel) if len(outputs) > 1 else float("nan"))
     about = {"cka": (f"mean {kernel} CKA of client pairs", "1")}
     attrs = {"analysis": "similarity_rounds", "source": "IMA paper, Fig. 4", "split": split, "samples": len(inputs)}
     return result({"cka": ("round", values)}, about, {"round": indices}, **attrs)
 
 
-def _outputs(run: Run, models: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
-    """Outputs (m, n, C) of several models."""
-    pairs = zip(rows(models, range(len(models))), buffers, strict=True)
-    outputs = [run.task.outputs(theta, samples, buffers=buffers_or_none(statistics)) for theta, statistics in pairs]
+def _outputs(run: Run, record: Round, samples: Samples) -> Tensor:
+    """Outputs (m, n, C) of the clients' models."""
+    pairs = zip(rows(record.kept("clients"), range(len(record.ids))), record.client_buffers, strict=True)
+    outputs = [run.task.outputs(with_buffers(theta, own), samples) for theta, own in pairs]
     return torch.stack(outputs) if outputs else torch.zeros(0, len(samples), 1)

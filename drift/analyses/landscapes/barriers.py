@@ -53,7 +53,6 @@ def client_barriers(
     """
     record, ids, rows = round_clients(run, round, clients, first=10)
     models = torch.cat([record.kept("clients")[rows], record.kept("end")[None]])
-    buffers = torch.cat([record.client_buffers[rows], record.end_buffers[None]])
     labels = [*(f"client {client}" for client in ids), "global"]
     dataset = pairwise_barriers(
         run.task,
@@ -61,7 +60,6 @@ def client_barriers(
         labels=labels,
         points=points,
         split=split,
-        buffers=buffers,
         statistics=statistics,
         **sharing(run),
     )
@@ -111,15 +109,7 @@ def mode_curve(
     curve = connecting_curve(
         run.task, a, b, kind=kind, bends=bends, steps=steps, batch=batch, lr=lr, split="train", seed=seed
     )
-    dataset = along(
-        run.task,
-        curve,
-        points=points,
-        split=split,
-        buffers=record.client_buffers[rows],
-        statistics=statistics,
-        **sharing(run),
-    )
+    dataset = along(run.task, curve, points=points, split=split, statistics=statistics, **sharing(run))
     return dataset.assign_attrs(analysis="mode_curve", round=record.index, first=ids[0], second=ids[1])
 
 

@@ -45,7 +45,7 @@ def scale_curve(
         partial: Unfinished result to go on from.
     """
     model = global_model(run, round)
-    sweep = scaling(model.theta, low=low, high=high, points=points, buffers=model.buffers)
+    sweep = scaling(model.theta, low=low, high=high, points=points)
     dataset = evaluate_on(run, sweep, split, partial)
     return dataset.assign_attrs(analysis="scale_curve", round=model.index)
 

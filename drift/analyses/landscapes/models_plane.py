@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
 import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
@@ -132,7 +131,7 @@ def plane_sweep(
         raise ValueError(f"a plane goes through three models, {list(names)} were given.")
     named = named_models(run, round, names)
     require_different(named)
-    sweep = plane(*named.models, points=points, margin=margin, buffers=_buffers(named.buffers), labels=names)
+    sweep = plane(*named.models, points=points, margin=margin, labels=names)
     if "mean" in names:  # of the cohort: the mean of the three models gets no mark beside it
         sweep = replace(sweep, marks=sweep.marks[:3])
     if box is None:
@@ -153,7 +152,7 @@ def line_sweep(run: Run, round: int, names: Sequence[str], *, points: int) -> Sw
         raise ValueError(f"a line goes through two models, {list(names)} were given.")
     named = named_models(run, round, names)
     require_different(named)
-    sweep = line(*named.models, points=points, buffers=_buffers(named.buffers), labels=(names[0], names[1]))
+    sweep = line(*named.models, points=points, labels=(names[0], names[1]))
     return replace(sweep, marks=sweep.marks[:2]) if "mean" in names else sweep
 
 
@@ -193,10 +192,6 @@ def labelled(run: Run, dataset: xr.Dataset, round: int, split: str, name: str) -
         names += [str(number) for number in range(len(names), dataset.sizes["class"])]  # of outputs without samples
         dataset = dataset.assign_coords({"class": names[: dataset.sizes["class"]]})
     return result(dataset, _ABOUT, analysis=name, source="IMA paper, section 3.2", round=round, split=split)
-
-
-def _buffers(buffers: torch.Tensor) -> torch.Tensor | None:
-    return buffers if buffers.shape[1] else None
 
 
 _ABOUT = {

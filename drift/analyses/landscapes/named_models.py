@@ -13,6 +13,7 @@ from drift.runs.run import open as open_run
 from drift.store.column_blocks import selected, weighted_models
 from drift.store.round_record import Round
 from landscape.model.batchnorm import calibration_samples, normalisers, recalibrate
+from landscape.model.model import Model, buffers_of, with_buffers
 
 SAME = 1e-6
 """Distance of two models, as a fraction of their norm, below which they are one: rounding of float32."""
@@ -24,13 +25,11 @@ class NamedModels:
 
     Args:
         names: Their names.
-        models: Shape (n, d).
-        buffers: Floating buffers, shape (n, b).
+        models: Shape (n, d); they carry their floating buffers (n, b) where they have any.
     """
 
     names: tuple[str, ...]
     models: Tensor
-    buffers: Tensor
 
 
 def named_models(run: Run, round: int, names: Sequence[str]) -> NamedModels:
@@ -50,12 +49,9 @@ def named_models(run: Run, round: int, names: Sequence[str]) -> NamedModels:
     """
     record = run.round(round)
     parts = [_model(run, record, name) for name in names]
-    sizes = {(len(model), len(buffers)) for model, buffers in parts}
-    if len(sizes) > 1:
-        raise ValueError(f"{', '.join(names)} have {sorted(size for size, _ in sizes)} parameters; give like models.")
-    return NamedModels(
-        tuple(names), torch.stack([model for model, _ in parts]), torch.stack([part for _, part in parts])
-    )
+    if len(sizes := {len(model) for model in parts}) > 1:
+        raise ValueError(f"{', '.join(names)} have {sorted(sizes)} parameters; give like models.")
+    return NamedModels(tuple(names), torch.stack(parts))
 
 
 def sum_name(names: Sequence[str], coefficients: Sequence[float]) -> str:
@@ -101,64 +97,63 @@ def cohort_models(run: Run, round: int) -> NamedModels:
     record = run.round(round)
     order = record.ids.argsort()
     names = tuple(f"client {client}" for client in record.ids[order].tolist())
-    return NamedModels(names, selected(record.kept("clients"), order), record.client_buffers[order])
+    models = selected(record.kept("clients"), order)
+    return NamedModels(names, with_buffers(models, record.client_buffers[order]))
 
 
-def _model(run: Run, record: Round, name: str) -> tuple[Tensor, Tensor]:
+def _model(run: Run, record: Round, name: str) -> Tensor:
     if " * " in name:
         return _sum(run, record, name)
     other, colon, own = name.rpartition(": ")
     kind, _, number = own.partition(" ")
     if kind == "round" and number.isdigit():
         home = run if not colon else _other_run(run, other)
-        there = home.round(int(number))
-        return there.kept("end"), there.end_buffers
+        return home.round(int(number)).kept("end")
     if colon or (number and (kind != "client" or not number.isdigit())):
         raise ValueError(f"no model named {name!r}; {_NAMES}")
     if kind == "client" and number:
         ids = record.ids.tolist()
         if int(number) not in ids:
             raise ValueError(f"round {record.index} of {run.name} has clients {sorted(ids)}, no client {number}.")
-        row = ids.index(int(number))
-        return record.kept("clients")[row], record.client_buffers[row]
+        return record.kept("clients")[ids.index(int(number))]
     if kind in ("start", "end"):
-        return record.kept(kind), record.start_buffers if kind == "start" else record.end_buffers
+        return record.kept(kind)
     if kind == "mean":
         return _mean(run, record)
     raise ValueError(f"no model named {name!r}; {_NAMES}")
 
 
-def _mean(run: Run, record: Round) -> tuple[Tensor, Tensor]:
-    weights = run.experiment.cohort_weights(record.sizes)
-    mean, buffers = weighted_models(weights, record.kept("clients")), record.client_buffers
-    if not buffers.shape[1]:
-        return mean, buffers.new_zeros(0)
-    return mean, _recomputed(run, mean, weights.to(buffers) @ buffers)
+def _mean(run: Run, record: Round) -> Tensor:
+    weights, clients = run.experiment.cohort_weights(record.sizes), record.kept("clients")
+    mean, buffers = weighted_models(weights, clients), buffers_of(clients)
+    return mean if buffers is None else _recomputed(run, mean, weights.to(buffers) @ buffers)
 
 
-def _sum(run: Run, record: Round, name: str) -> tuple[Tensor, Tensor]:
+def _sum(run: Run, record: Round, name: str) -> Tensor:
     """A sum such as 0.3 * client 3 + 0.7 * start."""
-    parts: list[tuple[Tensor, Tensor]] = []
+    parts: list[Tensor] = []
+    buffers: list[Tensor] = []
     for term in name.split(" + "):
         factor, _, own = term.partition(" * ")
         try:
             value = float(factor)
         except ValueError:
             raise ValueError(f"no model named {name!r}; {_NAMES}") from None
-        model, buffers = _model(run, record, own)
-        parts.append((value * model.double(), value * buffers.double()))
-    if len({len(part) for part, _ in parts}) > 1:
+        model = _model(run, record, own)
+        parts.append(value * model.double())
+        buffers += [value * model.buffers.double()] if isinstance(model, Model) else []
+    if len({len(part) for part in parts}) > 1:
         raise ValueError(f"the models of {name} have different numbers of parameters; give like models.")
-    total = torch.stack([part for part, _ in parts]).sum(0).to(model)
-    return total, _recomputed(run, total, torch.stack([part for _, part in parts]).sum(0).to(model))
+    total = torch.stack(parts).sum(0).to(model)
+    return _recomputed(run, total, torch.stack(buffers).sum(0).to(model)) if buffers else total
 
 
 def _recomputed(run: Run, theta: Tensor, buffers: Tensor) -> Tensor:
-    """Buffers (b,) of a combination of models; batch statistics are recomputed on training samples."""
-    if not len(buffers) or not normalisers(run.task.model):
-        return buffers
-    pool = run.task.samples.get("train", run.task.samples["test"])
-    return recalibrate(run.task, theta, buffers, calibration_samples(pool, 512))
+    """A combination of models with its buffers (b,); batch statistics are recomputed on training samples."""
+    if normalisers(run.task.model):
+        pool = run.task.samples.get("train", run.task.samples["test"])
+        buffers = recalibrate(run.task, theta, buffers, calibration_samples(pool, 512))
+    return Model(theta, buffers)
 
 
 def _other_run(run: Run, name: str) -> Run:

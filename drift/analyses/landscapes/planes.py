@@ -110,10 +110,8 @@ def global_sweep(run: Run, rounds: Sequence[int] | None, *, points: int, margin:
     if len(indices) != 3:
         raise ValueError(f"a plane needs three rounds, {indices} were given; run {run.name} has {len(run.rounds())}.")
     records = [run.round(index) for index in indices]
-    models = torch.stack([record.kept("end") for record in records])
-    buffers = torch.stack([record.end_buffers for record in records])
-    labels = [f"round {record.index}" for record in records]
-    sweep = plane(*models, points=points, margin=margin, buffers=buffers, labels=labels)
+    models = [record.kept("end") for record in records]
+    sweep = plane(*models, points=points, margin=margin, labels=[f"round {record.index}" for record in records])
     return [record.index for record in records], sweep
 
 
@@ -139,8 +137,7 @@ def global_line(
         statistics: Of batch normalisation, as in `landscape.evaluate`.
     """
     first, second = (run.round(resolve_round(run, index, "globals")) for index in rounds)
-    buffers = torch.stack([first.end_buffers, second.end_buffers])
-    sweep = line(first.kept("end"), second.kept("end"), points=points, buffers=buffers)
+    sweep = line(first.kept("end"), second.kept("end"), points=points)
     dataset = evaluate_on(run, sweep, split, partial, statistics=statistics)
     return dataset.assign_attrs(analysis="global_line", first=first.index, second=second.index)
 
@@ -200,9 +197,8 @@ def client_sweep(
         ValueError: If the cohort does not hold three such clients.
     """
     record, selected, rows = round_clients(run, index, clients, 3)
-    models, buffers = record.kept("clients")[rows], record.client_buffers[rows]
     labels = [f"client {client}" for client in selected]
-    sweep = plane(*models, points=points, margin=margin, box=box, buffers=buffers, labels=labels)
+    sweep = plane(*record.kept("clients")[rows], points=points, margin=margin, box=box, labels=labels)
     return record, selected, sweep
 
 
@@ -274,6 +270,6 @@ def random_plane(
         LookupError: If the round kept no global model.
     """
     model = global_model(run, round)
-    grid, label = {"points": points, "seed": seed}, f"round {model.index}"
-    sweep = random_sweep(run.task, model.theta, radius=radius, label=label, buffers=model.buffers, **grid)
+    label = f"round {model.index}"
+    sweep = random_sweep(run.task, model.theta, radius=radius, label=label, points=points, seed=seed)
     return evaluate_on(run, sweep, split, partial).assign_attrs(analysis="random_plane", round=model.index)

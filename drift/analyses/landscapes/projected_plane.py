@@ -57,8 +57,8 @@ def projected_plane(
         ValueError: If the cohort does not hold three such clients.
     """
     record, ids, sweep = client_sweep(run, round, clients, points=points, margin=margin)
-    models = stacked([record.kept("clients"), record.kept("start")[None], record.kept("end")[None]])
     buffers = torch.cat([record.client_buffers, record.start_buffers[None], record.end_buffers[None]])
+    models = stacked([record.kept("clients"), record.kept("start")[None], record.kept("end")[None]])
     labels = [*(f"client {client}" for client in record.ids.tolist()), "start", "global"]
     places = project(models, sweep, labels=labels)
     count = len(labels)

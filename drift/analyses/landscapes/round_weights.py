@@ -97,10 +97,9 @@ def round_weights(
     cohort, evaluated_on = cohort_models(run, record.index), selected_samples(run, record.index, split, samples)
     task = task_with_classes(run, evaluated_on)
     models = torch.cat([cohort.models, record.kept("end")[None]])
-    buffers = torch.cat([cohort.buffers, record.end_buffers[None]]) if cohort.buffers.shape[1] else None
     rows = [*([*value.row, 0.0] for value in named.values()), [*(0.0 for _ in ids), 1.0]]
     options: dict[str, Any] = {"split": evaluated_on, "statistics": usual_statistics(task), **sharing(run)}
-    metrics = evaluate(task, models, np.array(rows), buffers=buffers, **options)
+    metrics = evaluate(task, models, np.array(rows), **options)
     columns = {name: values.numpy() for name, values in metrics.items()}
     dims = {name: ("mark", "class") if column.ndim > 1 else ("mark",) for name, column in columns.items()}
     missing = (float("nan"),) * len(ids)

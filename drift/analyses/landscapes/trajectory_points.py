@@ -89,15 +89,14 @@ def trajectory_sweep(
         raise LookupError(f"run {run.name} kept {len(indices)} global models; train it with --set keep.globals=all.")
     records = [run.round(index) for index in indices]
     models = torch.stack([record.kept("end") for record in records])
-    buffers = torch.stack([record.end_buffers for record in records])
     labels = [f"round {index}" for index in indices]
-    sweep = principal_plane(models, points=points, margin=margin, labels=labels, buffers=buffers)
+    sweep = principal_plane(models, points=points, margin=margin, labels=labels)
     if not clients:
         return Trajectory(indices, models, sweep, xr.Dataset())
     projections = _project_clients(run, indices, sweep)
     corners = np.stack([projections[name].values.ravel() for name in ("client_alpha", "client_beta")], axis=1)
     inside = corners[np.isfinite(corners).all(1)]
-    sweep = principal_plane(models, points=points, margin=margin, labels=labels, buffers=buffers, within=inside)
+    sweep = principal_plane(models, points=points, margin=margin, labels=labels, within=inside)
     return Trajectory(indices, models, sweep, projections)
 
 

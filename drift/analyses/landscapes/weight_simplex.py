@@ -76,8 +76,7 @@ def simplex_of_clients(run: Run, record: Round, clients: Sequence[int], *, step:
     """
     rows = rows_of(record, clients)
     labels = [f"client {client}" for client in clients]
-    buffers = record.client_buffers[rows]
-    sweep = simplex(record.kept("clients")[rows], step=step, extend=extend, labels=labels, buffers=buffers)
+    sweep = simplex(record.kept("clients")[rows], step=step, extend=extend, labels=labels)
     shares = run.experiment.cohort_weights(record.sizes)[rows].numpy()
     weights = (shares / shares.sum() if shares.sum() > 0 else np.full(3, 1 / 3)).tolist()
     return replace(sweep, marks=(*sweep.marks, make_mark("by size", weights[:2], weights)))

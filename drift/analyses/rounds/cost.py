@@ -14,6 +14,7 @@ from drift.methods.soups import Soups
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.cost import REPEATS, measure_cost, measure_seconds, median_and_range, step_cost, transfer_bytes
+from landscape.model.model import with_buffers
 
 
 @analysis(cost="training")
@@ -55,7 +56,8 @@ def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = Tru
         raise LookupError(f"no client of round {record.index} of run {run.name} has samples; choose another round.")
     client = int(record.ids[record.sizes.argmax()])
     ready = run.client(record.index, client)
-    base = step_cost(run.task, ready.start, batch=ready.local.batch, split=ready.samples, repeats=1)
+    model = with_buffers(ready.start, ready.buffers)
+    base = step_cost(run.task, model, batch=ready.local.batch, split=ready.samples, repeats=1)
     trained = measure_cost(lambda: run.method.local(ready), repeats=1)
     measured = measure_seconds(lambda: run.method.local(ready), *([ready.train] if plain else []), repeats=repeats)
     seconds, epochs = median_and_range(measured[:, 0]), _epochs(run, len(ready.samples))

@@ -7,10 +7,11 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import buffers_or_none, resolve_round, result
+from drift.analyses.per_round import resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import Rows
+from landscape.model.model import with_buffers
 from landscape.model.samples import Samples
 from landscape.model.task import metric_units
 from landscape.results.progress import with_progress
@@ -44,21 +45,19 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test") -> xr.Datas
     ids, parts = record.ids.tolist(), run.parts_in(index)
     metrics = tuple(name for name in ("loss", "error") if name == "loss" or name in run.task.metrics)
     columns = {name: np.full(len(ids), np.nan) for name in (*metrics, *(f"own_{name}" for name in metrics), *_GLOBAL)}
-    frames = {"start": record.start_buffers, "end": record.end_buffers}
     clients = Rows(record.kept("clients"))
     for place, client in enumerate(with_progress(ids, run.context.progress)):
-        buffers = record.client_buffers[place] if len(record.client_buffers) else record.client_buffers
-        model = clients[place]
-        for name, value in _values(run, model, buffers, run.task.split(split), metrics).items():
+        model = with_buffers(clients[place], record.client_buffers[place] if len(record.client_buffers) else _NONE)
+        for name, value in _values(run, model, run.task.split(split), metrics).items():
             columns[name][place] = value
         if not len(parts[client]):
             continue
         own = run.task.split("train")[torch.from_numpy(np.asarray(parts[client]))]
-        for name, value in _values(run, model, buffers, own, metrics).items():
+        for name, value in _values(run, model, own, metrics).items():
             columns[f"own_{name}"][place] = value
-        for frame, frame_buffers in frames.items():
+        for frame in ("start", "end"):
             if (theta := getattr(record, frame)) is not None:
-                values = _values(run, theta, frame_buffers, own, ("loss",))
+                values = _values(run, theta, own, ("loss",))
                 columns[f"{frame}_own_loss"][place] = values["loss"]
     variables = {name: ("client", values) for name, values in columns.items()}
     units = metric_units(run.task, "loss")
@@ -67,19 +66,13 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test") -> xr.Datas
     return result(variables, about, {"client": ids}, analysis="client_losses", source="this project", **attrs)
 
 
-def _values(run: Run, theta: Tensor, buffers: Tensor, samples: Samples, metrics: tuple[str, ...]) -> dict[str, float]:
+def _values(run: Run, theta: Tensor, samples: Samples, metrics: tuple[str, ...]) -> dict[str, float]:
     """Mean metrics of one model on samples."""
-    stored = buffers_or_none(buffers)
-    values = evaluate(
-        run.task,
-        theta[None],
-        torch.ones(1, 1),
-        split=samples,
-        metrics=metrics,
-        buffers=None if stored is None else stored[None],
-    )
+    values = evaluate(run.task, theta[None], torch.ones(1, 1), split=samples, metrics=metrics)
     return {name: float(value[0]) for name, value in values.items()}
 
+
+_NONE = torch.zeros(0)
 
 _GLOBAL = ("start_own_loss", "end_own_loss")
 

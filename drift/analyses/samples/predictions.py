@@ -10,7 +10,7 @@ import torch
 import xarray as xr
 
 from drift.analyses.landscapes.named_models import named_models
-from drift.analyses.per_round import buffers_or_none, result
+from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.predictions import confusion_counts, predictions
@@ -43,10 +43,7 @@ def sample_predictions(
     index = run.require_round(round)
     samples, numbers = samples_of(run, index, split)
     named = named_models(run, index, models)
-    parts = [
-        predictions(run.task, theta, split=samples, buffers=buffers_or_none(buffers))
-        for theta, buffers in zip(named.models, named.buffers, strict=True)
-    ]
+    parts = [predictions(run.task, theta, split=samples) for theta in named.models]
     by_model = ("model", "sample")
     variables = {
         "predicted": (by_model, np.stack([part.predicted for part in parts])),

@@ -298,8 +298,8 @@ def test_outputs_are_those_of_the_module_also_with_batch_normalisation():
 
 def test_vectors_and_state_dicts_together_are_refused_where_buffers_would_be_a_guess():
     one, state = task(True), net(1, True).state_dict()
-    with pytest.raises(ValueError, match="some models are vectors and some are state dicts"):
-        landscape.barrier(one, one.theta, state)
+    with pytest.raises(ValueError, match="some models are vectors without the floating buffers"):
+        landscape.barrier(one, one.theta.theta, state)
     plain = task(False)
     state = net(1, False).state_dict()
     assert same(

@@ -26,7 +26,7 @@ def _rows(points: int, n: int, seed: int = 1) -> torch.Tensor:
 def _slow(task: Task, basis: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     samples, losses, errors = task.split("test"), [], []
     for row in rows:
-        outputs = task.outputs(row @ basis, samples)
+        outputs = task.outputs(row @ basis, samples, buffers=task.buffers)
         losses.append(nn.functional.cross_entropy(outputs, samples.targets))
         errors.append((outputs.argmax(1) != samples.targets).double().mean())
     return torch.stack(losses), torch.stack(errors)
@@ -43,7 +43,7 @@ def test_quadratic_losses_equal_the_closed_form():
 def test_values_equal_one_model_at_a_time(name):
     task = TASKS[name]()
     basis, rows = thetas(task, 3), _rows(7, 3)
-    found = evaluate(task, basis, rows, block=4, statistics="own")
+    found = evaluate(task, basis, rows, block=4, statistics="task")
     losses, errors = _slow(task, basis, rows)
     torch.testing.assert_close(found["loss"], losses, rtol=1e-10, atol=0)
     torch.testing.assert_close(found["error"], errors, rtol=0, atol=1e-15)
@@ -118,7 +118,7 @@ def test_buffers_are_combined_like_the_models():
     theta, statistics = 0.25 * basis[0] + 0.75 * basis[1], 0.25 * buffers[0] + 0.75 * buffers[1]
     outputs = task.outputs(theta, "test", buffers=statistics)
     torch.testing.assert_close(found, nn.functional.cross_entropy(outputs, task.split("test").targets))
-    own = evaluate(task, basis, [[0.25, 0.75]], statistics="own")["loss"][0]
+    own = evaluate(task, basis, [[0.25, 0.75]], statistics="task")["loss"][0]
     assert not torch.isclose(own, found)
 
 
