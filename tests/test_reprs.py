@@ -33,6 +33,7 @@ SHOWN = {
     "curve": lambda run: Curve("bezier", torch.zeros(3, 36)),
     "client": lambda run: run.client(1, run.round(1).ids[0]),
     "layout": lambda run: run.task.layout,
+    "model": lambda run: landscape.Model(run.task.theta, torch.zeros(3)),
     "recorder": lambda run: recordings.recorded(run.folder.parent / "recorded", settings={"lr": 0.1}),
     "record": lambda run: _record(run),
 }

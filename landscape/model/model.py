@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from landscape.results.notebook_table import notebook_table
+
 _SAME: frozenset[Any] = frozenset(
     getattr(Tensor, name) for name in ("clone", "detach", "to", "cpu", "cuda", "double", "float", "half")
 )
@@ -47,6 +49,16 @@ class Model(Tensor):
         model = theta.as_subclass(cls)
         model.buffers = buffers
         return model
+
+    def __repr__(self) -> str:  # type: ignore[override] # torch's takes contents
+        """One line: models, parameters and buffer entries."""
+        models = f"{len(self)} models" if self.ndim == 2 else "a model"
+        return f"Model({models} of {self.shape[-1]} parameters and {self.buffers.shape[-1]} buffer entries)"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks: shapes and type of number."""
+        rows = {"parameters": tuple(self.shape), "buffers": tuple(self.buffers.shape), "type": str(self.dtype)}
+        return notebook_table(repr(self), rows)
 
     @property
     def theta(self) -> Tensor:
