@@ -20,7 +20,7 @@ def loss(task: Task, theta: Tensor, *, split: Split = "test", buffers: Tensor | 
         task: Model, loss and samples.
         theta: Model, shape (d,).
         split: Name of a split, or samples.
-        buffers: Floating buffers (b,) of the model; by default those of the task.
+        buffers: Floating buffers (b,) of the model; by default the model's own.
 
     Raises:
         ValueError: If the split is empty or unknown.

@@ -217,6 +217,10 @@ def check_evaluate(form):
     agree("landscape.evaluate", point["loss"], [loss(at(0.4 * THETA + 0.6 * OTHER, None))], relative=1e-9)
 
 
+def check_loss(form):
+    agree("landscape.loss", float(landscape.loss(TASK, form(A))), loss(A), relative=1e-9)
+
+
 def check_step_cost(form):
     return landscape.step_cost(TASK, form(A), repeats=1)
 
@@ -267,11 +271,6 @@ def check_surface(form):
 def check_interpolated_surface(form):
     sweep = landscape.plane(form(A), form(B), form(C), points=17, task=TASK)
     marked("landscape.interpolated_surface", landscape.interpolated_surface(TASK, sweep), [A, B, C])
-
-
-def check_adaptive_surface(form):
-    sweep = landscape.plane(form(A), form(B), form(C), points=17, task=TASK)
-    marked("landscape.adaptive_surface", landscape.adaptive_surface(TASK, sweep, tolerance=0.05), [A, B, C])
 
 
 def check_sampled_surface(form):
