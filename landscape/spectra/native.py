@@ -15,5 +15,13 @@ def eigenpairs(
     # with the gradient the strongest pairs would be done before weaker ones, which it has no part of, have shown up
     starts = [starting(problem.theta, seed, *([gradient] if k == 1 else []))]
     del gradient  # as much memory as the model, like the start, which only the search itself holds
-    options = {"which": which, "tolerance": tolerance, "max_products": max_products}
-    return extreme(product, starts.pop(), k, **options, seed=seed, vectors=problem.vectors)
+    return extreme(
+        product,
+        starts.pop(),
+        k,
+        which=which,
+        tolerance=tolerance,
+        max_products=max_products,
+        seed=seed,
+        vectors=problem.vectors,
+    )

@@ -20,7 +20,6 @@ EXEMPT = {
     "landscape.build_model": "returns a module of torch",
     "landscape.make_task": "returns a task; its numbers are those of the functions that take one",
     "landscape.open_dataset": "returns data as they are published",
-    "landscape.project": "returns coordinates that landscape.plane states too",
     "landscape.task_from": "returns a task",
 }
 """Public functions without numbers of their own, and why."""
@@ -28,32 +27,14 @@ EXEMPT = {
 PENDING = {
     f"landscape.{name}"
     for name in [
-        "adaptive_surface",
         "aligned_barrier",
         "along",
         "ball_sharpness",
-        "barrier",
-        "basin",
         "connecting_curve",
-        "evaluate",
-        "interpolated_surface",
-        "line",
         "merge_tree",
         "noise_robustness",
-        "pairwise_barriers",
-        "passes",
         "persistence",
-        "plane",
-        "principal_plane",
-        "random_directions",
-        "random_plane",
-        "sampled_surface",
-        "scaling",
-        "simplex",
-        "simplex_losses",
-        "slice_along",
         "step_cost",
-        "surface",
         "surface_distances",
     ]
 } | {
@@ -71,7 +52,6 @@ PENDING = {
         "global_line",
         "global_minimum",
         "global_plane",
-        "interpolated_plane",
         "mode_curve",
         "models_line",
         "models_plane",
