@@ -90,5 +90,4 @@ def _same(value: Any, expected: Any) -> bool | None:
 def _shape(argument: Any) -> Hashable:
     if isinstance(argument, Tensor):
         return argument.shape, argument.stride(), argument.dtype, argument.device
-    kind: Hashable = type(argument)
-    return argument if isinstance(argument, str | int | float | tuple) else kind
+    return argument if isinstance(argument, str | int | float | tuple) else type(argument).__qualname__

@@ -102,8 +102,8 @@ FLOORS = {
         "diagnosis claims trackers"
     ),
     "drift.analyses": (
-        "bootstrap per_round selected_samples evaluate_on cost_estimate rounds landscapes curvature decomposition "
-        "counterfactual accuracy samples"
+        "over_seeds bootstrap per_round selected_samples evaluate_on cost_estimate rounds landscapes curvature "
+        "decomposition counterfactual accuracy samples"
     ),
     "figures": (
         "console palette look matplotlib_style layout style selection axes papers texts films interactive gallery "

@@ -142,8 +142,8 @@ def summaries(shown: Iterable[Line], rounds: Sequence[int] = ()) -> list[Summary
     results = []
     for group, members in by_group(shown).items():
         means = np.array([[float(in_span(line.values, rounds).mean())] for line in members])
-        ends = (float(end[0]) for end in t_interval(means))
-        results.append(Summary(group, len(members), Estimate(*ends, int(np.isfinite(means).sum()))))
+        value, low, high = (float(end[0]) for end in t_interval(means))
+        results.append(Summary(group, len(members), Estimate(value, low, high, int(np.isfinite(means).sum()))))
     return results
 
 

@@ -152,9 +152,9 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: fl
             ax.text(at, rows + 0.5, subhead, fontsize=style.small(), style="italic", **look)
             for row, place in enumerate(shown):
                 mark = "" if pale else group["marks"][place]
-                face = {"fontweight": "bold" if mark == "best" else "normal"}
-                face |= {"fontstyle": "italic" if mark == "tie" else "normal"}
-                ax.text(at, rows - row - 0.5, texts[place], fontsize=style.small(), **face, **look)
+                weight, slope = "bold" if mark == "best" else "normal", "italic" if mark == "tie" else "normal"
+                cell = ax.text(at, rows - row - 0.5, texts[place], fontsize=style.small(), **look)
+                cell.set(fontweight=weight, fontstyle=slope)
 
 
 def _note(ds: xr.Dataset, title: str, common: Sequence[str]) -> str:

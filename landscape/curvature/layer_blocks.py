@@ -55,7 +55,8 @@ def layer_eigenvalues(
         ValueError: If `which` is unknown, or as `landscape.curvature.hessian.pose`.
     """
     posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
-    matrix, pairs = product(posed), []
+    matrix = product(posed)
+    pairs: list[Any] = []
     options: dict[str, Any] = {"which": which, "tolerance": tolerance, "max_products": max_products, "vectors": False}
     places = task.layout.slices()
     for place in places.values():

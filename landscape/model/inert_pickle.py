@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 import pickletools
 from collections.abc import Callable, Mapping
-from typing import IO, Any
+from typing import IO, Any, Protocol, cast
 
 OPERATIONS = 3_000_000
 """Operations of one pickle; more than a checkpoint with its optimiser and settings has."""
@@ -45,7 +45,17 @@ Known = Mapping[str, Callable[..., Any]]
 """Functions of data that may stand for a global, by its name."""
 
 
-def read_pickle(file: IO[bytes], known: Known, persistent: Callable[[Any], Any]) -> Any:
+class Readable(Protocol):
+    """What is read of a file."""
+
+    def read(self, number: int, /) -> bytes:
+        """At most so many bytes."""
+
+    def readline(self) -> bytes:
+        """The bytes up to the end of the line."""
+
+
+def read_pickle(file: Readable, known: Known, persistent: Callable[[Any], Any]) -> Any:
     """The value of the next pickle of a file, with `Inert` in place of everything but numbers, texts and containers.
 
     Args:
@@ -69,8 +79,8 @@ class _Machine:
         self.marks: list[int] = []
         self.memo: dict[int, Any] = {}
 
-    def run(self, file: IO[bytes]) -> Any:
-        for count, (operation, argument, _) in enumerate(pickletools.genops(file)):
+    def run(self, file: Readable) -> Any:
+        for count, (operation, argument, _) in enumerate(pickletools.genops(cast(IO[bytes], file))):
             if count > OPERATIONS:
                 raise ValueError(f"its pickle has more than {OPERATIONS} operations")
             name = operation.name

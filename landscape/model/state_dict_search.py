@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from torch import Tensor
 
@@ -32,7 +32,7 @@ def searched(content: Any) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
         if isinstance(value, Inert) and "_modules" in _table(value.state):
             yield place, dict(_of_module(value, "", MAX_LAYERS, set()))
             return
-        table = (value.items or value.state) if isinstance(value, Inert) else value
+        table: Any = (value.items or value.state) if isinstance(value, Inert) else value
         if isinstance(table, Mapping) and {"state", "param_groups"} <= set(table):
             return
         pairs = list(table.items() if isinstance(table, Mapping) else enumerate(table) if _is_list(table) else ())
@@ -48,18 +48,18 @@ def searched(content: Any) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     yield from search(content, ())
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     return isinstance(value, list | tuple)
 
 
 def _of_module(module: Inert, prefix: str, depth: int, above: set[int]) -> Iterator[tuple[str, Any]]:
     """Parameters and persistent buffers of a module that was saved whole; its class is not needed."""
-    state = module.state if isinstance(module.state, dict) else {}
+    state: dict[Any, Any] = module.state if isinstance(module.state, dict) else {}
     if depth == 0 or id(module) in above:
         raise Refused("a module that contains itself")
     hidden = state.get("_non_persistent_buffers_set")
-    left_out = hidden.arguments[0] if isinstance(hidden, Inert) and hidden.arguments else hidden
-    left_out = left_out if _is_list(left_out) else ()
+    named = hidden.arguments[0] if isinstance(hidden, Inert) and hidden.arguments else hidden
+    left_out = named if _is_list(named) else ()
     for kind in ("_parameters", "_buffers"):
         for name, value in _table(state.get(kind)).items():
             if isinstance(value, Tensor | Stored) and not (kind == "_buffers" and name in left_out):

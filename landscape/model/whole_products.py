@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -53,7 +54,8 @@ class _Held:
 
 
 def _no_tf32() -> Callable[[], None]:
-    kinds = (torch.backends.cudnn.conv, torch.backends.cudnn.rnn, torch.backends.cuda.matmul)
+    cudnn: Any = torch.backends.cudnn  # its stub does not know the kinds
+    kinds = (cudnn.conv, cudnn.rnn, torch.backends.cuda.matmul)
     before = [kind.fp32_precision for kind in kinds]
     for kind in kinds:
         kind.fp32_precision = "ieee"
