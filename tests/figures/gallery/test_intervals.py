@@ -10,7 +10,8 @@ from drift.analyses.over_seeds import INTERVAL, t_interval
 from drift.claims.claim import over_seeds
 from figures.axes import curves
 from figures.explore.lines import Line, interval_lines, summaries
-from figures.gallery import _table_figure, numbers_rounds
+from figures.gallery import numbers_rounds
+from figures.texts import best_rows
 
 VALUES = np.array([0.3, 1.7, 0.9, 4.1, 2.2])
 ENDS = stats.t.interval(0.95, 4, loc=VALUES.mean(), scale=stats.sem(VALUES))
@@ -20,8 +21,7 @@ def test_five_seeds_have_the_same_interval_everywhere():
     verdict = over_seeds(VALUES)
     found = {"verdict": (verdict.low, verdict.high)}
     found["curve"] = tuple(float(end[0]) for end in curves._summary(VALUES[:, None], "interval", False)[1:])
-    rows = xr.DataArray(VALUES[None], {"row": [0], "seed": range(5)}, ["row", "seed"])
-    half = float(_table_figure._reach(rows)[0])
+    half = best_rows.spread(VALUES)
     found["table"] = (VALUES.mean() - half, VALUES.mean() + half)
     column = xr.DataArray(
         VALUES[:, None], {"run": range(5), "group": ("run", ["a"] * 5), "round": [0]}, ["run", "round"]
