@@ -79,7 +79,7 @@ def differences(shown: Sequence[Line], reference: str) -> tuple[list[Line], list
         if line.group == reference:
             continue
         try:
-            other = references[counterpart(line.run, [one.run for one in references.values()]).folder]
+            other = references[counterpart(line.run, [member.run for member in references.values()]).folder]
         except LookupError as reason:
             remarks.append(f"{line.name}: {reason}.")
             continue

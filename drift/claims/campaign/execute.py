@@ -81,7 +81,11 @@ def _unanswered(units: Sequence[Unit], have: Recorded) -> list[str]:
         return []
     asked = [claim for claim in (*all_claims(), *QUESTIONS) if claim.name in units[0].item.claims and not claim.across]
     verdicts = [claim.judge(runs, reason="") for claim in asked]  # type: ignore[arg-type]  # they stand for runs
-    return [f"{one.claim.name} has no number: {one.reason}" for one in verdicts if one.reason and not one.seeds]
+    return [
+        f"{verdict.claim.name} has no number: {verdict.reason}"
+        for verdict in verdicts
+        if verdict.reason and not verdict.seeds
+    ]
 
 
 def execute(
@@ -147,12 +151,12 @@ def _lane(
 
 def _files_of(units: Sequence[Unit], files: Path) -> Recorded:
     """Those of a set that have a file."""
-    found: dict[str, records.RecordedRun] = {}
+    have: dict[str, records.RecordedRun] = {}
     for unit in units:
         with suppress(LookupError):  # starts from a checkpoint that is not there
             if (path := files / f"{unit.experiment.slug}.json").exists():
-                found[unit.identity] = records.read(path)
-    return found
+                have[unit.identity] = records.read(path)
+    return have
 
 
 def _train(
