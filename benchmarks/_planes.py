@@ -140,7 +140,7 @@ def contestants(
 
 def measured(case: Case, points: int = 201) -> tuple[SweepPlan, float]:
     """The plan that a first long sweep (201 x 201 points) of the model measures, and the CPU seconds of measuring."""
-    work = sweep_work(case.task, case.sweep.basis)
+    work = sweep_work(case.task, case.sweep.basis, statistics="task")
     rows = torch.from_numpy(planes.plane(*case.three, points=points).coefficients)
     begun = time.process_time()
     result = measured_plan(work, rows)
@@ -154,7 +154,7 @@ def has_compiler() -> bool:
 
 def ours(case: Case, **options) -> np.ndarray:
     """Loss and error on the grid by this project."""
-    found = evaluate(case.task, case.sweep.basis, case.sweep.coefficients, **options)
+    found = evaluate(case.task, case.sweep.basis, case.sweep.coefficients, statistics="task", **options)
     return found["loss"].reshape(case.sweep.shape).numpy()
 
 

@@ -185,7 +185,7 @@ class Experiment(Part):
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto",
-        description="where clients train; auto: a GPU that agrees with the CPU (GPU code has not been run on one yet)",
+        description="where clients train; auto: a GPU that agrees with the CPU",
     )
 
     @model_validator(mode="after")

@@ -1,6 +1,6 @@
 """The gradient of a training step as a recorded CUDA graph: for small models on a GPU, limited by kernel launches.
 
-Tested on a CPU, where a stand-in repeats the work in place of the graph; it has not been run on a GPU.
+Tested on a CPU, where a stand-in repeats the work in place of the graph; `benchmarks.gpu` compares it on a GPU.
 """
 
 from __future__ import annotations
