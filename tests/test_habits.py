@@ -85,6 +85,7 @@ def test_public_functions_document_every_argument(package):
 DOCUMENTED = {
     *("_replace", "_asdict", "_fields"),  # of named tuples
     "_exit",  # of os
+    "_keys_to_ignore_on_load_unexpected",  # of models of transformers
     "_repr_mimebundle_",  # of IPython
     *("_esm", "_handle_msg", "_send_msg"),  # of Panel's components
 }

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from drift.training.correction import Correction
-from landscape.model.batchnorm import NORMS
 from landscape.model.binary_losses import binary_cross_entropy
 from landscape.model.bound_model import Flat
+from landscape.model.families import NORMS
 from landscape.model.layout import Layout
 from landscape.model.samples import Inputs, call_module
 from landscape.model.task import Task

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
-from landscape.model.batchnorm import NORMS
 from landscape.model.bound_model import Flat
-from landscape.model.families import family
+from landscape.model.families import NORMS, family
 from landscape.model.samples import Inputs, call_module, leaves, map_leaves
 
 SHARED = (

@@ -13,16 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
-from landscape.model.families import family
+from landscape.model.families import BATCH_NORMS
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 
 Statistics = Literal["recomputed", "averaged", "task"]
-
-BATCH_NORMS = family(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
-
-NORMS = (*BATCH_NORMS, *family(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d))
-"""Layers that can keep running statistics."""
 
 CALIBRATION = 512
 """Default number of samples that statistics are computed on."""

@@ -65,6 +65,9 @@ def read_state(path: str | Path, task: Task) -> State:
 def read_tensors(path: str | Path) -> dict[str, Tensor]:
     """Tensors of the only state dict of a checkpoint, by its own names without the words of wrappers.
 
+    Args:
+        path: File, or folder that `save_pretrained` wrote.
+
     Raises:
         LookupError: If there is no such file.
         ValueError: If the file cannot be read, or has several state dicts: `m.pt[ema]` chooses one.

@@ -40,9 +40,9 @@ class Names:
     def required(self) -> list[str]:
         """Trainable parameters and floating buffers that a state dict of the model has."""
         trained = [name for name, value in self.module.named_parameters() if value.requires_grad]
-        hidden = set(_non_persistent(self.module))
+        stored = self.module.state_dict(keep_vars=True)
         buffers = self.module.named_buffers()
-        return trained + [name for name, value in buffers if value.is_floating_point() and name not in hidden]
+        return trained + [name for name, value in buffers if value.is_floating_point() and name in stored]
 
     @cached_property
     def spellings(self) -> dict[str, str]:
@@ -170,12 +170,6 @@ class _Try:
 
 def _is_number(value: Any) -> bool:
     return bool(value.dtype.is_floating_point or value.dtype.is_complex)
-
-
-def _non_persistent(module: nn.Module) -> Iterator[str]:
-    for path, layer in module.named_modules():
-        for name in layer._non_persistent_buffers_set:
-            yield f"{path}.{name}" if path else name
 
 
 def _adapters(module: nn.Module) -> set[str]:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
+from landscape.model.families import BATCH_NORMS
 from landscape.model.input_format import alike
 from landscape.model.loss_trial import Trial
 from landscape.model.samples import Samples
@@ -80,8 +81,6 @@ def _statistics(flat: Flat) -> str:
     names = [
         name
         for name, layer in flat.module.named_modules()
-        if isinstance(layer, nn.modules.batchnorm._NormBase)
-        and layer.running_mean is None
-        and not isinstance(layer, nn.modules.instancenorm._InstanceNorm)
+        if isinstance(layer, BATCH_NORMS) and layer.running_mean is None
     ]
     return f" (layer {', '.join(names)} keeps no running statistics)" if names else ""
