@@ -81,7 +81,7 @@ def top_eigenvalues(
         curvature: "hessian" or "gauss_newton".
         tolerance: Bound on the residual, relative to |value|; for other choices than "magnitude", where values may be
             near 0, |value| counts as a tenth of the largest magnitude at least. Its square is the relative error
-            expected of a value. 1e-3 as in PyHessian, which stops where a value changes by less.
+            expected of a value. 1e-3 as in PyHessian.
         max_products: Hessian-vector products of the search at most, beside one per value; 500 is the papers' 100
             iterations for each of five values.
         buffers: Floating buffers (b,) of the model; by default the model's own.

@@ -91,6 +91,8 @@ def task_from(made: Any) -> Task:
 def _module(model: Any) -> nn.Module:
     if not isinstance(model, nn.Module) and callable(model):
         model = model()
+    if isinstance(model, torch.jit.ScriptModule):
+        raise ValueError("the model is TorchScript, whose parameters cannot be replaced; give the module it came from.")
     if not isinstance(model, nn.Module):
         raise ValueError(f"the model is a {type(model).__name__}; give a module, or a function that returns one.")
     return model

@@ -25,10 +25,10 @@ def eigenpairs(
 ) -> Eigenpairs:
     """The k eigenpairs that PyHessian finds, in float32, which is all it works in.
 
-    Each pair gets max_products / k iterations and stops when its value changes by less than `tolerance` (relative),
-    which is no bound on the residual. So a value has converged if its residual, by one native product in theta's dtype,
-    is within sqrt(`tolerance`) |value|, where its error is of the order of `tolerance`. The model is a private copy;
-    global random state is left as it was.
+    Each pair gets max_products / k iterations and stops when its value changes by less than `tolerance`^2 (relative):
+    at `tolerance` itself it often stops on the way past a lower eigenvalue. A value has converged if its residual, by
+    one native product in theta's dtype, is within sqrt(`tolerance`) |value|, where its error is of the order of
+    `tolerance`. The model is a private copy; global random state is left as it was.
 
     Raises:
         LookupError: If PyHessian is not installed.
@@ -49,8 +49,8 @@ def eigenpairs(
         # it calls backward(create_graph=True) by design; the cycle that torch warns of is cut below
         warnings.filterwarnings("ignore", message="Using backward.. with create_graph=True")
         torch.manual_seed(seed)
-        solution = solver(model, lambda *pair: batch_mean(problem.flat.loss, *pair), cuda=problem.theta.is_cuda, **data)
-        values, vectors = solution.eigenvalues(maxIter=iterations, tol=tolerance, top_n=k)
+        solution = solver(model, model.loss, cuda=problem.theta.is_cuda, **data)
+        values, vectors = solution.eigenvalues(maxIter=iterations, tol=tolerance**2, top_n=k)
     products = model.resets if len(blocks) == 1 else model.resets // (1 + 2 * len(blocks))
     model.zero_grad(set_to_none=True)
     return _measured(problem, values, vectors, products, tolerance)
@@ -96,6 +96,10 @@ class _Indexed(nn.Module):
 
     def forward(self, index: Tensor) -> Tensor:
         return self.flat.outputs(self.samples[index.cpu()].inputs)
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Mean loss of a block; a zero lets PyHessian differentiate twice by parameters that the loss lacks."""
+        return batch_mean(self.flat.loss, outputs, targets) + sum(0 * (p**2).sum() for p in self.parameters())
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """As in torch; counted, since PyHessian resets gradients a fixed number of times per product."""

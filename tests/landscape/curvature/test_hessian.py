@@ -95,6 +95,29 @@ def test_back_ends_agree(block):
     assert theirs.eigenvector.sizes == {"rank": 2, "parameter": 43}
 
 
+class Recurrent(nn.Module):
+    """Two eigenvalues within six per cent, beside parameters that the loss lacks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.cells, self.head = nn.LSTM(4, 3, batch_first=True), nn.Linear(3, 3)
+        self.unused = nn.Linear(2, 2)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.head(self.cells(inputs)[0][:, -1])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pyhessian_does_not_stop_at_a_lower_eigenvalue(seed):
+    pytest.importorskip("pyhessian")
+    generator = torch.Generator().manual_seed(0)
+    samples = Samples(torch.randn(20, 5, 4, generator=generator), torch.randint(3, (20,), generator=generator))
+    task = Task(Recurrent(), {"train": samples})
+    theirs = top_eigenvalues(task, task.theta, 1, backend="pyhessian", seed=seed)
+    torch.testing.assert_close(values(theirs), values(top_eigenvalues(task, task.theta, 1)), rtol=1e-3, atol=0)
+
+
 def test_pyhessian_takes_nested_inputs_and_float64():
     pytest.importorskip("pyhessian")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from landscape.task import cross_entropy
 
 X = torch.randn(23, 5, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(23) % 3
+with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+    TRACED = torch.jit.trace(nn.Linear(5, 3), X)
 
 
 class Items(Dataset):
@@ -155,6 +158,7 @@ class Pair(nn.Linear):
 
 
 REFUSED = {
+    "TorchScript": ((TRACED, nn.CrossEntropyLoss(), (X, Y)), "the model is TorchScript"),
     "a model by path": (("a.pt", nn.CrossEntropyLoss(), (X, Y)), "the model is a str; give a module"),
     "no loss": ((net, None, (X, Y)), "the loss is None; give a function"),
     "inputs alone": ((net, nn.CrossEntropyLoss(), X), r"split 'train': a Tensor was given; give \(inputs, targets\)"),
