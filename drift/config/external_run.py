@@ -6,19 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
+from pydantic import Field
 
 from drift.config import method as methods
 from drift.config.method import Method
 from drift.partitions import Partitioner
-from drift.plugins.reserved_names import UNKNOWN
+from drift.plugins.reserved_names import UNKNOWN, USER_TASK
 from drift.plugins.tables import table_name
 
 
 class ExternalMethod(Method):
-    """A method of another program, known by name only; it cannot train."""
+    """A method of another program, of which name and settings are known as far as stated; it cannot train."""
 
     public: ClassVar[str] = "told"
     called: str = UNKNOWN
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """What was said about its settings."""
 
     @property
     def label(self) -> str:
@@ -62,11 +65,14 @@ def complete_experiment(about: Mapping[str, Any]) -> dict[str, Any]:
     if not about.get("imported"):
         return content
     stated, missing = about.get("told", {}), [str(text) for text in about.get("unknown") or ()]
+    settings = stated.get("settings", {})
     default = "method" not in content or table_name(content["method"]) == "fedavg"
     if "method" in stated:
-        content["method"] = ExternalMethod(called=str(stated["method"]))
+        content["method"] = ExternalMethod(called=str(stated["method"]), settings=settings)
     elif default and any(text.startswith("method") for text in missing):
-        content["method"] = ExternalMethod()
+        content["method"] = ExternalMethod(settings=settings)
+    if "data" in stated and content["task"]["dataset"] == USER_TASK:
+        content["task"] = {**content["task"], "dataset_options": {"called": str(stated["data"])}}
     clients = dict(content["clients"])
     if "partition" in stated:
         clients["partition"] = ExternalPartition(called=str(stated["partition"]))

@@ -186,12 +186,13 @@ def training(run: Run, state: RunState) -> Finding:
         "not learned": "has not learned: no better than a constant answer, and the loss does not fall",
         "plateau": "on a plateau",
     }
+    remark = statistics_remark(run)
     if state.name not in statements:
-        raise LookupError(f"fewer than {FEWEST} rounds were evaluated.")
+        raise LookupError("; ".join(filter(None, [remark, f"fewer than {FEWEST} rounds were evaluated."])))
     statement, advice = statements[state.name], ""
     if clients := nonfinite(run):
         statement, advice = f"{statement}; client {listed(clients)} became non-finite", "lower local.lr"
-    if remark := statistics_remark(run):
+    if remark:
         statement = f"{statement}; {remark}"
     measure = "expected gain of the next round"
     return finding("training", statement, measure, state.fall, "nats", "accuracy-rounds", suggestion=advice)

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import xarray as xr
 from torch import Tensor
 
 import drift
+from drift.runs.run_names import named_in
 from drift.store import files, locks
 from landscape import outside
 from landscape.results import zarr_files
@@ -96,9 +97,11 @@ NAMES = {
     "computed": "is of analysis {stated}, and {own} was asked for",
     "arguments": "was computed with {stated}, and {own} were asked for",
     "task": "was computed with another task or other metrics than are given",
+    "others": "was computed with other runs than its arguments name",
 }
 """Attributes that name a result: its run, the rounds that it was computed from (`RunFiles.head`), the analysis, its
-arguments, the user's own task and metrics ("" for none). Each with what is said where it is another one."""
+arguments, the user's own task and metrics, and identity and rounds of other runs that the arguments name ("" for none).
+Each with what is said where it is another one."""
 
 
 def complaint(ds: xr.Dataset, path: Path, identity: str, heads: Collection[str]) -> str:
@@ -128,11 +131,22 @@ def _partial(run: Run, analysis: Callable[..., xr.Dataset], text: str) -> OwnPar
     """Where the result of an analysis with these arguments is stored."""
     task = "" if run.context.user_task is None else run.context.user_task.fingerprint
     user = " ".join([task, *(f"{metric.name} {metric.digest}" for metric in run.context.metrics)]).strip()
-    values = (run.identity, run.head, stored_name(analysis), text, user)
+    values = (run.identity, run.head, stored_name(analysis), text, user, others_text(run, json.loads(text)))
     own = dict(zip(NAMES, values, strict=True))
     path = run.folder / "results" / _file_name(own)
     files.require_inside(path, run.folder)
     return OwnPartial(path, own)
+
+
+def others_text(run: Run, arguments: Mapping[str, Any]) -> str:
+    """Identity and rounds of the other runs that arguments name, as JSON; "" for none.
+
+    Raises:
+        LookupError: If one of them is damaged.
+    """
+    others = {name: type(run)(folder) for name, folder in named_in(run.folder.resolve().parent, arguments).items()}
+    stated = {name: [other.identity, other.head] for name, other in others.items()}
+    return json.dumps(stated, sort_keys=True) if stated else ""
 
 
 def _file_name(own: dict[str, str]) -> str:

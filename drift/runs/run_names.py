@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from landscape import plugins
 
@@ -38,3 +41,30 @@ def find(runs: str | Path, text: str) -> Path:
         raise LookupError(f"no run named {text!r}: {runs} has no runs. Train one, or name the folder by --runs DIR.")
     message = plugins.unknown("run", text, names, listed=f"fedscape runs --runs {runs}")
     raise LookupError(f"{message} For the runs in another folder, give --runs DIR.")
+
+
+NAMING = ("models", "other", "others")
+"""Arguments of analyses that name other runs: by models (`drift.analyses.landscapes.named_models`), paths or names."""
+
+
+def named_in(runs: str | Path, arguments: Mapping[str, Any]) -> dict[str, Path]:
+    """Folders of the other runs that arguments of an analysis name, by the name that is given; those that exist.
+
+    Args:
+        runs: Folder of the runs.
+        arguments: By name; those of NAMING count.
+    """
+    found = {}
+    for name in NAMING:
+        value = arguments.get(name) or ()
+        for text in [value] if isinstance(value, str) else value:
+            for other in filter(None, _of_models(text) if name == "models" else [text]):
+                with suppress(LookupError):  # the analysis refuses it in its own words
+                    found[other] = find(runs, other)
+    return found
+
+
+def _of_models(text: str) -> list[str]:
+    """Names of the other runs in a model's name such as "0.5 * NAME: round 12 + 0.5 * start"."""
+    terms = [term.partition(" * ")[2] for term in text.split(" + ")] if " * " in text else [text]
+    return [term.rpartition(": ")[0] for term in terms]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from drift.runs.run import Run
 from figures.explore.addresses import share_data
 from figures.explore.places import Geometry, Grid, Values
 from figures.explore.points import geometry, swept
-from figures.explore.versions import has_link
+from figures.explore.versions import replaced
 from landscape.surfaces.minimum import Minimum
 from landscape.sweep.worker import Points, Work
 from landscape.sweep.worker import Values as Tensors
@@ -49,15 +50,15 @@ def opened(run: Run, grid: Grid) -> xr.Dataset | Geometry:
     return geometry(run, grid) if stored_surface is None else stored_surface
 
 
-def store(run: Run, item: tuple[Grid, dict[tuple[float, ...], int], Values, str]) -> None:
+def store(run: Run, item: tuple[Grid, dict[tuple[float, ...], int], Values, dict[Path, str]]) -> None:
     """Store the values of a grid as the result of its analysis, which evaluates nothing again.
 
     Args:
-        run: The run; where it is no longer the one that was evaluated, nothing is stored.
-        item: The grid, rows of values by coefficients, the values, and the last link of the run that they are of.
+        run: The run; where it or another one is no longer the one that was evaluated, nothing is stored.
+        item: The grid, rows of values by coefficients, the values, and the heads of the runs that they are of.
     """
-    grid, places, table, head = item
-    if not has_link(run, head):
+    grid, places, table, heads = item
+    if replaced(heads):
         return
     analysis = Analysis.from_grid(grid)
     share_data(run)

@@ -17,7 +17,7 @@ from figures.explore.levels import Stage, is_regular, parts, stages
 from figures.explore.places import Geometry, Grid, GridValues
 from figures.explore.points import grid_values
 from figures.explore.survey_results import opened, store
-from figures.explore.versions import has_link, version
+from figures.explore.versions import heads, replaced, version
 
 CALL_SECONDS = 1.0
 """Seconds that one call of a survey may take; short ones share too little work. Urgent calls do not wait for it."""
@@ -71,7 +71,7 @@ class Survey:
         self._lock = threading.RLock()
         self._shown, self._close, self._regular = 0, False, np.zeros(0, dtype=bool)
         self._job: Job | None = None
-        self._head, self._key = run.head, (version(run, grid.place.models), grid)
+        self._heads, self._key = heads(run, grid.place.models), (version(run, grid.place.models), grid)
         if (stored_surface := _FINISHED.get(self._key)) is not None:
             self._end(stored_surface)
             return
@@ -218,13 +218,13 @@ class Survey:
         self.rough = ""
         if self.surface is None or self.table is None:
             return
-        if has_link(self.run, self._head):
+        if not (others := replaced(self._heads)):
             self._end(self.surface)
-            stored = (self.grid, *self.table.table(), self._head)
+            stored = (self.grid, *self.table.table(), self._heads)
             self._jobs.quick(store, self.run, [stored], priority=self._priority + 80)
         else:
             self.surface, self.lattice, self.ended = None, None, True
-            self.error = LookupError(f"run {self.run.name} was replaced meanwhile; select the models again.")
+            self.error = LookupError(f"run {', '.join(others)} was replaced meanwhile; select the models again.")
             self._on_change(self)
 
     def _end(self, surface: xr.Dataset) -> None:

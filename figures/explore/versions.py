@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 
+from drift.runs import cache
 from drift.runs.run import Run
+from drift.runs.run_names import named_in
 from drift.store import chain, files
 from drift.store.round_headers import read_small_arrays
 
@@ -15,10 +18,8 @@ def version(run: Run, models: Sequence[str] = ()) -> Hashable:
     Args:
         models: Names of models (`drift.analyses.landscapes.named_models`).
     """
-    parent = run.folder.resolve().parent
-    others = sorted({_run_name(term) for model in models for term in model.split(" + ")} - {""})
-    heads = tuple((other.identity, other.head) for other in map(Run, (parent / name for name in others)))
-    return run.folder.resolve(), run.identity, run.head, id(run.context.user_task), run.context.metrics, heads
+    others = cache.others_text(run, {"models": models})
+    return run.folder.resolve(), run.identity, run.head, id(run.context.user_task), run.context.metrics, others
 
 
 def round_version(run: Run, round: int) -> tuple[Hashable, ...]:
@@ -27,11 +28,17 @@ def round_version(run: Run, round: int) -> tuple[Hashable, ...]:
     return run.folder.resolve(), run.identity, read_small_arrays(path).link
 
 
+def heads(run: Run, models: Sequence[str]) -> dict[Path, str]:
+    """What names the rounds of a run and of the other runs that models are of (`Run.head`), by folder."""
+    others = named_in(run.folder.resolve().parent, {"models": models}).values()
+    return {run.folder: run.head, **{folder: Run(folder).head for folder in others}}
+
+
+def replaced(links: Mapping[Path, str]) -> list[str]:
+    """Names of the runs in folders that are no longer those of `heads`; grown ones are."""
+    return [folder.name for folder, link in links.items() if not has_link(Run(folder), link)]
+
+
 def has_link(run: Run, link: str) -> bool:
     """Whether a run still begins with the rounds of a head (`Run.head`): it is the same one, perhaps grown."""
     return link == run.head or link in chain.heads(run.folder)
-
-
-def _run_name(term: str) -> str:
-    """Name of the other run in a term such as "0.5 * NAME: round 12"; empty for a model of the run itself."""
-    return term.rpartition(" * ")[2].rpartition(": ")[0]

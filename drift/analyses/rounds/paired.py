@@ -31,18 +31,24 @@ def counterpart(run: Run, references: Iterable[AnyRun]) -> AnyRun:
     theirs = data_identity(other := same_seed[0])
     names = ", ".join(name.replace("_", " ") for name in own if own[name] != theirs[name])
     raise ValueError(
-        f"run {run.name} ({run.experiment.task.dataset}) was trained on other data than the reference {other.name} "
-        f"({other.experiment.task.dataset}): they differ in {names}. Give runs on the same data."
+        f"run {run.name} ({run.data_name}) was trained on other data than the reference {other.name} "
+        f"({other.data_name}): they differ in {names}. Give runs on the same data."
     )
 
 
 def data_identity(run: Run) -> dict[str, Any]:
     """What decides which samples a run's numbers are of; equal for two runs on the same data.
 
-    The fingerprint is that of the whole dataset, whose classes and test samples the settings select.
+    The fingerprint is that of the whole dataset, whose classes and test samples the settings select. A run that was
+    recorded without its data has the name that was said, if any.
     """
     task = run.experiment.task
-    selected = {"classes": task.classes, "test_samples": task.test_samples, "proxy": run.experiment.proxy}
+    selected = {
+        "data": run.data_name,
+        "classes": task.classes,
+        "test_samples": task.test_samples,
+        "proxy": run.experiment.proxy,
+    }
     return {"fingerprint": run.about.get("fingerprint"), **selected}
 
 

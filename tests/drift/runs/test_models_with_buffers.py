@@ -17,6 +17,7 @@ from drift.analyses.rounds.batch_statistics import statistics_remark
 from drift.analyses.rounds.run_state import RunState
 from drift.config.load import validated
 from drift.diagnosis import findings
+from drift.record.recorder import Recorder
 from drift.simulation.simulate import simulate
 
 
@@ -128,3 +129,21 @@ def test_odd_statistics_of_the_global_model_are_named(run, monkeypatch):
         assert remark in statistics_remark(run)
         state = RunState("plateau", Estimate(0.0, 0.0, 0.0, 3), 0, 2.3)
         assert remark in findings.training(run, state).statement
+
+
+def test_negative_variances_of_a_recorded_run_without_its_task_are_named_also_after_few_rounds(tmp_path):
+    recorder = Recorder(tmp_path / "mine")
+    model = {"fc.weight": torch.zeros(3), "norm.running_mean": torch.zeros(2), "norm.running_var": torch.ones(2)}
+    client = {name: value + 0.1 for name, value in model.items()}
+    moved = {**client, "norm.running_var": torch.tensor([0.5, -0.5])}
+    recorder.round(start=model, clients={0: (client, 3), 1: (model, 4)}, end=moved)
+    run = drift.open(tmp_path / "mine")
+    assert "running_var of layer norm is negative" in statistics_remark(run)
+    said = [finding.statement for finding in drift.diagnose(run, quick=True).findings]
+    assert any("running_var of layer norm is negative" in statement for statement in said)
+
+
+def test_remarks_on_statistics_of_a_model_without_them_read_no_models(tmp_path, monkeypatch):
+    run = tiny.trained(tmp_path)
+    monkeypatch.setattr(type(run), "round", lambda *_: pytest.fail("read models"))
+    assert statistics_remark(run) == ""

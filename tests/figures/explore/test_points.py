@@ -267,8 +267,10 @@ def test_a_model_of_another_run_that_was_replaced_is_the_new_one(tmp_path):
     assert found == [loss_at(run, model) for model in place.models]
 
 
-def test_a_plane_whose_run_is_replaced_while_it_is_evaluated_is_not_shown(tmp_path):
-    run, waiting = tiny.trained(tmp_path), []
+@pytest.mark.parametrize("which", ["own", "other"])
+def test_a_line_whose_run_is_replaced_while_it_is_evaluated_is_not_shown(tmp_path, which):
+    run, other, waiting = tiny.trained(tmp_path), tiny.trained(tmp_path, "seed=6"), []
+    models = ("start", f"{other.name}: round 2")
 
     class Held:
         """Jobs that wait until they are let go."""
@@ -288,14 +290,17 @@ def test_a_plane_whose_run_is_replaced_while_it_is_evaluated_is_not_shown(tmp_pa
         if on_end is not None:
             on_end(Job("", len(items), state="done"))
 
-    survey = Survey(Held(), run, Grid(Place(1, MODELS[:2]), "line", points=5), on_change=lambda _: None)
+    survey = Survey(Held(), run, Grid(Place(1, models), "line", points=5), on_change=lambda _: None)
     let_go(run)
-    run = tiny.replaced(run, "seed=6")
+    named = {"own": run, "other": other}[which]
+    there = tiny.replaced(named, "local.lr=0.5")
+    run = there if which == "own" else run
     while waiting:
         assert waiting[0][0] is not store
         let_go(run)
     assert survey.surface is None and "was replaced meanwhile" in str(survey.error)
-    store(run, (survey.grid, {}, {}, "of another run"))
+    assert named.name in str(survey.error)
+    store(run, (survey.grid, {}, {}, {named.folder: "of another run"}))
     assert not (run.folder / "results").exists()
 
 
