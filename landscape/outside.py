@@ -157,4 +157,6 @@ def _module(name: str) -> ModuleType:
     except ModuleNotFoundError as reason:
         if reason.name is None or not f"{name}.".startswith(f"{reason.name}."):
             raise  # an import of the user's module
-        raise ValueError(f"no module named {reason.name!r} for {name}; is its folder in PYTHONPATH?") from reason
+        raise ValueError(
+            f"no module named {reason.name!r} for {name}; name its file: --trust FILE.py:NAME."
+        ) from reason

@@ -118,7 +118,12 @@ class Run(RunFiles):
 
     @property
     def setting(self) -> Setting:
-        """The argument `setting` of the method's hooks."""
+        """The argument `setting` of the method's hooks.
+
+        Raises:
+            ValueError: If the code of the method or partition is not at hand.
+        """
+        self.require_code()
         engine = "batched" if self.about.get("engine") == "batched" else "serial"
         return Setting(self.task, self.experiment, self.task.samples.get("proxy"), engine)
 
@@ -129,7 +134,9 @@ class Run(RunFiles):
 
         Raises:
             LookupError: If the round has no stored start, or the state of the client was not recorded.
+            ValueError: If the code of the method or partition is not at hand.
         """
+        self.require_code()
         return recorded_client(self, index, client, replicate)
 
     def models(self, indices: list[int] | None = None) -> Tensor:
