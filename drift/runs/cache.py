@@ -162,7 +162,8 @@ def _difference(ds: xr.Dataset, own: dict[str, str]) -> str:
 def _partial(run: Run, analysis: Callable[..., xr.Dataset], text: str) -> OwnPartial:
     """Where the result of an analysis with these arguments is stored."""
     task = "" if run.context.user_task is None else run.context.user_task.fingerprint
-    user = " ".join([task, *(f"{metric.name} {metric.digest}" for metric in run.context.metrics)]).strip()
+    named = [f"{usual}={own}" for usual, own in sorted(run.metric_names.items())]
+    user = " ".join([task, *(f"{metric.name} {metric.digest}" for metric in run.context.metrics), *named]).strip()
     values = (run.identity, run.head, stored_name(analysis), text, user)
     own = dict(zip(NAMES, values, strict=True))
     path = run.folder / "results" / _file_name(own)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -184,7 +184,7 @@ class RunFiles:
         """
         number = self.require_round(index)
         chain.require_own(self.folder, paths.round_file(number))
-        return files.read_round(self.folder, number)
+        return self.named(files.read_round(self.folder, number))
 
     def without_models(self, indices: Sequence[int]) -> Iterator[Round]:
         """Records of rounds on disk with their numbers, cohort, Gram matrix and small extras; no model is read.
@@ -199,7 +199,19 @@ class RunFiles:
             chain.require_own(self.folder, paths.round_file(index))
             small = read_small_arrays(path)
             files.require_number(path, {"round": small.index}, index)
-            yield Round.without_models(small)
+            yield self.named(Round.without_models(small))
+
+    @property
+    def metric_names(self) -> dict[str, str]:
+        """Recorded names of numbers by the usual name that they stand for, such as {"accuracy": "test_acc"}."""
+        names = self.about.get("told", {}).get("metrics", {})
+        return {str(usual): str(own) for usual, own in names.items()} if isinstance(names, dict) else {}
+
+    def named(self, record: Round) -> Round:
+        """The record with its numbers under their usual names too (`metric_names`)."""
+        own = record.metrics
+        usual = {name: own[other] for name, other in self.metric_names.items() if other in own}
+        return replace(record, metrics={**own, **usual}) if usual else record
 
     def require_round(self, index: int) -> int:
         """Number of a round of the run; negative indices count from the last complete one.
