@@ -14,8 +14,10 @@ from drift.store.files import Damaged
 from figures import gallery, look
 from figures.gallery._checked import runs_of
 from figures.selection import sampling_error
+from figures.selection.identity import sample_counts
 from figures.selection.run_selection import join_names, required_runs, subset
 from landscape import plugins
+from landscape.outside import is_outside
 from landscape.results import zarr_files
 from landscape.results.export import export_bytes
 
@@ -212,4 +214,11 @@ def _test_samples(ds: xr.Dataset, runs: Sequence[Run]) -> int | None:
     if not any(sampling_error.accuracy_kind(values) for values in ds.data_vars.values()):
         return None
     by_task = {repr(run.experiment.task): run for run in runs if not run.without_data}
-    return min((len(run.dataset.samples["test"]) for run in by_task.values()), default=None)
+    return min((size for run in by_task.values() if (size := _tested(run)) is not None), default=None)
+
+
+def _tested(run: Run) -> int | None:
+    """Test samples of a run, by its record or else its data; None where it takes both code from outside."""
+    if (stated := sample_counts(run).get("test")) is not None or is_outside(run.experiment.task.dataset):
+        return stated
+    return len(run.dataset.samples["test"])

@@ -117,7 +117,9 @@ def require_lasting(name: str) -> None:
     if "<" in name:
         raise ValueError(
             f"{short(name)} stands inside a function or in a session, where a run of it could not be opened again; put "
-            "it at the top level of a file and name it FILE.py:CLASS."
+            "it at the top level of a file and name it FILE.py:CLASS. In a notebook, write %%writefile mine.py above "
+            f"all else in its cell, with the imports that it needs, run the cell, and give 'mine.py:{short(name)}' in "
+            "place of the class."
         )
 
 
@@ -157,4 +159,5 @@ def _module(name: str) -> ModuleType:
     except ModuleNotFoundError as reason:
         if reason.name is None or not f"{name}.".startswith(f"{reason.name}."):
             raise  # an import of the user's module
-        raise ValueError(f"no module named {reason.name!r} for {name}; is its folder in PYTHONPATH?") from reason
+        remedy = f"name its file: --trust FILE.py:{short(name)}, or put its folder in PYTHONPATH"
+        raise ValueError(f"no module named {reason.name!r} for {name}; {remedy}.") from reason

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from drift.config import method as methods
 from drift.config.method import Method
+from drift.config.without_code import readable
 from drift.partitions import Partitioner
 from drift.plugins.reserved_names import UNKNOWN, USER_TASK
 from drift.plugins.tables import table_name
@@ -60,8 +61,11 @@ class UnknownParts(Sequence[np.ndarray]):
 
 
 def complete_experiment(about: Mapping[str, Any]) -> dict[str, Any]:
-    """The experiment in a run.json; in an imported run, stated descriptions replace settings that are defaults."""
-    content = dict(about.get("experiment", {}))
+    """The experiment in a run.json, read without code that is absent or not trusted (`drift.config.without_code`).
+
+    In an imported run, stated descriptions replace settings that are defaults.
+    """
+    content = readable(about.get("experiment", {}), about.get("outside"))
     if not about.get("imported"):
         return content
     stated, missing = about.get("told", {}), [str(text) for text in about.get("unknown") or ()]

@@ -73,22 +73,41 @@ def require_trusted(name: str, who: str = "") -> str:
     """
     if not outside.is_outside(name):
         return name
-    code = located(name)
-    if code in _allowed():
-        return code
+    if is_trusted(name):
+        return located(name)
+    place, _, what = name.rpartition(":")
+    file = "" if place.endswith(".py") else f" or --trust FILE.py:{what} with its file"
     raise ValueError(
         f"{f'{who} ' if who else ''}{name}, code that is no part of fedscape and would be run. If you trust it, "
-        f"add --trust {name} (in Python: drift.open(folder, trust={name!r})), or set {TRUSTED}={name}."
+        f"add --trust {name}{file} (in Python: drift.open(folder, trust={name!r})), or set {TRUSTED}={name}."
     )
 
 
+def is_trusted(name: str) -> bool:
+    """Whether code from outside may be run."""
+    return located(name) in _allowed()
+
+
 def located(name: str) -> str:
-    """The name that code is loaded by: if its file is absent, the last trusted file of the same name."""
+    """The name that code is loaded by: the last trusted file that holds it, if its own file is absent.
+
+    The file of a module that is not trusted by its name is the trusted one of the module's name and folders.
+    """
     written = outside.absolute_name(name)
-    if not outside.is_outside(name) or Path(written.rpartition(":")[0]).exists():
-        return written if outside.is_outside(name) else name
-    namesakes = [trusted for trusted in _allowed() if outside.portable(trusted) == outside.portable(written)]
-    return next((name for name in reversed(namesakes) if Path(name.rpartition(":")[0]).exists()), written)
+    if not outside.is_outside(name):
+        return name
+    if Path(written.rpartition(":")[0]).is_file() or (".py:" not in written and written in _allowed()):
+        return written
+    return next((trusted for trusted in reversed(_allowed()) if _holds(trusted, written)), written)
+
+
+def _holds(trusted: str, name: str) -> bool:
+    """Whether a trusted FILE.py:NAME is that of FILE.py:NAME in another folder, or of module:NAME."""
+    (file, _, own), (place, _, what) = trusted.rpartition(":"), name.rpartition(":")
+    if not file.endswith(".py") or own != what or not Path(file).is_file():
+        return False
+    parts = (Path(place).stem,) if place.endswith(".py") else tuple(place.split("."))
+    return Path(file).with_suffix("").parts[-len(parts) :] == parts
 
 
 def load(package: str, name: str, kind: str) -> Any:

@@ -48,6 +48,8 @@ class Recorder:
         seed: Seed of the training.
         settings: Other settings of the training by name: numbers, texts, lists and tables. Absent ones are listed as
             unknown.
+        metrics: Names of the metrics of `round` by the usual name that they stand for, such as
+            {"accuracy": "test_acc"}.
 
     Raises:
         ValueError: If a policy cannot be read, or the folder has another kind of run or other policies.
@@ -71,6 +73,7 @@ class Recorder:
         partition: str | None = None,
         seed: int | None = None,
         settings: Mapping[str, Any] | None = None,
+        metrics: Mapping[str, str] | None = None,
     ) -> None:
         for policy in (clients, globals):
             keep_rules.require(policy)
@@ -82,7 +85,7 @@ class Recorder:
         self._names = (parameters, buffers)
         self._rounds = rounds
         self._keep = {"clients": clients, "globals": globals}
-        training = describe_training(name, method, data, partition, seed, settings)
+        training = describe_training(name, method, data, partition, seed, settings, metrics)
         about = self._read_description()
         recorded = about.get("told", {})
         for key, value in recorded.items():

@@ -114,7 +114,7 @@ def number_clients(clients: Clients, names: Sequence[str] | None, *, fresh: bool
 KEPT = "tensors that clients did not send (recorded as they received them)"
 """What is unknown of a run with such clients; its description names the tensors under `kept`."""
 
-DESCRIBED = ("name", "method", "data", "partition", "seed", "settings")
+DESCRIBED = ("name", "method", "data", "partition", "seed", "settings", "metrics")
 """Arguments of `describe_training`."""
 
 
@@ -125,6 +125,7 @@ def describe_training(
     partition: str | None,
     seed: int | None,
     settings: Mapping[str, Any] | None,
+    metrics: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Description of a training without the parts that are None.
 
@@ -141,7 +142,10 @@ def describe_training(
         plain = None if settings is None else json.loads(json.dumps(dict(settings)))
     except (TypeError, ValueError) as reason:
         raise ValueError(f"settings cannot be recorded ({reason}); give numbers, texts, lists and tables.") from reason
-    values = {**texts, "seed": seed, "settings": plain}
+    for usual, own in (metrics or {}).items():
+        if not isinstance(usual, str) or not isinstance(own, str):
+            raise ValueError(f"metrics has {usual!r}: {own!r}; give names by name, as in {{'accuracy': 'test_acc'}}.")
+    values = {**texts, "seed": seed, "settings": plain, "metrics": dict(metrics) if metrics else None}
     return {key: value for key, value in values.items() if value is not None}
 
 

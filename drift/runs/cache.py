@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 import sys
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> xr.Dataset:
     """Result of `analysis(run, **arguments)`, read where it is stored, else computed and stored.
 
+    In a run that may not be written the result is computed, and nothing is stored; that is said once.
+
     Where the analysis's module has a function of its name and `_effort`, `run.context.announce` is called with
     its estimate before.
 
@@ -40,17 +43,41 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     if (result := _complete(partial)) is not None:
         return result
     path = Path(partial.path)
+    if not locks.is_writable(path.parent):
+        _say_unstored(run)
+        return _computed(run, analysis, arguments, Unstored(partial.path, partial.own))
     with locks.lock_result(path):
         if (result := _complete(partial)) is not None:  # another process has stored it meanwhile
             return result
-        _announce(run, analysis, arguments)
-        if "partial" in inspect.signature(analysis).parameters:
-            result = analysis(run, **arguments, partial=partial)
-        else:
-            result = analysis(run, **arguments)
-        result = result.assign_attrs(partial.own, run=run.name, complete=1)
+        result = _computed(run, analysis, arguments, partial)
         zarr_files.save(result, path)
-        return zarr_files.sort_names(result)
+        return result
+
+
+def _computed(
+    run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any], partial: OwnPartial
+) -> xr.Dataset:
+    """The complete result, with what names it."""
+    _announce(run, analysis, arguments)
+    resumed = {"partial": partial} if "partial" in inspect.signature(analysis).parameters else {}
+    result = analysis(run, **arguments, **resumed).assign_attrs(partial.own, run=run.name, complete=1)
+    return zarr_files.sort_names(result)
+
+
+def _say_unstored(run: Run) -> None:
+    """Say once per folder and process that results are not stored."""
+    if (place := run.folder.resolve()) in _SAID:
+        return
+    _SAID.add(place)
+    text = f"{run.name} is read-only: results are computed, and not stored."
+    if run.context.announce is not None:
+        run.context.announce(text)
+    else:
+        warnings.warn(text, stacklevel=4)
+
+
+_SAID: set[Path] = set()
+"""Folders of which `_say_unstored` has spoken."""
 
 
 def stored(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> xr.Dataset | None:
@@ -89,6 +116,14 @@ class OwnPartial(zarr_files.Partial):
     def checkpoint(self, ds: xr.Dataset) -> None:
         """Store the finished part of the result."""
         super().checkpoint(ds.assign_attrs(self.own))
+
+
+@dataclass(frozen=True)
+class Unstored(OwnPartial):
+    """A partial result of a run that may not be written."""
+
+    def checkpoint(self, ds: xr.Dataset) -> None:
+        """Store nothing."""
 
 
 NAMES = {
@@ -130,7 +165,8 @@ def _difference(ds: xr.Dataset, own: dict[str, str]) -> str:
 def _partial(run: Run, analysis: Callable[..., xr.Dataset], text: str) -> OwnPartial:
     """Where the result of an analysis with these arguments is stored."""
     task = "" if run.context.user_task is None else run.context.user_task.fingerprint
-    user = " ".join([task, *(f"{metric.name} {metric.digest}" for metric in run.context.metrics)]).strip()
+    named = [f"{usual}={own}" for usual, own in sorted(run.metric_names.items())]
+    user = " ".join([task, *(f"{metric.name} {metric.digest}" for metric in run.context.metrics), *named]).strip()
     values = (run.identity, run.head, stored_name(analysis), text, user, others_text(run, json.loads(text)))
     own = dict(zip(NAMES, values, strict=True))
     path = run.folder / "results" / _file_name(own)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -25,6 +25,7 @@ class Context:
 
     Args:
         data: Folder of the datasets; None: as `landscape.datasets` finds them.
+        metric_names: Recorded names of numbers by usual name, such as {"accuracy": "test_acc"}.
         metrics: Further metrics for planes and lines.
         user_task: A task that replaces the recorded one; a run that was recorded without its data needs it.
         pool: Other processes that share the points of planes and lines, as `drift.simulation.sweep_points.crew` makes
@@ -34,6 +35,7 @@ class Context:
     """
 
     data: Path | None = None
+    metric_names: Mapping[str, str] = field(default_factory=dict)
     metrics: tuple[UserMetric, ...] = ()
     user_task: UserTask | None = field(default=None, compare=False, repr=False)
     pool: PointPool | None = field(default=None, compare=False, repr=False)

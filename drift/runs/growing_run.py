@@ -69,7 +69,7 @@ class GrowingRun(Run):
             LookupError: If the run has no such round, or its file is damaged.
         """
         number = self.require_round(index)
-        return Round.without_models(read_small_arrays(files.round_path(self.folder, number)))
+        return self.named(Round.without_models(read_small_arrays(files.round_path(self.folder, number))))
 
     def without_models(self, indices: Sequence[int]) -> Iterator[Round]:
         """Records of rounds, as `round` returns them."""
@@ -112,6 +112,7 @@ class GrowingRun(Run):
         with self._rounds.lock:
             indices = list(self._rounds.indices)
             columns = {name: np.array(values[: len(indices)]) for name, values in self._rounds.columns.items()}
+        columns |= {usual: columns[own] for usual, own in self.metric_names.items() if own in columns}
         values = {name: ("round", columns[name]) for name in sorted(columns)}
         result = xr.Dataset(values, {"round": indices}, {"analysis": "numbers", "source": "recorded rounds"})
         for name in result.data_vars:

@@ -18,6 +18,9 @@ _UNITS = {"seconds": "s", "accuracy": "fraction", "own_accuracy": "fraction", "e
 def recorded_metrics(run: Run) -> xr.Dataset:
     """Every recorded number of every round, by name, over `round`; NaN where a round has none.
 
+    A usual number (accuracy, error, loss, local_loss) that no round has names the recorded ones in its attribute
+    `recorded`.
+
     Args:
         run: Run to analyse.
     """
@@ -30,6 +33,9 @@ def recorded_metrics(run: Run) -> xr.Dataset:
     )
     for name in names:
         result[name].attrs.update(number_attributes(name))
+    recorded = sorted({name for record in records for name in record})
+    for name in set(_USUAL) - set(recorded):
+        result[name].attrs["recorded"] = ", ".join(recorded) or "none"
     return result
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from drift.training.client import Client
 from drift.training.data import Data, build_task, client_samples, read_data
 from landscape.model.samples import Samples
 from landscape.model.task import Task
+from landscape.plugins import unknown
 from landscape.results.progress import Progress
 
 if TYPE_CHECKING:  # training starts without them
@@ -118,7 +119,12 @@ class Run(RunFiles):
 
     @property
     def setting(self) -> Setting:
-        """The argument `setting` of the method's hooks."""
+        """The argument `setting` of the method's hooks.
+
+        Raises:
+            ValueError: If the code of the method or partition is not at hand.
+        """
+        self.require_code()
         engine = "batched" if self.about.get("engine") == "batched" else "serial"
         return Setting(self.task, self.experiment, self.task.samples.get("proxy"), engine)
 
@@ -129,7 +135,9 @@ class Run(RunFiles):
 
         Raises:
             LookupError: If the round has no stored start, or the state of the client was not recorded.
+            ValueError: If the code of the method or partition is not at hand.
         """
+        self.require_code()
         return recorded_client(self, index, client, replicate)
 
     def models(self, indices: list[int] | None = None) -> Tensor:
@@ -142,6 +150,11 @@ class Run(RunFiles):
         from drift.runs.metrics import recorded_metrics
 
         return recorded_metrics(self)
+
+    @property
+    def metric_names(self) -> dict[str, str]:
+        """Recorded names of numbers by usual name: those of the record, and those that were given to `drift.open`."""
+        return {**super().metric_names, **self.context.metric_names}
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
         """Result of `analysis(run, **arguments)`, computed once and stored in the run's folder.
@@ -167,6 +180,19 @@ class Run(RunFiles):
         """The same run with further metrics in planes and lines."""
         return self._with(metrics=tuple(measures))
 
+    def with_metric_names(self, names: Mapping[str, str]) -> Run:
+        """The same run, whose numbers have these usual names too, such as {"accuracy": "test_acc"}.
+
+        Raises:
+            LookupError: If the run recorded no such number; names those that it did.
+        """
+        if names and self.committed:
+            recorded = {name for record in self.without_models(self.rounds()) for name in record.metrics}
+            for other in names.values():
+                if other not in recorded:
+                    raise LookupError(f"run {self.name}: {unknown('number', other, sorted(recorded))}")
+        return self._with(metric_names=dict(names))
+
     def with_crew(self, crew: PointPool | None) -> Run:
         """The same run with other processes that compute planes and lines."""
         return self._with(pool=crew)
@@ -182,6 +208,7 @@ def open(
     task: Task | str | None = None,
     parts: Parts | None = None,
     trust: str | None = None,
+    metrics: Mapping[str, str] | None = None,
 ) -> Run:
     """The recorded run in a folder.
 
@@ -192,9 +219,11 @@ def open(
         parts: Sample numbers (into the task's train split) of each client, where that is known: a list by number, or
             a mapping by number or name.
         trust: The function, MODULE:FUNCTION, that may be imported to make the model of this and of other runs.
+        metrics: Recorded names of numbers by usual name, such as {"accuracy": "test_acc"}, under which figures and
+            analyses find them too.
 
     Raises:
-        LookupError: If the folder holds no run, or its description is damaged.
+        LookupError: If the folder holds no run, its description is damaged, or it recorded no such number.
         ValueError: If the task is none.
     """
     if trust is not None:
@@ -207,4 +236,5 @@ def open(
             "those of the earlier version.",
             stacklevel=2,
         )
+    run = run if not metrics else run.with_metric_names(metrics)
     return run if task is None else run._with(user_task=UserTask.load(task, parts, names))

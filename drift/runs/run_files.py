@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from drift.config.load import validated
 from drift.config.method import Method
 from drift.config.method_values import State
 from drift.config.random_keys import cohort
+from drift.config.without_code import stand_ins
 from drift.plugins.reserved_names import UNKNOWN, USER_TASK
-from drift.plugins.trust import names_in, warn_changed
+from drift.plugins.trust import is_trusted, names_in, warn_changed
 from drift.store import chain, files, links, paths, round_headers, server_state
 from drift.store.round_headers import read_small_arrays
 from drift.store.round_record import Round
@@ -81,18 +83,33 @@ class RunFiles:
     def experiment(self) -> Experiment:
         """The resolved experiment.
 
+        A method or partition whose code is not trusted or cannot be loaded has its recorded name and options.
+
         Raises:
-            ValueError: If a setting is not accepted, or a method or partition is code that is not trusted, in one line.
+            ValueError: If a setting is not accepted, in one line.
         """
-        content = complete_experiment(self.about)
-        experiment = validated(content, str(self.folder / "run.json"))
-        parts = content.get("method"), content.get("clients", {}).get("partition")
-        self._warn_changed(*(part for part in parts if isinstance(part, dict)))
+        experiment = validated(complete_experiment(self.about), str(self.folder / "run.json"))
+        absent = list(stand_ins(experiment.method, experiment.clients.partition))
+        for part in absent:
+            if is_trusted(part.public):
+                warnings.warn(f"run {self.name} is read without its code: {part.why}", stacklevel=2)
+        settings = self.about["experiment"]
+        parts = settings.get("method"), settings.get("clients", {}).get("partition")
+        self._warn_changed(*parts, without=[part.public for part in absent])
         return experiment
 
-    def _warn_changed(self, *parts: Any) -> None:
-        names = [name for part in parts for name in names_in(part)]
+    def _warn_changed(self, *parts: Any, without: Sequence[str] = ()) -> None:
+        names = [name for part in parts for name in names_in(part) if name not in without]
         warn_changed(self.about.get("sources", {}), names, self.name)
+
+    def require_code(self) -> None:
+        """Refuse what trains clients where the code of method or partition is not at hand.
+
+        Raises:
+            ValueError: With the reason, and how to give it.
+        """
+        for part in stand_ins(self.method, self.experiment.clients.partition):
+            raise ValueError(f"run {self.name}: {part.why}")
 
     @property
     def method(self) -> Method:
@@ -102,7 +119,8 @@ class RunFiles:
     @property
     def label(self) -> str:
         """Name of the run in figures: its method, with the variant or the base where it has one."""
-        return self.method.label
+        recorded = self.about.get("outside", {}).get("label")
+        return str(recorded) if recorded and any(stand_ins(self.method)) else self.method.label
 
     @property
     def seed(self) -> int | None:
@@ -166,7 +184,7 @@ class RunFiles:
         """
         number = self.require_round(index)
         chain.require_own(self.folder, paths.round_file(number))
-        return files.read_round(self.folder, number)
+        return self.named(files.read_round(self.folder, number))
 
     def without_models(self, indices: Sequence[int]) -> Iterator[Round]:
         """Records of rounds on disk with their numbers, cohort, Gram matrix and small extras; no model is read.
@@ -181,7 +199,19 @@ class RunFiles:
             chain.require_own(self.folder, paths.round_file(index))
             small = read_small_arrays(path)
             files.require_number(path, {"round": small.index}, index)
-            yield Round.without_models(small)
+            yield self.named(Round.without_models(small))
+
+    @property
+    def metric_names(self) -> dict[str, str]:
+        """Recorded names of numbers by the usual name that they stand for, such as {"accuracy": "test_acc"}."""
+        names = self.about.get("told", {}).get("metrics", {})
+        return {str(usual): str(own) for usual, own in names.items()} if isinstance(names, dict) else {}
+
+    def named(self, record: Round) -> Round:
+        """The record with its numbers under their usual names too (`metric_names`)."""
+        own = record.metrics
+        usual = {name: own[other] for name, other in self.metric_names.items() if other in own}
+        return replace(record, metrics={**own, **usual}) if usual else record
 
     def require_round(self, index: int) -> int:
         """Number of a round of the run; negative indices count from the last complete one.

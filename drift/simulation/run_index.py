@@ -146,16 +146,21 @@ def _columns(run: Run) -> Row:
         "model": run.model_name,
         "partition": tables.name(experiment.clients.partition),
         "seed": run.seed,
-        **_progress(run.folder, _complete(run.folder), experiment.rounds),
+        **_progress(
+            run.folder,
+            _complete(run.folder),
+            experiment.rounds,
+            named=run.metric_names.get("accuracy", "accuracy"),
+        ),
     }
 
 
-def _progress(folder: Path, done: list[int], rounds: int, last: float | None = None) -> Row:
-    """Numbers of the complete rounds; `last` is the accuracy of the last one, where it is at hand."""
+def _progress(folder: Path, done: list[int], rounds: int, last: float | None = None, named: str = "accuracy") -> Row:
+    """Numbers of the complete rounds; `last` is the accuracy of the last one, where it is at hand, `named` its name."""
     return {
         "done": len(done),
         "rounds": rounds,
-        "accuracy": _last_accuracy(folder, done) if last is None else last,
+        "accuracy": _last_number(folder, done, named) if last is None else last,
         "updated": _updated(folder),
         "problem": None,
     }
@@ -169,11 +174,11 @@ def _complete(folder: Path) -> list[int]:
     return [index for index in round_headers.round_numbers(folder) if index < following]
 
 
-def _last_accuracy(folder: Path, indices: list[int]) -> float | None:
+def _last_number(folder: Path, indices: list[int], name: str) -> float | None:
     for number in reversed(indices):
         numbers = round_headers.read_small_arrays(paths.round_path(folder, number)).numbers()
-        if "accuracy" in numbers:
-            return numbers["accuracy"]
+        if name in numbers:
+            return numbers[name]
     return None
 
 

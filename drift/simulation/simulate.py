@@ -19,6 +19,7 @@ from drift.config.experiment import Experiment
 from drift.config.initial_model import store_initial_model
 from drift.config.load import read
 from drift.config.method_values import Setting
+from drift.config.without_code import facts
 from drift.engines import client_pool
 from drift.engines.choice import Choice, choose_device, choose_engine
 from drift.parallel.threads import torch_threads
@@ -228,10 +229,12 @@ def _require_unchanged(about: Mapping[str, Any], experiment: Experiment, data: D
 def _describe(
     folder: Path, experiment: Experiment, data: Data, parameters: tuple[Entry, ...], engine: Choice, place: Choice
 ) -> None:
-    sources = trust.sources(experiment.resolved())
+    settings = experiment.resolved()
+    sources, method = trust.sources(settings), settings["method"]
     about = {
-        "experiment": experiment.resolved(),
+        "experiment": settings,
         **({"sources": sources} if sources else {}),
+        **({"outside": facts(experiment.method)} if any(trust.names_in({"method": method})) else {}),
         "hash": experiment.hash,
         "fingerprint": data.fingerprint,
         "classes": list(data.classes),

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drift.config.experiment import Experiment
+from drift.config.external_run import complete_experiment
 from drift.config.load import validated
+from drift.config.without_code import stand_ins
+from drift.plugins.trust import names_in
 from drift.runs.cache import complaint
 from drift.simulation.broken_rounds import broken_rounds, has_later_rounds
 from drift.store import chain, files, links, paths, round_headers, server_state
@@ -60,11 +63,13 @@ def verify(folder: str | Path) -> list[Problem]:
         )
         return [Problem("run.json", reason.what, usable), *problems]
     try:
-        experiment = validated(about.get("experiment", {}))
+        experiment = validated(complete_experiment(about))
     except ValueError as reason:
         usable = "read the run with the version of fedscape that wrote it; the rounds can be read as safetensors"
         return [Problem("run.json", f"its experiment is not accepted ({_one_line(reason)})", usable), *problems]
-    if experiment.hash != about.get("hash", experiment.hash):  # a recorded run has none
+    by_name = list(names_in(experiment.resolved())) == list(names_in(about["experiment"]))
+    whole = by_name and not any(stand_ins(experiment.method, experiment.clients.partition))
+    if whole and experiment.hash != about.get("hash", experiment.hash):  # a recorded run has none
         usable = "all rounds can be read; this version has other settings, so training starts another run"
         problems.append(Problem("run.json", f"its hash {about['hash']} is not that of its settings", usable))
     if what := chain.faults(folder).get("run.json"):

@@ -61,6 +61,12 @@ def lock_result(path: Path, *, wait: bool = True) -> Iterator[None]:
         yield
 
 
+def is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, or the folder itself where it is absent; nothing is written."""
+    place = next((parent for parent in (folder, *folder.absolute().parents) if parent.exists()), folder)
+    return os.access(place, os.W_OK | os.X_OK)
+
+
 def _open(path: Path) -> IO[bytes]:
     """Open a file to lock; it is not truncated, and a link in its place is refused."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)

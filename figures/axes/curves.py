@@ -216,5 +216,9 @@ def require_values(values: xr.DataArray) -> xr.DataArray:
         LookupError: If there is no finite value.
     """
     if not np.isfinite(values.values).any():
-        raise LookupError(f"{values.name} has no values; all {values.size} are missing.")
+        recorded = values.attrs.get("recorded")
+        named = f" Recorded: {recorded}. If one of them is it, --set metrics.{values.name}=NAME says so."
+        raise LookupError(
+            f"{values.name} has no values; all {values.size} are missing.{named if recorded is not None else ''}"
+        )
     return values

@@ -120,6 +120,7 @@ def analyse(
             (require_folder if out.suffix == ".zarr" else require_file)(place.path(out))
     from drift.runs.user_task import UserMetric
     from drift.simulation.sweep_points import point_pool
+    from drift.store.locks import is_writable
     from drift.store.memory_budget import limited
 
     pool = point_pool(workers, cluster)
@@ -137,7 +138,8 @@ def analyse(
         console.put_json(result.to_dict())
     else:
         console.put(repr(result))
-    console.say(f"kept in {places[0].run.folder / 'results'}")
+    if is_writable(folder := places[0].run.folder / "results"):
+        console.say(f"kept in {folder}")
     _write(result, None if out is None else places[0].path(out))
     return 0
 

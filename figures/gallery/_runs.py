@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from drift.analyses.per_round import evenly_spaced
+from drift.config.corrections import from_outside
 from drift.runs.run import Run
 from figures import style
 from figures.selection import setting_text
@@ -64,15 +65,24 @@ def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[
 
 
 def prefer_methods(runs: Sequence[Run], methods: Sequence[str] | None, usual: Sequence[str]) -> Sequence[Run]:
-    """The runs of these methods; by default, where a figure may choose, those of the usual methods, if any.
+    """The runs of these methods; by default those of the usual methods, where a figure may choose and has them all.
+
+    Runs of the user's own methods and of other programs are drawn too.
 
     Raises:
         LookupError: If no run is of a method that was asked for; names the methods of the runs.
     """
     if methods is not None:
         return select_runs(runs, methods)
+    if not {*usual} <= {run.label for run in runs}:
+        return runs
     needed = {run.folder for run in required_runs(runs)}
-    return subset(runs, [run for run in runs if run.label in usual or run.folder in needed] or runs)
+    return subset(runs, [run for run in runs if run.label in usual or run.folder in needed or _of_others(run)])
+
+
+def _of_others(run: Run) -> bool:
+    """Whether the method of a run is no part of this package, or another program trained it."""
+    return bool(run.about.get("imported")) or from_outside(run.about)
 
 
 def runs_of_method(

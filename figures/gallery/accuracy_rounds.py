@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -16,22 +17,43 @@ NEEDS = "runs of any methods, trained in one setting"
 
 COST = "seconds"
 
+USUAL = {"accuracy": "test accuracy", "loss": "test loss", "local_loss": "clients' training loss"}
+
+MOST = 4
+"""Panels of numbers with other names."""
+
 
 def data(runs: Sequence[Run]) -> xr.Dataset:
-    """accuracy (fraction), loss and local_loss (nats) over algorithm, seed and round."""
-    variables = ["accuracy", "loss", "local_loss"]
-    return _stack.stack_runs(_runs.select_comparable(runs), lambda run: run.metrics()[variables])
+    """accuracy (fraction), loss and local_loss (nats) over algorithm, seed and round.
+
+    Where no run recorded any of these, the numbers that were recorded, by their names: those of the server's model
+    first, then `clients_` and `train_` ones, at most MOST.
+    """
+    selected = _runs.select_comparable(runs)
+    recorded = {run.folder: run.metrics() for run in selected}
+    names = list(USUAL)
+    if not any(ds[name].notnull().any() for ds in recorded.values() for name in USUAL):
+        own = {str(name) for ds in recorded.values() for name in ds.data_vars if ds[name].notnull().any()}
+        names = sorted(own - {"seconds"}, key=lambda name: (name.startswith(("clients_", "train_")), name))[:MOST]
+        names = names or list(USUAL)
+    return _stack.stack_runs(selected, lambda run: _with_all(recorded[run.folder], names))
+
+
+def _with_all(ds: xr.Dataset, names: Sequence[str]) -> xr.Dataset:
+    """The numbers of these names; NaN for one that a run does not have."""
+    absent = xr.DataArray(np.full(ds.sizes["round"], np.nan), dims="round")
+    return ds.assign({name: absent for name in names if name not in ds})[list(names)]
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Accuracy, loss on the test set, loss on the clients' own data; those that were recorded."""
-    texts = {"accuracy": "test accuracy", "loss": "test loss", "local_loss": "clients' training loss"}
-    labels = {name: text for name, text in texts.items() if ds[name].notnull().any()}
+    """Accuracy, loss on the test set, loss on the clients' own data; or recorded numbers by their names."""
+    labels = {str(name): USUAL.get(str(name), str(name)) for name in ds.data_vars if ds[name].notnull().any()}
+    labels = {name: labels[name] for name in [*USUAL, *labels] if name in labels}
     if not labels:
-        raise LookupError(f"no run recorded any of {', '.join(texts)}.")
+        raise LookupError("no run recorded a number; give the metrics of each round to the recorder.")
     named = ds.assign({name: ds[name].assign_attrs(long_name=text) for name, text in labels.items()})
     figure, axs = style.panels(1, len(labels))
     for ax, name in zip(axs.flat, labels, strict=True):
-        curves.curve(named, ax=ax, variable=name, log=name != "accuracy")
+        curves.curve(named, ax=ax, variable=name, log="loss" in name)
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -40,13 +40,15 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None, smooth: i
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Coherence, mean cosine between updates, accuracy."""
-    figure, axs = style.panels(1, 3)
+    """Coherence, mean cosine between updates, and accuracy where it was recorded."""
+    has_accuracy = bool(ds.accuracy.notnull().any())
+    figure, axs = style.panels(1, 2 + has_accuracy)
     drifts.coherence(ds, ax=axs[0, 0])
     curves.curve(ds, ax=axs[0, 1], variable="mean_cosine")
     axs[0, 1].axhline(0, color="#555555", linewidth=0.6, zorder=1)
     axs[0, 1].set_ylabel("mean cosine of updates")
-    curves.curve(ds, ax=axs[0, 2], variable="accuracy")
-    axs[0, 2].set_ylabel("test accuracy")
+    if has_accuracy:
+        curves.curve(ds, ax=axs[0, 2], variable="accuracy")
+        axs[0, 2].set_ylabel("test accuracy")
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -103,7 +103,7 @@ def _samples(ds: xr.Dataset, runs: Sequence[Run], options: Mapping[str, Any]) ->
         texts.append(f"{_span(counts.astype(int).tolist())} {_WRITTEN.get(split, split)} samples".replace("  ", " "))
     else:
         names = [split] if split else ["train", "test"]
-        sizes = {name: [size[name] for run in runs if name in (size := _sizes(run))] for name in names}
+        sizes = {name: [size[name] for run in runs if name in (size := sample_counts(run))] for name in names}
         counted = [f"{_span(sizes[name])} {_WRITTEN.get(name, name)}".strip() for name in names]
         texts.append(f"{' and '.join(counted)} samples")
     if isinstance(per_client := options.get("samples_per_client"), int):
@@ -114,7 +114,7 @@ def _samples(ds: xr.Dataset, runs: Sequence[Run], options: Mapping[str, Any]) ->
 _WRITTEN = {"train": "training"}
 
 
-def _sizes(run: Run) -> dict[str, int]:
+def sample_counts(run: Run) -> dict[str, int]:
     """Number of samples by split, as run.json states it or as the data that were read for the figure have it."""
     if run.context.user_task is not None or "dataset" in vars(run):
         return {name: len(samples) for name, samples in run.dataset.samples.items()}

@@ -24,7 +24,7 @@ def test_the_command_line_trains_shows_draws_and_refuses(elsewhere, fedscape, ki
     assert code == 0 and f"--trust {text}" in err
     folder = out.strip()
     code, out, err = fedscape("runs")
-    assert code == 0 and "damaged" not in err and (Path(folder).name in out or f"--trust {text}" in err), err
+    assert code == 0 and not err and Path(folder).name in out, err
     code, out, err = fedscape("runs", "--json", "--trust", text)
     assert code == 0 and json.loads(out)[0]["problem"] is None
     code, out, _ = fedscape("show", folder, "--trust", text)
@@ -33,7 +33,11 @@ def test_the_command_line_trains_shows_draws_and_refuses(elsewhere, fedscape, ki
     (elsewhere / "ran").unlink()
     code, _, err = fedscape(*draw)
     last = err.strip().splitlines()[-1]
-    assert code == 2 and f"--trust {text}" in last and not (elsewhere / "ran").exists(), err
+    assert not (elsewhere / "ran").exists(), err
+    if kind == "method":  # a plane of stored models runs no method
+        assert code == 0, err
+    else:
+        assert code == 2 and f"--trust {text}" in last, err
     assert fedscape(*draw, "--trust", text)[0] == 0
 
 

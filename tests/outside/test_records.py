@@ -37,10 +37,10 @@ def test_trained_recorded_opened_again_and_refused_where_nobody_trusts_it(elsewh
     forgotten(kind)
     (elsewhere / "ran").unlink()
     with pytest.raises(ValueError, match=f"code that is no part of fedscape.*--trust {text}"):
-        _ = drift.open(run.folder).task
+        _ = drift.open(run.folder).setting
     assert not (elsewhere / "ran").exists()
     found = drift.open(run.folder, trust=text)
-    assert found.task.layout.size == run.task.layout.size and (elsewhere / "ran").exists()
+    assert found.setting.task.layout.size == run.task.layout.size and (elsewhere / "ran").exists()
     assert found.experiment.hash == run.experiment.hash and found.experiment.slug == run.name
     assert index("runs")[0]["problem"] is None
 
