@@ -64,7 +64,9 @@ def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[
 
 
 def prefer_methods(runs: Sequence[Run], methods: Sequence[str] | None, usual: Sequence[str]) -> Sequence[Run]:
-    """The runs of these methods; by default, where a figure may choose, those of the usual methods, if any.
+    """The runs of these methods; by default, where a figure may choose, those of the usual methods, if two are there.
+
+    Runs of methods outside the package and of other programs are always among them.
 
     Raises:
         LookupError: If no run is of a method that was asked for; names the methods of the runs.
@@ -72,7 +74,10 @@ def prefer_methods(runs: Sequence[Run], methods: Sequence[str] | None, usual: Se
     if methods is not None:
         return select_runs(runs, methods)
     needed = {run.folder for run in required_runs(runs)}
-    return subset(runs, [run for run in runs if run.label in usual or run.folder in needed] or runs)
+    if len({run.label for run in runs} & set(usual)) < min(2, len(usual)):
+        return runs
+    kept = [run for run in runs if run.label in usual or run.folder in needed or _own(run)]
+    return subset(runs, kept)
 
 
 def runs_of_method(
