@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 import json
 import shlex
@@ -186,7 +187,8 @@ def test_the_command_draws_what_is_there_and_names_what_is_not(item, tmp_path, c
     ds = zarr_files.load(tmp_path / "pictures" / "toy-tableiv-accuracy-table.zarr")
     assert ds.measured.shape == (3, 2, 1)
     table = (tmp_path / "pictures" / "toy-tableiv-accuracy-table.csv").read_text()
-    assert "printed,1,fedavg,,0.615" in table
+    rows = {(row["row"], row["column"]): row for row in csv.DictReader(table.splitlines())}
+    assert float(rows["fedavg", "1"]["printed"]) == 0.615 and rows["fedavg", "2"]["printed"] == ""
     assert "left out" not in err
 
 
@@ -203,7 +205,7 @@ def test_a_table_is_drawn_in_part_with_the_printed_numbers_and_in_the_look_asked
     code, err = call(tmp_path / "runs", "-o", out, *look)
     assert code == 0, err
     assert "Table IV is drawn in part: 2 of 6 cells have runs" in err and "fedscape sweep" in err
-    assert f"1 of 3 runs are not drawn, they belong to no item that is drawn, or other cells lack their seed: {runs[1].name}" in err
+    assert "1 of 3 runs are not drawn" in err and f"or other cells lack their seed: {runs[1].name}" in err
     assert not list(out.glob("*.p??")) and 'width="198pt"' in (out / "toy-tableiv-accuracy-table.svg").read_text()
     ds = zarr_files.load(out / "toy-tableiv-accuracy-table.zarr")
     assert (ds.row.values.tolist(), ds.column.values.tolist()) == (["fedavg", "ima"], ["1", "2"])
