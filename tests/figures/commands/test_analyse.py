@@ -86,7 +86,7 @@ def test_a_series_is_written_as_a_table_and_is_no_surface(run, tmp_path, capsys)
         np.testing.assert_array_equal(written, np.broadcast_to(values.values, 3))
     assert call("analyse", "coherence", run.folder, "--out", path, "--tidy") == 0
     rows = [row for row in csv.DictReader(path.read_text().splitlines()) if row["variable"] == "coherence"]
-    assert [(row["round"], float(row["value"])) for row in rows] == list(enumerate(result.coherence.values))
+    assert [(int(row["round"]), float(row["value"])) for row in rows] == list(enumerate(result.coherence.values))
     assert call("analyse", "coherence", run.folder, "--out", path.with_suffix(".zarr"), "--tidy") == 2
     assert "--tidy is a form of .csv" in capsys.readouterr().err
     assert call("analyse", "coherence", run.folder, "--out", path.with_suffix(".vtk")) == 2
