@@ -15,7 +15,7 @@ from figures import gallery, look
 from figures.gallery._checked import runs_of
 from figures.selection import sampling_error
 from figures.selection.identity import sample_counts
-from figures.selection.run_selection import join_names, required_runs, subset
+from figures.selection.run_selection import join_names, require_runs, required_runs, subset
 from landscape import plugins
 from landscape.outside import is_outside
 from landscape.results import zarr_files
@@ -163,6 +163,7 @@ def _data(
         ValueError: If these are of another figure, or words or options ask for other data.
     """
     if not isinstance(runs, str | Path):
+        require_runs(runs)
         return _readable(gallery.load(name).data, runs, options)
     ds, plain = zarr_files.load(runs), gallery.file_stem(name)
     if (other := gallery.file_stem(str(ds.attrs.get("figure", plain)))) != plain:

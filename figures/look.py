@@ -189,7 +189,8 @@ def label(name: str) -> str:
     if name in part.look.labels:
         part.take("labels")
         return str(part.look.labels[name])
-    return palette.label(name)
+    method, comma, rest = name.partition(", ")  # of one value of an option
+    return f"{label(method)}{comma}{rest}" if comma else palette.label(name)
 
 
 @contextmanager

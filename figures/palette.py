@@ -132,6 +132,12 @@ def _written(name: str) -> str:
 
 
 def order(names: Iterable[str]) -> list[str]:
-    """Methods in the order of legends: those of METHODS first, then the others by name."""
+    """Methods in the order of legends: those of METHODS first, then the others by name; values of options by size."""
     first = list(METHODS)
-    return sorted(set(names), key=lambda name: (first.index(name) if name in first else len(first), name))
+
+    def place(name: str) -> tuple[int, str, list[float], str]:
+        method, _, rest = name.partition(", ")
+        numbers = [float(number) for number in re.findall(r"\d+\.?\d*(?:e[+-]?\d+)?", rest)]
+        return first.index(method) if method in first else len(first), method, numbers, rest
+
+    return sorted(set(names), key=place)

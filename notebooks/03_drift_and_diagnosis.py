@@ -99,10 +99,12 @@ plt.show()
 #
 # `diagnose` does this for you. It says where the run stands, plays rounds of the record again with one thing changed at
 # a time, follows what gains through the run, and answers eight questions. On the command line: `fedscape diagnose RUN`.
+# Here `quick` reads the record alone, in seconds: the answers without what needs training. Without it, causes come
+# first, after minutes of training.
 
 # %%
-found = drift.diagnose(run)
-for cause in found.causes:
+found = drift.diagnose(run, quick=True)
+for cause in found.causes:  # none with quick
     print(f"{cause.title:<28} gain {cause.gain.value:+.2f} nats  {'clear' if cause.clear else 'not clear'}")
 for finding in found.findings:
     print(f"- {finding.statement}")
@@ -133,6 +135,7 @@ figures.explorer([run, fair, more], points=11, view="drift", second="round")
 #
 # - `drift.decomposition` splits a model's error into bias, variance and covariance over retrained clients, and
 #   `drift.ntk_variance` predicts the variance; both say what they will cost before they start.
+# - `drift.diagnose(run)` without `quick` tests causes by training: two minutes here, and longer for larger models.
 # - `drift.counterfactual(run, workers=2)` and `diagnose(run, workers=2)` share the trainings between processes.
 # - Several seeds: one cohort sequence is one sample. `gallery.load("variance-rounds")` draws seeds as bands.
 # - A method that acts on what you found: [4. your own method](04_your_own_method.ipynb).

@@ -92,6 +92,7 @@ OUTSIDE = {
     "dask": "needs a cluster",
     "srun": "needs a Slurm cluster",
     "until": "waits for a cluster",
+    "for": "starts programs of flwr; tests/drift/importers/test_flower.py",
 }
 """Other programs that blocks show, and why they are not run; `make` and `python -m` are looked up instead."""
 

@@ -88,6 +88,12 @@ def test_a_notebook_runs_from_top_to_bottom_and_ends_with_an_explorer(path, desk
         last.workspace.close()
 
 
+def test_no_notebook_trains_for_causes():
+    """Which takes minutes of a first visit; quick reads the record."""
+    calls = [line for path in TEXTS for line in path.read_text().splitlines() if "diagnose(" in line and line[0] != "#"]
+    assert calls and all("quick=True" in line for line in calls)
+
+
 def test_there_are_the_seven_of_the_plan():
     assert [name[:2] for name in NAMES] == ["01", "02", "03", "04", "05", "06", "07"]
 

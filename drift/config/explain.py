@@ -59,6 +59,11 @@ def explain(problem: ValidationError, content: Mapping[str, Any]) -> str:
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         return f"{key}: {message}" if key else message
+    if isinstance(value, type):
+        module = value.__module__.rpartition(".")[2] if value.__module__.startswith("drift.") else ""
+        text = module or f"{'FILE.py' if value.__module__ == '__main__' else value.__module__}:{value.__name__}"
+        saved = " of the file that holds it" if text.startswith("FILE.py") else ""
+        return f"{key} is the class {value.__name__}, not a name; did you mean the text {text!r}{saved}?"
     if first["type"] in ("model_type", "dict_type", "is_instance_of"):
         options = f"set as {key}.NAME=VALUE"
         kind = f"a name, its options {options}" if path[-1] in PLUGINS else f"a table of settings, {options}"

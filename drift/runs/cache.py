@@ -17,9 +17,10 @@ import xarray as xr
 from torch import Tensor
 
 import drift
+from drift.runs.registry import registered
 from drift.runs.run_names import named_in
 from drift.store import files, locks
-from landscape import outside
+from landscape import outside, plugins
 from landscape.results import zarr_files
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     its estimate before.
 
     Raises:
-        TypeError: If the analysis has no such argument, or one is neither number, text nor list of these.
+        TypeError: If the analysis is no function or has no such argument, or one is neither number, text nor list of
+            these.
         LookupError: If the stored result is broken or another one, or a round was altered.
     """
     text = arguments_text(run, analysis, arguments)
@@ -199,6 +201,13 @@ def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str
 
 def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
     """All arguments of a call, defaults included, as JSON."""
+    if not callable(analysis):
+        named = plugins.unknown("analysis", str(analysis), registered())
+        likely = f"did you mean drift.{analysis}?" if analysis in registered() else named
+        raise TypeError(f"cached takes a function, as in run.cached(drift.coherence), not {analysis!r}; {likely}")
+    _, *accepted = inspect.signature(analysis).parameters
+    if unknown := [name for name in arguments if name not in accepted]:
+        raise TypeError(plugins.unknown(f"argument of {analysis.__name__}", unknown[0], accepted))
     bound = inspect.signature(analysis).bind(run, **arguments)
     bound.apply_defaults()
     _, *rest = bound.arguments.items()

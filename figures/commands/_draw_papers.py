@@ -32,9 +32,16 @@ class Planned:
 
     @property
     def runs(self) -> list[Run]:
-        """Runs of the settings that are whole, each once."""
-        by_folder = {str(run.folder): run for part in self.parts if part.whole for run in part.runs}
-        return list(by_folder.values())
+        """Runs of the settings that are whole, and in tables, whose cells stand alone, of all settings; each once."""
+        parts = [part for part in self.parts if part.whole or self._in_cells]
+        return list({str(run.folder): run for part in parts for run in part.runs}.values())
+
+    @property
+    def absent(self) -> str:
+        """How many cells of a table have no runs, in words; empty where all have some, and for other figures."""
+        missing = sum(part.missing for part in self.parts)
+        total = missing + sum(part.found for part in self.parts)
+        return f"{total - missing} of {total} cells have runs" if self._in_cells and missing else ""
 
     @property
     def stem(self) -> str:
@@ -44,10 +51,10 @@ class Planned:
     @property
     def options(self) -> dict[str, Any]:
         """Options of the figure; one that takes a paper and an item also shows the numbers printed there."""
-        accepted = inspect.signature(gallery.load(self.item.figure).data).parameters
-        origin = {"paper": self.paper, "item": self.item.item}
-        quick = self.item.quick_options if any(part.whole and part.quick for part in self.parts) else {}
-        return {**self.item.options, **quick, **{name: value for name, value in origin.items() if name in accepted}}
+        origin = {"paper": self.paper, "item": self.item.item} if self._in_cells else {}
+        drawn = [part for part in self.parts if part.whole or (self._in_cells and part.runs)]
+        quick = self.item.quick_options if any(part.quick for part in drawn) else {}
+        return {**self.item.options, **quick, **origin}
 
     def missing(self, runs: str | Path) -> list[str]:
         """Commands that train what is not there, in the quick variant where there is one."""
@@ -55,8 +62,13 @@ class Planned:
             line
             for part in self.parts
             if not part.whole
-            for line in commands(self.item, part.setting, quick=part.setting.quick is not None, runs=runs)
+            for line in commands(self.item, part.setting, quick=part.quick or not part.runs, runs=runs)
         ]
+
+    @property
+    def _in_cells(self) -> bool:
+        """Whether the figure is a table with the paper's numbers beside its own."""
+        return {"paper", "item"} <= inspect.signature(gallery.load(self.item.figure).data).parameters.keys()
 
 
 def planned(paper: str, runs: Sequence[Run], items: Sequence[str] = ()) -> list[Planned]:

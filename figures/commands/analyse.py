@@ -65,7 +65,18 @@ SHORT = {"plane": "round_plane", "eigenvalues": "eigen_rounds"}
 
 POINTS = "the cluster shares points of planes and lines alone."
 
-SUFFIXES = (".csv", ".vtk", ".ply", ".zarr", ".tex", ".md", ".html")
+Tidy = Annotated[
+    bool,
+    Parameter(
+        name="--tidy",
+        negative="--wide",
+        show_default=lambda _: "--wide",
+        help="How .csv is written: --wide has a column per number, as pandas and spreadsheets take it; --tidy has a "
+        "row per value with its variable and units.",
+    ),
+]
+
+SUFFIXES = (".csv", ".nc", ".vtk", ".ply", ".zarr", ".tex", ".md", ".html")
 """Of files that numbers are written to."""
 
 
@@ -77,6 +88,7 @@ def analyse(
     rounds: Rounds = None,
     set: Options = None,
     out: Annotated[Path | None, OUT] = None,
+    tidy: Tidy = False,
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
@@ -97,9 +109,9 @@ def analyse(
     Args:
         name: Name of an analysis (fedscape list analyses, which also names the options of each), or FILE.py:FUNCTION
             or module:FUNCTION of your own.
-        out: File for the numbers: .csv (one value per row), .vtk or .ply (a surface for ParaView), .zarr (for xarray),
-            .tex, .md or .html (a table); of several results with {run} or {round} in its name. By default they are
-            only stored in the run's folder.
+        out: File for the numbers: .csv (for pandas), .nc (netCDF) or .zarr (for xarray), .vtk or .ply (a surface for
+            ParaView), .tex, .md or .html (a table); of several results with {run} or {round} in its name. By default
+            they are only stored in the run's folder.
     """
     known = analyses()
     if name not in known:  # what is built in comes first
@@ -107,6 +119,8 @@ def analyse(
     analysis = None if outside.is_outside(name) else _registered(name, known)
     if out is not None and out.suffix not in SUFFIXES:
         raise ValueError(f"cannot write {str(out)!r}; the suffix says the format: {', '.join(SUFFIXES)}.")
+    if tidy and (out is None or out.suffix != ".csv"):
+        raise ValueError(f"--tidy is a form of .csv, and --out is {'not given' if out is None else out}; give a .csv.")
     options, opened_runs = arguments(set), opened_all(run, runs, data, task)
     if rounds is not None and "round" in options:
         raise ValueError("both --rounds and --set round were given; give one of them.")
@@ -131,7 +145,8 @@ def analyse(
             from drift.simulation.many_results import Opening
 
             opening = Opening(data, task, tuple(metric or ()), memory)
-            return _several(places, function, reference, options, opening, out, json, workers=workers, cluster=cluster)
+            several = (places, function, reference, options, opening, out, json)
+            return _several(*several, tidy=tidy, workers=workers, cluster=cluster)
         options |= places[0].options
         result = _single(places[0].run.with_crew(pool), function, options, workers, cluster)
     if json:
@@ -140,7 +155,7 @@ def analyse(
         console.put(repr(result))
     if is_writable(folder := places[0].run.folder / "results"):
         console.say(f"kept in {folder}")
-    _write(result, None if out is None else places[0].path(out))
+    _write(result, None if out is None else places[0].path(out), tidy)
     return 0
 
 
@@ -166,6 +181,7 @@ def _several(
     out: Path | None,
     json: bool,
     *,
+    tidy: bool,
     workers: int,
     cluster: str | None,
 ) -> int:
@@ -181,7 +197,7 @@ def _several(
         rows.append(analyse_rounds.row(place, result, error))
         if result is not None:
             rows[-1] |= {"result": result.to_dict()} if json else {}
-            _write(result, None if out is None else place.path(out), quiet=True)
+            _write(result, None if out is None else place.path(out), tidy, quiet=True)
     if json:
         console.put_json(rows)
     else:
@@ -192,8 +208,8 @@ def _several(
     return 0 if done == len(places) else 2
 
 
-def _write(result: xr.Dataset, out: Path | None, *, quiet: bool = False) -> None:
-    """Write the numbers in the format of the file's suffix."""
+def _write(result: xr.Dataset, out: Path | None, tidy: bool, *, quiet: bool = False) -> None:
+    """Write the numbers in the format of the file's suffix, CSV as a long table if `tidy`."""
     from drift.store.atomic_write import write_bytes
     from landscape.results import zarr_files
     from landscape.results.export import export_bytes
@@ -208,7 +224,7 @@ def _write(result: xr.Dataset, out: Path | None, *, quiet: bool = False) -> None
 
         write_bytes(out, FORMS[out.suffix](table(result)).encode())
     else:
-        write_bytes(out, export_bytes(result, out.suffix.removeprefix(".")))
+        write_bytes(out, export_bytes(result, "tidy" if tidy else out.suffix.removeprefix(".")))
     if not quiet:
         console.say(f"written to {out}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,29 +48,41 @@ def opened_or_none(texts: Sequence[str], runs: Path, data: Path | None, task: st
 
 
 def draw_paper(
-    paper: str, runs: Sequence[Run], items: Sequence[str], home: Path, folder: Path, json: bool = False
+    paper: str,
+    runs: Sequence[Run],
+    items: Sequence[str],
+    home: Path,
+    folder: Path,
+    json: bool = False,
+    **look: Any,
 ) -> int:
     """Draw the items of a paper whose runs exist, and print the commands for the others; 0, or 2 if nothing was drawn.
+
+    A table is drawn from the cells that have runs, beside the numbers that the paper prints.
 
     Args:
         items: Names of items; all if empty.
         home: Folder that missing runs are to be trained into.
         folder: For the pictures.
         json: Whether to write what was drawn and what is missing as JSON.
+        look: `formats` of the pictures and words of a look, as `figures.draw` takes them.
     """
     from figures.commands._draw_papers import planned
     from figures.selection.run_selection import join_names
 
     plan = planned(paper, runs, items)
-    outcomes = {entry.item.item: _draw(entry, folder) if entry.runs else "no runs" for entry in plan}
+    outcomes = {entry.item.item: _draw(entry, folder, look) if entry.runs else "no runs" for entry in plan}
     needed = {run.folder for entry in plan for run in entry.runs}
     if others := [run.name for run in runs if run.folder not in needed]:
-        console.say(f"{len(others)} of {len(runs)} runs belong to no item that is drawn: {join_names(others)}")
+        why = "they belong to no item that is drawn, or other cells lack their seed"
+        console.say(f"{len(others)} of {len(runs)} runs are not drawn, {why}: {join_names(others)}")
     commands: dict[tuple[str, ...], list[str]] = {}
     for entry in plan:
         outcome = outcomes[entry.item.item]
         if isinstance(outcome, str):
             console.say(f"{entry.item.item} is left out: {outcome}")
+        elif entry.absent:
+            console.say(f"{entry.item.item} is drawn in part: {entry.absent}")
         for path in () if json or isinstance(outcome, str) else outcome:
             console.put(str(path))
         if lines := tuple(entry.missing(home)):
@@ -94,7 +106,7 @@ def _to_dict(entry: Planned, outcome: Outcome, home: Path) -> dict[str, Any]:
     return {**about, "left_out": outcome if refused else None, "missing": entry.missing(home)}
 
 
-def _draw(entry: Planned, folder: Path) -> Outcome:
+def _draw(entry: Planned, folder: Path, look: Mapping[str, Any]) -> Outcome:
     """Files of an item, or why its runs do not allow it."""
     from figures.commands._draw_files import left_out, outcome_of
     from figures.gallery import constant
@@ -105,7 +117,7 @@ def _draw(entry: Planned, folder: Path) -> Outcome:
     )
     with console.parts(f"drawing {entry.item.item}") as part:
         runs = [run.with_progress(part, console.say) for run in entry.runs]
-        outcome = outcome_of(name, runs, folder, entry.options, entry.stem)
+        outcome = outcome_of(name, runs, folder, {**entry.options, **look}, entry.stem)
     for line in () if isinstance(outcome, str) else left_out(outcome):
         console.say(f"{entry.item.item}: {line}")
     return outcome

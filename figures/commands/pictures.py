@@ -108,8 +108,9 @@ def draw(
 
     --set metrics.accuracy=test_acc takes a number that was recorded under another name for the accuracy.
 
-    With --paper, every argument is a run or a folder of runs. Each figure and table of the paper whose runs are there
-    is drawn; for the others, the commands that train their runs are printed. Exit code 2 if none could be drawn.
+    With --paper, every argument is a run or a folder of runs. Each figure of the paper whose runs are there is drawn,
+    and of each table the cells that have runs, beside the printed numbers; for the others, the commands that train
+    their runs are printed. Exit code 2 if none could be drawn.
 
     Example: `fedscape figures draw accuracy-rounds fedavg-digits`
 
@@ -126,14 +127,20 @@ def draw(
         load(paper)  # refused here, before any run is opened
         if set:
             raise ValueError("--set is of one figure, and --paper takes the options of its items; leave one out.")
-        if formats or (look is not None and look.words()):
-            raise ValueError("the options of a look are of one figure, and --paper draws several; leave them out.")
         from figures.commands.paper_set import draw_paper, opened_or_none
+        from figures.draw_files import FORMATS
+        from figures.matplotlib_style import sheet
+        from figures.style import require_formats
+
+        words = look.words() if look is not None else {}
+        sheet(words.get("style", ""))  # refused here, before any run is opened
+        require_formats(formats or FORMATS)
 
         texts = [name, *(run or [])]
         home = Path(texts[0]) if Path(texts[0]).is_dir() and not (Path(texts[0]) / "run.json").exists() else runs
         with limited(memory):
-            return draw_paper(paper, opened_or_none(texts, runs, data, task), item or [], home, out, json)
+            opened_runs = opened_or_none(texts, runs, data, task)
+            return draw_paper(paper, opened_runs, item or [], home, out, json, formats=formats or FORMATS, **words)
     if item:
         raise ValueError(f"--item {item[0]} is an item of a paper; name the paper by --paper.")
     if not run:

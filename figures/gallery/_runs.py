@@ -7,10 +7,19 @@ from pathlib import Path
 
 from drift.analyses.per_round import evenly_spaced
 from drift.config.corrections import from_outside
+from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
 from figures import style
 from figures.selection import setting_text
-from figures.selection.run_selection import describe_groups, narrow, required_runs, select_runs, settings_key, subset
+from figures.selection.run_selection import (
+    describe_groups,
+    narrow,
+    one_option,
+    required_runs,
+    select_runs,
+    settings_key,
+    subset,
+)
 
 KEEP_CLIENTS = "fedscape train digits-shards2 --set keep.clients=all"
 """Command that trains a run with the models of its clients."""
@@ -19,14 +28,17 @@ KEEP_GLOBALS = "fedscape train digits-shards2 --set keep.globals=all"
 """Command that trains a run with the global model of every round."""
 
 
-def select_comparable(runs: Sequence[Run], over: Collection[str] = ()) -> Sequence[Run]:
+def select_comparable(runs: Sequence[Run], over: Collection[str] = (), *, lines: bool = True) -> Sequence[Run]:
     """The runs of one setting (task, clients, rounds): that with most methods and runs, the first among equals.
 
-    Where runs of one method differ in more than their seed, those that have to be drawn are taken, else the most.
+    Settings with methods of the user, from outside the package, come before others. Where runs of one method differ
+    in more than their seed, those that have to be drawn are taken; else all if they differ in one option, else the
+    most.
 
     Args:
-        over: Settings that the figure compares, by keys as `_keys.value` takes them: runs of one method may differ in
-            these too.
+        over: Settings that the figure compares, by keys as `setting_text.value` takes them: runs of one method may
+            differ in these too, and in no other.
+        lines: Whether each value of an option has a place of its own in the figure, as `_stack.stack_runs` gives it.
 
     Raises:
         LookupError: If there are no runs.
@@ -47,12 +59,21 @@ def select_comparable(runs: Sequence[Run], over: Collection[str] = ()) -> Sequen
             f"{describe_groups(list(groups.values()), ('task', 'clients', 'rounds'))}. Name the runs of one setting, "
             "or give a folder of runs to choose from (figures.gallery.AnyOf in Python)."
         )
-    largest: list[Run] = max(whole, key=lambda group: (len({run.label for run in group}), len(group)))
-    return subset(runs, _without_variants(largest, needed, over))
+    largest: list[Run] = max(whole, key=_extent)
+    return subset(runs, _without_variants(largest, needed, over, lines and not over))
 
 
-def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[str]) -> list[Run]:
-    """Of each method, the runs that differ in their seed and `over` only: all that have to be drawn, else the most."""
+def _extent(group: Sequence[Run]) -> tuple[int, int, int]:
+    """Number of the user's methods, of methods and of runs."""
+    own = {run.label for run in group if from_outside(run.about)}
+    return len(own), len({run.label for run in group}), len(group)
+
+
+def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[str], lines: bool) -> list[Run]:
+    """Of each method, the runs that differ in their seed and `over` only: all that have to be drawn, else the most.
+
+    With `lines`, all runs of a method that differ in one option.
+    """
     free = [place for key in over for place in setting_text.resolved_keys(key)]
     variants: dict[str, dict[str, list[Run]]] = {}
     for run in group:
@@ -60,24 +81,27 @@ def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[
     selected: set[Path] = set()
     for by_variant in variants.values():
         named = [runs for runs in by_variant.values() if needed & {run.folder for run in runs}]
+        if not named and lines and one_option(by_variant.values()):
+            named = list(by_variant.values())
         selected |= {run.folder for runs in named or [max(by_variant.values(), key=len)] for run in runs}
     return [run for run in group if run.folder in selected]
 
 
 def prefer_methods(runs: Sequence[Run], methods: Sequence[str] | None, usual: Sequence[str]) -> Sequence[Run]:
-    """The runs of these methods; by default those of the usual methods, where a figure may choose and has them all.
+    """The runs of these methods; by default, where a figure may choose, those of the usual methods, if two are there.
 
-    Runs of the user's own methods and of other programs are drawn too.
+    Where several are usual, the user's methods and those of other programs are always among them.
 
     Raises:
         LookupError: If no run is of a method that was asked for; names the methods of the runs.
     """
     if methods is not None:
         return select_runs(runs, methods)
-    if not {*usual} <= {run.label for run in runs}:
+    if len({run.label for run in runs} & set(usual)) < min(2, len(usual)):
         return runs
-    needed = {run.folder for run in required_runs(runs)}
-    return subset(runs, [run for run in runs if run.label in usual or run.folder in needed or _of_others(run)])
+    needed, several = {run.folder for run in required_runs(runs)}, len(usual) > 1
+    kept = [run for run in runs if run.label in usual or run.folder in needed or (several and _of_others(run))]
+    return subset(runs, kept)
 
 
 def _of_others(run: Run) -> bool:
@@ -94,7 +118,7 @@ def runs_of_method(
         LookupError: If no run is of the method or of the seed asked for; names those that there are.
         ValueError: If runs of other methods have to be drawn.
     """
-    comparable = select_comparable(select_runs(runs, method, seed))
+    comparable = select_comparable(select_runs(runs, method, seed), lines=False)
     labels = [usual] if any(run.label == usual for run in comparable) else style.order(run.label for run in comparable)
     selected = [run for run in comparable if run.label == labels[0]]
     return narrow(
@@ -148,6 +172,11 @@ def rounds_with_clients(
     stored = run.kept("clients", least=least)
     if not (stored if rounds is None else rounds) or run.experiment.clients.per_round < least:
         few = {1: "clients", 2: "round with two clients", 3: "round with three clients"}[least]
+        if run.experiment.task.dataset == USER_TASK:
+            raise LookupError(
+                f"run {run.name} has no {few}; record rounds with more clients (in Flower by the number of its "
+                "SuperNodes, and fraction_train or min_train_nodes of the strategy)."
+            )
         raise missing(f"run {run.name} kept no {few}", KEEP_CLIENTS)
     return list(rounds) if rounds is not None else evenly_spaced(stored, count or len(stored))
 

@@ -11,7 +11,7 @@ import xarray as xr
 from drift.runs.run import Run
 from figures import style
 from figures.selection.groups import differing_names, settings
-from figures.selection.run_selection import settings_key
+from figures.selection.run_selection import line_names
 
 Compute = Callable[[Run], xr.Dataset]
 
@@ -19,21 +19,18 @@ Place = TypeVar("Place", bound=tuple[Any, ...])
 
 
 def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
-    """Results of runs of one setting along `algorithm` and `seed`; NaN where a method was not run with a seed.
+    """Results of runs along `algorithm` and `seed`; NaN where a method was not run with a seed.
+
+    Runs of one method that differ in more than their seed are algorithms of their own, named by `line_names`, such as
+    "fedavg, lr 0.1".
 
     Raises:
-        ValueError: If two runs of one method have one seed or differ in other settings, or coordinates differ.
+        ValueError: If two runs of equal settings have one seed, or coordinates differ.
     """
     table: dict[tuple[str, int], Run] = {}
-    firsts: dict[str, Run] = {}
+    names = line_names(runs)
     for run in runs:
-        if settings_key(first := firsts.setdefault(run.label, run)) != settings_key(run):
-            names = ", ".join(name for name in differing_names([settings(first), settings(run)]) if name != "seed")
-            raise ValueError(
-                f"{first.name} and {run.name} are both {run.label}, and differ in {names}; give runs that differ in "
-                "method or seed only."
-            )
-        before = table.setdefault((run.label, run.experiment.seed), run)
+        before = table.setdefault((names[run.folder], run.experiment.seed), run)
         if before.folder != run.folder:
             if run.seed is None or before.seed is None:
                 unsaid = before.name if before.seed is None else run.name
@@ -42,10 +39,10 @@ def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
                     "where the run is recorded or imported: seed=N in Recorder, recorded and record_checkpoints, "
                     "fedscape import --set seed=N."
                 )
-            names = ", ".join(differing_names([settings(before), settings(run)])) or "nothing"
+            differing = ", ".join(differing_names([settings(before), settings(run)])) or "nothing"
             raise ValueError(
                 f"{before.name} and {run.name} are both {run.label} with seed {run.experiment.seed}, and differ in "
-                f"{names}; give runs that differ in method or seed only."
+                f"{differing}; give runs that differ in method, options or seed."
             )
     whole = {place: compute(run) for place, run in table.items()}
     bare = {place: result.drop_attrs(deep=False) for place, result in whole.items()}

@@ -13,6 +13,8 @@ from drift.runs.run import Run
 from figures import papers
 from figures.gallery import _runs, _stack
 from figures.selection import partition_text, setting_text
+from figures.selection.groups import differing_names, settings
+from figures.selection.run_selection import join_names
 
 
 def mean_of_last(run: Run, metric: str, last: int) -> float:
@@ -32,7 +34,7 @@ def tabulate(
     number: Callable[[Run], float],
     *,
     rows: str = "method",
-    over: Sequence[str] = (),
+    over: str | Sequence[str] = (),
     paper: str = "",
     item: str = "",
 ) -> xr.Dataset:
@@ -41,18 +43,19 @@ def tabulate(
     Args:
         number: Of a run.
         rows: "method", "base" (what IMA averages counts as the same) or a setting by key.
-        over: Settings by key whose values are columns, after the runs' setting where there are several.
+        over: Settings by key whose values are columns, after the runs' setting where there are several; a text or list.
         paper, item: Whose printed numbers are added, such as ima and "Table I"; settings have its names.
 
     Returns:
         Dataset with measured and, for a paper, printed (row, column), quick (column; 1 for runs of quick variants).
 
     Raises:
-        LookupError: If there are no runs.
+        LookupError: If there are no runs, or none has a setting.
         ValueError: If two runs have the same row, column and seed.
     """
     if not runs:
         raise _runs.missing("no run was given", "fedscape train digits-shards2")
+    over = setting_text.keys(over, () if paper else runs)
     labels, quick = _from_paper(runs, paper, item) if paper else (_in_words(runs), set())
     if over and len(set(labels.values())) == 1:
         labels = dict.fromkeys(labels, "")
@@ -83,7 +86,7 @@ def tabulate_several(
     numbers: Mapping[str, Callable[[Run], float]],
     *,
     rows: str = "method",
-    over: Sequence[str] = (),
+    over: str | Sequence[str] = (),
     paper: str = "",
     item: str = "",
 ) -> xr.Dataset:
@@ -119,10 +122,10 @@ def _printed(
 
 def same_cell(first: Run, second: Run, place: tuple[str, str, int]) -> str:
     """The refusal of two runs with the same row, setting and seed."""
-    return (
-        f"{first.name} and {second.name} are both {place[0]} in {place[1] or 'one setting'} with seed {place[2]}; "
-        "name the setting in which they differ, as in --set over='[\"local.epochs\"]'."
-    )
+    same = f"{first.name} and {second.name} are both {place[0]} in {place[1] or 'one setting'} with seed {place[2]}"
+    if not (differing := [name for name in differing_names([settings(first), settings(second)]) if name != "seed"]):
+        return f"{same}; leave one out."
+    return f"{same}, and differ in {join_names(differing)}; name it in over, as in --set over={differing[0]}."
 
 
 def label_numbers(ds: xr.Dataset, long_name: str, units: str) -> xr.Dataset:

@@ -21,7 +21,7 @@ def data(
     *,
     after: Sequence[int] = (1, 3),
     rows: str = "method",
-    over: Sequence[str] = (),
+    over: str | Sequence[str] = (),
     paper: str = "",
     item: str = "",
 ) -> xr.Dataset:

@@ -20,13 +20,13 @@ NEEDS = "runs of any methods, trained in one setting; lines differ in a setting,
 COST = "seconds"
 
 
-def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth: int = 11) -> xr.Dataset:
+def data(runs: Sequence[Run], *, over: str | Sequence[str] = "method.start", smooth: int = 11) -> xr.Dataset:
     """accuracy (fraction) over row (a method), line (values of the settings), seed and round, not smoothed.
 
     Runs whose method has none of the settings, such as FedAvg for settings of IMA, have a separate line.
 
     Args:
-        over: Settings by key that distinguish lines, such as method.start and method.window.
+        over: Settings by key that distinguish lines, such as method.start; a text or a list.
         smooth: Rounds in the window of the drawn lines (Savitzky-Golay of order 2); 1 draws what was recorded. The
             paper has 10, and a window has a middle.
 
@@ -36,6 +36,7 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth
     """
     if smooth < 1 or smooth % 2 == 0:
         raise ValueError(f"smooth is {smooth}; give an odd number of rounds, 1 for none.")
+    over = setting_text.keys(over, () if over == "method.start" else runs)
 
     def place(run: Run) -> tuple[str, tuple[Any, ...], int]:
         return setting_text.base(run.label), tuple(setting_text.value(run, key) for key in over), run.experiment.seed

@@ -20,13 +20,13 @@ NEEDS = "runs of any methods in any settings"
 COST = "seconds"
 
 
-def data(runs: Sequence[Run], *, over: Sequence[str] = ()) -> xr.Dataset:
+def data(runs: Sequence[Run], *, over: str | Sequence[str] = ()) -> xr.Dataset:
     """accuracy (fraction) over panel, algorithm, seed and round; NaN after the end of a shorter run.
 
     A panel is a dataset, model, partition and cohort.
 
     Args:
-        over: Further settings by key that panels differ in, such as local.epochs.
+        over: Further settings by key that panels differ in, such as local.epochs; a text or a list.
 
     Raises:
         LookupError: If there are no runs.
@@ -34,6 +34,7 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ()) -> xr.Dataset:
     """
     if not runs:
         raise _runs.missing("no run was given", "fedscape train digits-shards2")
+    over = setting_text.keys(over, runs)
     cells = (((run.label, _panel(run, over), run.experiment.seed), run) for run in runs)
     table = _stack.by_place(cells, _tables.same_cell)
     panels = list(dict.fromkeys(panel for _, panel, _ in table))

@@ -21,7 +21,7 @@ def data(
     metric: str = "accuracy",
     last: int = 10,
     rows: str = "method",
-    over: Sequence[str] = (),
+    over: str | Sequence[str] = (),
     paper: str = "",
     item: str = "",
 ) -> xr.Dataset:
@@ -31,7 +31,7 @@ def data(
         metric: A number recorded in every round.
         last: Rounds at the end that it is averaged over (methods.md 7: ten).
         rows: What rows are: "method", "base" (with and without IMA in one row) or a setting, such as method.window.
-        over: Settings whose values are columns, such as ["method.late"].
+        over: Settings whose values are columns, such as "method.late", or a list of them.
         paper, item: Whose printed numbers are added, such as ima and "Table I".
     """
     ds = _tables.tabulate(

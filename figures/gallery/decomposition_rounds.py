@@ -12,6 +12,7 @@ from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack
+from figures.selection.run_selection import line_names
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds; trains clients again"
 
@@ -47,14 +48,17 @@ def data(
         workers: Processes that share the trainings.
     """
     selected = _runs.select_comparable(runs)
-    groups = {label: [run for run in selected if run.label == label] for label in {run.label: None for run in selected}}
+    names = line_names(selected)
+    groups: dict[str, list[Run]] = {}
+    for run in selected:
+        groups.setdefault(names[run.folder], []).append(run)
     shown = [group[0] for group in groups.values()] if estimator == "runs" else selected
 
     def compute(run: Run) -> xr.Dataset:
         indices = _runs.rounds_among(_runs.rounds_with_clients(run), rounds)
         more: dict[str, object] = {"estimator": estimator, "replicates": replicates, "workers": workers}
         if estimator == "runs":
-            more["others"] = [str(other.folder) for other in groups[run.label][1:]]
+            more["others"] = [str(other.folder) for other in groups[names[run.folder]][1:]]
         return run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client, **more)[list(_SHOWN)]
 
     ds = _stack.stack_runs(shown, compute)

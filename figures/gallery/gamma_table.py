@@ -20,7 +20,7 @@ def data(
     runs: Sequence[Run],
     *,
     rows: str = "method",
-    over: Sequence[str] = (),
+    over: str | Sequence[str] = (),
     window: tuple[float, float] = (0.45, 0.55),
     paper: str = "",
     item: str = "",

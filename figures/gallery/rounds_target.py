@@ -22,7 +22,7 @@ def data(
     *,
     target: float | str | None = None,
     rows: str = "method",
-    over: Sequence[str] = (),
+    over: str | Sequence[str] = (),
     last: int = 10,
     paper: str = "",
     item: str = "",
@@ -41,7 +41,7 @@ def data(
     Raises:
         LookupError: If no run is of the method that sets the target.
     """
-    runs = runs if paper or over else _runs.select_comparable(runs)
+    runs = runs if paper or over else _runs.select_comparable(runs, lines=False)
     goal = _goal(runs, target, last)
     ds = _tables.tabulate(runs, lambda run: _first(run, goal), rows=rows, over=over, paper=paper, item=item)
     ds = _tables.label_numbers(ds, "rounds to the target", "rounds")

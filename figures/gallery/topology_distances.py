@@ -38,8 +38,9 @@ def data(runs: Sequence[Run], *, rounds: int = 3, points: int = 21, split: str =
         raise _runs.missing("no run kept rounds with three clients", _runs.KEEP_CLIENTS)
     selected = run_selection.narrow(comparable, selected, "this figure shows one seed, of runs that kept clients")
     planes = {}
-    for name in style.order(run.label for run in selected):
-        for run in (run for run in selected if run.label == name):
+    names = run_selection.line_names(selected)
+    for name in style.order(names.values()):
+        for run in (run for run in selected if names[run.folder] == name):
             for index in per_round.evenly_spaced(run.kept("clients", least=3), rounds):
                 plane = run.cached(round_plane, round=index, points=points, split=split)
                 planes[f"{style.label(name)} {index}"] = plane

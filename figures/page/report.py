@@ -20,6 +20,7 @@ from figures.page.remembered_runs import Failed, PageProgress
 from figures.page.sampled import FOLDS, SAMPLES
 from figures.page.tables import shown
 from figures.selection.groups import groups
+from figures.selection.run_selection import require_runs
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -71,6 +72,7 @@ def report(
         raise ValueError(f"workers is {workers}; give 1 or more.")
     for name in figures:
         gallery.require(name)
+    require_runs(runs)
     groups(runs)
     _require_writable(path)
     failures = Failed() if failed is None else failed

@@ -28,14 +28,16 @@ class SettingRuns:
 
     Args:
         setting: Of the item.
-        runs: Complete runs of the setting in the order of the grid; only seeds that every combination has, if any.
+        runs: Complete runs of the setting in the order of the grid; only seeds that every combination with runs has, if
+            there is one.
         quick: Whether they are of the quick variant.
-        missing: Number of combinations of the grid without a complete run.
+        found, missing: Number of combinations of the grid with and without a complete run.
     """
 
     setting: Setting
     runs: tuple[Run, ...]
     quick: bool
+    found: int
     missing: int
 
     @property
@@ -98,10 +100,11 @@ def _complete_runs(
     started = setting.started(quick=quick)
     experiments = combinations(item, setting, quick=quick)
     identities = {_identity(experiment, started, free): None for experiment in experiments}
-    groups = [by_identity.get(key, []) for key in identities]
-    shared = set.intersection(*({run.experiment.seed for run in runs} for runs in groups))
+    groups = [by_identity[key] for key in identities if key in by_identity]
+    seeds = [{run.experiment.seed for run in runs} for runs in groups]
+    shared = set.intersection(*seeds) if seeds else set()
     selected = tuple(run for runs in groups for run in runs if run.experiment.seed in shared or not shared)
-    return SettingRuns(setting, selected, quick, sum(key not in by_identity for key in identities))
+    return SettingRuns(setting, selected, quick, len(groups), len(identities) - len(groups))
 
 
 def _better(variants: Sequence[SettingRuns]) -> SettingRuns:

@@ -36,7 +36,7 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
         whole += [sorted(group, key=lambda run: run.experiment.seed)] if own_seeds else [[run] for run in group]
     ordered = palette.order(group[0].label for group in whole)
     whole.sort(key=lambda group: ordered.index(group[0].label))
-    return dict(zip(_names(whole, tables), whole, strict=True))
+    return dict(zip(group_names(whole, tables), whole, strict=True))
 
 
 def settings(run: Run, *, seed: bool = True) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def differing_names(tables: Sequence[dict[str, Any]]) -> list[str]:
     return [name for name in names if any(table.get(name) != tables[0].get(name) for table in tables)]
 
 
-def _names(whole: list[list[Run]], tables: Mapping[Path, dict[str, Any]]) -> list[str]:
+def group_names(whole: Sequence[Sequence[Run]], tables: Mapping[Path, dict[str, Any]]) -> list[str]:
     """Names of groups of runs, whose settings by folder are `tables`: label, and how those of one label differ."""
     labels = [group[0].label for group in whole]
     rivals: dict[str, list[dict[str, Any]]] = {}

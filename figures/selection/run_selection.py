@@ -7,10 +7,12 @@ may choose, as `fedscape figures draw NAME FOLDER` does; the figure states what 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from drift.runs.run import Run
-from figures.selection.groups import differing_names, settings
+from figures.selection.groups import differing_names, group_names, settings
 from landscape import plugins
 
 
@@ -25,6 +27,26 @@ class AnyOf(list[Run]):
     def __init__(self, runs: Iterable[Run], named: Iterable[Run] = ()) -> None:
         super().__init__(runs)
         self.named = list(named)
+
+
+def require_runs(runs: Any) -> None:
+    """Refuse anything but a list of runs.
+
+    Raises:
+        ValueError: With what was given, and what was probably meant.
+    """
+    given = f"a {type(runs).__name__}"
+    likely = "drift.open(FOLDER) gives the run in a folder."
+    if isinstance(runs, Mapping):
+        likely = "did you mean list(runs.values())?"
+    elif hasattr(runs, "experiment"):
+        likely = "did you mean [run]?"
+    elif not isinstance(runs, str) and isinstance(runs, Iterable):
+        wrong = next((run for run in runs if not hasattr(run, "experiment")), None)
+        if wrong is None:
+            return
+        given += f" with a {type(wrong).__name__} in it"
+    raise ValueError(f"figures take a list of runs, and were given {given}; {likely}")
 
 
 def required_runs(runs: Sequence[Run]) -> list[Run]:
@@ -128,6 +150,26 @@ def settings_key(run: Run, over: Collection[str] = ()) -> str:
     prefixes = tuple(f"{key}." for key in ("seed", *over))
     shared = {name: value for name, value in _settings(run).items() if not f"{name}.".startswith(prefixes)}
     return json.dumps(shared, sort_keys=True)
+
+
+def line_names(runs: Iterable[Run]) -> dict[Path, str]:
+    """Name of each run's line, by folder: its label, and where runs of one label differ in settings, these.
+
+    Runs that differ in their seed only have one name.
+    """
+    by_settings: dict[str, list[Run]] = {}
+    for run in runs:
+        by_settings.setdefault(run.label + settings_key(run), []).append(run)
+    whole = list(by_settings.values())
+    tables = {group[0].folder: {**_settings(group[0]), "seed": 0} for group in whole}
+    names = group_names(whole, tables)
+    return {run.folder: name for name, group in zip(names, whole, strict=True) for run in group}
+
+
+def one_option(groups: Iterable[Sequence[Run]]) -> bool:
+    """Whether groups of runs of one method differ in one of its options, or of its local training, alone."""
+    names = differing_names([{**_settings(group[0]), "seed": 0} for group in groups])
+    return len(names) == 1 and names[0].partition(".")[0] in ("method", "local", "proxy")
 
 
 def group_left_out(runs: Sequence[Run], shown: Sequence[Run]) -> dict[str, list[str]]:

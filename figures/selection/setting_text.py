@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from drift.methods.lss import LSS
 from drift.runs.run import Run
 from figures import look, palette
+from figures.selection.groups import settings
+from landscape import plugins
 
 WORDS = {
     "clients.concentration": "Dirichlet concentration",
@@ -58,6 +60,21 @@ def value(run: Run, key: str) -> Any:
     return place
 
 
+def keys(over: str | Sequence[str], runs: Sequence[Run] = ()) -> list[str]:
+    """Keys of settings from a text, with commas between several, or a list.
+
+    Raises:
+        LookupError: If there are runs, and none has such a setting; names the nearest.
+    """
+    named = [key.strip() for key in over.split(",") if key.strip()] if isinstance(over, str) else list(over)
+    known = dict.fromkeys(name for run in runs for name in settings(run)) if named else {}
+    for key in named if runs else ():
+        inside = any(name == key or name.startswith(f"{key}.") for name in known)
+        if not inside and all(value(run, key) is None for run in runs):
+            raise LookupError(plugins.unknown("setting of these runs", key, known))
+    return named
+
+
 def resolved_keys(key: str) -> tuple[str, ...]:
     """Names of the resolved settings that a key stands for."""
     several = {"pool": ("method.candidates",), "server_step": ("method.server_step_lr", "method.server_lr")}
@@ -94,8 +111,7 @@ def key_label(key: str) -> str:
 
 def row_label(row: str) -> str:
     """A row of a table as figures write it: FedAvg+IMA for ima; "LSS, M = 4" for "lss, M = 4"."""
-    name, comma, rest = row.partition(", ")
-    return "FedAvg+IMA" if row == "ima" else f"{look.label(name)}{comma}{rest}"
+    return "FedAvg+IMA" if row == "ima" else look.label(row)
 
 
 def sort_rows(rows: Iterable[str]) -> list[str]:

@@ -71,7 +71,7 @@ _KINDS = {
     "Sequence[int]": _Kind("a list of whole numbers", _whole_numbers),
     "tuple[int, int]": _Kind("two whole numbers", lambda value: _whole_numbers(value) and len(value) == 2),
     "Sequence[str]": _Kind(
-        "a list of texts",
+        """a list of texts, as in '["a", "b"]'""",
         lambda value: isinstance(value, list | tuple) and all(isinstance(item, str) for item in value),
     ),
     "Mapping[str, int]": _Kind(

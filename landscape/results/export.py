@@ -1,4 +1,4 @@
-"""Datasets for other programs: surfaces for ParaView (VTK, PLY), and every number as one CSV table."""
+"""Datasets for other programs: surfaces for ParaView (VTK, PLY), every number as a CSV table, and netCDF."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ RELIEF = 0.5
 
 
 def export_bytes(ds: xr.Dataset, form: str) -> bytes:
-    """A dataset as the content of a file of form "csv", "vtk" or "ply", its variables in the order of their names.
+    """A dataset as the content of a file, its variables in the order of their names.
+
+    Args:
+        form: "csv" (wide), "tidy" (long CSV), "vtk", "ply" or "nc".
 
     Raises:
         ValueError: If the form is unknown, or a surface is asked of what is none.
@@ -27,24 +30,50 @@ def export_bytes(ds: xr.Dataset, form: str) -> bytes:
     return FORMS[form](ds)
 
 
-def csv_table(ds: xr.Dataset) -> bytes:
+def csv_wide(ds: xr.Dataset) -> bytes:
+    """Every number of a dataset as a table with a column per dimension and per variable, a row per place.
+
+    A dimension has its coordinate, else the position. A variable over a part of the dimensions is repeated along the
+    others. Where no variable is over all dimensions, those over different ones stand below each other, each with the
+    other columns empty. Numbers are written so that reading restores the same bits; missing ones are empty. Attributes
+    and units are not in the table.
+    """
+    dims = [str(dim) for dim in ds.dims]
+    ds = sort_names(ds)
+    variables = {str(name): frozenset(ds[name].dims) for name in ds.variables if name not in ds.dims}
+    widest = [own for own in dict.fromkeys(variables.values()) if not any(own < other for other in variables.values())]
+    blocks = []
+    for own in widest:
+        order = [dim for dim in dims if dim in own]
+        names = [name for name, held in variables.items() if next(wide for wide in widest if held <= wide) == own]
+        shape = {dim: ds.sizes[dim] for dim in order}
+        arrays = {**{dim: ds[dim] for dim in order}, **{name: ds[name] for name in names}}
+        flat = {name: array.variable.set_dims(shape).transpose(*order).values for name, array in arrays.items()}
+        blocks.append(
+            pd.DataFrame({name: pd.Series(np.ravel(part).tolist(), dtype=object) for name, part in flat.items()})
+        )
+    table = pd.concat(blocks, ignore_index=True) if blocks else pd.DataFrame()
+    return csv_text(table.reindex(columns=[*dims, *variables]))
+
+
+def csv_tidy(ds: xr.Dataset) -> bytes:
     """Every number of a dataset as a long table: one row per value.
 
     Columns are variable, each dimension (its coordinate where there is one, else the position; empty where the
-    variable is not over it), value and units. Attributes follow as rows named attribute:<name>. Numbers are written
-    so that reading restores the same bits; missing ones are empty.
+    variable is not over it), value and units. Numbers are written as in `csv_wide`. Attributes are not in the table.
     """
     dims = [str(dim) for dim in ds.dims]
     ds = sort_names(ds)
     units = {str(name): array.attrs.get("units", "") for name, array in ds.variables.items()}
-    variables = [name for name in ds.variables if name not in ds.dims]
-    parts = [_rows(ds, str(name)) for name in variables]
-    parts.append(
-        pd.DataFrame({"variable": [f"attribute:{name}" for name in ds.attrs], "value": list(ds.attrs.values())})
-    )
-    table = pd.concat([part.astype(object) for part in parts], ignore_index=True)
+    parts = [_rows(ds, str(name)).astype(object) for name in ds.variables if name not in ds.dims]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"variable": []})
     table["units"] = table["variable"].map(units).fillna("")
     return csv_text(table.reindex(columns=["variable", *dims, "value", "units"]))
+
+
+def netcdf(ds: xr.Dataset) -> bytes:
+    """A dataset with its attributes as a netCDF file (version 3, 64-bit offsets), which `xarray.load_dataset` reads."""
+    return bytes(sort_names(ds).to_netcdf(engine="scipy", format="NETCDF3_64BIT"))
 
 
 def csv_text(table: pd.DataFrame) -> bytes:
@@ -124,8 +153,14 @@ def ply_mesh(ds: xr.Dataset, *, height: str = "loss", log: bool = False) -> byte
     return ("\n".join([*header, *body]) + "\n").encode("ascii")
 
 
-FORMS: dict[str, Callable[[xr.Dataset], bytes]] = {"csv": csv_table, "vtk": vtk_grid, "ply": ply_mesh}
-"""Writers by file suffix."""
+FORMS: dict[str, Callable[[xr.Dataset], bytes]] = {
+    "csv": csv_wide,
+    "tidy": csv_tidy,
+    "vtk": vtk_grid,
+    "ply": ply_mesh,
+    "nc": netcdf,
+}
+"""Writers by file suffix; "tidy" is the other form of CSV."""
 
 
 def _rows(ds: xr.Dataset, name: str) -> pd.DataFrame:

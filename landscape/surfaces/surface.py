@@ -48,7 +48,7 @@ CHECKPOINT_SECONDS = 5.0
 
 def surface(
     task: Task,
-    sweep: Sweep | AnyModel | Sequence[AnyModel],
+    sweep: Sweep | AnyModel | Sequence[AnyModel] | None = None,
     *models: AnyModel,
     split: Split = "test",
     metrics: tuple[str, ...] | None = None,
@@ -97,9 +97,14 @@ def surface(
         the passes were carried out (`landscape.sweep.measured_plan`).
 
     Raises:
-        ValueError: If `known` belongs to another sweep, models and task do not match, models lack their buffers, or
-            folds are asked for beside groups.
+        ValueError: If there is no model, `known` belongs to another sweep, models and task do not match, models lack
+            their buffers, or folds are asked for beside groups.
     """
+    if sweep is None:
+        raise ValueError(
+            "surface has a task and no model; give surface(task, a) for random directions around one, surface(task, a, "
+            "b) for a line, surface(task, a, b, c) for a plane. Did you mean surface(task, task.theta)?"
+        )
     sweep = as_sweep(task, sweep, models)
     fold: Tensor | None = None
     if folds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 import json
 import shlex
@@ -165,9 +166,9 @@ def test_the_command_draws_what_is_there_and_names_what_is_not(item, tmp_path, c
         return stop.value.code, told.out, told.err
 
     folder = tmp_path / "runs"
-    tiny.trained(folder)
+    tiny.trained(folder, "local.epochs=3")
     code, out, err = call(folder)
-    assert code == 2 and not out
+    assert code == 2 and not out and "1 of 1 runs are not drawn" in err
     lines = [line.strip() for line in err.splitlines() if line.strip().startswith("fedscape sweep")]
     assert len(lines) == 2
     for line in lines:
@@ -186,8 +187,36 @@ def test_the_command_draws_what_is_there_and_names_what_is_not(item, tmp_path, c
     ds = zarr_files.load(tmp_path / "pictures" / "toy-tableiv-accuracy-table.zarr")
     assert ds.measured.shape == (3, 2, 1)
     table = (tmp_path / "pictures" / "toy-tableiv-accuracy-table.csv").read_text()
-    assert "printed,1,fedavg,,0.615" in table
+    rows = {(row["row"], row["column"]): row for row in csv.DictReader(table.splitlines())}
+    assert float(rows["fedavg", "1"]["printed"]) == 0.615 and rows["fedavg", "2"]["printed"] == ""
     assert "left out" not in err
+
+
+def test_a_table_is_drawn_in_part_with_the_printed_numbers_and_in_the_look_asked_for(item, tmp_path, capsys):
+    def call(*tokens):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["figures", "draw", "--paper", "toy", *map(str, tokens)])
+        return stop.value.code, capsys.readouterr().err
+
+    runs = [tiny.trained(tmp_path / "runs", "seed=5"), tiny.trained(tmp_path / "runs", "seed=6")]
+    other = [tiny.trained(tmp_path / "runs", "method=ima", "method.window=2", "local.epochs=2", "seed=5")]
+    out = tmp_path / "out"
+    look = ("--format", "svg", "--width", "2.75", "--style", "ieee")
+    code, err = call(tmp_path / "runs", "-o", out, *look)
+    assert code == 0, err
+    assert "Table IV is drawn in part: 2 of 6 cells have runs" in err and "fedscape sweep" in err
+    assert "1 of 3 runs are not drawn" in err and f"or other cells lack their seed: {runs[1].name}" in err
+    assert not list(out.glob("*.p??")) and 'width="198pt"' in (out / "toy-tableiv-accuracy-table.svg").read_text()
+    ds = zarr_files.load(out / "toy-tableiv-accuracy-table.zarr")
+    assert (ds.row.values.tolist(), ds.column.values.tolist()) == (["fedavg", "ima"], ["1", "2"])
+    for run, place in ((runs[0], ("fedavg", "1")), (other[0], ("ima", "2"))):
+        assert float(ds.measured.sel(row=place[0], column=place[1], seed=5)) == run.round(-1).metrics["accuracy"]
+    assert int(ds.measured.notnull().sum()) == 2
+    assert ds.printed.sel(row=["fedavg", "ima"]).values.tolist()[0][0] == pytest.approx(0.615)
+    assert float(ds.printed.sel(row="ima", column="2")) == pytest.approx(0.625)
+    for wrong in (("--style", "iee"), ("--format", "pfd"), ("--width", "-1")):
+        code, err = call(tmp_path / "runs", "-o", out, *wrong)
+        assert code == 2 and len(err.strip().splitlines()) == 1, err
 
 
 @pytest.mark.parametrize("name", papers.names())

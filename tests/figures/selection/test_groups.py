@@ -38,17 +38,78 @@ def test_a_run_given_twice_is_shown_once_and_seeds_are_one_group(tmp_path):
     assert [run.experiment.seed for run in group] == [5, 6]
 
 
-def test_one_setting_of_a_method_is_drawn_from_a_folder_and_the_other_told(tmp_path):
+def test_two_values_of_one_option_are_two_lines_named_by_it(tmp_path):
     """Runs of one method that differ in more than their seed are never one curve."""
-    slow, fast, again = (
-        tiny.trained(tmp_path, *given) for given in (("local.lr=0.01",), ("local.lr=0.1",), ("seed=6",))
+    fast, slow, again = (
+        tiny.trained(tmp_path, *given) for given in (("local.lr=0.1",), ("local.lr=0.02",), ("local.lr=0.1", "seed=6"))
     )
     prox = tiny.trained(tmp_path, "method=fedprox")
     figure = gallery.load("accuracy-rounds")
-    ds = figure.data(gallery.AnyOf([slow, fast, again, prox]))
-    assert ds.attrs["runs"] == f"{slow.name}, {prox.name}" and "local.lr" in ds.attrs["left_out"]
+    names = ["fedavg, lr 0.02", "fedavg, lr 0.1", "fedprox"]
+    for some in ([fast, slow, again, prox], gallery.AnyOf([fast, slow, again, prox])):
+        ds = figure.data(some)
+        assert ds.algorithm.values.tolist() == names and ds.attrs["left_out"] == ""
+        for run, name in ((fast, names[1]), (slow, names[0]), (again, names[1]), (prox, names[2])):
+            own = [run.round(index).metrics["accuracy"] for index in run.rounds()]
+            assert ds.accuracy.sel(algorithm=name, seed=run.experiment.seed).values.tolist() == own
+        assert ds.accuracy.sel(algorithm=names[0], seed=6).isnull().all()
+    drawn = figure.draw(ds)
+    shown = [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
+    assert shown == ["FedAvg, lr 0.02", "FedAvg, lr 0.1", "FedProx"]
     ds = figure.data(gallery.AnyOf([slow, fast, again, prox], [fast]))
     assert fast.name in ds.attrs["runs"] and slow.name not in ds.attrs["runs"]
-    for named in ([slow, fast], [slow, again]):  # of one seed, of two seeds
-        with pytest.raises(ValueError, match=r"are both fedavg, and differ in local\.lr"):
-            figure.data([*named, prox])
+    with pytest.raises(ValueError, match=r"are both fedavg with seed 5, and differ in keep\.globals; give runs that"):
+        figure.data([fast, tiny.trained(tmp_path, "local.lr=0.1", "keep.globals=none")])
+
+
+def test_of_a_folder_whose_runs_differ_in_several_options_one_setting_is_drawn_and_the_others_told(tmp_path):
+    runs = [
+        tiny.trained(tmp_path, *given)
+        for given in (("local.lr=0.1",), ("local.lr=0.1", "seed=6"), ("local.lr=0.02", "local.epochs=2"))
+    ]
+    ds = gallery.load("accuracy-rounds").data(gallery.AnyOf(runs))
+    assert ds.attrs["runs"] == f"{runs[0].name}, {runs[1].name}"
+    assert "differing in local.lr, local.epochs" in ds.attrs["left_out"]
+    ds = gallery.load("accuracy-rounds").data(runs)
+    assert ds.algorithm.values.tolist() == ["fedavg, lr 0.02, epochs 2", "fedavg, lr 0.1, epochs 1"]
+
+
+def test_settings_of_over_are_a_text_or_a_list_and_one_that_no_run_has_is_refused(tmp_path, fedscape):
+    runs = [tiny.trained(tmp_path, f"local.lr={rate}") for rate in (0.1, 0.02)]
+    for name in ("accuracy-table", "accuracy-curves", "accuracy-panels", "rounds-target", "accuracy-after"):
+        figure = gallery.load(name)
+        more = {"accuracy-curves": {"smooth": 1}, "rounds-target": {"target": 0.1}, "accuracy-after": {"after": [1]}}
+        text, listed, two = (
+            figure.data(runs, over=over, **more.get(name, {}))
+            for over in ("local.lr", ["local.lr"], "local.lr, local.epochs")
+        )
+        assert text.drop_attrs().identical(listed.drop_attrs()), name
+        assert list(text.sizes.values()) == list(two.sizes.values()), name
+        if name != "accuracy-curves":
+            with pytest.raises(LookupError, match=r"named 'local\.lrr'\. Did you mean 'local\.lr'"):
+                figure.data(runs, over="local.lrr", **more.get(name, {}))
+    with pytest.raises(ValueError, match=r"and differ in local\.lr; name it in over, as in --set over=local\.lr"):
+        gallery.load("accuracy-table").data(runs)
+    code, _, err = fedscape("figures", "draw", "accuracy-table", tmp_path, "--set", "over=local.lr", "last=1")
+    assert code == 0, err
+
+
+def test_a_rule_of_a_paper_leaves_out_no_strategy_of_the_user(tmp_path, monkeypatch):
+    """Coherence of a folder is of FedAvg and FedLAW (GWS) if both are there; the user's own are always drawn."""
+    base, adam = (tiny.trained(tmp_path, f"method={name}") for name in ("fedavg", "fedadam"))
+    figure = gallery.load("coherence-rounds")
+    assert set(figure.data(gallery.AnyOf([base, adam])).algorithm.values) == {"fedavg", "fedadam"}
+    law = tiny.trained(tmp_path, "method=fedlaw", "method.variant=gws", "method.server_epochs=1")
+    ds = figure.data(gallery.AnyOf([base, adam, law]))
+    assert set(ds.algorithm.values) == {"fedavg", "fedlaw-gws"} and adam.name in ds.attrs["left_out"]
+    file = tmp_path / "mine.py"
+    file.write_text("from drift.methods.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
+    monkeypatch.setenv("FEDSCAPE_TRUST", f"{file}:Mine")
+    own = tiny.trained(tmp_path, f"method={file}:Mine")
+    ds = figure.data(gallery.AnyOf([base, adam, law, own]))
+    assert own.label in ds.algorithm.values and own.name not in ds.attrs["left_out"]
+    others = [
+        tiny.trained(tmp_path, f"method={name}", "clients.partition=iid") for name in ("fedavg", "fedadam", "fedprox")
+    ]
+    ds = gallery.load("accuracy-rounds").data(gallery.AnyOf([*others, base, own]))
+    assert set(ds.algorithm.values) == {"fedavg", own.label}  # of two settings, that with the user's own

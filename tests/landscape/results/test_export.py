@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from landscape.geometry.planes import plane
-from landscape.results.export import RELIEF, csv_table, export_bytes, ply_mesh, vtk_grid
+from landscape.results.export import RELIEF, csv_tidy, csv_wide, export_bytes, ply_mesh, vtk_grid
 from landscape.surfaces.surface import surface
 from tests.oracles import mlp_task, thetas
 
@@ -109,13 +109,10 @@ def test_missing_points_are_nan_or_left_out_and_groups_are_layers(gap):
 
 
 def test_csv_holds_every_number_to_the_bit(gap):
-    rows = list(csv.DictReader(io.StringIO(csv_table(gap).decode())))
+    rows = list(csv.DictReader(io.StringIO(csv_tidy(gap).decode())))
     assert list(rows[0]) == ["variable", *map(str, gap.dims), "value", "units"]
-    assert len(rows) == sum(gap[name].size for name in gap.data_vars) + len(gap.attrs)
+    assert len(rows) == sum(gap[name].size for name in gap.data_vars)
     for row in rows:
-        if row["variable"].startswith("attribute:"):
-            assert row["value"] == str(gap.attrs[row["variable"].removeprefix("attribute:")])
-            continue
         held = gap[row["variable"]]
         place = {dim: row[dim] if dim in ("mark", "group") else float(row[dim]) for dim in held.dims}
         assert all(row[dim] == "" for dim in gap.dims if dim not in held.dims)
@@ -126,13 +123,36 @@ def test_csv_holds_every_number_to_the_bit(gap):
 
 def test_csv_takes_positions_whole_numbers_and_flags():
     plain = xr.Dataset({"count": ("round", [3, 2**53 + 1]), "flag": ((), True)}, attrs={"note": "a, b"})
-    assert csv_table(plain).decode().splitlines() == [
+    assert csv_tidy(plain).decode().splitlines() == [
         "variable,round,value,units",
         "count,0,3,",
         "count,1,9007199254740993,",
         "flag,,True,",
-        'attribute:note,,"a, b",',
     ]
+
+
+def test_a_wide_csv_has_a_column_per_number_and_no_row_of_attributes(gap):
+    """Against a loop over places: loss (alpha, beta), each (group, alpha, beta), and the marks below them."""
+    rows = list(csv.DictReader(io.StringIO(csv_wide(gap).decode())))
+    assert set(rows[0]) == {*map(str, gap.dims), *map(str, set(gap.variables) - set(gap.dims))}
+    grid, marks = [row for row in rows if row["alpha"]], [row for row in rows if not row["alpha"]]
+    assert (len(grid), len(marks)) == (2 * 3 * 5, gap.sizes["mark"])
+    for row in grid:
+        at = {"group": row["group"], "alpha": float(row["alpha"]), "beta": float(row["beta"])}
+        for name in ("loss", "error", "each"):
+            value = gap[name].sel({dim: at[dim] for dim in gap[name].dims}).item()
+            assert row[name] == "" if np.isnan(value) else float(row[name]) == value
+        assert not row["mark"] and not row["mark_alpha"]
+    assert [row["mark"] for row in marks] == gap.mark.values.tolist()
+    assert [float(row["mark_alpha"]) for row in marks] == gap.mark_alpha.values.tolist()
+    assert not any(row["loss"] for row in marks)
+
+
+def test_a_wide_csv_repeats_scalars_and_takes_whole_numbers_and_nothing():
+    plain = xr.Dataset({"count": ("round", [3, 2**53 + 1]), "flag": ((), True)}, attrs={"note": "a"})
+    assert csv_wide(plain).decode().splitlines() == ["round,count,flag", "0,3,True", "1,9007199254740993,True"]
+    assert csv_wide(xr.Dataset({"a": 1.5, "b": 2})).decode().splitlines() == ["a,b", "1.5,2"]
+    assert csv_tidy(xr.Dataset()).decode().splitlines() == ["variable,value,units"]
 
 
 def test_what_is_no_surface_is_refused(ds):
@@ -140,7 +160,7 @@ def test_what_is_no_surface_is_refused(ds):
         export_bytes(ds.isel(beta=0), "vtk")
     with pytest.raises(ValueError, match="has no height; VTK"):
         ply_mesh(ds, height="height")
-    with pytest.raises(ValueError, match="cannot export as 'obj'; the forms are csv, vtk, ply"):
+    with pytest.raises(ValueError, match="cannot export as 'obj'; the forms are csv, tidy, vtk, ply, nc"):
         export_bytes(ds, "obj")
     with pytest.raises(ValueError, match="only values above 0"):
         vtk_grid(ds.assign(loss=ds.loss - 10), log=True)
@@ -150,16 +170,12 @@ def test_what_is_no_surface_is_refused(ds):
 @pytest.mark.parametrize("text", ['=HYPERLINK("x")', "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "-", "-x"])
 def test_text_of_a_csv_is_no_formula(text):
     ds = xr.Dataset({text: (("mark",), [1.0], {"units": text})}, {"mark": [text]}, {"note": text})
-    rows = list(csv.reader(io.StringIO(csv_table(ds).decode())))
-    assert rows[1:] == [[f"'{text}", f"'{text}", "1.0", f"'{text}"], ["attribute:note", "", f"'{text}", ""]]
+    rows = list(csv.reader(io.StringIO(csv_tidy(ds).decode())))
+    assert rows[1:] == [[f"'{text}", f"'{text}", "1.0", f"'{text}"]]
+    assert list(csv.reader(io.StringIO(csv_wide(ds).decode()))) == [["mark", f"'{text}"], [f"'{text}", "1.0"]]
 
 
 def test_negative_numbers_of_a_csv_stay_numbers():
-    ds = xr.Dataset({"slope": ("round", [-0.5, -1e-9])}, {"round": [-3, 4]}, {"shift": "-2.5e-3", "least": -7})
-    rows = list(csv.DictReader(io.StringIO(csv_table(ds).decode())))
-    assert [(row["round"], row["value"]) for row in rows] == [
-        ("-3", "-0.5"),
-        ("4", "-1e-09"),
-        ("", "-7"),
-        ("", "-2.5e-3"),
-    ]
+    ds = xr.Dataset({"slope": ("round", [-0.5, -1e-9])}, {"round": [-3, 4]})
+    rows = list(csv.DictReader(io.StringIO(csv_tidy(ds).decode())))
+    assert [(row["round"], row["value"]) for row in rows] == [("-3", "-0.5"), ("4", "-1e-09")]
