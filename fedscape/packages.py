@@ -59,7 +59,8 @@ def reinstall(shared: Mapping[str, list[str]]) -> str:
     """How to have packages of these names from fedscape alone."""
     others = " ".join(sorted({one for found in shared.values() for one in found}))
     uninstall = f"pip uninstall {others}, then " if others else ""
-    return f"{uninstall}install fedscape again, in a virtual environment of its own: pip install --force-reinstall fedscape"
+    place = "in a virtual environment of its own: pip install --force-reinstall fedscape"
+    return f"{uninstall}install fedscape again, {place}"
 
 
 def _is_whole(folder: Path) -> bool:
