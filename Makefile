@@ -1,5 +1,5 @@
 # Every target does its own set-up; the second call finds the stamps and starts at once.
-#   make demo PYTHON=python3.12       another interpreter (3.11 to 3.13)
+#   make demo PYTHON=python3.12       another interpreter (3.11 to 3.14)
 #   make demo TORCH_INDEX=ADDRESS     an extra package index, such as the CPU wheel index named on PyTorch's
 #                                     installation page: saves the several GB of a CUDA build
 

@@ -3,7 +3,7 @@
     python -m benchmarks.hessian [--models cnn_fmnist cnn_digits] [--samples 500] [--batches 20] [--rounds 3]
     python -m benchmarks.hessian --models all --samples 32 --batches 2 --batch 16 --rounds 1 --steps 20
 
-Real digits (from scikit-learn, enlarged and repeated over channels where the model wants that), a model trained for a
+Real digits (enlarged and repeated over channels where the model wants that), a model trained for a
 few steps, float32, one thread, one process, A B A B; process CPU time. Errors are the largest over the eigenvalues or
 batches asked for, against a tight Lanczos run in float64. Writes benchmarks/results/hessian.json.
 """

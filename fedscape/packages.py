@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,13 +35,32 @@ def require_own() -> None:
         ImportError: If one of the three is not fedscape's; it says which file, and what to do.
     """
     for name, path in foreign().items():
-        if path.endswith("overwritten") or path == "not installed":
-            advice = (
-                "install fedscape again, in a virtual environment of its own: pip install --force-reinstall fedscape"
-            )
-        else:
-            advice = "rename that file or folder, start Python in another folder, or uninstall the project that has it"
-        raise ImportError(f"fedscape needs its own package {name!r}, and Python finds {path}; {advice}.")
+        what = advice(name, path, sharers())
+        raise ImportError(f"fedscape needs its own package {name!r}, and Python finds {path}; {what}.")
+
+
+def sharers() -> dict[str, list[str]]:
+    """Other installed distributions that bring a package of one of these names, by name."""
+    brought = packages_distributions()
+    others = {name: sorted({one for one in brought.get(name, ()) if one != "fedscape"}) for name in NAMES}
+    return {name: found for name, found in others.items() if found}
+
+
+def advice(name: str, path: str, shared: Mapping[str, list[str]]) -> str:
+    """What to do about a package that is not ours, given who else brings one of its name."""
+    if name in shared:
+        return reinstall({name: shared[name]})
+    if path.endswith("overwritten") or path == "not installed":
+        return reinstall({})
+    return "rename that file or folder, start Python in another folder, or uninstall the project that has it"
+
+
+def reinstall(shared: Mapping[str, list[str]]) -> str:
+    """How to have packages of these names from fedscape alone."""
+    others = " ".join(sorted({one for found in shared.values() for one in found}))
+    uninstall = f"pip uninstall {others}, then " if others else ""
+    place = "in a virtual environment of its own: pip install --force-reinstall fedscape"
+    return f"{uninstall}install fedscape again, {place}"
 
 
 def _is_whole(folder: Path) -> bool:

@@ -72,26 +72,23 @@ print(mine.task.layout.size, "parameters, accuracy", float(mine.metrics().accura
 #
 # ## 2. Your data and your training loop
 #
-# Here is a loop that knows nothing of this project: 178 wines of three cultivars, 13 measurements each, at six sites
-# that hold mostly one cultivar. The three lines with `recorder` are all that is added. (In a Flower app it is one
+# Here is a loop that knows nothing of this project: images of handwritten digits at six sites, each of which holds
+# mostly a third of the ten digits. The three lines with `recorder` are all that is added. (In a Flower app it is one
 # line, see `docs/howto-flower.md`.)
 
 # %%
-from sklearn.datasets import load_wine
-
-features, labels = load_wine(return_X_y=True)
-x = torch.tensor((features - features.mean(0)) / features.std(0), dtype=torch.float32)
-y = torch.tensor(labels)
+digits = landscape.open_dataset("digits").test
+x, y = digits.inputs.flatten(1), digits.targets
 order = torch.randperm(len(x), generator=torch.Generator().manual_seed(1))
-train, test = order[:120], order[120:]
+train, test = order[:240], order[240:]
 draw = np.random.default_rng(1)
-sites = [np.flatnonzero(draw.random(len(train)) < np.where(y[train] == site % 3, 0.42, 0.04)) for site in range(6)]
-print([np.bincount(y[train][site], minlength=3).tolist() for site in sites])
+sites = [np.flatnonzero(draw.random(len(train)) < np.where(y[train] % 3 == site % 3, 0.42, 0.04)) for site in range(6)]
+print([np.bincount(y[train][site], minlength=10).tolist() for site in sites])
 
 
 def net():
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(13, 16), nn.Tanh(), nn.Linear(16, 3))
+    return nn.Sequential(nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 10))
 
 
 def copied(model):
@@ -99,10 +96,10 @@ def copied(model):
 
 
 # %%
-shutil.rmtree("runs/wine", ignore_errors=True)  # a folder that holds rounds is gone on with; begin anew here
+shutil.rmtree("runs/sites", ignore_errors=True)  # a folder that holds rounds is gone on with; begin anew here
 shutil.rmtree("checkpoints", ignore_errors=True)
 model, loss = net(), nn.CrossEntropyLoss(reduction="none")
-recorder = drift.Recorder("runs/wine")
+recorder = drift.Recorder("runs/sites")
 for index in range(ROUNDS):
     start, clients = copied(model), {}
     Path(f"checkpoints/round{index}").mkdir(parents=True)
@@ -128,11 +125,11 @@ for index in range(ROUNDS):
 
 # %%
 task = (net(), loss, {"train": (x[train], y[train]), "test": (x[test], y[test])})
-wine = drift.open("runs/wine", task=task, parts=[site.tolist() for site in sites])
+recorded = drift.open("runs/sites", task=task, parts=[site.tolist() for site in sites])
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-figures.variances(wine.cached(drift.drift_variances), ax=left)
+figures.variances(recorded.cached(drift.drift_variances), ax=left)
 left.legend(left.lines[:2], ["client drift", "period drift"])
-figures.contour(wine.cached(drift.round_plane, round=1, points=15), ax=right)
+figures.contour(recorded.cached(drift.round_plane, round=1, points=15), ax=right)
 plt.show()
 
 # %% [markdown]
@@ -147,7 +144,7 @@ plt.show()
 
 # %%
 imported = record_checkpoints("checkpoints", Patterns("round{round}/client{client}.pt"), task=task, runs="runs")
-same = torch.equal(imported.round(3).clients, wine.round(3).clients)
+same = torch.equal(imported.round(3).clients, recorded.round(3).clients)
 print(imported.name, "has rounds", imported.rounds(), "and the same models:", same)
 
 # %% [markdown]
@@ -174,12 +171,12 @@ print("barrier between sites 0 and 1:", round(float(landscape.barrier(alone, *mo
 # The recorded run and the imported one, side by side; everything that works on runs trained here works on them.
 
 # %%
-figures.explorer([wine, imported], points=11, view="round")
+figures.explorer([recorded, imported], points=11, view="round")
 
 # %% [markdown]
 # ## Real sizes
 #
 # - Models of a hundred million parameters: `keep__clients="every 10, last 3"`, `keep__dtype="bfloat16 deltas"`, or in
 #   a recorder `Recorder(folder, clients="last 3", rounds=N)`. The Gram matrix of each round is always kept.
-# - Models of `transformers`, adapters of `peft`: `docs/howto-own-task.md`; inputs may be tuples or dicts of tensors.
+# - Models of `transformers`, adapters of `peft`: `docs/howto-transformers.md`; inputs may be tuples or dicts of tensors.
 # - Anything but classification: give a `landscape.Task` with metrics of your own.

@@ -72,6 +72,7 @@ NOT_RUN = {
         "fedscape analyse --cluster",
     ): "needs a Dask scheduler; tests/drift/engines/test_cluster.py",
     ("docs/scale.md", "fedscape"): "needs a Slurm cluster",
+    ("docs/howto-transformers.md", "fedscape import"): "a pattern; tests/landscape/models/test_files_hf.py",
     ("docs/howto-flower.md", "fedscape"): "needs a Flower app; tests/drift/importers/test_flower.py",
     ("docs/howto-flower.md", "python"): "needs flwr; tests/drift/importers/test_flower.py",
     ("docs/howto-compare-strategies.md", "fedscape explore"): "a server; tests/figures/explore",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,23 +18,26 @@ def write(
     folder: Path, split: str, shape: tuple[int, int, int], columns: Mapping[str, Column], *, image="image", seed=0
 ) -> np.ndarray:
     """Writes SPLIT.parquet with random images (n, C, H, W), which are returned, and further columns."""
-    hub = pytest.importorskip("datasets", reason="needs the extra `data`")
-    hub.disable_progress_bars()
+    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra `data`")
+    from pyarrow import parquet
+
     values = {name: column[0] if isinstance(column, tuple) else column for name, column in columns.items()}
     count = len(next(iter(values.values())))
-    channels, height, width = shape
-    pixels = np.random.default_rng(seed).integers(0, 256, (count, channels, height, width), dtype=np.uint8)
-    features = {
-        name: hub.ClassLabel(names=list(column[1]))
-        if isinstance(column, tuple)
-        else hub.Value("string" if isinstance(column[0], str) else "int64")
-        for name, column in columns.items()
-    }
-    pictures = [one.squeeze(2) if channels == 1 else one for one in pixels.transpose(0, 2, 3, 1)]
-    table = hub.Dataset.from_dict(
-        {image: pictures, **{name: list(column) for name, column in values.items()}},
-        features=hub.Features({image: hub.Image(), **features}),
-    )
+    pixels = np.random.default_rng(seed).integers(0, 256, (count, *shape), dtype=np.uint8)
+    features = {name: {"names": list(column[1])} for name, column in columns.items() if isinstance(column, tuple)}
+    table = {image: [{"bytes": _png(one), "path": None} for one in pixels]}
+    table |= {name: list(column) for name, column in values.items()}
+    about = {"huggingface": json.dumps({"info": {"features": features}})}
     folder.mkdir(parents=True, exist_ok=True)
-    table.to_parquet(folder / f"{split}-00000-of-00001.parquet")
+    place = folder / f"{split}-00000-of-00001.parquet"
+    parquet.write_table(pyarrow.table(table).replace_schema_metadata(about), place)
     return pixels
+
+
+def _png(pixels: np.ndarray) -> bytes:
+    """The file of an image (C, H, W)."""
+    from PIL import Image
+
+    content = io.BytesIO()
+    Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)).save(content, "png")
+    return content.getvalue()

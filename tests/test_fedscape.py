@@ -66,6 +66,10 @@ def test_a_package_that_another_project_has_overwritten_is_named(tmp_path, damag
         (home / "figures" / "__init__.py").write_text("def draw(): ...\n")
     else:
         shutil.rmtree(home / "figures")
+    about = home / "figures_of_eight-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: figures-of-eight\nVersion: 1.0\n")
+    (about / "RECORD").write_text("figures/__init__.py,,\n")
     place = tmp_path / "elsewhere"
     place.mkdir()
     done = python(
@@ -75,3 +79,4 @@ def test_a_package_that_another_project_has_overwritten_is_named(tmp_path, damag
     assert done.stderr.count("\n") == 1
     assert "its own package 'figures'" in done.stderr
     assert "pip install --force-reinstall fedscape" in done.stderr or str(ROOT) in done.stderr
+    assert "pip uninstall figures-of-eight" in done.stderr

@@ -11,6 +11,7 @@ MADE = {
     "howto-own-task.md": ["figures/planes-clients.png", "report.html"],
     "howto-checkpoints.md": ["figures/planes-clients.png", "report.html", "plane.png"],
     "howto-compare-strategies.md": ["out/figures/planes-clients.png", "report.html"],
+    "howto-transformers.md": ["figures/planes-clients.png", "report.html", "plane.png", "curvature.png"],
     "howto-training.md": ["trajectory.png", "curvature.png", "curve.png", "figures/trajectory-plane.png"],
     "howto-method.md": ["out/figures/accuracy-rounds.png", "out/figures/Spread.png"],
     "howto-paper.md": [
@@ -20,10 +21,14 @@ MADE = {
     "howto-look.md": ["figures/accuracy-rounds.pdf", "two-figures.pdf"],
     "howto-figure.md": ["out/figures/planes-clients.png", "out/figures/lines-fma-ima.pdf", "accuracy.pdf"],
 }
+NEEDED = {"howto-transformers.md": ("transformers", "peft")}
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft asks transformers for it
 def test_a_howto_runs_as_it_stands(name, tmp_path, monkeypatch):
+    for package in NEEDED.get(name, ()):
+        pytest.importorskip(package, reason="the extra hf is not installed")
     blocks.run(DOCS / name, tmp_path, monkeypatch)
     assert all((tmp_path / made).stat().st_size > 1000 for made in MADE.get(name, []))
 

@@ -179,14 +179,11 @@ def test_a_room_says_what_lives_there(package):
     assert len((importlib.import_module(package).__doc__ or "").strip().splitlines()) >= 2
 
 
-DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "mpl_toolkits": "matplotlib"}
+DISTRIBUTIONS = {"PIL": "pillow", "curvlinops": "curvlinops-for-pytorch", "mpl_toolkits": "matplotlib"}
 """Distributions that are not named as the module that they bring."""
 
-GUESTS = {
-    "curvlinops",  # backpack, which it asks for, brings a torchvision that breaks a torch without CUDA
-    "flwr",  # the program that calls the recorder
-}
-"""Modules that are imported where users have them, and that no extra installs."""
+GUESTS = {"flwr"}
+"""Modules of programs that call us, which no extra installs."""
 
 
 def requirements() -> tuple[list[Requirement], list[Requirement]]:
@@ -212,6 +209,16 @@ def test_constraints_are_versions_that_pyproject_accepts():
     pinned = [(part, versions.get(part.name.lower().replace("_", "-"))) for part in wanted]
     assert [(str(part), version) for part, version in pinned if version and not part.specifier.contains(version)] == []
     assert {part.name for part, version in pinned if version is None} <= {"mypy", "mlflow"}
+
+
+def test_every_extra_that_a_page_or_message_installs_exists():
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    folders = ("fedscape", *FORBIDDEN, "docs", "experiments", "notebooks", "tests", "benchmarks", ".github", ".binder")
+    places = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*"))
+    files = [path for path in places if path.suffix in {".py", ".md", ".toml", ".yml"} or path.name.endswith("file")]
+    told = [found for file in files for found in re.findall(r"(?:fedscape|[\"' ]\.)\[([a-z,]+)\]", file.read_text())]
+    assert len(told) > 20
+    assert {extra for names in told for extra in names.split(",")} <= extras
 
 
 def test_libraries_whose_private_parts_are_used_have_an_upper_bound():

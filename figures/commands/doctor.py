@@ -15,10 +15,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-EXTRAS = {"data": "datasets", "flwr": "flwr_datasets", "topology": "gudhi", "film": "imageio_ffmpeg"}
-EXTRAS |= {"notebook": "jupyterlab", "test": "pytest", "dev": "ruff"}
+from fedscape import packages as own
+
+EXTRAS = {"data": "huggingface_hub", "parquet": "pyarrow", "explore": "panel", "notebook": "jupyterlab", "hf": "peft"}
+EXTRAS |= {"flwr": "flwr_datasets", "cluster": "distributed", "topology": "gudhi", "film": "imageio_ffmpeg"}
+EXTRAS |= {"curvlinops": "curvlinops", "trackers": "mlflow", "docs": "sphinx", "test": "pytest", "dev": "ruff"}
+"""A module of each optional part, whose presence stands for it."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-NEEDED = ("numpy", "scipy", "scikit-learn", "xarray", "zarr", "safetensors", "matplotlib", "plotly", "pydantic")
+NEEDED = ("numpy", "scipy", "xarray", "zarr", "safetensors", "matplotlib", "plotly", "pydantic")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ def examine(data: Path | None = None) -> list[Finding]:
     torch = _imported("torch")
     looks: list[Callable[[], Finding]] = [
         lambda: Finding("fedscape", version("fedscape") or "not installed"),
+        packages,
         python,
         libraries,
         lambda: pytorch(torch),
@@ -58,10 +63,21 @@ def examine(data: Path | None = None) -> list[Finding]:
     return [look() for look in looks]
 
 
+def packages() -> Finding:
+    """Whether the names `landscape`, `drift` and `figures` are fedscape's alone."""
+    hidden, shared = own.foreign(), own.sharers()
+    if not hidden and not shared:
+        return Finding("packages", f"{', '.join(own.NAMES)} are fedscape's own")
+    clashes = [f"{name} is {path}" for name, path in hidden.items()]
+    clashes += [f"{name} is also installed by {', '.join(others)}" for name, others in shared.items()]
+    advice = "; ".join(own.advice(name, path, shared) for name, path in hidden.items()) or own.reinstall(shared)
+    return Finding("packages", "; ".join(clashes), f"{advice}.", broken=bool(hidden))
+
+
 def python() -> Finding:
     """The interpreter's version."""
-    ok = (3, 11) <= sys.version_info[:2] <= (3, 13)
-    advice = "" if ok else "fedscape is tested on 3.11 to 3.13; make a virtual environment with one of these."
+    ok = (3, 11) <= sys.version_info[:2] <= (3, 14)
+    advice = "" if ok else "fedscape needs 3.11 to 3.14; make a virtual environment with one of these."
     return Finding("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}", advice)
 
 

@@ -93,7 +93,7 @@ def download(source: Source) -> Files:
             f"{source.name} is not on the Hugging Face hub. {source.advice} Give a folder that holds {needed}: "
             "--data DIR or FEDSCAPE_DATA=DIR."
         )
-    require(source, "datasets", "huggingface_hub")
+    require(source, "huggingface_hub", "httpx")
     import httpx
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError

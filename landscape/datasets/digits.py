@@ -1,13 +1,21 @@
-"""Handwritten digits, 1,797 real 8x8 images that come with scikit-learn (UCI optical recognition, test part)."""
+"""Handwritten digits: 1,797 real 8x8 images, in the file beside this one.
+
+Source: Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits (test part), UCI Machine Learning
+Repository, doi 10.24432/C50P49, CC BY 4.0.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from landscape.datasets._dataset import Dataset, fingerprint
 from landscape.model.samples import Samples
+
+FILE = Path(__file__).with_suffix(".npz")
+"""Images (1797, 8, 8), values 0..16, and labels (1797,), uint8."""
 
 
 def load(folder: Path | None = None) -> Dataset:
@@ -18,11 +26,8 @@ def load(folder: Path | None = None) -> Dataset:
     Args:
         folder: Not used.
     """
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    inputs = torch.from_numpy(digits.images).to(torch.uint8).unsqueeze(1)
-    targets = torch.from_numpy(digits.target).to(torch.int64)
+    with np.load(FILE) as file:
+        inputs, targets = torch.from_numpy(file["images"]).unsqueeze(1), torch.from_numpy(file["labels"]).long()
     is_test = torch.zeros(len(targets), dtype=torch.bool)
     is_test[torch.argsort(targets, stable=True)[::5]] = True
     train, test = Samples(inputs[~is_test], targets[~is_test]), Samples(inputs[is_test], targets[is_test])

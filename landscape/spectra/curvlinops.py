@@ -78,7 +78,7 @@ def _package() -> Any:
     except ImportError as missing:
         raise LookupError(
             f"the back end 'curvlinops' needs the package curvlinops ({missing}). "
-            "Install it with: pip install curvlinops-for-pytorch"
+            "Install it with: pip install 'fedscape[curvlinops]'"
         ) from missing
     return curvlinops
 

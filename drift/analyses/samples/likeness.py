@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.linalg import eigh
 
 COMPONENTS = 20
 """Principal components in which samples are compared."""
@@ -33,10 +34,12 @@ def principal_components(features: np.ndarray) -> np.ndarray:
     count = min(COMPONENTS, *flat.shape)
     if flat.shape[1] <= count or len(flat) <= count:
         return (flat - flat.mean(0)).astype(np.float64)
-    from sklearn.decomposition import PCA  # here: scikit-learn takes a third of a second to load
-
-    components: np.ndarray = PCA(count, svd_solver="randomized", random_state=0).fit_transform(flat)
-    return components.astype(np.float64)
+    centred = flat - flat.mean(0, dtype=np.float64)
+    few = len(flat) < flat.shape[1]
+    gram = centred @ centred.T if few else centred.T @ centred
+    values, vectors = eigh(gram, subset_by_index=(len(gram) - count, len(gram) - 1))  # of an SVD, a tenth of the time
+    components: np.ndarray = vectors * np.sqrt(values.clip(0)) if few else centred @ vectors
+    return components[:, ::-1]
 
 
 def like_groups(features: np.ndarray, labels: np.ndarray, marked: np.ndarray, count: int) -> LikeGroups:

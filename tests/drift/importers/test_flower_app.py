@@ -75,7 +75,7 @@ def flower(tmp_path_factory):
         return named
     folder = tmp_path_factory.mktemp("flower")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    wanted = ["flwr[simulation]>=1.30", "torch==2.13.0", "numpy", "safetensors", "scikit-learn"]
+    wanted = ["flwr[simulation]>=1.30", "torch==2.13.0", "numpy", "safetensors"]
     told = subprocess.run(
         [folder / "bin" / "pip", "install", "-q", *wanted], capture_output=True, text=True, check=False
     )

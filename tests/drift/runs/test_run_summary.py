@@ -98,7 +98,7 @@ def test_runs_of_others_and_lost_rounds_are_opened(tmp_path):
 @pytest.mark.parametrize("verb", [["runs"], ["show", "fedavg"], ["show", "fedavh"], ["runs", "--json"]])
 def test_listing_and_showing_import_neither_torch_nor_tables(tmp_path, verb):
     tiny.trained(tmp_path)
-    heavy = {"torch", "xarray", "pandas", "scipy", "sklearn", "matplotlib", "plotly", "zarr"}
+    heavy = {"torch", "xarray", "pandas", "scipy", "matplotlib", "plotly", "zarr"}
     code = (
         "import sys\nfrom figures.cli import main\n"
         f"try:\n    main({[*verb, '--runs', str(tmp_path)]!r})\nexcept SystemExit as stop:\n    code = stop.code\n"

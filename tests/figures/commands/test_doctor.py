@@ -1,6 +1,8 @@
 """What the doctor finds, and that every trap comes with what to do."""
 
 import subprocess
+import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,9 +24,34 @@ def fake_torch(*, cuda=None, available=False, threads=1):
 def test_everything_is_looked_at_and_nothing_here_is_broken():
     found = doctor.examine()
     names = [one.name for one in found]
-    assert names[:5] == ["fedscape", "python", "libraries", "torch", "torchvision"]
+    assert names[:5] == ["fedscape", "packages", "python", "libraries", "torch"]
     assert {"gpu", "cores", "memory", "disk", "data folder", "cache folder", "extras", "chromium"} <= set(names)
     assert not any(one.broken for one in found)
+
+
+def distribution(folder, name, *files):
+    """A distribution as pip leaves it in a folder: metadata, and a list of its files."""
+    about = folder / f"{name}-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (about / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+
+
+def test_another_distribution_that_brings_a_package_of_the_same_name_is_named(tmp_path, monkeypatch):
+    distribution(tmp_path, "figures-of-eight", "figures/__init__.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = doctor.packages()
+    assert "figures is also installed by figures-of-eight" in found.value
+    assert "pip uninstall figures-of-eight, then" in found.advice and not found.broken
+    monkeypatch.setattr(doctor.own, "foreign", lambda: {"drift": "/home/me/drift.py", "figures": "/a/figures.py"})
+    found = doctor.packages()
+    assert found.broken and "drift is /home/me/drift.py" in found.value
+    assert "rename that file" in found.advice and "pip uninstall figures-of-eight" in found.advice
+
+
+def test_extras_are_those_of_the_project():
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert set(doctor.EXTRAS) == set(project["optional-dependencies"])
 
 
 def test_a_torch_that_cannot_be_imported_breaks(monkeypatch):

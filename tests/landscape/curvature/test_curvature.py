@@ -147,7 +147,7 @@ def test_bad_values_are_named():
 
 def test_absent_curvlinops_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "curvlinops", None)
-    with pytest.raises(LookupError, match="pip install curvlinops-for-pytorch"):
+    with pytest.raises(LookupError, match=r"pip install 'fedscape\[curvlinops\]'"):
         top_eigenvalues(cnn_task(), cnn_task().theta, backend="curvlinops")
 
 

@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from landscape.datasets import _cache, _images, open_dataset
+from tests import hub
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -35,20 +36,11 @@ GREY = replace(TINY, shape=(1, 4, 6), mean=(0.5,), std=(0.25,))
 
 def parquet_folder(folder, source, *, column="image", names=None, seed=0, label="label"):
     """Data folder with a random dataset in Parquet; returns the pixels (n, C, H, W) and labels of each split."""
-    hub = pytest.importorskip("datasets", reason="needs the extra `data`")
-    generator = np.random.default_rng(seed)
-    hub.disable_progress_bars()
-    channels, height, width = source.shape
     written = {}
-    for split, count in (("train", source.train), ("test", source.test)):
-        pixels = generator.integers(0, 256, (count, channels, height, width), dtype=np.uint8)
+    for number, (split, count) in enumerate((("train", source.train), ("test", source.test))):
         labels = np.arange(count) % len(source.classes)
-        table = hub.Dataset.from_dict(
-            {column: list(pixels.transpose(0, 2, 3, 1).squeeze()), label: labels.tolist()},
-            features=hub.Features({column: hub.Image(), label: hub.ClassLabel(names=list(names or source.classes))}),
-        )
-        (folder / source.name).mkdir(parents=True, exist_ok=True)
-        table.to_parquet(folder / source.name / f"{split}-00000-of-00001.parquet")
+        columns = {label: (labels.tolist(), names or source.classes)}
+        pixels = hub.write(folder / source.name, split, source.shape, columns, image=column, seed=(seed, number))
         written[split] = torch.from_numpy(pixels), torch.from_numpy(labels)
     return written
 
@@ -185,7 +177,7 @@ def test_an_absent_folder_says_where_and_what_to_do(tmp_path):
 
 
 def test_a_hub_out_of_reach_is_one_clear_error():
-    pytest.importorskip("datasets", reason="needs the extra `data`")
+    pytest.importorskip("huggingface_hub", reason="needs the extra `data`")
     code = (
         "from landscape.datasets import open_dataset\n"
         "try: open_dataset('mnist')\n"
@@ -201,7 +193,7 @@ def test_a_hub_out_of_reach_is_one_clear_error():
 
 
 def test_the_hub_is_asked_once(tmp_path, monkeypatch):
-    hub = pytest.importorskip("huggingface_hub", reason="needs the extra `data`")
+    client = pytest.importorskip("huggingface_hub", reason="needs the extra `data`")
     pixels, _ = parquet_folder(tmp_path, TINY)["train"]
     asked = []
 
@@ -209,7 +201,7 @@ def test_the_hub_is_asked_once(tmp_path, monkeypatch):
         asked.append(repository)
         return str(tmp_path)
 
-    monkeypatch.setattr(hub, "snapshot_download", download)
+    monkeypatch.setattr(client, "snapshot_download", download)
     assert torch.equal(_images.load(TINY).train.inputs, pixels)
     assert torch.equal(_images.load(TINY).train.inputs, pixels)
     assert asked == ["nobody/tiny"]
@@ -217,7 +209,7 @@ def test_the_hub_is_asked_once(tmp_path, monkeypatch):
 
 def test_without_the_decoder_the_extra_is_named(tmp_path, monkeypatch):
     parquet_folder(tmp_path, TINY)
-    for name in ("pyarrow", "datasets"):
+    for name in ("pyarrow", "huggingface_hub"):
         monkeypatch.setitem(sys.modules, name, None)
     for folder in (tmp_path, None):
         with pytest.raises(LookupError, match=r'pip install "fedscape\[data\]"'):

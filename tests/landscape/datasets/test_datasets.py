@@ -32,6 +32,10 @@ SMALLER = {"pacs": {"size": 48}, "digits3": {"domains": ["usps", "mnist_m"]}}
 OTHERS_STATISTICS = ("cifar100", "domainnet", "femnist", "pacs")  # of CIFAR-10, of ImageNet, of other copies
 
 
+def test_digits_are_those_that_scikit_learn_distributes():
+    assert open_dataset("digits").fingerprint == "c3a6bab7bca71257"  # of sklearn.datasets.load_digits
+
+
 @pytest.mark.parametrize("name", datasets.names())
 def test_every_dataset_is_what_it_says(name, monkeypatch, cache):
     if name not in EMBEDDED:

@@ -181,3 +181,34 @@ def test_what_is_no_task_is_refused_in_one_line(what):
     with pytest.raises(ValueError, match=message) as refused:
         landscape.make_task(*arguments)
     assert "\n" not in str(refused.value)
+
+
+class Wrapped(nn.Module):
+    """A model inside another one whose forward names no arguments, as peft has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base_model = Masked()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self.base_model(*args, **kwargs)
+
+    def get_base_model(self) -> nn.Module:
+        return self.base_model
+
+
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = net()
+
+    def forward(self, pixels: Tensor, mask: Tensor) -> Tensor:
+        return self.inner(pixels * mask)
+
+
+def test_columns_reach_a_model_whose_wrapper_names_no_arguments():
+    table = {"pixels": X, "mask": (X > 0).float(), "number": torch.arange(len(X)), "label": Y}
+    model = Wrapped()
+    task = landscape.make_task(model, nn.CrossEntropyLoss(), table)
+    expected = nn.functional.cross_entropy(model(X, table["mask"]), Y).item()
+    assert landscape.loss(task, model) == pytest.approx(expected, rel=1e-5)

@@ -65,6 +65,17 @@ def test_components_keep_distances_of_flat_clouds():
     np.testing.assert_allclose(after, before, atol=1e-3)
 
 
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (61, 61)])
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_components_are_those_of_the_singular_value_decomposition(shape, offset):
+    values = np.geomspace(30, 0.3, shape[1]) * np.random.default_rng(1).normal(size=shape) + offset
+    flat = values.astype(np.float32).astype(np.float64)
+    left, size, _ = np.linalg.svd(flat - flat.mean(0), full_matrices=False)
+    expected = left[:, :20] * size[:20]
+    found = principal_components(flat)
+    np.testing.assert_allclose(found * np.sign((found * expected).sum(0)), expected, atol=1e-7 * size[0])
+
+
 def predicted(first, second, target):
     """Predictions of two models as `sample_predictions` returns them."""
     values = (("model", "sample"), np.array([first, second]))
