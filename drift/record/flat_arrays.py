@@ -98,23 +98,25 @@ class FlatArrays:
         """
         arrays = self._arrays(state)
         own = [name for name, _ in (*self.parameters, *self.buffers)]
-        kept = [name for name in own if name not in arrays]
+        remaining = [name for name in own if name not in arrays]
         foreign = [
             name for name in arrays if name not in (*own, *self.names) and _is_parameter_or_buffer(name, arrays[name])
         ]
-        if kept and (foreign or len(kept) == len(own)):
-            raise ValueError(self._absent(kept[0], arrays))
+        if remaining and (foreign or len(remaining) == len(own)):
+            raise ValueError(self._absent(remaining[0], arrays))
         filled = self.named(*start) | arrays
-        return self._join(filled, self.parameters), self._join(filled, self.buffers), kept
+        return self._join(filled, self.parameters), self._join(filled, self.buffers), remaining
 
     def _arrays(self, state: State) -> dict[str, np.ndarray]:
         """Arrays by the names of the layout; wrappers may have changed those of the state."""
-        given = arrays_by_name(state, self.names)
+        stated = arrays_by_name(state, self.names)
         wanted = dict.fromkeys((*self.names, *(name for name, _ in (*self.parameters, *self.buffers))))
-        names = matched_names(given, wanted)
-        others = given.keys() - set(names.values())
+        names = matched_names(stated, wanted)
+        others = stated.keys() - set(names.values())
         return (
-            self.constants | {name: given[own] for name, own in names.items()} | {name: given[name] for name in others}
+            self.constants
+            | {name: stated[own] for name, own in names.items()}
+            | {name: stated[name] for name in others}
         )
 
     def _absent(self, name: str, arrays: Mapping[str, np.ndarray]) -> str:

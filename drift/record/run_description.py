@@ -36,7 +36,7 @@ class RecordedCohort:
     buffers: np.ndarray
     excluded: np.ndarray
     partial: np.ndarray
-    kept: tuple[str, ...] = ()
+    recorded: tuple[str, ...] = ()
 
     @classmethod
     def from_clients(
@@ -54,7 +54,7 @@ class RecordedCohort:
         Raises:
             ValueError: If a model is of another layout, or a client has no number of samples or no weight.
         """
-        finite, excluded, partial, kept = [], [], [], dict[str, None]()
+        finite, excluded, partial, recorded = [], [], [], dict[str, None]()
         for number, client in sorted(zip(ids, clients, strict=True)):
             state, size = clients[client]
             if size != int(size) or size < 0:
@@ -66,7 +66,7 @@ class RecordedCohort:
             except ValueError as reason:
                 raise ValueError(f"client {client!r}: {reason}") from reason
             partial += [number] if absent else []
-            kept |= dict.fromkeys(absent)
+            recorded |= dict.fromkeys(absent)
             if np.isfinite(theta).all() and np.isfinite(buffers).all():
                 finite.append((number, int(size), size if weights is None else weights[client], theta, buffers))
             else:
@@ -83,7 +83,7 @@ class RecordedCohort:
             np.stack(statistics) if finite else empty[1],
             np.array(excluded, np.int64),
             np.array(partial, np.int64),
-            tuple(kept),
+            tuple(recorded),
         )
 
 
@@ -158,7 +158,7 @@ def describe_run(
     rounds: int,
     keep: Mapping[str, str],
     weighted: bool,
-    kept: Sequence[str],
+    recorded: Sequence[str],
     training: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Content of run.json.
@@ -195,8 +195,8 @@ def describe_run(
         "buffers": layout_entries(flat.buffers),
         "engine": "recorded",
         "imported": True,
-        "unknown": [*unknown, *([] if weighted else ["aggregation weights"]), *([KEPT] if kept else [])],
-        **({"kept": list(kept)} if kept else {}),
+        "unknown": [*unknown, *([] if weighted else ["aggregation weights"]), *([KEPT] if recorded else [])],
+        **({"kept": list(recorded)} if recorded else {}),
         **({"told": dict(training)} if training else {}),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()},
     }

@@ -201,8 +201,8 @@ def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str
 
 def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
     """All arguments of a call, defaults included, as JSON."""
-    if not callable(analysis):
-        named = plugins.unknown("analysis", str(analysis), registered())
+    if not callable(analysis):  # a name, for example
+        named = plugins.unknown("analysis", str(analysis), registered())  # type: ignore[unreachable]  # users may
         likely = f"did you mean drift.{analysis}?" if analysis in registered() else named
         raise TypeError(f"cached takes a function, as in run.cached(drift.coherence), not {analysis!r}; {likely}")
     _, *accepted = inspect.signature(analysis).parameters

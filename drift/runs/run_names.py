@@ -54,14 +54,14 @@ def named_in(runs: str | Path, arguments: Mapping[str, Any]) -> dict[str, Path]:
         runs: Folder of the runs.
         arguments: By name; those of NAMING count.
     """
-    found = {}
+    names_found = {}
     for name in NAMING:
         value = arguments.get(name) or ()
         for text in [value] if isinstance(value, str) else value:
             for other in filter(None, _of_models(text) if name == "models" else [text]):
                 with suppress(LookupError):  # the analysis refuses it in its own words
-                    found[other] = find(runs, other)
-    return found
+                    names_found[other] = find(runs, other)
+    return names_found
 
 
 def _of_models(text: str) -> list[str]:

@@ -79,8 +79,8 @@ def _leftovers(folder: Path) -> list[Repair]:
     for path in stopped:
         path.unlink()
     removed = [_repaired(folder, path, "was left by a stopped write; removed") for path in sorted(stopped)]
-    kept = [Repair(file, True, f"{what}; set aside as {_aside(folder / file)}") for file, what in aside.items()]
-    return [*removed, *kept]
+    remaining = [Repair(file, True, f"{what}; set aside as {_aside(folder / file)}") for file, what in aside.items()]
+    return [*removed, *remaining]
 
 
 def _results(folder: Path) -> list[Repair]:

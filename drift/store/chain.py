@@ -53,8 +53,8 @@ def heads(folder: Path) -> list[str]:
 
     The link of a round that cannot be read is the one by which the next file names it; nothing is known without both.
     """
-    found = list(_checked(folder).links.values())
-    return list(accumulate(found, links.head, initial="")) if all(found) else []
+    broken = list(_checked(folder).links.values())
+    return list(accumulate(broken, links.head, initial="")) if all(broken) else []
 
 
 def require_own(folder: Path, file: str) -> None:
@@ -148,11 +148,11 @@ def _links(own: Sequence[Header], present: Sequence[int], *, gaps: bool) -> dict
     """Links of the rounds before the commit point; of those that cannot be read, as the next file names them."""
     following = next((header.index for header in own if header.state), max(present, default=-1) + 1)
     numbers = [index for index in present if index < following] if gaps else range(following)
-    found = dict.fromkeys(numbers, "")
+    broken = dict.fromkeys(numbers, "")
     for header in own:
         if (place := bisect_left(numbers, header.index)) > 0:
-            found[numbers[place - 1]] = header.before
-    return found | {header.index: header.link for header in own if not header.state}
+            broken[numbers[place - 1]] = header.before
+    return broken | {header.index: header.link for header in own if not header.state}
 
 
 def _elsewhere(folder: Path, file: str, what: str) -> Damaged:

@@ -200,13 +200,13 @@ def unnamed(folder: Path, states: ClientStates) -> dict[Path, str | None]:
     Those of the run itself are replaced ones, and those of a round that was not committed.
     """
     named = {entry.file.path.name for entry in states.entries.values() if entry.file is not None}
-    found: dict[Path, str | None] = {}
+    tensors_found: dict[Path, str | None] = {}
     for path in client_files(folder):
         if path.name not in named:
-            found[path] = None
+            tensors_found[path] = None
             with suppress(Damaged):
-                found[path] = read_client(folder, path).run
-    return found
+                tensors_found[path] = read_client(folder, path).run
+    return tensors_found
 
 
 def client_files(folder: Path) -> list[Path]:

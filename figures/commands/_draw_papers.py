@@ -40,7 +40,7 @@ class Planned:
     def absent(self) -> str:
         """How many cells of a table have no runs, in words; empty where all have some, and for other figures."""
         missing = sum(part.missing for part in self.parts)
-        total = missing + sum(part.found for part in self.parts)
+        total = missing + sum(part.matching for part in self.parts)
         return f"{total - missing} of {total} cells have runs" if self._in_cells and missing else ""
 
     @property
@@ -52,8 +52,8 @@ class Planned:
     def options(self) -> dict[str, Any]:
         """Options of the figure; one that takes a paper and an item also shows the numbers printed there."""
         origin = {"paper": self.paper, "item": self.item.item} if self._in_cells else {}
-        drawn = [part for part in self.parts if part.whole or (self._in_cells and part.runs)]
-        quick = self.item.quick_options if any(part.quick for part in drawn) else {}
+        pictures_drawn = [part for part in self.parts if part.whole or (self._in_cells and part.runs)]
+        quick = self.item.quick_options if any(part.quick for part in pictures_drawn) else {}
         return {**self.item.options, **quick, **origin}
 
     def missing(self, runs: str | Path) -> list[str]:

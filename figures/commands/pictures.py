@@ -139,8 +139,8 @@ def draw(
         texts = [name, *(run or [])]
         home = Path(texts[0]) if Path(texts[0]).is_dir() and not (Path(texts[0]) / "run.json").exists() else runs
         with limited(memory):
-            opened_runs = opened_or_none(texts, runs, data, task)
-            return draw_paper(paper, opened_runs, item or [], home, out, json, formats=formats or FORMATS, **words)
+            paper_runs = opened_or_none(texts, runs, data, task)
+            return draw_paper(paper, paper_runs, item or [], home, out, json, formats=formats or FORMATS, **words)
     if item:
         raise ValueError(f"--item {item[0]} is an item of a paper; name the paper by --paper.")
     if not run:

@@ -100,8 +100,8 @@ def prefer_methods(runs: Sequence[Run], methods: Sequence[str] | None, usual: Se
     if len({run.label for run in runs} & set(usual)) < min(2, len(usual)):
         return runs
     needed, several = {run.folder for run in required_runs(runs)}, len(usual) > 1
-    kept = [run for run in runs if run.label in usual or run.folder in needed or (several and _of_others(run))]
-    return subset(runs, kept)
+    shown_runs = [run for run in runs if run.label in usual or run.folder in needed or (several and _of_others(run))]
+    return subset(runs, shown_runs)
 
 
 def _of_others(run: Run) -> bool:

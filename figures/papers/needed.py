@@ -37,7 +37,7 @@ class SettingRuns:
     setting: Setting
     runs: tuple[Run, ...]
     quick: bool
-    found: int
+    matching: int
     missing: int
 
     @property

@@ -35,7 +35,7 @@ def require_runs(runs: Any) -> None:
     Raises:
         ValueError: With what was given, and what was probably meant.
     """
-    given = f"a {type(runs).__name__}"
+    stated = f"a {type(runs).__name__}"
     likely = "drift.open(FOLDER) gives the run in a folder."
     if isinstance(runs, Mapping):
         likely = "did you mean list(runs.values())?"
@@ -45,8 +45,8 @@ def require_runs(runs: Any) -> None:
         wrong = next((run for run in runs if not hasattr(run, "experiment")), None)
         if wrong is None:
             return
-        given += f" with a {type(wrong).__name__} in it"
-    raise ValueError(f"figures take a list of runs, and were given {given}; {likely}")
+        stated += f" with a {type(wrong).__name__} in it"
+    raise ValueError(f"figures take a list of runs, and were given {stated}; {likely}")
 
 
 def required_runs(runs: Sequence[Run]) -> list[Run]:

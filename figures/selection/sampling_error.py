@@ -40,7 +40,7 @@ def comparisons(values: xr.DataArray) -> Groups:
     return [{name: float(value) for name, value in group.items()} for group in groups if len(group) > 1]
 
 
-def sentences(ds: xr.Dataset, samples: int, drawn: Collection[str] | None = None) -> list[str]:
+def sentences(ds: xr.Dataset, samples: int, metric_drawn: Collection[str] | None = None) -> list[str]:
     """Which compared accuracies, errors and accuracy drops may differ by chance on so many test samples, in sentences.
 
     The standard error of the difference of two accuracies p on n samples is at most sqrt(2 p (1 - p) / n), which holds
@@ -55,19 +55,19 @@ def sentences(ds: xr.Dataset, samples: int, drawn: Collection[str] | None = None
     for values in ds.data_vars.values():
         kind = accuracy_kind(values)
         base = ds.data_vars.get(str(values.name).removesuffix(SUFFIX))
-        if base is not None and _is_drawn(base, drawn):
+        if base is not None and _is_drawn(base, metric_drawn):
             remarks += _lowest(values, int(stated.min()) if (stated := _stated(ds)).size else samples)
         if kind == "drop":
             remarks += _lost(values, samples)
         elif kind:
             remarks += _close(values, samples, kind)
-            remarks += _map(values, ds) if kind == "error" and _is_drawn(values, drawn) else []
+            remarks += _map(values, ds) if kind == "error" and _is_drawn(values, metric_drawn) else []
     return list(dict.fromkeys(remarks))
 
 
-def _is_drawn(values: xr.DataArray, drawn: Collection[str] | None) -> bool:
+def _is_drawn(values: xr.DataArray, metric_drawn: Collection[str] | None) -> bool:
     """Whether a label names a variable: alone, with its unit or with the part that lies above the scale."""
-    return drawn is None or any(re.split(r" \[|\n| \(", label)[0] == _name(values) for label in drawn)
+    return metric_drawn is None or any(re.split(r" \[|\n| \(", label)[0] == _name(values) for label in metric_drawn)
 
 
 def _lowest(values: xr.DataArray, samples: int) -> list[str]:

@@ -110,10 +110,10 @@ def extreme(
     del start
     sure = _search(state, stop, max_products, torch.Generator().manual_seed(seed + 1))
     values, columns, _ = state.ritz()
-    found = (state.combined(columns[:, index]) for index in listed(values, k, which))
+    pairs_found = (state.combined(columns[:, index]) for index in listed(values, k, which))
     limit = accepted(which, tolerance, magnitude(state, values), state.basis.dtype)
     empty = None if vectors else state.basis[:0]
-    return measured(product, found, sure, limit, spent=state.products, empty=empty)
+    return measured(product, pairs_found, sure, limit, spent=state.products, empty=empty)
 
 
 def listed(values: np.ndarray, k: int, which: str) -> np.ndarray:
@@ -150,7 +150,7 @@ def measured(
         values: Measured instead of the Rayleigh quotients.
         empty: Vectors (0, d) to return; by default all are.
     """
-    found, converged = torch.full((2, len(sure)), math.nan, dtype=torch.float64), torch.zeros(len(sure)).bool()
+    pairs_found, converged = torch.full((2, len(sure)), math.nan, dtype=torch.float64), torch.zeros(len(sure)).bool()
     rows: list[Tensor] = []
     for rank, vector in enumerate(vectors):
         image = product(vector)
@@ -158,12 +158,12 @@ def measured(
         length = norm(image.sub_(vector, alpha=value))
         repeated = any(abs(dots(row[None], vector).item()) > COPIED for row in rows)
         converged[rank] = sure[rank] and length <= limit(value) and not repeated
-        found[0, rank], found[1, rank] = value if converged[rank] else math.nan, length
+        pairs_found[0, rank], pairs_found[1, rank] = value if converged[rank] else math.nan, length
         spent += 1
         if empty is None:
             rows.append(signed(vector) if converged[rank] else torch.full_like(vector, math.nan))
     rows += [torch.full_like(rows[0], math.nan)] * (len(sure) - len(rows)) if empty is None else []
-    return Eigenpairs(found[0], torch.stack(rows) if empty is None else empty, found[1], spent, converged)
+    return Eigenpairs(pairs_found[0], torch.stack(rows) if empty is None else empty, pairs_found[1], spent, converged)
 
 
 def signed(vector: Tensor) -> Tensor:

@@ -169,6 +169,6 @@ def _gaps(values: np.ndarray, lengths: np.ndarray, scales: np.ndarray, equal: np
 
     Values nearer than `equal` are one cluster, whose distance to the others counts.
     """
-    apart = np.abs(values[:, None] - values)
-    distances = np.where(apart <= equal[:, None], np.inf, apart - np.minimum(lengths, np.abs(values)))
+    separated = np.abs(values[:, None] - values)
+    distances = np.where(separated <= equal[:, None], np.inf, separated - np.minimum(lengths, np.abs(values)))
     return np.minimum(np.maximum(distances.min(axis=1), lengths), scales)

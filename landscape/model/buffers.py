@@ -26,11 +26,11 @@ def model_buffers(values: Sequence[Any], layout: Layout | None) -> Tensor | None
         ValueError: If some models have buffers and some are plain vectors, or a running variance is negative.
     """
     models = [model for value in values for model in (value if isinstance(value, list | tuple) else [value])]
-    found = [_own(model, layout) for model in models]
-    rows = [row for row in found if row is not None]
+    rows_or_none = [_own(model, layout) for model in models]
+    rows = [row for row in rows_or_none if row is not None]
     if not rows or (layout is not None and not layout.buffers):
         return None
-    if len(rows) < len(found):
+    if len(rows) < len(rows_or_none):
         raise ValueError(
             "some models are vectors without the floating buffers of the model (such as BatchNorm statistics) and some "
             "have them; give all with theirs (of a round as they are, modules, state dicts), or all as vectors with "

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from landscape.model.copies import HALF
 from landscape.model.file_formats import SUFFIXES, refuse_folder, weight_map
 from landscape.model.fitted_names import Fitted, Names, equal_values
-from landscape.model.foreign_tensors import Found, choice, chosen, found_in, only, split_choice, state_dicts
+from landscape.model.foreign_tensors import Found, choice, found_in, only, selected, split_choice, state_dicts
 from landscape.model.tensor_names import unwrapped_names
 from landscape.model.unnamed_tensors import are_unnamed, name_tensors
 
@@ -85,16 +85,16 @@ def state_of(model: nn.Module | Mapping[str, Any], task: Task) -> State:
     """
     if isinstance(model, nn.Module):
         names = Names(model)
-        found = [Found(Path("the model given"), (), names.tensors, _in_memory)]
+        candidates = [Found(Path("the model given"), (), names.tensors, _in_memory)]
     else:
         tensors = {name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in model.items()}
-        found = state_dicts(Path("the model given"), tensors, _in_memory)
-        if not found:
+        candidates = state_dicts(Path("the model given"), tensors, _in_memory)
+        if not candidates:
             kinds = sorted({type(value).__name__ for value in model.values()})
             raise ValueError(
                 f"the model given has no tensors by name, but {', '.join(kinds) or 'nothing'}; give a state dict."
             )
-    return _typed(_of_model(found, task), lambda value: value.float() if value.dtype in HALF else value, task)
+    return _typed(_of_model(candidates, task), lambda value: value.float() if value.dtype in HALF else value, task)
 
 
 def weight_files(path: str | Path) -> list[Path]:
@@ -125,72 +125,76 @@ def weight_files(path: str | Path) -> list[Path]:
 
 def _typed(state: Mapping[str, Tensor], typed: Callable[[Tensor], Tensor], task: Task) -> State:
     half = [value.dtype for name, _ in task.layout.parameters if (value := state[name]).dtype in HALF]
-    made = State({name: typed(value) for name, value in state.items()})
-    made.stored_in = str(half[0]).removeprefix("torch.") if half else ""
-    return made
+    state_read = State({name: typed(value) for name, value in state.items()})
+    state_read.stored_in = str(half[0]).removeprefix("torch.") if half else ""
+    return state_read
 
 
 def _found_at(path: str | Path) -> list[Found]:
     """State dicts of a checkpoint, or the one chosen; those of several files are one."""
     file, place = split_choice(path)
-    files = [found_in(one) for one in weight_files(path)]
+    files = [found_in(candidate) for candidate in weight_files(path)]
     if len(files) == 1:
-        return chosen(files[0], place)
-    entries = {name: value for found in files for name, value in only(found).tensors().items()}
-    return chosen([Found(file, (), entries, _in_memory)], place)
+        return selected(files[0], place)
+    entries = {name: value for candidates in files for name, value in only(candidates).tensors().items()}
+    return selected([Found(file, (), entries, _in_memory)], place)
 
 
-def _of_model(found: list[Found], task: Task) -> dict[str, Tensor]:
+def _of_model(candidates: list[Found], task: Task) -> dict[str, Tensor]:
     """Tensors of the state dict that fits the model, completed by what no checkpoint has."""
-    named = [one for one in found if not are_unnamed(one.entries)]
+    named = [candidate for candidate in candidates if not are_unnamed(candidate.entries)]
     if not named:
-        one = only(found)
-        return name_tensors(one.path, one.tensors(), task)
+        candidate = only(candidates)
+        return name_tensors(candidate.path, candidate.tensors(), task)
     model = Names(task.model)
-    fits = [(one, model.fitted(one.entries)) for one in named]
-    fitting = [(one, fit) for one, fit in fits if fit.fits]
+    fits = [(candidate, model.fitted(candidate.entries)) for candidate in named]
+    fitting = [(candidate, fit) for candidate, fit in fits if fit.fits]
     if len(fitting) > 1:
-        raise ValueError(choice([one for one, _ in fitting]))
+        raise ValueError(choice([candidate for candidate, _ in fitting]))
     if not fitting:
-        one, fit = max(fits, key=lambda pair: len(pair[1].names))
+        candidate, fit = max(fits, key=lambda pair: len(pair[1].names))
         others = f" It has {len(fits)} state dicts; this one is the nearest." if len(fits) > 1 else ""
-        raise ValueError(f"{one.name}: {fit.reason(one.entries)}{others}{_advice(one, model)}")
-    one, fit = fitting[0]
-    return _completed(one, fit, model)
+        raise ValueError(f"{candidate.name}: {fit.reason(candidate.entries)}{others}{_advice(candidate, model)}")
+    candidate, fit = fitting[0]
+    return _completed(candidate, fit, model)
 
 
-def _advice(one: Found, model: Names) -> str:
+def _advice(candidate: Found, model: Names) -> str:
     """How to choose the part of a state dict that has the model's first parameter, if there is one."""
     first = next(iter(model.required), "")
-    parts = sorted({name.removesuffix(f".{first}") for name in one.entries if first and name.endswith(f".{first}")})
-    ways = " or ".join(f"'{one.name}{''.join(f'[{word}]' for word in part.split('.'))}'" for part in parts[:3])
+    parts = sorted(
+        {name.removesuffix(f".{first}") for name in candidate.entries if first and name.endswith(f".{first}")}
+    )
+    ways = " or ".join(f"'{candidate.name}{''.join(f'[{word}]' for word in part.split('.'))}'" for part in parts[:3])
     return f" Choose a part of it by {ways}." if parts else ""
 
 
-def _completed(one: Found, fit: Fitted, model: Names) -> dict[str, Tensor]:
-    read = one.tensors(fit.names)
+def _completed(candidate: Found, fit: Fitted, model: Names) -> dict[str, Tensor]:
+    read = candidate.tensors(fit.names)
     state: dict[str, Tensor] = {}
     for name, value in read.items():
         first, own = model.first[name], model.tensors[name]
         if first in state and not equal_values(state[first], value):
-            both = [given for given, known in fit.names.items() if model.first[known] == first]
+            both = [spelling for spelling, known in fit.names.items() if model.first[known] == first]
             raise ValueError(
-                f"{one.name} has other values in {both[1]!r} than in {both[0]!r}, which are one tensor in the model; "
-                "its model does not tie them."
+                f"{candidate.name} has other values in {both[1]!r} than in {both[0]!r}, which are one tensor in the "
+                "model; its model does not tie them."
             )
         if own.is_floating_point() and not value.is_floating_point():
-            raise ValueError(f"{one.name}: {name!r} is {value.dtype}, the model has {own.dtype}; save it unquantised.")
+            raise ValueError(
+                f"{candidate.name}: {name!r} is {value.dtype}, the model has {own.dtype}; save it unquantised."
+            )
         if not _is_moved(name, own) and not equal_values(own, value):
             raise ValueError(
-                f"{one.name}: {name!r}, which is not trained in the task's model, has other values there; load them "
-                "into the model before make_task, or make it trainable (requires_grad_())."
+                f"{candidate.name}: {name!r}, which is not trained in the task's model, has other values there; load "
+                "them into the model before make_task, or make it trainable (requires_grad_())."
             )
         state[first] = value
     statistics = [name for name in model.required if name.endswith("running_mean")]
-    if statistics and any(name.rpartition(".")[2] == "n_averaged" for name in one.entries):
+    if statistics and any(name.rpartition(".")[2] == "n_averaged" for name in candidate.entries):
         warnings.warn(
-            f"{one.name} is an AveragedModel: unless it was made with use_buffers=True, its statistics of BatchNorm "
-            "are those of the model that it began with; torch.optim.swa_utils.update_bn computes them anew.",
+            f"{candidate.name} is an AveragedModel: unless it was made with use_buffers=True, its statistics of "
+            "BatchNorm are those of the model that it began with; torch.optim.swa_utils.update_bn computes them anew.",
             stacklevel=2,
         )
     return {name: value.detach() for name, value in model.tensors.items() if model.first[name] == name} | state

@@ -28,13 +28,13 @@ def file_format(path: Path) -> str:
         return "safetensors"
     for sign, (what, command) in _SIGNS.items():
         if start.startswith(sign):
-            raise ValueError(_told(path, what, command))
+            raise ValueError(_message(path, what, command))
     if start[257:262] == b"ustar":
-        raise ValueError(_told(path, "a tar archive", "tar -xf {name}"))
+        raise ValueError(_message(path, "a tar archive", "tar -xf {name}"))
     if path.suffix in _ENDINGS:
-        raise ValueError(_told(path, *_ENDINGS[path.suffix]))
+        raise ValueError(_message(path, *_ENDINGS[path.suffix]))
     if start[:1] == b"\x80" and 2 <= start[1] <= 5:
-        raise ValueError(_told(path, "a pickle of Python, which may run any code", _PICKLE))
+        raise ValueError(_message(path, "a pickle of Python, which may run any code", _PICKLE))
     raise ValueError(
         f"{path} is in no format of checkpoints, or its start is lost ({path.stat().st_size} bytes); copy it anew, or "
         "save it by torch.save(model.state_dict(), 'NEW.pt')."
@@ -68,21 +68,21 @@ def _format_of_zip(path: Path) -> str:
     ends = {name.rpartition("/")[2] for name in names}
     if "constants.pkl" in ends:
         raise ValueError(
-            _told(path, "TorchScript", _python("torch.save(torch.jit.load({name!r}).state_dict(), {new!r})"))
+            _message(path, "TorchScript", _python("torch.save(torch.jit.load({name!r}).state_dict(), {new!r})"))
         )
     if {"archive_format", "serialized_exported_program.json"} & ends:
         command = _python("torch.save(torch.export.load({name!r}).state_dict, {new!r})")
-        raise ValueError(_told(path, "a program of torch.export", command))
+        raise ValueError(_message(path, "a program of torch.export", command))
     if "model.weights.h5" in ends:
-        raise ValueError(_told(path, *_KERAS))
+        raise ValueError(_message(path, *_KERAS))
     if "data.pkl" in ends:
         return "zip"
     if names and all(name.endswith(".npy") for name in names):
         return "npz"
-    raise ValueError(_told(path, "a zip file without tensors", "unzip {name}"))
+    raise ValueError(_message(path, "a zip file without tensors", "unzip {name}"))
 
 
-def _told(path: Path, what: str, command: str) -> str:
+def _message(path: Path, what: str, command: str) -> str:
     new = str(path.with_name(f"{path.stem}-state.pt"))
     line = command.format(name=str(path), new=new)
     return f"{path} is {what}, which is not read; convert it where you trust it: {line}"

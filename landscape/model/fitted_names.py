@@ -48,13 +48,13 @@ class Names:
     def spellings(self) -> dict[str, str]:
         """Names of the model by what checkpoints may call them; what could be two of them is left out."""
         plain, adapters = plain_names(self.tensors), _adapters(self.module)
-        found = {spelling: name for name, spelling in plain.items()} | {name: name for name in self.tensors}
+        all_spellings = {spelling: name for name, spelling in plain.items()} | {name: name for name in self.tensors}
         short: dict[str, set[str]] = {}
         for name in self.tensors:
             for spelling in _without_adapter(plain[name], adapters) if adapters else ():
                 short.setdefault(spelling, set()).add(name)
         single = {spelling: names.pop() for spelling, names in short.items() if len(names) == 1}
-        return single | found
+        return single | all_spellings
 
     @cached_property
     def ignored(self) -> list[re.Pattern[str]]:
@@ -67,19 +67,20 @@ class Names:
         plain = plain_names(entries)
         tries = [_Try(self, entries, plain, cut, added) for cut, added in self._around(plain.values())]
         return max(
-            (one.result() for one in tries), key=lambda fit: (fit.fits, len(fit.names) - len(fit.shapes), not fit.extra)
+            (first_of_two.result() for first_of_two in tries),
+            key=lambda fit: (fit.fits, len(fit.names) - len(fit.shapes), not fit.extra),
         )
 
-    def _around(self, given: Any) -> Iterator[tuple[str, str]]:
+    def _around(self, stated: Any) -> Iterator[tuple[str, str]]:
         """What may be cut from given names, or put before them: nothing, or the path of the model in another one."""
         yield "", ""
-        given = list(given)
+        stated = list(stated)
         targets = [name for name in self.spellings if self.first.get(self.spellings[name]) in set(self.required[:1])]
-        around = {name.removesuffix(target) for target in targets for name in given if name.endswith(f".{target}")}
+        around = {name.removesuffix(target) for target in targets for name in stated if name.endswith(f".{target}")}
         for cut in sorted(around):
             yield cut, ""
-        if given:
-            last = max(given, key=lambda name: name.count("."))
+        if stated:
+            last = max(stated, key=lambda name: name.count("."))
             inside = {name.removesuffix(last) for name in self.spellings if name.endswith(f".{last}")}
             for added in sorted(inside):
                 yield "", added
@@ -102,7 +103,7 @@ class Fitted:
     missing: list[str]
     extra: list[str]
     shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]
-    given: int
+    stated: int
     model: Names
 
     @property
@@ -110,21 +111,21 @@ class Fitted:
         """Whether the checkpoint is one of the model."""
         return not (self.missing or self.extra or self.shapes)
 
-    def reason(self, given: Mapping[str, Any]) -> str:
+    def reason(self, stated: Mapping[str, Any]) -> str:
         """Why the checkpoint is none of the model: the first name, the nearest ones, both counts."""
         if self.names and not self.missing and not self.extra:
             name, (shape, wanted) = next(iter(self.shapes.items()))
             return (
-                f"tensor {name!r} has shape {shape}, the model has {wanted} ({len(self.shapes)} of {self.given} "
+                f"tensor {name!r} has shape {shape}, the model has {wanted} ({len(self.shapes)} of {self.stated} "
                 "tensors have another shape); was it trained with another model?"
             )
         matched = set(self.names.values())
         counts = (
-            f"{len(matched)} of its {self.given} tensors are among the model's {len(set(self.model.first.values()))}"
+            f"{len(matched)} of its {self.stated} tensors are among the model's {len(set(self.model.first.values()))}"
         )
         absent, excess = "", ""
         if self.missing:
-            left = [name for name in given if name not in self.names] or list(given)
+            left = [name for name in stated if name not in self.names] or list(stated)
             absent = f"it has no {self.missing[0]!r} (nearest: {nearest(self.missing[0], left)})"
         if self.extra:
             left = [name for name in self.model.spellings if name not in matched] or list(self.model.spellings)
@@ -145,26 +146,26 @@ class _Try:
 
     def result(self) -> Fitted:
         names, extra, shapes, have = dict[str, str](), [], {}, set[str]()
-        for given, value in self.entries.items():
-            known = self._known(given)
+        for stated, value in self.entries.items():
+            known = self._known(stated)
             if known is None or known in have:
-                if _is_number(value) and not any(pattern.search(given) for pattern in self.model.ignored):
-                    extra.append(given)
+                if _is_number(value) and not any(pattern.search(stated) for pattern in self.model.ignored):
+                    extra.append(stated)
                 continue
             have.add(known)
-            names[given] = known
+            names[stated] = known
             if tuple(value.shape) != (wanted := tuple(self.model.tensors[known].shape)) and _is_number(value):
-                shapes[given] = tuple(value.shape), wanted
+                shapes[stated] = tuple(value.shape), wanted
         firsts = {self.model.first[name] for name in have}
         missing = [name for name in self.model.required if name not in firsts]
         return Fitted(names, missing, extra, shapes, len(self.entries), self.model)
 
-    def _known(self, given: str) -> str | None:
+    def _known(self, stated: str) -> str | None:
         """The model's name of a tensor of the checkpoint."""
         spellings = self.model.spellings
         if not self.cut and not self.added:
-            return given if given in self.model.tensors else spellings.get(self.plain[given])
-        plain = self.plain[given]
+            return stated if stated in self.model.tensors else spellings.get(self.plain[stated])
+        plain = self.plain[stated]
         return spellings.get(self.added + plain.removeprefix(self.cut)) if plain.startswith(self.cut) else None
 
 
@@ -189,9 +190,9 @@ def _without_adapter(name: str, adapters: set[str]) -> Iterator[str]:
                 yield ".".join(above)
 
 
-def equal_values(one: Tensor, other: Tensor) -> bool:
+def equal_values(first_of_two: Tensor, other: Tensor) -> bool:
     """Whether two tensors are equal in the less precise type of the two."""
-    if one.shape != other.shape:
+    if first_of_two.shape != other.shape:
         return False
-    kind = min((one.dtype, other.dtype), key=lambda dtype: dtype.itemsize)
-    return torch.equal(one.detach().cpu().to(kind), other.detach().cpu().to(kind))
+    kind = min((first_of_two.dtype, other.dtype), key=lambda dtype: dtype.itemsize)
+    return torch.equal(first_of_two.detach().cpu().to(kind), other.detach().cpu().to(kind))

@@ -63,11 +63,11 @@ class Found:
         Raises:
             ValueError: If a tensor is damaged, or states more bytes than the file has.
         """
-        chosen = {name: name for name in self.entries} if names is None else names
+        selected = {name: name for name in self.entries} if names is None else names
         try:
             read = {
                 new: value if isinstance(value := self.entries[old], Tensor) else self.values(value)
-                for old, new in chosen.items()
+                for old, new in selected.items()
             }
         except Refused:
             raise
@@ -89,17 +89,17 @@ def found_in(path: str | Path) -> list[Found]:
     path = Path(path)
     try:
         content, values = _READERS[file_format(path)](path)
-        found = state_dicts(path, content, values)
+        candidates = state_dicts(path, content, values)
     except Refused:
         raise
     except _UNREADABLE as reason:
-        told = str(reason)
-        raise ValueError(told if str(path) in told else _unreadable(path, reason)) from reason
-    for one in found:
-        require_few(path, len(one.entries))
-    if not found:
+        message = str(reason)
+        raise ValueError(message if str(path) in message else _unreadable(path, reason)) from reason
+    for candidate in candidates:
+        require_few(path, len(candidate.entries))
+    if not candidates:
         raise ValueError(f"{path} holds {_describe(content)} and no tensors by name; save model.state_dict().")
-    return found
+    return candidates
 
 
 def state_dicts(path: Path, content: Any, values: Values) -> list[Found]:
@@ -116,48 +116,57 @@ def split_choice(path: str | Path) -> tuple[Path, tuple[str, ...]]:
     return path.with_name(match[1]), tuple(re.findall(r"\[([^\[\]]*)\]", match[2]))
 
 
-def chosen(found: list[Found], place: tuple[str, ...]) -> list[Found]:
+def selected(candidates: list[Found], place: tuple[str, ...]) -> list[Found]:
     """State dicts under a place; also the part of the names that begins with it, as in `m.ckpt[net]`.
 
     Raises:
         ValueError: If there is none; the message lists those that there are.
     """
     if not place:
-        return found
-    under = [one for one in found if tuple(map(_short, one.place[: len(place)])) == place]
+        return candidates
+    under = [candidate for candidate in candidates if tuple(map(_short, candidate.place[: len(place)])) == place]
     if under:
         return under
     prefix = f"{'.'.join(place)}."
-    for one in found:
-        part = {name.removeprefix(prefix): value for name, value in one.entries.items() if name.startswith(prefix)}
+    for candidate in candidates:
+        part = {
+            name.removeprefix(prefix): value for name, value in candidate.entries.items() if name.startswith(prefix)
+        }
         if part:
-            return [Found(one.path, (*one.place, *place), part, one.values)]
+            return [Found(candidate.path, (*candidate.place, *place), part, candidate.values)]
     key = "".join(f"[{name}]" for name in place)
-    raise ValueError(f"{found[0].path} has nothing under {key}; it has {listed(found)}.")
+    raise ValueError(f"{candidates[0].path} has nothing under {key}; it has {listed(candidates)}.")
 
 
-def only(found: list[Found]) -> Found:
+def only(candidates: list[Found]) -> Found:
     """The only state dict; tensors beside state dicts, such as class weights, are none.
 
     Raises:
         ValueError: If there are more; the message says how to choose.
     """
-    places = [one.place for one in found]
-    inner = [one for one in found if not any(one.place == place[: len(one.place)] != place for place in places)]
+    places = [candidate.place for candidate in candidates]
+    inner = [
+        candidate
+        for candidate in candidates
+        if not any(candidate.place == place[: len(candidate.place)] != place for place in places)
+    ]
     if len(inner) > 1:
         raise ValueError(choice(inner))
     return inner[0]
 
 
-def choice(found: list[Found]) -> str:
+def choice(candidates: list[Found]) -> str:
     """How to choose one of several state dicts."""
-    return f"{found[0].path} has {len(found)} state dicts: {listed(found)}; choose one, as in '{found[-1].name}'."
+    first, last = candidates[0], candidates[-1]
+    return f"{first.path} has {len(candidates)} state dicts: {listed(candidates)}; choose one, as in '{last.name}'."
 
 
-def listed(found: list[Found]) -> str:
+def listed(candidates: list[Found]) -> str:
     """State dicts by their places, with the number of their tensors."""
-    texts = [f"{one.key or 'one at its top'} ({len(one.entries)} tensors)" for one in found[:MAX_KEYS]]
-    return ", ".join(texts) + (f" and {len(found) - MAX_KEYS} more" if len(found) > MAX_KEYS else "")
+    texts = [
+        f"{candidate.key or 'one at its top'} ({len(candidate.entries)} tensors)" for candidate in candidates[:MAX_KEYS]
+    ]
+    return ", ".join(texts) + (f" and {len(candidates) - MAX_KEYS} more" if len(candidates) > MAX_KEYS else "")
 
 
 def one_line(reason: Exception) -> str:
@@ -171,8 +180,8 @@ def _unreadable(path: Path, reason: Exception) -> str:
 
 def _describe(content: Any) -> str:
     if not isinstance(content, Mapping):
-        made = isinstance(content, Inert) and "." in content.name
-        return f"an object of {content.name}" if made else type(content).__name__.replace("Inert", "an object")
+        is_object = isinstance(content, Inert) and "." in content.name
+        return f"an object of {content.name}" if is_object else type(content).__name__.replace("Inert", "an object")
     keys = [_short(key) for key in content]
     more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
     return f"a table of {', '.join(keys[:MAX_KEYS])}{more}"

@@ -143,14 +143,14 @@ class _Machine:
     def call(self, function: Any, arguments: Any) -> None:
         """What the call would return: a table, what a known function makes of the data, or `Inert`."""
         name = function.name if isinstance(function, Inert) and function.arguments is None else "an object"
-        given = tuple(arguments) if isinstance(arguments, tuple | list) else ()
+        stated = tuple(arguments) if isinstance(arguments, tuple | list) else ()
         if name in TABLES:
-            pairs = given[0] if given and isinstance(given[0], list) else []
+            pairs = stated[0] if stated and isinstance(stated[0], list) else []
             self.push(_table([part for pair in pairs for part in tuple(pair)[:2]]))
         elif name in self.known:
-            self.push(self.known[name](*given))
+            self.push(self.known[name](*stated))
         else:
-            self.push(Inert(name, given))
+            self.push(Inert(name, stated))
 
     def build(self, _: Any) -> None:
         (state,) = self.pop(1)

@@ -54,9 +54,9 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
         weigh = Counted(None, weight) if isinstance(weight, Tensor) else weight
         if weigh is not None:
             _check_weights(weigh, trial.targets)
-        found = _pair(loss, trial) if isinstance(value, tuple | list) else _by_shape(loss, value, trial, weigh)
-    if found is not None:
-        return found
+        sample_form = _pair(loss, trial) if isinstance(value, tuple | list) else _by_shape(loss, value, trial, weigh)
+    if sample_form is not None:
+        return sample_form
     raise ValueError(
         f"the loss {loss_name(loss)} is no mean over samples{'' if weigh is None else ' with the given weights'}: its "
         f"value for a batch does not follow from its samples ({trial.shapes}). Return one value per sample as with "
@@ -131,10 +131,10 @@ class _Part:
     like: tuple[int, ...] = ()
     dtype: torch.dtype = torch.float32
 
-    def __call__(self, *given: Tensor) -> Tensor:
+    def __call__(self, *stated: Tensor) -> Tensor:
         if self.part == 0:
-            return self.loss(*given)[0]
-        (targets,) = given
+            return self.loss(*stated)[0]
+        (targets,) = stated
         zeros = torch.zeros((), dtype=self.dtype, device=targets.device).expand(len(targets), *self.like)
         with torch.no_grad():
             return self.loss(zeros, targets)[1]
@@ -177,9 +177,9 @@ class _Weighted:
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         weights = self.weigh(targets)
-        kept = weights > 0
-        values = self.loss(outputs[kept], targets[kept]) * weights[kept].to(outputs)
-        return values.new_zeros(len(targets)).index_put((kept,), values)
+        counted = weights > 0
+        values = self.loss(outputs[counted], targets[counted]) * weights[counted].to(outputs)
+        return values.new_zeros(len(targets)).index_put((counted,), values)
 
 
 def _module(loss: Loss) -> Loss:
@@ -209,13 +209,13 @@ def _words(loss: Any) -> str:
 
 
 def _check_weights(weigh: Weigh, targets: Tensor) -> None:
-    given: Any = weigh(targets)
+    stated: Any = weigh(targets)
     if (
-        not isinstance(given, Tensor)
-        or given.shape != (len(targets),)
-        or not bool((given >= 0).all() & (given > 0).any())
+        not isinstance(stated, Tensor)
+        or stated.shape != (len(targets),)
+        or not bool((stated >= 0).all() & (stated > 0).any())
     ):
-        what = tuple(given.shape) if isinstance(given, Tensor) else type(given).__name__
+        what = tuple(stated.shape) if isinstance(stated, Tensor) else type(stated).__name__
         raise ValueError(
             f"weight= gave {what} for {len(targets)} targets; give (n,) weights, none below and some above 0."
         )

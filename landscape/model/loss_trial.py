@@ -59,17 +59,17 @@ class Trial:
             ValueError: If it fails, is random, or compares every output with every target.
         """
         outputs, targets = self.first
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as notes:
             warnings.simplefilter("always")
             try:
                 value, again = loss(outputs, targets), loss(outputs, targets)
             except _FAILS as reason:
-                told = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+                first_line = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
                 raise ValueError(
-                    f"the loss {loss_name(loss)} fails on {self.shapes}: {told}{_advice(outputs, targets)}"
+                    f"the loss {loss_name(loss)} fails on {self.shapes}: {first_line}{_advice(outputs, targets)}"
                 ) from reason
             same = all(map(_same, _parts(value), _parts(again)))
-            broadcast = any("Using a target size" in str(note.message) for note in said) or self._broadcasts(loss)
+            broadcast = any("Using a target size" in str(note.message) for note in notes) or self._broadcasts(loss)
         if not same:
             raise ValueError(f"the loss {loss_name(loss)} is random: two calls on the same outputs and targets differ.")
         if broadcast:
@@ -81,7 +81,7 @@ class Trial:
             )
         return value
 
-    def agrees(self, found: PerSample, number: Loss | None) -> bool:
+    def agrees(self, form: PerSample, number: Loss | None) -> bool:
         """Whether numerators and weights of samples give the loss of every batch; in float64 where the loss can.
 
         Args:
@@ -92,34 +92,34 @@ class Trial:
         )
         for trial, convert in ((precise, _in_float64), (self, lambda loss: loss)):
             try:
-                return trial._agrees(convert(found), None if number is None else convert(number))
+                return trial._agrees(convert(form), None if number is None else convert(number))
             except _FAILS:  # it computes in float32 only, or is no loss of fewer samples
                 continue
         return False
 
-    def _agrees(self, found: PerSample, number: Loss | None) -> bool:
+    def _agrees(self, form: PerSample, number: Loss | None) -> bool:
         for batch in map(self.rows, self._small_batches()):
-            values = torch.cat([found(*part) for part in _cut(*batch)])
+            values = torch.cat([form(*part) for part in _cut(*batch)])
             if number is None:
-                if not _close(found(*batch), values, values):
+                if not _close(form(*batch), values, values):
                     return False
                 continue
-            weights = sample_weights(found, batch[1])
-            total = total_weight(found, batch[1])
+            weights = sample_weights(form, batch[1])
+            total = total_weight(form, batch[1])
             if weights is not None and bool((weights < 0).any()):
                 return False
             if total > 0 and not _close(number(*batch), values.sum() / total, values / total):
                 return False
-        return all(self._adds_up(found, number, *self.rows(rows)) for rows in self._large_batches())
+        return all(self._adds_up(form, number, *self.rows(rows)) for rows in self._large_batches())
 
-    def _adds_up(self, found: PerSample, number: Loss | None, outputs: Tensor, targets: Tensor) -> bool:
+    def _adds_up(self, form: PerSample, number: Loss | None, outputs: Tensor, targets: Tensor) -> bool:
         """Whether the loss of a large batch follows from its two parts."""
         parts = _cut(outputs, targets)
         if number is None:
-            whole = found(outputs, targets)
-            return _close(whole, torch.cat([found(*part) for part in parts]), whole)
-        sums = [batch_mean(found, *part) * total_weight(found, part[1]) for part in parts]
-        total = total_weight(found, targets)
+            whole = form(outputs, targets)
+            return _close(whole, torch.cat([form(*part) for part in parts]), whole)
+        sums = [batch_mean(form, *part) * total_weight(form, part[1]) for part in parts]
+        total = total_weight(form, targets)
         return total == 0 or _close(
             number(outputs, targets), torch.stack(sums).sum() / total, torch.stack(sums) / total
         )
@@ -150,8 +150,8 @@ class Trial:
     def _is_plain(self, loss: Loss) -> bool:
         outputs, targets = self.first
         try:
-            each = torch.stack([loss(outputs[i : i + 1], targets[i : i + 1]).mean() for i in range(len(outputs))])
-            return _close(loss(outputs, targets).mean(), each.mean(), each)
+            singles = torch.stack([loss(outputs[i : i + 1], targets[i : i + 1]).mean() for i in range(len(outputs))])
+            return _close(loss(outputs, targets).mean(), singles.mean(), singles)
         except (*_FAILS, AttributeError):
             return False
 

@@ -103,21 +103,27 @@ def special_rows(targets: Tensor, most: int = 64) -> list[int]:
 
 def _held_by(loss: Any, depth: int = 2) -> tuple[list[Tensor], list[int]]:
     """Vectors and whole numbers that a loss holds: attributes, arguments of a partial, variables of a closure."""
-    held: list[Any] = []
+    values_held: list[Any] = []
     if isinstance(loss, nn.Module):
-        held = [*loss.buffers(), *loss.parameters(), *(value for name, value in vars(loss).items() if name[0] != "_")]
-        held += list(loss.children())
+        values_held = [
+            *loss.buffers(),
+            *loss.parameters(),
+            *(value for name, value in vars(loss).items() if name[0] != "_"),
+        ]
+        values_held += list(loss.children())
     elif isinstance(loss, partial):
-        held = [loss.func, *loss.args, *loss.keywords.values()]
+        values_held = [loss.func, *loss.args, *loss.keywords.values()]
     elif inspect.isfunction(loss):
         scope = inspect.getclosurevars(loss)
-        held = [*scope.nonlocals.values(), *scope.globals.values(), *loss.__code__.co_consts]
-        held += [*(loss.__defaults__ or ()), *(loss.__kwdefaults__ or {}).values()]
+        values_held = [*scope.nonlocals.values(), *scope.globals.values(), *loss.__code__.co_consts]
+        values_held += [*(loss.__defaults__ or ()), *(loss.__kwdefaults__ or {}).values()]
     elif inspect.ismethod(loss) or hasattr(loss, "__dict__"):
-        held = list(vars(getattr(loss, "__self__", loss)).values())
-    vectors = [value.detach() for value in held if isinstance(value, Tensor) and value.ndim == 1 and len(value) > 1]
-    numbers = [value for value in held if isinstance(value, int) and not isinstance(value, bool)]
-    for value in held if depth else ():
+        values_held = list(vars(getattr(loss, "__self__", loss)).values())
+    vectors = [
+        value.detach() for value in values_held if isinstance(value, Tensor) and value.ndim == 1 and len(value) > 1
+    ]
+    numbers = [value for value in values_held if isinstance(value, int) and not isinstance(value, bool)]
+    for value in values_held if depth else ():
         if isinstance(value, nn.Module | partial) or inspect.isfunction(value):
             further: tuple[list[Tensor], list[int]] = _held_by(value, depth - 1)
             vectors, numbers = vectors + further[0], numbers + further[1]

@@ -71,13 +71,13 @@ class PerSampleLoss:
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Numerator of every sample (n,); 0 where the weight is 0."""
         if self.weigh is None:
-            return self.each(outputs, targets)
+            return self.single_values(outputs, targets)
         weights = self.weigh(targets)
-        kept = weights > 0
-        values = self.each(outputs[kept], targets[kept]) if bool(kept.any()) else outputs.new_zeros(0)
-        return values.new_zeros(len(targets)).index_put((kept,), values * weights[kept].to(values))
+        entries = weights > 0
+        values = self.single_values(outputs[entries], targets[entries]) if bool(entries.any()) else outputs.new_zeros(0)
+        return values.new_zeros(len(targets)).index_put((entries,), values * weights[entries].to(values))
 
-    def each(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def single_values(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Loss of every sample alone (n,)."""
         try:
             return vmap(self._single)(outputs, targets)

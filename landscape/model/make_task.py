@@ -63,10 +63,10 @@ def make_task(
         raise ValueError(f"the loss is {loss!r}; give a function (outputs, targets), such as nn.CrossEntropyLoss().")
     task = Task(module, splits, loss, {})
     trial = task.trial(coupled=coupled)
-    found = loss if trial is None else found_loss(loss, trial, weight=weight, coupled=coupled)
+    form = loss if trial is None else found_loss(loss, trial, weight=weight, coupled=coupled)
     targets = split.targets
     classes = outputs.ndim == 2 and outputs.shape[1] > 1 and targets.ndim == 1 and not targets.is_floating_point()
-    return replace(task, loss=found, metrics={"error": error_of(found)} if classes else {})
+    return replace(task, loss=form, metrics={"error": error_of(form)} if classes else {})
 
 
 def task_from(made: Any) -> Task:

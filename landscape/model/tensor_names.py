@@ -48,9 +48,9 @@ def _distinct(shorter: dict[str, str]) -> dict[str, str]:
     return shorter if distinct else {name: name for name in shorter}
 
 
-def matched_names(given: Iterable[str], wanted: Collection[str]) -> dict[str, str]:
+def matched_names(stated: Iterable[str], wanted: Collection[str]) -> dict[str, str]:
     """For each name that is wanted and given, possibly with or without wrappers: the given name."""
-    own = set(given)
+    own = set(stated)
     if not set(wanted) - own:
         return {name: name for name in wanted}
     by_plain = {plain: name for name, plain in plain_names(own).items()}

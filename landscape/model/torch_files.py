@@ -125,21 +125,23 @@ def _reader(bytes_of: Callable[[Storage], bytearray]) -> Values:
 
     def tensor(stored: Stored) -> Tensor:
         key = stored.storage.key
-        held = read[key] = read[key] if key in read else bytes_of(stored.storage)
-        flat = torch.frombuffer(held, dtype=stored.dtype) if held else torch.empty(0, dtype=stored.dtype)
+        storage_bytes = read[key] = read[key] if key in read else bytes_of(stored.storage)
+        flat = (
+            torch.frombuffer(storage_bytes, dtype=stored.dtype) if storage_bytes else torch.empty(0, dtype=stored.dtype)
+        )
         return flat.as_strided(stored.shape, stored.stride, stored.offset)
 
     return tensor
 
 
 def _filled(file: IO[bytes], size: int) -> bytearray:
-    held = bytearray(size)
-    view, done = memoryview(held), 0
+    storage_bytes = bytearray(size)
+    view, done = memoryview(storage_bytes), 0
     while done < size and (number := file.readinto(view[done:])):  # type: ignore[attr-defined]
         done += number
     if done < size:
         raise ValueError("a part is shorter than it states")
-    return held
+    return storage_bytes
 
 
 def _storage(identifier: Any) -> Any:

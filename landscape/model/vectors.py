@@ -78,14 +78,14 @@ def takes_models(
                 result: Any = function(*bound.args, **bound.kwargs)
             if has_attributes and stated and layout is not None:
                 result.attrs.setdefault("statistics", stated)
-            return _said(result, task, tuple(values.values()))
+            return _with_dtypes(result, task, tuple(values.values()))
 
         return wrapper
 
     return decorate
 
 
-def _said(result: Result, task: Task | None, values: tuple[Any, ...]) -> Result:
+def _with_dtypes(result: Result, task: Task | None, values: tuple[Any, ...]) -> Result:
     """The result, whose attributes name the half precision in which models were stored, if they were."""
     models = [model for value in values for model in (value if _is_sequence(value) else [value])]
     if isinstance(attrs := getattr(result, "attrs", None), dict):

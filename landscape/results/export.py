@@ -45,7 +45,9 @@ def csv_wide(ds: xr.Dataset) -> bytes:
     blocks = []
     for own in widest:
         order = [dim for dim in dims if dim in own]
-        names = [name for name, held in variables.items() if next(wide for wide in widest if held <= wide) == own]
+        names = [
+            name for name, own_table in variables.items() if next(wide for wide in widest if own_table <= wide) == own
+        ]
         shape = {dim: ds.sizes[dim] for dim in order}
         arrays = {**{dim: ds[dim] for dim in order}, **{name: ds[name] for name in names}}
         flat = {name: array.variable.set_dims(shape).transpose(*order).values for name, array in arrays.items()}

@@ -68,8 +68,8 @@ def eigenpairs(
     order = listed(values, k, which)
     vectors = (nn.functional.normalize(torch.from_numpy(columns[:, index]).to(like), dim=0) for index in order)
     limit = accepted(which, tolerance, float(np.abs(values).max()), like.dtype)
-    found = values[order].astype(float).tolist()
-    return measured(product(problem), vectors, [True] * k, limit, spent=spent[0], values=found)
+    solution = values[order].astype(float).tolist()
+    return measured(product(problem), vectors, [True] * k, limit, spent=spent[0], values=solution)
 
 
 def _package() -> Any:

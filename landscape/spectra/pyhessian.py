@@ -123,5 +123,5 @@ def _measured(
     units = (nn.functional.normalize(row, dim=0) for row in rows)
     product = hvp(problem.flat, problem.theta, problem.samples, block=problem.block)
     limit = accepted("magnitude", tolerance**0.5, max(map(abs, values)), torch.float32)
-    found = [values[index] for index in order]
-    return measured(product, units, [True] * len(found), limit, spent=products, values=found)
+    solution_pairs = [values[index] for index in order]
+    return measured(product, units, [True] * len(solution_pairs), limit, spent=products, values=solution_pairs)

@@ -117,8 +117,8 @@ def lattice_trials(
 def _random_points(requested: np.ndarray) -> np.ndarray:
     """Mask of points, drawn from those that are not requested yet; the same ones for the same mask."""
     free = np.flatnonzero(~requested)
-    chosen = np.random.default_rng(len(free)).choice(free, min(RANDOM, len(free)), replace=False)
-    return np.isin(np.arange(requested.size), chosen).reshape(requested.shape)
+    numbers = np.random.default_rng(len(free)).choice(free, min(RANDOM, len(free)), replace=False)
+    return np.isin(np.arange(requested.size), numbers).reshape(requested.shape)
 
 
 def require_plane(sweep: Sweep, tolerance: float, share_of: str) -> None:

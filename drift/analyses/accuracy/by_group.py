@@ -46,8 +46,10 @@ def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Data
         model = global_model(run, index)
         if not bool(torch.isfinite(model.theta).all()):
             continue
-        one = model.theta[None]
-        values = evaluate_models(run, one, "test", metrics=("error",), buffers=buffers_of(one), groups=group.test)
+        own_ranking = model.theta[None]
+        values = evaluate_models(
+            run, own_ranking, "test", metrics=("error",), buffers=buffers_of(own_ranking), groups=group.test
+        )
         error = values["error"]
         accuracy[row, : error.shape[1]] = 1 - error[0].numpy()
     dataset = xr.Dataset(
