@@ -193,7 +193,7 @@ class Recorder:
                 rounds=max(number + 1, self._rounds or 1),
                 keep=self._keep,
                 weighted=weights is not None,
-                recorded=list(dict.fromkeys((*self._files.about.get("kept", ()), *cohort.remaining))),
+                recorded=list(dict.fromkeys((*self._files.about.get("kept", ()), *cohort.recorded))),
                 training=self._training,
             )
             previous = self._files.state.get("previous", np.zeros_like(before[0]))

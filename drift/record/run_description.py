@@ -26,7 +26,7 @@ class RecordedCohort:
         models, buffers: Parameters (m, d) and floating buffers (m, b).
         excluded: Numbers of the clients with models that are not finite.
         partial: Numbers of the clients that sent a part of the tensors.
-        kept: Names of the tensors that one of them did not send.
+        recorded: Names of the tensors that one of them did not send, and which stay as they were.
     """
 
     ids: np.ndarray
@@ -170,7 +170,7 @@ def describe_run(
         rounds: Number of rounds, recorded or announced.
         keep: Policies "clients" and "globals".
         weighted: Whether the aggregation weights are known.
-        kept: Names of tensors that a client did not send.
+        recorded: Names of tensors that a client did not send.
         training: Description of the training, as `describe_training` returns it.
     """
     experiment = experiment or {"rounds": 1, "clients": {"number": 1, "per_round": 1}}

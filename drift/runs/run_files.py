@@ -43,7 +43,7 @@ class RunFiles:
             method, data = (None if name == UNKNOWN else name for name in (self.label, self.data_name))
             words = f"{method or 'recorded'}{f' on {data}' if data else ''}"
             words += "" if self.seed is None else f", seed {self.seed}"
-            return f"Run({words}: {self.committed} of {self.experiment.rounds} rounds, in {self.folder})"
+            return f"Run({words}: {len(self.rounds())} of {self.experiment.rounds} rounds, in {self.folder})"
         except (LookupError, ValueError, OSError) as problem:
             return f"Run({self.folder}: {problem})"
 
@@ -55,7 +55,7 @@ class RunFiles:
             rows: dict[str, Any] = {"method": self.label, "dataset": self.data_name}
             rows["partition"] = ", ".join(map(str, partition.values())) if isinstance(partition, dict) else partition
             rows |= {"model": self.model_name, "clients": clients.number, "in a round": clients.per_round}
-            rows |= {"seed": self.seed, "rounds": f"{self.committed} of {self.experiment.rounds}"}
+            rows |= {"seed": self.seed, "rounds": f"{len(self.rounds())} of {self.experiment.rounds}"}
             rows |= self.round(-1).metrics if self.committed else {}
         except (LookupError, ValueError, OSError):
             rows = {}

@@ -157,11 +157,10 @@ def draw(
     needless = {"--data": data, "--task": task, "--memory": memory}
     if saved is not None and (asked := [option for option, value in needless.items() if value is not None]):
         raise ValueError(f"{asked[0]} is for runs, and {saved} has numbers that are computed; leave it out.")
-    names = {key.removeprefix("metrics."): str(options.pop(key)) for key in list(options) if key.startswith("metrics.")}
+    mapped = [key for key in options if key.startswith("metrics.")]
+    names = {key.removeprefix("metrics."): str(options.pop(key)) for key in mapped}
     if saved is not None and names:
-        raise ValueError(
-            "--set metrics.NAME is for runs, and numbers that are computed have their names; leave it out."
-        )
+        raise ValueError(f"--set {mapped[0]} is for runs, and {saved} has numbers that are computed; leave it out.")
     opened_runs = [] if saved is not None else selection(run, runs, data, task)
     from figures.commands._draw_files import draw_one, left_out
     from figures.draw_files import FORMATS, split_words

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from cyclopts import Parameter
+
 from figures import console
 from figures.commands.opening import opened
-from figures.commands.options import Data, Json, RunName, Runs, flag
+from figures.commands.options import Data, Json, RunName, RunNames, Runs, flag, several
+from landscape.plugins.unknown_names import unknown
 
 if TYPE_CHECKING:
     from drift.runs.run_summary import RunSummary
@@ -26,25 +30,87 @@ COLUMNS = {
 }
 
 
-def runs(*, runs: Runs = Path("runs"), json: Json = False) -> None:
-    """List the runs in a folder: method, data, rounds done, accuracy (fraction 0-1).
+def runs(
+    folder: Annotated[list[Path] | None, Parameter(help="Folders of runs, and runs. By default --runs.")] = None,
+    /,
+    *,
+    where: Annotated[
+        list[str] | None,
+        several("--where", "COLUMN=VALUE", "List these alone: --where method=fedavg 'dataset=cifar*'. By default all."),
+    ] = None,
+    sort: Annotated[
+        str | None, Parameter(metavar="COLUMN", help="Order by a column, as in accuracy. By default by name.")
+    ] = None,
+    descending: Annotated[bool, flag("--descending", "The largest first.")] = False,
+    runs: Runs = Path("runs"),
+    json: Json = False,
+) -> None:
+    """List the runs in folders: method, data, rounds done, accuracy (fraction 0-1).
 
-    Example: `fedscape runs --runs out/demo/runs`
+    No code of a method, partition or dataset of your own is needed. A value of --where may have * for any text; of
+    several columns all have to fit. Runs without a value come last in --sort.
+
+    Example: `fedscape runs out/demo/runs --where method=fedavg --sort accuracy --descending`
     """
     if runs != Path("runs") and not runs.is_dir():
         raise LookupError(f"there is no folder {runs}; name the folder that holds the runs by --runs DIR.")
-    from drift.simulation.run_index import index
-
-    rows = index(runs)
+    wanted = [_condition(text) for text in where or ()]
+    if sort is not None:
+        sort = _column(sort)
+    elif descending:
+        raise ValueError("--descending is given without --sort; add --sort COLUMN.")
+    rows = [row for place in folder or [runs] for row in _rows(place, runs)]
+    rows = list({Path(row["folder"]).resolve(): row for row in rows}.values())
+    if wanted:
+        fits = lambda row: all(fnmatchcase(str(row.get(column)), value) for column, value in wanted)  # noqa: E731
+        rows = [row for row in rows if not row.get("problem") and fits(row)]
+    if sort is not None:
+        known = [row for row in rows if row.get(sort) is not None]
+        rest = [row for row in rows if row.get(sort) is None]
+        rows = sorted(known, key=lambda row: row[sort], reverse=descending) + rest
     if json:
         console.put_json(rows)
         return
     readable = [{**row, "progress": f"{row['done']}/{row['rounds']}"} for row in rows if not row.get("problem")]
     empty = f"no runs in {runs}; train one by fedscape train, or name another folder by --runs DIR."
+    empty = f"no run with {' and '.join(where)}." if where else empty
     console.table(readable, COLUMNS, empty="" if rows else empty)
     for row in rows:
         if row.get("problem"):
             console.say(console.as_text(f"{row['name']} cannot be read: {row['problem']}"))
+
+
+LISTED = ("name", "method", "dataset", "model", "partition", "seed", "done", "rounds", "accuracy", "updated")
+"""Columns that --where and --sort take."""
+
+
+def _column(name: str) -> str:
+    if name not in LISTED:
+        raise ValueError(unknown("column", name, list(LISTED)))
+    return name
+
+
+def _condition(text: str) -> tuple[str, str]:
+    """Column and value of COLUMN=VALUE."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"cannot read {text!r}; write COLUMN=VALUE, as in method=fedavg.")
+    return _column(name.strip()), value.strip()
+
+
+def _rows(place: Path, runs: Path) -> list[dict[str, Any]]:
+    """Rows of a folder of runs, or of one run.
+
+    Raises:
+        LookupError: If there is no such folder or run.
+    """
+    from drift.runs.run_names import find
+    from drift.simulation.run_index import index
+
+    if place == runs or (place.is_dir() and not (place / "run.json").exists()):
+        return index(place)
+    run = find(runs, str(place))
+    return [row for row in index(run.absolute().parent) if row["name"] == run.absolute().name]
 
 
 def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> None:
@@ -68,7 +134,7 @@ def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> N
 
 
 def verify(
-    run: RunName,
+    run: RunNames,
     /,
     *,
     repair: Annotated[bool, flag("--repair", "Remove or recompute what is damaged, and name it.")] = False,
@@ -76,7 +142,7 @@ def verify(
     data: Data = None,
     json: Json = False,
 ) -> int:
-    """Read every file of a run and name what is damaged, missing or not part of it; exit code 2 if anything is.
+    """Read every file of runs and name what is damaged, missing or not part of them; exit code 2 if anything is.
 
     With --repair, damaged results and left-overs of stopped writes are removed, and lost rounds are trained again from
     the round before them where that gives the same bits. Nothing whole is deleted; exit code 2 if anything stays
@@ -86,21 +152,33 @@ def verify(
     """
     from drift.runs.run_names import find
 
-    folder = Path(run) if Path(run).is_dir() else find(runs, run)
+    folders = list(dict.fromkeys(folder for text in run for folder in _run_folders(Path(text)) or [find(runs, text)]))
     from drift.simulation.repair import repair as repaired
     from drift.simulation.verify import verify as problems_of
 
-    with console.progress(f"{'repairing' if repair else 'reading'} {folder.name}"):
-        entries = repaired(folder, data=data) if repair else problems_of(folder)
-    damaged = [entry for entry in entries if not getattr(entry, "done", False)]
+    status, listed = 0, []
+    for folder in folders:
+        with console.progress(f"{'repairing' if repair else 'reading'} {folder.name}"):
+            entries = repaired(folder, data=data) if repair else problems_of(folder)
+        damaged = [entry for entry in entries if not getattr(entry, "done", False)]
+        status = 2 if damaged else status
+        listed += [{"run": str(folder), **vars(entry)} for entry in entries]
+        for entry in () if json else entries:
+            place = f"{folder}: " if len(folders) > 1 else ""
+            console.put(console.as_text(f"{place}{entry}{' Not repaired.' if repair and entry in damaged else ''}"))
+        if not entries and not json:
+            console.put(f"{folder}: every file is whole.")
     if json:
-        console.put_json([vars(entry) for entry in entries])
-        return 2 if damaged else 0
-    for entry in entries:
-        console.put(console.as_text(f"{entry}{' Not repaired.' if repair and entry in damaged else ''}"))
-    if not entries:
-        console.put(f"{folder}: every file is whole.")
-    return 2 if damaged else 0
+        console.put_json(listed)
+    return status
+
+
+def _run_folders(place: Path) -> list[Path]:
+    """A folder itself, or the runs in a folder of runs, also those whose run.json is lost; none if it is no folder."""
+    parts = ("run.json", "rounds", "state.safetensors")
+    if not place.is_dir() or any((place / name).exists() for name in parts):
+        return [place] if place.is_dir() else []
+    return sorted({path.parent for name in parts for path in place.glob(f"*/{name}")}) or [place]
 
 
 def _described(run: RunSummary) -> dict[str, Any]:
@@ -124,9 +202,18 @@ def _described(run: RunSummary) -> dict[str, Any]:
         "told": run.about.get("told"),
         "not known": run.about.get("unknown"),
         "versions": run.about["versions"],
-        "experiment": run.about["experiment"],
+        "experiment": _settings(run),
         "metrics": dict(sorted(run.metrics.items())),
     }
+
+
+def _settings(run: RunSummary) -> dict[str, Any]:
+    """The settings; of a run of another program with what is known in place of defaults."""
+    settings = dict(run.about["experiment"])
+    if run.about.get("imported"):
+        settings["clients"] = {**settings["clients"], "partition": {"name": run.partition}}
+        settings["task"] = {**settings["task"], "dataset": run.data_name, "model": run.model}
+    return settings
 
 
 def _with_reason(about: Mapping[str, Any], what: str) -> str | None:
