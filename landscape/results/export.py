@@ -62,8 +62,10 @@ def csv_tidy(ds: xr.Dataset) -> bytes:
     """Every number of a dataset as a long table: one row per value.
 
     Columns are variable, each dimension (its coordinate where there is one, else the position; empty where the
-    variable is not over it), value and units. Numbers are written as in `csv_wide`. Attributes are not in the table.
+    variable is not over it), value and units. A dimension called as another column, such as value, is at_value. Numbers
+    are written as in `csv_wide`. Attributes are not in the table.
     """
+    ds = ds.rename({dim: f"at_{dim}" for dim in ds.dims if dim in ("variable", "value", "units")})
     dims = [str(dim) for dim in ds.dims]
     ds = sort_names(ds)
     units = {str(name): array.attrs.get("units", "") for name, array in ds.variables.items()}

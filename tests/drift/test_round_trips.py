@@ -50,13 +50,14 @@ def test_a_result_comes_back_equal_from_netcdf_csv_and_pandas(name, runs):
 
 def _from_rows(rows: list[dict[str, str]], array: xr.DataArray, name: str, form: str) -> dict[tuple[str, ...], str]:
     """Texts of one variable by place, from the rows of a table that have its dimensions."""
-    own = [row for row in rows if all(row[str(dim)] for dim in array.dims)]
+    dims = [f"at_{dim}" if form == "tidy" and dim == "value" else str(dim) for dim in array.dims]
+    own = [row for row in rows if all(row[dim] for dim in dims)]
     if form == "tidy":
         own = [row for row in own if row["variable"] == name]
     column = "value" if form == "tidy" else name
     found: dict[tuple[str, ...], str] = {}
     for row in own:
-        place = tuple(row[str(dim)] for dim in array.dims)
+        place = tuple(row[dim] for dim in dims)
         found[place] = found.get(place) or row[column]  # empty in the rows of other dimensions
     return found
 

@@ -103,7 +103,7 @@ def test_a_table_by_base_has_methods_with_and_without_ima_in_one_row(crossed):
 
 
 def test_two_runs_in_one_cell_are_refused(crossed):
-    with pytest.raises(ValueError, match=r"are both fedavg .* with seed 5; name the setting"):
+    with pytest.raises(ValueError, match=r"are both fedavg .* with seed 5, and differ in local.epochs; name it"):
         accuracy_table.data(crossed)
 
 
