@@ -178,5 +178,5 @@ figures.explorer([recorded, imported], points=11, view="round")
 #
 # - Models of a hundred million parameters: `keep__clients="every 10, last 3"`, `keep__dtype="bfloat16 deltas"`, or in
 #   a recorder `Recorder(folder, clients="last 3", rounds=N)`. The Gram matrix of each round is always kept.
-# - Models of `transformers`, adapters of `peft`: `docs/howto-transformers.md`; inputs may be tuples or dicts.
+# - Models of `transformers`, adapters of `peft`: `docs/howto-transformers.md`. Inputs may be tuples or dicts.
 # - Anything but classification: give a `landscape.Task` with metrics of your own.

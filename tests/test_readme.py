@@ -41,7 +41,7 @@ def test_three_checkpoints_take_four_lines_and_no_deep_import(mine, monkeypatch)
     monkeypatch.syspath_prepend(mine)
     block = next(one for one in blocks.blocks(README) if "make_task" in one.text)
     lines = [line for line in block.text.splitlines() if line]
-    assert "figures" not in block.text and not re.search(r"import \w+\.|from landscape", block.text)
+    assert "figures" not in block.text and not re.search(r"import \w+\.|from (landscape|fedscape)", block.text)
     names: dict[str, object] = {}
     exec("\n".join(lines[:4]), names)
     from matplotlib import pyplot
@@ -63,7 +63,7 @@ def test_the_blocks_of_the_readme_run(tmp_path, mine, monkeypatch):
 @pytest.mark.slow
 def test_the_ten_lines_run_in_their_own_setting(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    block = next(one for one in blocks.blocks(README) if "drift.simulate" in one.text)
+    block = next(one for one in blocks.blocks(README) if "fs.simulate" in one.text)
     names: dict[str, object] = {}
     exec(compile(block.text, "README.md", "exec"), names)
     assert names["run"].rounds()[-1] == 29

@@ -111,7 +111,8 @@ def _split_columns(columns: dict[str, Any], model: nn.Module) -> tuple[Any, Any]
         raise ValueError(
             f"it has the columns {', '.join(columns)}; call the column of targets one of {', '.join(TARGETS)}."
         )
-    whole: Any = model.get_base_model() if hasattr(model, "get_base_model") else model  # peft's forward names nothing
+    base: Any = getattr(model, "get_base_model", None)
+    whole: Any = model if base is None else base()  # peft's forward names nothing
     accepted = [name for name in inspect.signature(whole.forward).parameters if name not in ("args", "kwargs")]
     numbers = {name: value for name, value in columns.items() if name not in TARGETS and _is_array(value)}
     named = {name: value for name, value in numbers.items() if name in accepted}
