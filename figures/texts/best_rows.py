@@ -131,7 +131,5 @@ def equal(best: np.ndarray, other: np.ndarray, samples: int | None = None) -> bo
 
 
 def _holds_zero(differences: np.ndarray) -> bool:
-    if np.ptp(differences) == 0:
-        return bool(differences[0] == 0)
-    interval = stats.ttest_1samp(differences, 0.0).confidence_interval(LEVEL)
-    return bool(interval.low <= 0 <= interval.high)
+    _, low, high = t_interval(differences[:, None])
+    return bool(low[0] <= 0 <= high[0])

@@ -164,3 +164,10 @@ def test_what_stands_after_the_sign_is_what_the_note_says():
     assert spread_text(few[None]) == "mean \u00b1 standard deviation"
     assert spread_text(many[None]) == "mean \u00b1 half the 95 % t interval of the mean"
     assert "(below 5 seeds: \u00b1 standard deviation)" in spread_text(np.array([few, many]))
+
+
+def test_differences_that_are_equal_but_for_rounding_are_told_from_zero_without_a_warning(recwarn):
+    first, second = np.array([0.8, 0.7, 0.9, 0.6]), np.array([0.7, 0.6, 0.8, 0.5])
+    assert np.ptp(first - second) > 0
+    assert not equal(first, second) and equal(first, first)
+    assert not recwarn.list
