@@ -35,7 +35,7 @@ class Context:
     """
 
     data: Path | None = None
-    metric_names: Mapping[str, str] = field(default_factory=dict)
+    metric_names: Mapping[str, str] = field(default_factory=dict, hash=False)
     metrics: tuple[UserMetric, ...] = ()
     user_task: UserTask | None = field(default=None, compare=False, repr=False)
     pool: PointPool | None = field(default=None, compare=False, repr=False)
