@@ -27,19 +27,16 @@ EXEMPT = {
 PENDING = {
     f"drift.{name}"
     for name in [
-        "aligned_barrier",
         "apart",
         "basin_rounds",
         "best_weights",
         "class_plane",
-        "error_averaged",
         "global_minimum",
         "overlay_plane",
         "pool_barriers",
         "projected_plane",
         "round_minimum",
         "round_weights",
-        "three_accuracies",
         "topology_directions",
         "topology_rounds",
     ]

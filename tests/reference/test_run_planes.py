@@ -163,3 +163,52 @@ def test_measures_of_the_global_model(run):
     right = outputs(end, (seen - mean) / std).argmax(1) == test.targets.numpy()
     agree("drift.noise_robustness", ds.accuracy, 1 - error(end, test), relative=1e-5)
     agree("drift.noise_robustness", ds.noisy, [[right.mean()]], relative=0.0, absolute=1.01 / len(test))
+
+
+@reference("drift.three_accuracies", "drift.error_averaged", by="means and counts, client by client")
+def test_accuracies_of_clients_and_of_their_means(run):
+    record, held = run.round(-1), run.task.split("test")
+    thetas, ids = models(record), record.ids.tolist()
+    ds, matrix = drift.three_accuracies(run, criterion="train"), np.zeros((3, 3))
+    for (i, theta), (j, client) in itertools.product(enumerate(thetas), enumerate(ids)):
+        matrix[i, j] = 1 - error(theta, run.client_samples(client, record.index))
+    agree("drift.three_accuracies", ds.ood, matrix, relative=1e-6)
+    agree("drift.three_accuracies", ds.local, [1 - error(theta, held) for theta in thetas], relative=1e-6)
+    agree("drift.three_accuracies", ds.global_accuracy, 1 - error(record.end, held), relative=1e-6)
+    others = np.where(np.eye(3, dtype=bool), np.inf, matrix)
+    agree("drift.three_accuracies", ds.worst_ood, others.min(1).mean(), relative=1e-6)
+    agree("drift.three_accuracies", ds.ood_min, others.min(), relative=1e-6)
+    ds, sizes = drift.error_averaged(run, rounds=[2]).isel(round=0), record.sizes.double().numpy()
+    for count in (1, 2, 3):
+        means = [
+            sizes[list(rows)] @ thetas[list(rows)] / sizes[list(rows)].sum()
+            for rows in itertools.combinations(range(3), count)
+        ]
+        found = ds.loss.sel(models=count).values
+        wanted = sorted(loss(theta, held) for theta in means)
+        agree("drift.error_averaged", sorted(found[np.isfinite(found)]), wanted, relative=1e-5)
+
+
+@reference("drift.aligned_barrier", by="all orders of four hidden units, losses written out")
+def test_the_barrier_of_aligned_clients(tmp_path):
+    run = tiny.trained(tmp_path, *FULL, "task.model=mlp", "task.model_options.hidden=[4]")
+    a, b = models(run.round(-1))[:2]
+    inputs, labels = (part.numpy() for part in (run.task.split("test").inputs.double(), run.task.split("test").targets))
+
+    def parts(theta):
+        return theta[:32].reshape(4, 8), theta[32:36], theta[36:52].reshape(4, 4), theta[52:]
+
+    def mean_loss(theta):
+        weight, bias, head, last = parts(theta)
+        z = np.maximum(inputs @ weight.T + bias, 0) @ head.T + last
+        z = z - z.max(1, keepdims=True)
+        return float((np.log(np.exp(z).sum(1)) - z[np.arange(len(z)), labels]).mean())
+
+    weight, bias, head, last = parts(b)
+    orders = [list(order) for order in itertools.permutations(range(4))]
+    moved = [np.concatenate([weight[o].ravel(), bias[o], head[:, o].ravel(), last]) for o in orders]
+    nearest, ds = min(moved, key=lambda theta: np.linalg.norm(theta - a)), drift.aligned_barrier(run, points=5)
+    for prefix, other in (("", b), ("aligned_", nearest)):
+        line = [mean_loss((1 - t) * a + t * other) for t in np.linspace(0, 1, 5)]
+        agree("drift.aligned_barrier", ds[f"{prefix}loss"], line, relative=1e-5)
+        agree("drift.aligned_barrier", ds[f"{prefix}distance"], np.linalg.norm(a - other), relative=1e-5)
