@@ -150,8 +150,8 @@ class Session:
             exec(code, self.names)
 
     def bash(self, block: Block) -> None:
-        """Run the lines of a block; where output goes, or is piped to, is left out."""
-        for line in block.text.splitlines():
+        """Run the lines of a block, continued ones joined; where output goes, or is piped to, is left out."""
+        for line in block.text.replace("\\\n", " ").splitlines():
             for command in re.split(r" [>|].*$", line)[0].split(" && "):
                 if taken := re.fullmatch(r"(\w+)=\$\((.*)\)", command.strip()):
                     with redirect_stdout(io.StringIO()) as told:
