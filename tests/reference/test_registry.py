@@ -27,10 +27,6 @@ EXEMPT = {
 PENDING = {
     f"drift.{name}"
     for name in [
-        "basin_rounds",
-        "global_minimum",
-        "round_minimum",
-        "topology_directions",
         "topology_rounds",
     ]
 }
