@@ -95,7 +95,7 @@ def _updates(run: Run, record: Round) -> dict[str, float | torch.Tensor]:
         other = float((rest @ inner @ rest).clamp(min=0)) ** 0.5
         if other > 0 and norms[place] > 0:
             cosine[place] = float(inner[place] @ rest) / (other * float(norms[place]))
-    middle = float(norms.median())
+    middle = float(norms.quantile(0.5))
     length = norms / middle if middle > 0 else torch.full_like(norms, torch.nan)
     return {"cosine": cosine, "length": length, "weight": weights}
 

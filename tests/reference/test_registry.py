@@ -27,17 +27,6 @@ EXEMPT = {
 PENDING = {
     f"drift.{name}"
     for name in [
-        "apart",
-        "basin_rounds",
-        "best_weights",
-        "class_plane",
-        "global_minimum",
-        "overlay_plane",
-        "pool_barriers",
-        "projected_plane",
-        "round_minimum",
-        "round_weights",
-        "topology_directions",
         "topology_rounds",
     ]
 }
