@@ -205,8 +205,10 @@ def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dic
         named = plugins.unknown("analysis", str(analysis), registered())  # type: ignore[unreachable]  # users may
         likely = f"did you mean drift.{analysis}?" if analysis in registered() else named
         raise TypeError(f"cached takes a function, as in run.cached(drift.coherence), not {analysis!r}; {likely}")
-    _, *accepted = inspect.signature(analysis).parameters
-    if unknown := [name for name in arguments if name not in accepted]:
+    _, *parameters = inspect.signature(analysis).parameters.values()
+    accepted = [part.name for part in parameters if part.kind is not part.VAR_KEYWORD]
+    takes_any = len(accepted) < len(parameters)
+    if unknown := [] if takes_any else [name for name in arguments if name not in accepted]:
         raise TypeError(plugins.unknown(f"argument of {analysis.__name__}", unknown[0], accepted))
     bound = inspect.signature(analysis).bind(run, **arguments)
     bound.apply_defaults()
