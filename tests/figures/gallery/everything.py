@@ -25,7 +25,8 @@ def everything(folder: Path, out: Path, names: list[str]) -> None:
         for suffix in (*export_table.SUFFIXES, *export_model.SUFFIXES)
     ]
     surface = ["analyse", "round_plane", first, "--set", "points=3", "-o"]
-    lines += [[*surface, str(out / f"plane.{form}")] for form in FORMS]
+    lines += [[*surface, str(out / f"plane.{form}")] for form in FORMS if form != "tidy"]
+    lines.append([*surface, str(out / "plane_tidy.csv"), "--tidy"])
     for line in lines:
         cli.app(line, exit_on_error=False)
     outcomes = draw_all({name: (AnyOf(runs), options(name)) for name in names}, out)

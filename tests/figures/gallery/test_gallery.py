@@ -114,9 +114,10 @@ def test_runs_stack_along_method_and_seed_with_gaps_as_nan(runs):
     assert ds.loss.attrs["units"] == "nats"
 
 
-def test_two_runs_in_one_place_are_refused(runs):
-    with pytest.raises(ValueError, match=r"both fedavg, and differ in clients\.partition\.name"):
-        _stack.stack_runs([runs[0], runs[6]], lambda run: run.metrics())
+def test_runs_that_differ_in_one_option_are_lines_of_their_own(runs):
+    ds = _stack.stack_runs([runs[0], runs[6]], lambda run: run.metrics())
+    assert ds.sizes["algorithm"] == 2
+    assert all(str(name).startswith("fedavg, ") for name in ds.algorithm.values)
 
 
 def test_runs_of_unequal_length_are_refused(runs):
