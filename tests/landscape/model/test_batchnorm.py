@@ -177,7 +177,7 @@ def test_models_without_statistics_of_their_own_get_recomputed_ones_too(task, mo
     assert float(gap.gap) == 0
     pairs = pairwise_barriers(task, models[:2], points=3)
     np.testing.assert_allclose(pairs.mark_loss, [by_hand(task, model) for model in models[:2]], rtol=1e-10)
-    asked = ensemble_gap(task, models[:1], WEIGHTS[:1], statistics="own")
+    asked = ensemble_gap(task, models[:1], WEIGHTS[:1], statistics="task")
     assert float(asked.mean_loss) == pytest.approx(by_hand(task, models[0], task.buffers), rel=1e-12)
 
 
@@ -186,13 +186,13 @@ def test_interpolated_surface_takes_what_surface_takes(task, models, buffers):
     asked = {
         "metrics": ("loss",),
         "groups": torch.tensor([0, 2, 2, 0, 2, 2, 2, 2, 0, 2, 2]),  # nobody is in group 1
-        "statistics": "own",
+        "statistics": "task",
     }
     whole, ds = surface(task, sweep, **asked), interpolated_surface(task, sweep, tolerance=1e-9, workers=2, **asked)
     assert not ds.interpolated.any()
     np.testing.assert_array_equal(ds.loss, whole.loss)
     assert ds.loss.dims == ("alpha", "beta", "group")
-    assert (ds.attrs["statistics"], "calibration" in ds.attrs) == ("own", False)
+    assert (ds.attrs["statistics"], "calibration" in ds.attrs) == ("task", False)
     few = interpolated_surface(task, sweep, tolerance=1e-9, metrics=("loss",), calibration=7)
     assert (few.attrs["statistics"], few.attrs["calibration"]) == ("recomputed", 7)
     with pytest.raises(ValueError, match="infinite or NaN"):  # averaged variances are negative outside the triangle
@@ -224,8 +224,8 @@ def test_results_say_which_statistics_they_used(task, models, buffers, analysis)
     assert not fewer.drop_attrs().equals(ds.drop_attrs())
     averaged = analysis(task, models, buffers, statistics="averaged")
     assert (averaged.attrs["statistics"], "calibration" in averaged.attrs) == ("averaged", False)
-    own = analysis(task, models, None, statistics="own")
-    assert own.attrs["statistics"] == "own"
+    own = analysis(task, models, None, statistics="task")
+    assert own.attrs["statistics"] == "task"
     with pytest.raises(ValueError, match="needs the buffers"):
         analysis(task, models, None, statistics="averaged")
     with pytest.raises(ValueError, match="'mean'; accepted: recomputed, averaged, own"):
