@@ -201,7 +201,8 @@ def _buffers(
 
 
 def _outputs(task: Task, theta: Tensor, split: Split, buffers: Tensor | None, kind: str) -> Tensor:
-    values = task.outputs(theta.detach(), split, buffers=buffers).double()
+    own = task.buffers.to(theta) if buffers is None else buffers  # None: the statistics of the task are asked for
+    values = task.outputs(theta.detach(), split, buffers=own).double()
     return values.softmax(1) if kind == "probabilities" else values
 
 
