@@ -200,15 +200,6 @@ def mean(values: xr.DataArray, over: str) -> xr.DataArray:
     return values.mean(over) if over in values.dims else values
 
 
-def deviation(values: xr.DataArray, over: str) -> xr.DataArray | None:
-    """Standard deviation (n - 1), NaN replaced by 0 where there is one value; None where the dimension is shorter."""
-    if values.sizes.get(over, 1) < 2:
-        return None
-    count = values.count(over)
-    squares = ((values - values.mean(over)) ** 2).sum(over)
-    return ((squares / (count - 1).where(count > 1)) ** 0.5).fillna(0)
-
-
 def require_values(values: xr.DataArray) -> xr.DataArray:
     """The values; a variable without any is refused.
 
