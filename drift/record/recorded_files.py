@@ -36,9 +36,9 @@ class RecordedFiles:
         self.state: Arrays
         self.state, header = numpy_files.read_tensors(self._path) if self._path.exists() else ({}, {"next": 0})
         self.next: int = header["next"]
-        if header.get("run") != about.get("run"):
-            raise Damaged(self._path, f"is of another run than {folder / 'run.json'}", "Record into another folder.")
         if self.next:
+            if header.get("run") != about.get("run"):
+                raise Damaged(self._path, f"is of another run than {folder / 'run.json'}", "Record into another folder.")
             chain.require(folder)
         self._before: str = header.get("before", "")
         self._require_last_round()
@@ -63,7 +63,7 @@ class RecordedFiles:
             state: As the attribute.
         """
         link = links.link(number, arrays)
-        run = self.about.get("run") or links.name_by(link, about["versions"])
+        run = self.about["run"] if self.next else links.name_by(link, about["versions"])
         about = {**about, "run": run}
         if about != {key: value for key, value in self.about.items() if key != "format"}:
             numpy_files.write_json(self._folder / "run.json", about)

@@ -9,7 +9,7 @@ from pathlib import Path
 from drift.config.experiment import Experiment
 from drift.config.external_run import complete_experiment
 from drift.config.load import validated
-from drift.config.without_code import stand_ins
+from drift.config.without_code import readable, stand_ins
 from drift.plugins.trust import names_in
 from drift.runs.cache import complaint
 from drift.simulation.broken_rounds import broken_rounds, has_later_rounds
@@ -69,7 +69,8 @@ def verify(folder: str | Path) -> list[Problem]:
         return [Problem("run.json", f"its experiment is not accepted ({_one_line(reason)})", usable), *problems]
     by_name = list(names_in(experiment.resolved())) == list(names_in(about["experiment"]))
     whole = by_name and not any(stand_ins(experiment.method, experiment.clients.partition))
-    if whole and experiment.hash != about.get("hash", experiment.hash):  # a recorded run has none
+    written = validated(readable(about["experiment"], about.get("outside")))  # without what an importer was told
+    if whole and written.hash != about.get("hash", written.hash):  # a recorded run has none
         usable = "all rounds can be read; this version has other settings, so training starts another run"
         problems.append(Problem("run.json", f"its hash {about['hash']} is not that of its settings", usable))
     if what := chain.faults(folder).get("run.json"):

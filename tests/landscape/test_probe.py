@@ -111,8 +111,9 @@ def _check_sweeps():
     task = _task(Residual())
     basis = torch.stack([task.theta, 0.5 * task.theta + 0.01, -task.theta])
     rows = torch.tensor([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.1, 0.8, 0.1]])
+    options = {"buffers": task.buffers.expand(3, -1), "block": 4}
     found = [
-        evaluate(task, basis, rows, block=4, plan=SweepPlan(folded=folded, shared=False))["loss"]
+        evaluate(task, basis, rows, **options, plan=SweepPlan(folded=folded, shared=False))["loss"]
         for folded in (True, False)
     ]
     for losses in found:

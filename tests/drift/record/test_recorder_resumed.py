@@ -93,3 +93,17 @@ def test_killed_at_any_moment_it_leaves_whole_rounds_and_goes_on(tmp_path):
     ends = [float(run.round(index).end[0]) for index in run.rounds()]
     assert ends == [index + 1 for index in run.rounds()]
     assert json.loads((tmp_path / "run" / "run.json").read_bytes())["experiment"]["rounds"] >= run.committed
+
+
+def test_killed_before_the_first_round_was_committed_it_begins_anew(tmp_path):
+    """Description and round are written, the commit point is not: another first round takes their place."""
+    begin, clients = {"w": torch.zeros(4)}, {0: ({"w": torch.ones(4)}, 2)}
+    Recorder(tmp_path / "run").round(start=begin, clients=clients, end=clients[0][0], metrics={"loss": 1.0})
+    (tmp_path / "run" / files.STATE).unlink()
+    for number in range(2):
+        end = {"w": torch.full((4,), number + 2.0)}
+        Recorder(tmp_path / "run").round(start=begin, clients=clients, end=end)
+        begin = end
+    run = drift.open(tmp_path / "run")
+    assert verify(run.folder) == [] and run.rounds() == [0, 1]
+    assert [float(run.round(index).end[0]) for index in run.rounds()] == [2, 3]

@@ -89,8 +89,7 @@ def test_eigenvalues_that_did_not_converge_leave_a_gap_and_a_remark():
     with drawing(read()):
         ax = spectra.eigenvalues(ds, ax=_ax())
         assert spectra.UNCONVERGED in band(ds)
-    first = ax.lines[0].get_ydata()
-    assert first[0] == 9 and np.isnan(first[1])
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [9], err_msg="the lost round has no point")
     with drawing(read()):
         spectra.eigenvalues(_spectrum(), ax=_ax())
         assert not band(_spectrum())

@@ -60,7 +60,7 @@ def test_the_command_shows_a_built_in_figure_and_one_of_your_own(runs, tmp_path,
     table = base64.b64decode(re.findall(r'href="data:text/csv;base64,([^"]+)"', shown)[1]).decode()
     rows = list(csv.DictReader(io.StringIO(table)))
     losses = [runs[0].round(index).metrics["loss"] for index in runs[0].rounds()]
-    assert [float(row["value"]) for row in rows if row["variable"] == "loss"] == pytest.approx(losses, rel=1e-12)
+    assert [float(row["loss"]) for row in rows] == pytest.approx(losses, rel=1e-12)
 
 
 def test_a_figure_that_these_runs_do_not_allow_has_the_reason_in_its_place(runs, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from browsing import MARKS, watched
 
 from drift.runs.run import Run
-from drift.store import files
+from drift.store import files, links, round_headers
 from figures.page.report import report
 
 pytestmark = MARKS
@@ -29,7 +29,11 @@ def hostile(runs, tmp_path):
         for index in run.rounds():
             record = run.round(index)
             named = replace(record, metrics={**record.metrics, EVIL.replace("/", ""): 1.0})
-            files.write_round(folder, named, run.experiment.keep, run.experiment.rounds)
+            origin = links.origin(opened.identity, round_headers.link_before(folder, index))
+            files.write_round(folder, named, run.experiment.keep, run.experiment.rounds, origin)
+        tensors, following = files.read_state(run.folder)
+        origin = links.origin(opened.identity, round_headers.link_before(folder, following))
+        files.write_state(folder, tensors, following, origin)
         found.append(opened)
     return found
 

@@ -10,18 +10,12 @@ import tiny
 
 from drift.analyses.curvature.eigenvalues import eigen_rounds
 from drift.analyses.landscapes.basin import round_minimum
-from drift.analyses.landscapes.models_plane import models_plane
 from drift.analyses.landscapes.planes import round_plane
-from drift.analyses.landscapes.projected_plane import trajectory_plane
-from drift.analyses.landscapes.weight_simplex import weight_simplex
 from drift.analyses.selected_samples import fewer, number_of, selected_samples
 from drift.runs import cache
 from drift.runs.run import Run
 from figures.page.report import report
 from figures.page.sampled import landscape_words
-
-LATER = (eigen_rounds, round_minimum, round_plane, trajectory_plane, weight_simplex)
-"""Analyses that take `samples` since the report does."""
 
 
 @pytest.fixture(scope="module")
@@ -85,17 +79,6 @@ def test_small_sets_are_taken_whole_and_the_page_says_nothing(run, tmp_path):
     assert not any("meta" in figure.get("layout", {}) for figure in embedded(usual).values())
     assert "selected at random" not in re.sub(r"<script.*?</script>", "", usual, flags=re.DOTALL)
     assert fewer(run, "test", number_of(run, "test")) is None and fewer(run, "test", 20) == 20
-
-
-@pytest.mark.parametrize("analysis", LATER, ids=lambda analysis: analysis.__name__)
-def test_results_stored_before_samples_were_an_argument_are_found(run, analysis):
-    plain = json.loads(cache.arguments_text(run, analysis, {}))
-    assert "samples" not in plain
-    assert json.loads(cache.arguments_text(run, analysis, {"samples": 20})) == {**plain, "samples": 20}
-
-
-def test_results_whose_key_always_named_samples_are_found(run):
-    assert json.loads(cache.arguments_text(run, models_plane, {}))["samples"] is None
 
 
 @pytest.mark.parametrize("samples", [0, 19, -1, "some", None])

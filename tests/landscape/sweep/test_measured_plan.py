@@ -81,11 +81,13 @@ def test_a_value_depends_on_its_own_point_only_whatever_the_plan(name, fields):
     task, plan = _task(name), SweepPlan(**fields)
     sweep = _sweep(task)
     rows = torch.from_numpy(sweep.coefficients)
-    values = evaluate(task, sweep.basis, rows, plan=plan)["loss"]
+    options = {"buffers": task.buffers.expand(len(sweep.basis), -1)}
+    values = evaluate(task, sweep.basis, rows, plan=plan, **options)["loss"]
     for index in (0, 5, 11):
-        assert torch.equal(evaluate(task, sweep.basis, rows[[index]], plan=plan)["loss"][0], values[index])
-    assert torch.equal(evaluate(task, sweep.basis, rows.flip(0), plan=plan, workers=2)["loss"].flip(0), values)
-    torch.testing.assert_close(values, evaluate(task, sweep.basis, rows)["loss"], rtol=2e-6, atol=0)
+        assert torch.equal(evaluate(task, sweep.basis, rows[[index]], plan=plan, **options)["loss"][0], values[index])
+    turned = evaluate(task, sweep.basis, rows.flip(0), plan=plan, workers=2, **options)["loss"]
+    assert torch.equal(turned.flip(0), values)
+    torch.testing.assert_close(values, evaluate(task, sweep.basis, rows, **options)["loss"], rtol=2e-6, atol=0)
 
 
 def test_the_measured_plan_is_stored_and_used_by_later_sweeps(plans, monkeypatch):

@@ -22,8 +22,7 @@ from drift.analyses.decomposition.gap import gap_scaling
 from drift.analyses.decomposition.ntk import ntk_variance
 from drift.runs.run import Run
 from drift.simulation.retrain import replay, replayed
-from drift.store import files
-from tests import older
+from drift.store import files, links, round_headers
 
 WIDE = ("task.model=mlp", "task.model_options={hidden=[140, 140]}", "task.dataset_options={samples=1500}")
 MANY = ("clients.number=20", "clients.per_round=20", "clients.partition=iid", "local.batch=100")
@@ -165,7 +164,9 @@ def test_a_round_in_which_every_client_diverged_is_left_out(tmp_path: Path) -> N
     whole = run.round(1)
     none = {"ids": whole.ids[:0], "sizes": whole.sizes[:0], "weights": whole.weights[:0], "gram": whole.gram[:3, :3]}
     lost = replace(whole, **none, clients=whole.kept("clients")[:0], client_buffers=whole.client_buffers[:0])
-    older.without_names(run.folder)  # else round 2 names another round before it
-    files.write_round(run.folder, lost, run.experiment.keep, 3)
+    last = run.round(2)
+    for record in (lost, last):  # round 2 names the round before it
+        origin = links.origin(run.identity, round_headers.link_before(run.folder, record.index))
+        files.write_round(run.folder, record, run.experiment.keep, 3, origin)
     for found in (decomposition(run, estimator="local"), gap_scaling(run), ntk_variance(run, points=5)):
         assert found["round"].values.tolist() == [0, 2]

@@ -1,6 +1,4 @@
-"""Planes with their sampling error: the same heights, results stored before are found, and what cannot have one."""
-
-import json
+"""Planes with their sampling error: the same heights, and what cannot have one."""
 
 import numpy as np
 import pytest
@@ -9,7 +7,6 @@ import tiny
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.models_plane import models_line, models_plane
 from drift.analyses.landscapes.planes import client_sweep, global_plane, round_plane
-from drift.runs import cache
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +22,6 @@ def test_heights_stay_and_get_their_error(run, analysis):
     assert float(found.loss_sampling_error.min()) == 0 < float(found.loss_sampling_error.max())
     assert "class_error" not in found
     assert run.cached(analysis, points=3, folds=4).identical(found)
-
-
-def test_the_argument_that_came_later_does_not_hide_results_stored_before(run):
-    """The text that identifies a result names it where it is used, alone."""
-    plain = json.loads(cache.arguments_text(run, round_plane, {"points": 3}))
-    assert "folds" not in plain
-    assert json.loads(cache.arguments_text(run, round_plane, {"points": 3, "folds": 4})) == {**plain, "folds": 4}
 
 
 def test_interpolated_points_have_no_sampling_error(run):
