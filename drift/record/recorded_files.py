@@ -38,7 +38,9 @@ class RecordedFiles:
         self.next: int = header["next"]
         if self.next:
             if header.get("run") != about.get("run"):
-                raise Damaged(self._path, f"is of another run than {folder / 'run.json'}", "Record into another folder.")
+                raise Damaged(
+                    self._path, f"is of another run than {folder / 'run.json'}", "Record into another folder."
+                )
             chain.require(folder)
         self._before: str = header.get("before", "")
         self._require_last_round()

@@ -1,8 +1,7 @@
-"""Index of the runs in a folder: a table in index.sqlite, rebuilt from the folders when it is lost.
+"""Index of the runs in a folder: a table in the user's cache, rebuilt from the folders when it is lost.
 
-A row counts only if this user wrote it on this machine, as its digest with the user's secret proves, if the names that
-settings use are the same, and if none of the run's files that it was read from has changed since; other rows are read
-again from the folder. Opening the run checks all of its files again.
+A row counts only while the names that settings use are the same, and none of the run's files that it was read from has
+changed; other rows are read again from the folder. Opening the run checks all of its files again.
 
 Runs that this package trained are read without importing torch (`drift.runs.run_summary`); those of other programs or
 with code from outside, compressed ones, and all that are not as they should be are opened.
@@ -10,12 +9,10 @@ with code from outside, compressed ones, and all that are not as they should be 
 
 from __future__ import annotations
 
-import hmac
+import hashlib
 import json
 import os
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +24,7 @@ from drift.store import paths, round_headers
 from drift.store.atomic_write import write_bytes
 from drift.store.numpy_files import escaped, is_text
 from landscape import plugins
-from landscape.results.user_folder import secret
+from landscape.results.user_folder import cache_folder
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -36,51 +33,40 @@ __all__ = ["Row", "find", "index"]
 
 Row = dict[str, Any]
 
-_COLUMNS = "fedscape_2 (name TEXT PRIMARY KEY, stamp TEXT NOT NULL, content TEXT NOT NULL, digest TEXT NOT NULL)"
-_SCHEMA = {("table", "fedscape_2", f"CREATE TABLE {_COLUMNS}"), ("index", "sqlite_autoindex_fedscape_2_1", None)}
-
-LONGEST = 1 << 16
-"""Bytes of a row, and of the schema, that are read."""
-
-STEPS = 1_000
-"""Limit of SQLite virtual machine steps per row; one takes a dozen."""
-
-SPARE = 100
-"""Rows that are read beyond the number of runs: of runs that were deleted."""
+Stored = dict[str, tuple[str, Row]]
+"""Stamp and row of each run, by the name of its folder."""
 
 
 def index(runs: str | Path = "runs") -> list[Row]:
     """One row per run in the folder `runs`, by name.
 
     Folders that have not changed since the last call are not read. A damaged run has a row with `problem` and no
-    numbers, and so has one whose name is not valid UTF-8, which the table cannot hold. Where the folder or the user's
-    cache cannot be written, no row is remembered and the rows are the same.
+    numbers, and so has one whose name is not valid UTF-8, which the table cannot hold. Where the user's cache cannot be
+    written, no row is remembered and the rows are the same.
 
     Returns:
         Rows with name, folder, method, dataset, model, partition, seed, done and rounds (rounds on disk and in all),
         accuracy (last one, fraction), updated (UTC, ISO), problem.
     """
     folder = Path(runs)
-    names, key = _run_names(folder), _key()
-    stored = dict(_read(folder / "index.sqlite", [name for name in names if is_text(name)], key))
-    rows, fresh = list[Row](), dict[str, tuple[str, str]]()
-    for name in names:
+    path, known_by = _table(folder), _accepted()
+    stored = _read(path, known_by)
+    rows, fresh = list[Row](), Stored()
+    for name in _run_names(folder):
         place = os.path.join(folder, name)
         if not is_text(name):
             rows.append({"folder": place, "name": escaped(name), "problem": NO_TEXT})
             continue
-        known = stored.get(name)
-        row = None if known is None else _unchanged(place, *known)
-        if row is None or known is None:
-            before = _stamp(place)
+        before = _stamp(place)
+        stamp, row = stored.get(name, ("", {}))
+        remembered = bool(stamp) and stamp == f"{before}; {_last_stamp(place, row['done'])}"
+        if not remembered:
             row, remembered = _row(folder / name)
-            if remembered:
-                fresh[name] = f"{before}; {_last_stamp(place, row['done'])}", json.dumps(row)
-        else:
-            fresh[name] = known
+        if remembered:
+            fresh[name] = f"{before}; {_last_stamp(place, row['done'])}", row
         rows.append({"folder": place, **row})
     if fresh != stored:
-        _write(folder / "index.sqlite", fresh, key)
+        _write(path, known_by, fresh)
     return rows
 
 
@@ -95,12 +81,6 @@ def _run_names(folder: Path) -> list[str]:
             return sorted(entry.name for entry in entries if os.path.exists(os.path.join(entry.path, "run.json")))
     except OSError:
         return []
-
-
-def _unchanged(place: str, stamp: str, content: str) -> Row | None:
-    """A stored row of the run in the folder `place`; None if a file that it was read from has changed."""
-    row: Row = json.loads(content)
-    return row if stamp == f"{_stamp(place)}; {_last_stamp(place, row['done'])}" else None
 
 
 def _row(folder: Path) -> tuple[Row, bool]:
@@ -209,52 +189,39 @@ def _files(folder: Path) -> list[Path]:
     return [path for name in ("run.json", paths.STATE) if (path := folder / name).exists()]
 
 
-def _read(path: Path, names: list[str], key: bytes) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Stamps and rows of these runs; none where the table is lost, damaged, or anything but what `_write` writes."""
-    if path.is_symlink() or not path.is_file():  # a link may lead to any database, and a pipe is waited for
-        return
+def _table(folder: Path) -> Path:
+    """The file with the rows of a folder of runs."""
+    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
+    return cache_folder() / "runs" / f"{name}.json"
+
+
+def _read(path: Path, known_by: str) -> Stored:
+    """Stamps and rows by the name of the run; none where the table is lost, damaged or of another version."""
     try:
-        address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-        with closing(sqlite3.connect(address, uri=True)) as base:
-            base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
-            base.execute("PRAGMA trusted_schema = OFF")
-            if set(_query(base, "SELECT type, name, sql FROM sqlite_master LIMIT 3")) != _SCHEMA:
-                return
-            wanted, most = set(names), len(names) + SPARE
-            query = "SELECT name, stamp, content, digest FROM fedscape_2 LIMIT ?"
-            for name, stamp, content, digest in _query(base, query, most, steps=STEPS * most):
-                if name in wanted and digest == _digest(key, name, stamp, content):
-                    yield name, (stamp, content)
-    except (sqlite3.Error, TypeError, ValueError, OSError):
-        return
+        digest, _, text = path.read_text(encoding="utf-8").partition("\n")
+    except (OSError, ValueError):
+        return {}
+    return (
+        {name: (stamp, row) for name, (stamp, row) in json.loads(text).items()}
+        if digest == _digest(known_by, text)
+        else {}
+    )
 
 
-def _query(base: sqlite3.Connection, query: str, *values: int, steps: int = STEPS) -> Iterator[tuple[str, ...]]:
-    """Rows of a query one by one, which is aborted after so many steps."""
-    base.set_progress_handler(lambda: 1, steps)
-    yield from base.execute(query, values)
-
-
-def _write(path: Path, rows: Mapping[str, tuple[str, str]], key: bytes) -> None:
-    """Write a new table and put it in the old one's place; where that cannot be, the next call tries again."""
-    texts = [(name, *row) for name, row in rows.items()]
-    base = sqlite3.connect(":memory:")
-    with closing(base), base:
-        base.execute(f"CREATE TABLE {_COLUMNS}")
-        base.executemany("INSERT INTO fedscape_2 VALUES (?, ?, ?, ?)", [(*text, _digest(key, *text)) for text in texts])
-        base.commit()
-        content = base.serialize()
+def _write(path: Path, known_by: str, rows: Stored) -> None:
+    """Write the table in the old one's place; where that cannot be, the next call tries again."""
+    text = json.dumps(rows)
     with suppress(OSError):
-        write_bytes(path, content)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, f"{_digest(known_by, text)}\n{text}".encode())
 
 
-def _key() -> bytes:
-    """What rows are signed with: the user's secret, the names that settings may use, the state of methods' files."""
+def _accepted() -> str:
+    """What settings may name: the names of plug-ins, and the state of the methods' files."""
     known = [plugins.names(package) for package in PACKAGES]
     written = [_fact(str(place / f"{name}.py")) for place in map(Path, drift.methods.__path__) for name in known[-1]]
-    return hmac.digest(secret(), json.dumps([known, written]).encode(), "sha256")
+    return json.dumps([known, written])
 
 
-def _digest(key: bytes, *texts: str) -> str:
-    """Digest that nobody without the user's secret can give a row."""
-    return hmac.digest(key, "\0".join(texts).encode(), "sha256").hex()[:32]
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sqlite3
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from unittest.mock import patch
 
@@ -23,7 +21,7 @@ from drift.analyses.landscapes.planes import global_line
 from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation.repair import repair
-from drift.simulation.run_index import index
+from drift.simulation.run_index import _table, index
 from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify
 from drift.store import files, server_state
@@ -129,19 +127,15 @@ def _of_index(run: Run, source: np.random.Generator, budget: Budget) -> Iterator
     """The table of runs is a cache: whatever happens to it, the rows are those of the folders."""
     runs = run.folder.parent
     right = index(runs)
-    whole = (runs / "index.sqlite").read_bytes()
-    with closing(sqlite3.connect(runs / "index.sqlite")) as base:
-        ((content,),) = base.execute("SELECT content FROM fedscape_2").fetchall()
-    where = whole.index(content.encode())
-    places = [*source.integers(0, len(whole), budget.places).tolist(), *range(where, where + len(content), 7)]
-    for place in places[: 4 * budget.places]:
-        (runs / "index.sqlite").write_bytes(_flipped(whole, int(place), 1))
+    path = _table(runs)
+    whole = path.read_bytes()
+    for place in source.integers(0, len(whole), 4 * budget.places).tolist():
+        path.write_bytes(_flipped(whole, int(place), 1))
         rows = index(runs)
-        yield Outcome("index.sqlite: flipped", SURVIVED if rows == right else LOST, "" if rows == right else str(rows))
+        yield Outcome("table of runs: flipped", SURVIVED if rows == right else LOST, "" if rows == right else str(rows))
     for share in (0.0, 0.3, 0.9):
-        (runs / "index.sqlite").write_bytes(whole[: int(share * len(whole))])
-        yield Outcome("index.sqlite: cut", SURVIVED if index(runs) == right else LOST)
-    (runs / "index.sqlite").unlink()
+        path.write_bytes(whole[: int(share * len(whole))])
+        yield Outcome("table of runs: cut", SURVIVED if index(runs) == right else LOST)
 
 
 def _of_cache(path: Path, source: np.random.Generator, budget: Budget) -> Iterator[Outcome]:

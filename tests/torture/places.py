@@ -191,9 +191,6 @@ def _caches(short: Any, whole: Run, place: Path, budget: Budget) -> list[Outcome
     named = "FEDSCAPE_CACHE" in child.stderr
     found.append(Outcome("cache of images below a file", SURVIVED if told and named else LOST, child.stderr[-300:]))
     shutil.copytree(whole.folder, place / "runs" / whole.name)
-    (place / "runs" / "index.sqlite").mkdir()
-    rows = index(place / "runs")
-    found.append(Outcome("index.sqlite is a folder", SURVIVED if len(rows) == 1 else LOST, ""))
     return found
 
 

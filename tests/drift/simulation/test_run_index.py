@@ -1,9 +1,9 @@
 """The table of runs: what it says, that it follows the folders, and how runs are found."""
 
+import json
 import os
+import re
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,20 @@ from landscape import plugins
 
 
 @pytest.fixture(autouse=True)
-def own_secret(tmp_path_factory, monkeypatch):
-    """A cache folder of this test alone, where the secret that rows are signed with lies."""
-    monkeypatch.setenv("FEDSCAPE_CACHE", str(tmp_path_factory.mktemp("cache")))
+def cache(tmp_path_factory, monkeypatch):
+    """A cache folder of this test alone, where the table lies."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("FEDSCAPE_CACHE", str(folder))
+    return folder
+
+
+def _table(cache):
+    (path,) = (cache / "runs").iterdir()
+    return path
+
+
+def _remembered(cache):
+    return [*json.loads(_table(cache).read_text().partition("\n")[2])]
 
 
 def test_a_row_says_what_the_run_is(tmp_path):
@@ -47,34 +58,42 @@ def test_new_and_deleted_runs_are_seen(tmp_path):
     assert [row["name"] for row in index(tmp_path)] == [second.name]
 
 
-@pytest.mark.parametrize("content", [b"", b"no database at all, but long enough to be read as one" * 40, None])
-def test_a_lost_or_damaged_table_is_made_anew(tmp_path, content):
+@pytest.mark.parametrize("damage", ["cut", "flipped", "no text", "accuracy", "empty", "folder"])
+def test_a_lost_or_damaged_table_is_made_anew(tmp_path, cache, damage):
     tiny.trained(tmp_path)
     rows = index(tmp_path)
-    path = tmp_path / "index.sqlite"
+    path = _table(cache)
+    whole = path.read_bytes()
+    contents = {
+        "cut": whole[:-9],
+        "flipped": whole[:200] + bytes([whole[200] ^ 1]) + whole[201:],
+        "no text": b"\xff" * 300,
+        "accuracy": re.sub(rb'"accuracy": [0-9.]+', b'"accuracy": 0.999', whole),
+        "empty": b"",
+    }
     path.unlink()
-    if content is not None:
-        path.write_bytes(content)
+    if damage == "folder":
+        path.mkdir()
+    else:
+        assert contents[damage] != whole
+        path.write_bytes(contents[damage])
     assert index(tmp_path) == rows
-    with sqlite3.connect(path) as base:
-        assert base.execute("SELECT count(*) FROM fedscape_2").fetchone() == (1,)
-    base.close()
+    assert damage == "folder" or path.read_bytes() == whole
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written_is_listed(tmp_path):
-    tiny.trained(tmp_path)
-    tmp_path.chmod(0o500)
-    try:
-        assert len(index(tmp_path)) == 1
-    finally:
-        tmp_path.chmod(0o700)
+@pytest.mark.parametrize("place", ["a file", "/proc/nowhere"])
+def test_without_a_cache_that_can_be_written_the_rows_are_the_same(tmp_path, monkeypatch, place):
+    tiny.trained(tmp_path / "runs")
+    rows = index(tmp_path / "runs")
+    (tmp_path / "a file").write_text("no folder")
+    monkeypatch.setenv("FEDSCAPE_CACHE", str(tmp_path / place))
+    assert index(tmp_path / "runs") == rows == index(tmp_path / "runs")
 
 
-def test_a_table_that_cannot_be_opened_does_not_matter(tmp_path):
-    tiny.trained(tmp_path)
-    (tmp_path / "index.sqlite").mkdir()
-    assert len(index(tmp_path)) == 1
+def test_nothing_is_written_beside_the_runs(tmp_path):
+    run = tiny.trained(tmp_path)
+    index(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [run.name]
 
 
 def test_a_damaged_run_is_listed_with_its_problem(tmp_path):
@@ -86,7 +105,32 @@ def test_a_damaged_run_is_listed_with_its_problem(tmp_path):
     assert row["name"] == run.name
 
 
-def test_a_run_whose_name_is_no_text_is_named_and_the_others_are_remembered(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("name", ["run.json", "state.safetensors", "rounds/000002.safetensors"])
+def test_a_file_that_was_changed_behind_the_same_size_and_time_is_read_again(tmp_path, name):
+    run = tiny.trained(tmp_path)
+    index(tmp_path)
+    path = run.folder / name
+    fact, content = path.stat(), bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(fact.st_atime_ns, fact.st_mtime_ns))
+    assert (path.stat().st_mtime_ns, path.stat().st_size) == (fact.st_mtime_ns, fact.st_size)
+    assert index(tmp_path)[0]["problem"]
+
+
+def test_a_damaged_run_is_read_again_every_time(tmp_path, cache):
+    run = tiny.trained(tmp_path)
+    index(tmp_path)
+    path = run.folder / "state.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    for _ in range(2):
+        assert "altered" in index(tmp_path)[0]["problem"]
+        assert _remembered(cache) == []
+
+
+def test_a_run_whose_name_is_no_text_is_named_and_the_others_are_remembered(tmp_path, cache, monkeypatch, capsys):
     run = tiny.trained(tmp_path)
     try:
         shutil.copytree(run.folder, tmp_path / os.fsdecode(b"again-\xff-\xc3\xa9"))
@@ -97,12 +141,11 @@ def test_a_run_whose_name_is_no_text_is_named_and_the_others_are_remembered(tmp_
     assert "not valid UTF-8; rename the folder" in strange["problem"]
     assert (Path(strange["folder"]) / "run.json").is_file()
     assert plain["problem"] is None
-    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as base:
-        assert base.execute("SELECT name FROM fedscape_2").fetchall() == [(run.name,)]
+    assert _remembered(cache) == [run.name]
     monkeypatch.setattr(run_summary, "is_whole", lambda path: pytest.fail(f"{path} was read again"))
     assert index(tmp_path) == [strange, plain]
-    for json in (False, True):
-        runs(runs=tmp_path, json=json)
+    for as_json in (False, True):
+        runs(runs=tmp_path, json=as_json)
     output = capsys.readouterr()
     assert strange["name"] in output.err
     assert output.out.count(run.name) >= 2
