@@ -9,7 +9,7 @@ from drift.record.recorder import Recorder as Recorder
 from drift.runs.run import open as open
 from drift.simulation.compare import compare as compare
 from drift.simulation.simulate import simulate as simulate
-from figures.draw_files import draw as draw
+from figures.pictures.draw_files import draw as draw
 from landscape.curvature.hessian import hessian as hessian
 from landscape.curvature.trace import trace as trace
 from landscape.geometry.planes import plane as plane

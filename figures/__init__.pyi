@@ -24,9 +24,7 @@ from figures.axes.weights import histogram as histogram
 from figures.axes.weights import norms as norms
 from figures.axes.weights import shares as shares
 from figures.axes.weights import shrink as shrink
-from figures.draw_files import draw as draw
-from figures.draw_files import picture as picture
-from figures.explore.notebook import explorer as explorer
+from figures.explore.shell.notebook import explorer as explorer
 from figures.films.film import film as film
 from figures.films.lit_surface import lit_surface as lit_surface
 from figures.interactive import client_notes as client_notes
@@ -43,9 +41,11 @@ from figures.interactive import surface3d as surface3d
 from figures.interactive import surface_rounds as surface_rounds
 from figures.interactive import surface_views as surface_views
 from figures.interactive import trajectory_play as trajectory_play
+from figures.looks.style import context as context
+from figures.looks.style import save as save
 from figures.page.report import report as report
-from figures.style import context as context
-from figures.style import save as save
+from figures.pictures.draw_files import draw as draw
+from figures.pictures.draw_files import picture as picture
 from figures.texts.table import table as table
 
 __all__: list[str]

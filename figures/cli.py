@@ -12,7 +12,6 @@ from typing import Any
 
 from cyclopts import App, CycloptsError
 
-from figures import console
 from figures.commands import (
     about,
     analyse,
@@ -34,6 +33,7 @@ from figures.commands import (
     wrong_options,
 )
 from figures.commands.app import app
+from figures.texts import console
 from landscape.sweep.memory import OutOfMemory, is_out_of_memory
 
 _VERBS: tuple[App | Callable[..., Any], ...] = (

@@ -31,8 +31,8 @@ from landscape.model.make_task import task_from as task_from
 from landscape.model.model import Model as Model
 from landscape.model.samples import Samples as Samples
 from landscape.model.task import Task as Task
+from landscape.model.training_record import Record as Record
 from landscape.models import build_model as build_model
-from landscape.record import Record as Record
 from landscape.surfaces.aligned_barrier import aligned_barrier as aligned_barrier
 from landscape.surfaces.barrier import barrier as barrier
 from landscape.surfaces.barrier import pairwise_barriers as pairwise_barriers

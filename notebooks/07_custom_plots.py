@@ -17,8 +17,9 @@ import drift
 import figures
 import figures.gallery
 from drift import compare
-from figures import gallery, interactive, style
+from figures import gallery, interactive
 from figures.axes import surfaces
+from figures.looks import style
 
 ROUNDS = 24  # 50 and more for results
 SEEDS = (8, 9)  # five and more for a band that means something

@@ -14,7 +14,7 @@ from PIL import Image
 from visual_linter import lint
 
 from figures import gallery
-from figures.draw_files import picture
+from figures.pictures.draw_files import picture
 
 DOCS = blocks.ROOT / "docs"
 pytestmark = pytest.mark.skipif(not (DOCS / "images").is_dir(), reason="a source distribution has no pictures")
@@ -212,7 +212,11 @@ def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monk
         patch.setattr(remake, "sources", lambda name: [DOCS / "conf.py"])
         assert remake.stale() == sorted(now)
     named = {path.relative_to(blocks.ROOT).as_posix() for path in remake.sources("variance-rounds")}
-    assert {"figures/gallery/variance_rounds.py", "figures/style.py", "drift/analyses/rounds/variance.py"} <= named
+    assert {
+        "figures/gallery/variance_rounds.py",
+        "figures/looks/style.py",
+        "drift/analyses/rounds/variance.py",
+    } <= named
 
 
 def test_a_thumbnail_keeps_the_colours_of_the_methods():
@@ -220,7 +224,7 @@ def test_a_thumbnail_keeps_the_colours_of_the_methods():
     from _ext import thumbnails
     from matplotlib.colors import to_rgb
 
-    from figures import style
+    from figures.looks import style
 
     names = ("fedavg", "ima", "fedlaw", "fedeve", "lss")
     picture = Image.effect_noise((1400, 840), 200).convert("RGBA")

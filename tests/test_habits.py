@@ -95,8 +95,8 @@ OPERATIONS = {f"torch.ops.{part}" for part in ("aten", "mkldnn", "prims", "prim"
 """Parts of `torch.ops`, none of which is public."""
 
 PARTS_OF_PANEL = {
-    ("figures/explore/style.py", "_process_param_change"),
-    ("figures/explore/root.py", "_on_msg"),
+    ("figures/explore/shell/style.py", "_process_param_change"),
+    ("figures/explore/shell/root.py", "_on_msg"),
 }
 """Methods of Panel that the explorer covers; where Panel has none, nothing is covered (explore/test_style.py)."""
 

@@ -75,7 +75,7 @@ def desk(folder, monkeypatch):
 @pytest.mark.parametrize("path", TEXTS, ids=NAMES)
 def test_a_notebook_runs_from_top_to_bottom_and_ends_with_an_explorer(path, desk):
     pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[notebook]'")
-    from figures.explore.app import Explorer
+    from figures.explore.shell.app import Explorer
 
     last = run(path, {"__name__": "__main__"})[-1]
     assert isinstance(last, Explorer)

@@ -29,7 +29,7 @@ from drift.claims.cross import QUESTIONS, SECTIONS  # noqa: E402
 from drift.claims.measures import accuracy  # noqa: E402
 from drift.config.shipped import plans  # noqa: E402
 from drift.partitions.drift import Partition as DriftPartition  # noqa: E402
-from figures.palette import label as written  # noqa: E402
+from figures.looks.palette import label as written  # noqa: E402
 from figures.papers import load as paper  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"

@@ -18,7 +18,7 @@ from drift.claims.campaign.records import RecordedRun
 from drift.claims.claim import over_seeds
 from drift.claims.cross_measures import costs, exact_parts, window_gains
 from drift.config.shipped import plans
-from figures import style
+from figures.looks import style
 
 ITEM = "cross-fmnist-mlp-shards2"
 """Item of the plan whose runs the pictures show."""

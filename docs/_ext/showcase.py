@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
-from figures.draw_files import draw  # noqa: E402 - the path comes first
+from figures.pictures.draw_files import draw  # noqa: E402 - the path comes first
 from landscape.results import zarr_files  # noqa: E402
 
 NUMBERS, IMAGES = ROOT / "docs" / "results" / "showcase", ROOT / "docs" / "images" / "showcase"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from drift.config.method import Method
-from landscape import outside
+from landscape.plugins import outside
 
 
 def corrected_since(about: Mapping[str, Any], method: Method) -> tuple[str, ...]:

@@ -19,7 +19,8 @@ from drift.plugins import tables
 from drift.plugins.reserved_names import USER_TASK, require_free
 from drift.plugins.strict_numbers import StrictNumbers
 from drift.store.keep import Keep
-from landscape import outside, plugins
+from landscape import plugins
+from landscape.plugins import outside
 from landscape.results.notebook_table import notebook_table
 
 

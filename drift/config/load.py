@@ -18,7 +18,8 @@ from drift.config.shipped import experiment_file, plans, presets
 from drift.plugins import trust
 from drift.plugins.tables import table_name
 from drift.store import files
-from landscape import outside, plugins
+from landscape import plugins
+from landscape.plugins import outside
 from landscape.results.parsed_text import from_toml
 
 __all__ = ["plans", "presets", "read", "validated"]

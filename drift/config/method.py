@@ -15,8 +15,9 @@ from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.plugins import tables, trust
 from drift.plugins.bundles import Bundle, suffix, with_bundle
 from drift.plugins.strict_numbers import StrictNumbers
-from landscape import outside, plugins
+from landscape import plugins
 from landscape.model.task import Task
+from landscape.plugins import outside
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment, Local

@@ -18,7 +18,7 @@ from drift.config import method as methods
 from drift.config.method import Method
 from drift.partitions import Partitioner
 from drift.plugins import tables
-from landscape import outside
+from landscape.plugins import outside
 
 
 class StandIn:

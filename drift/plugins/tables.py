@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from landscape import outside, plugins
+from landscape import plugins
+from landscape.plugins import outside
 
 
 def name(plugin: BaseModel | type[BaseModel]) -> str:

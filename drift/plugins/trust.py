@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from drift.plugins import tables
-from landscape import outside, plugins
+from landscape import plugins
+from landscape.plugins import outside
 
 TRUSTED = "FEDSCAPE_TRUST"
 """Environment variable with the code that may be run, MODULE:NAME or FILE.py:NAME, joined by commas; workers inherit

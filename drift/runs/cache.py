@@ -20,7 +20,8 @@ import drift
 from drift.runs.registry import registered
 from drift.runs.run_names import named_in
 from drift.store import files, locks
-from landscape import outside, plugins
+from landscape import plugins
+from landscape.plugins import outside
 from landscape.results import zarr_files
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from drift.store.keep import Keep
 from drift.store.numpy_files import read_json
 from drift.store.paths import STATE, require_inside, round_path
 from drift.store.round_headers import is_whole, read_small_arrays
-from landscape import outside, plugins
+from landscape import plugins
+from landscape.plugins import outside
 
 if TYPE_CHECKING:
     from drift.runs.run import Run

@@ -22,7 +22,7 @@ from drift.runs.run import open as open_run
 from drift.runs.user_task import UserMetric
 from drift.simulation.settings_grid import start_worker
 from drift.store.memory_budget import limited
-from landscape import outside
+from landscape.plugins import outside
 
 
 @dataclass(frozen=True)

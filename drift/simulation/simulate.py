@@ -37,7 +37,7 @@ from drift.store.round_record import Round
 from drift.training.data import Data, build_task, read_data
 from drift.training.server import Server, first_cohort
 from landscape.model.layout import Entry
-from landscape.outside import require_lasting
+from landscape.plugins.outside import require_lasting
 from landscape.sweep import memory
 
 RoundProgress = Callable[[Round], None]

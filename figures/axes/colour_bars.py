@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator
 from matplotlib.transforms import Bbox
 
-from figures import style
+from figures.looks import style
 
 _VALUES: WeakKeyDictionary[Axes, list[np.ndarray]] = WeakKeyDictionary()
 """Values that maps show, by their axes."""

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL, t_interval
-from figures import style
-from figures.look import Drawing, current
+from figures.looks import style
+from figures.looks.look import Drawing, current
 
 
 def curve(
@@ -88,7 +88,7 @@ def line_with_band(
         values: Over `over`, and perhaps `across`.
         across: The dimension that is averaged.
         log: Whether the axis is logarithmic.
-        show: One of `figures.look.SEEDS` in place of the usual choice.
+        show: One of `figures.looks.look.SEEDS` in place of the usual choice.
         look: Passed to `Axes.plot`.
     """
     part = current()

@@ -10,9 +10,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from figures import palette, style
 from figures.axes.curves import curve, line_with_band, mean, require_values, split_algorithms
 from figures.axes.fit import CELL
+from figures.looks import palette, style
 
 LABELS = 34
 """Classes named on an axis; of more, every second, third and so on."""

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
-from figures import style
 from figures.axes.legends import move_legends
-from figures.look import Drawing, Range
+from figures.looks import style
+from figures.looks.look import Drawing, Range
 
 
 def finish(figure: Figure, axs: Sequence[Axes], part: Drawing) -> None:

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine, TightLayoutEngine
 from matplotlib.transforms import ScaledTranslation
 
-from figures import style
 from figures.axes.legends import move_legends
+from figures.looks import style
 
 _LABEL = "footnote"
 """Label of the texts that are footnotes."""

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
-from figures import style
 from figures.axes.curves import require_values
 from figures.axes.fit import CELL
+from figures.looks import style
 
 LABELS = 34
 """Names on an axis; of more, every second, third and so on."""

@@ -10,9 +10,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.textpath import TextPath
 
-from figures import style
 from figures.axes.curves import line_look, mean, method_look, require_values, seeds_at, split_algorithms
 from figures.axes.fit import CELL
+from figures.looks import style
 
 
 def bars(

@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from figures import style
 from figures.axes.curves import (
     curve,
     is_logarithmic,
@@ -20,7 +19,8 @@ from figures.axes.curves import (
     seeds_at,
     split_algorithms,
 )
-from figures.look import current
+from figures.looks import style
+from figures.looks.look import current
 
 
 def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look: Any) -> Axes:

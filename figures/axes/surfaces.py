@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from figures import style
 from figures.axes.colour_bars import colorbar, norm, remember
 from figures.axes.curves import is_logarithmic, line_look, line_with_band, require_values, split_algorithms
-from figures.look import current
+from figures.looks import style
+from figures.looks.look import current
 from figures.selection.sampling_error import SURE
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 from landscape.surfaces.sampling_error import SUFFIX

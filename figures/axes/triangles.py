@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from figures import style
 from figures.axes import surfaces
 from figures.axes.colour_bars import remember
 from figures.axes.curves import require_values
+from figures.looks import style
 from landscape.geometry.simplex import on_triangle
 from landscape.surfaces.minimum import fitted_minimum
 

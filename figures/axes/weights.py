@@ -9,8 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from figures import style
 from figures.axes.curves import curve, require_values
+from figures.looks import style
 
 
 def shrink(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:

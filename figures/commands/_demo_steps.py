@@ -15,8 +15,8 @@ from drift.config.load import read
 from drift.parallel.threads import one_thread
 from drift.parallel.worker_pool import Workers
 from drift.runs.run import Run
-from figures import console
 from figures.commands._draw_files import Outcome, attempt
+from figures.texts import console
 
 METHODS = ("fedavg", "ima", "fedlaw", "fedeve")
 """The first two are trained first. LSS takes as long as three of them; it is left to the user."""

@@ -12,8 +12,8 @@ from drift.parallel.worker_pool import Workers
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from figures import gallery
-from figures.draw_files import draw
-from figures.draw_files import require_options as require_options
+from figures.pictures.draw_files import draw
+from figures.pictures.draw_files import require_options as require_options
 from landscape.results import zarr_files
 
 draw_one = draw

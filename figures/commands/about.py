@@ -7,8 +7,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
-from figures import console
 from figures.commands.options import Data, Json
+from figures.texts import console
 
 Kind = Literal["methods", "models", "datasets", "partitions", "experiments", "analyses", "papers"]
 
@@ -70,7 +70,7 @@ def doctor(*, data: Data = None, json: Json = False) -> int:
 
 def offered(package: str) -> list[dict[str, str]]:
     """Plug-ins that installed packages offer as entry points; nothing is imported."""
-    from landscape.outside import entry_points
+    from landscape.plugins.outside import entry_points
 
     return [{"name": name, "description": f"Entry point: {code}."} for name, code in entry_points(package).items()]
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from drift.runs.registry import Registered, registered
-from figures import console
 from figures.commands import analyse_rounds
 from figures.commands.opening import opened_all
 from figures.commands.options import (
@@ -30,7 +29,9 @@ from figures.commands.options import (
     require_folder,
     several,
 )
-from landscape import outside, plugins
+from figures.texts import console
+from landscape import plugins
+from landscape.plugins import outside
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures import console
+from figures.texts import console
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from figures import console
 from figures.commands.opening import opened_all
 from figures.commands.options import Data, Json, RunNames, Runs, several
+from figures.texts import console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

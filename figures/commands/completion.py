@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Literal
 
-from figures import console
 from figures.commands.app import app
+from figures.texts import console
 
 Shell = Literal["bash", "zsh", "fish"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from figures import console
 from figures.commands.options import OUT, Json, Workers, require_folder
+from figures.texts import console
 
 
 def demo(*, out: Annotated[Path, OUT] = Path("out/demo"), workers: Workers = 2, json: Json = False) -> int:

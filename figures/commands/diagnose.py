@@ -7,10 +7,10 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from figures import console
 from figures.commands.opening import opened
 from figures.commands.options import Data, Json, Memory, RunName, Runs, Task, Workers, flag
 from figures.page.diagnosis_text import QUESTIONS, answer, interval, number, percent, verdict
+from figures.texts import console
 
 if TYPE_CHECKING:
     from drift.diagnosis.causes import Cause

@@ -13,8 +13,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from figures import console
 from figures.commands.options import Data, Runs, Task, flag, run_names
+from figures.texts import console
 
 Places = Annotated[
     list[str] | None,
@@ -59,7 +59,7 @@ def explore(
 
     Example: `fedscape explore out/demo/runs`
     """
-    from figures.explore.notebook import require_panel
+    from figures.explore.shell.notebook import require_panel
 
     require_panel()
     if port is not None and not 0 <= port < 2**16:
@@ -67,11 +67,11 @@ def explore(
     texts = places or [str(runs)]
     folders = [_place(text, runs, asked=bool(places)) for text in texts]
     gc.disable()  # looking for garbage takes a sixth of the time of loading
-    from figures.explore.jobs import Jobs
+    from figures.explore.work.jobs import Jobs
 
     jobs = Jobs()  # the process of the computations loads what it needs while this one does
-    from figures.explore.server import serve
-    from figures.explore.workspace import Workspace
+    from figures.explore.shell.server import serve
+    from figures.explore.shell.workspace import Workspace
 
     workspace = Workspace(folders, data=data, task=task, jobs=jobs)
     try:

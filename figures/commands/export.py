@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from figures import console
 from figures.commands.opening import opened
 from figures.commands.options import OUT, Data, Json, RunName, Runs, Task, require_file, require_folder
+from figures.texts import console
 
 if TYPE_CHECKING:
     from drift.runs.run import Run

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from figures import console
 from figures.commands.opening import opened
 from figures.commands.options import Data, Json, RunName, Runs, Task, require_file
+from figures.texts import console
 
 
 def film(

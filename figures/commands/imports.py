@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from figures import console
 from figures.commands.options import Data, Json, Runs, Task, flag, require_folder, several
+from figures.texts import console
 
 
 def import_(

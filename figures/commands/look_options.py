@@ -1,4 +1,4 @@
-"""The words of a figure's look as options of the command line; `figures.look` says what they mean."""
+"""The words of a figure's look as options of the command line; `figures.looks.look` says what they mean."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from figures import look
 from figures.commands.options import flag, several
+from figures.looks import look
 
 
 @Parameter(name="*")

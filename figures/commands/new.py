@@ -10,8 +10,8 @@ from typing import Literal
 import drift
 import figures
 import landscape
-from figures import console
 from figures.commands._new_files import TEMPLATES
+from figures.texts import console
 
 Kind = Literal["method", "partition", "dataset", "model", "figure", "analysis"]
 

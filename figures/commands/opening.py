@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from figures import console
+from figures.texts import console
 
 if TYPE_CHECKING:
     from drift.runs.run import Run

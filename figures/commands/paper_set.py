@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures import console
 from figures.commands.opening import opened_all
+from figures.texts import console
 
 if TYPE_CHECKING:
     from drift.runs.run import Run

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from figures import console
 from figures.commands.options import OUT, Data, ExperimentName, Json, Settings, require_folder, require_names
+from figures.texts import console
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment
@@ -74,8 +74,8 @@ def _draw(spec: Experiment, dataset: Held, folder: Path) -> list[Path]:
     """Files of the figure labels-partition, with the cohorts that a training would draw."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     from drift.config.random_keys import cohort
-    from figures import style
     from figures.gallery import labels_partition
+    from figures.looks import style
     from figures.selection.partition_text import describe_partition
 
     spread = spec.clients

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from figures import console
 from figures.commands.film import film
 from figures.commands.look_options import LookOptions
 from figures.commands.opening import opened_all, selection
@@ -28,6 +27,7 @@ from figures.commands.options import (
     require_folder,
     several,
 )
+from figures.texts import console
 
 figures = App(name="figures", help="List named figures and draw them from runs.")
 figures.command(film)
@@ -128,9 +128,9 @@ def draw(
         if set:
             raise ValueError("--set is of one figure, and --paper takes the options of its items; leave one out.")
         from figures.commands.paper_set import draw_paper, opened_or_none
-        from figures.draw_files import FORMATS
-        from figures.matplotlib_style import sheet
-        from figures.style import require_formats
+        from figures.looks.matplotlib_style import sheet
+        from figures.looks.style import require_formats
+        from figures.pictures.draw_files import FORMATS
 
         words = look.words() if look is not None else {}
         sheet(words.get("style", ""))  # refused here, before any run is opened
@@ -163,9 +163,9 @@ def draw(
         raise ValueError(f"--set {mapped[0]} is for runs, and {saved} has numbers that are computed; leave it out.")
     opened_runs = [] if saved is not None else selection(run, runs, data, task)
     from figures.commands._draw_files import draw_one, left_out
-    from figures.draw_files import FORMATS, split_words
+    from figures.looks.style import require_formats
+    from figures.pictures.draw_files import FORMATS, split_words
     from figures.selection.run_selection import map_runs
-    from figures.style import require_formats
 
     split_words(name, options)
     require_formats(formats or FORMATS)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from figures import console
 from figures.commands.options import (
     OUT,
     Data,
@@ -20,7 +19,8 @@ from figures.commands.options import (
     require_names,
     several,
 )
-from landscape import outside
+from figures.texts import console
+from landscape.plugins import outside
 
 
 def pretrain(

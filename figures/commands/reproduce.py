@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from figures import console
 from figures.commands.options import Data, Json, Runs, Workers, flag, require_folder, several
+from figures.texts import console
 
 Papers = Annotated[
     list[str] | None,

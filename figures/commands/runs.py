@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from figures import console
 from figures.commands.opening import opened
 from figures.commands.options import Data, Json, RunName, RunNames, Runs, flag, several
+from figures.texts import console
 from landscape.plugins.unknown_names import unknown
 
 if TYPE_CHECKING:

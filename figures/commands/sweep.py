@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from figures import console
 from figures.commands.options import (
     Cluster,
     Data,
@@ -21,6 +20,7 @@ from figures.commands.options import (
     require_names,
     several,
 )
+from figures.texts import console
 
 if TYPE_CHECKING:
     from drift.simulation.crossed_settings import Refused

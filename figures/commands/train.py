@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from figures import console
 from figures.commands.options import (
     Cluster,
     Data,
@@ -27,6 +26,7 @@ from figures.commands.options import (
     require_names,
     several,
 )
+from figures.texts import console
 
 if TYPE_CHECKING:
     from drift.runs.run import Run

@@ -14,10 +14,10 @@ from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
-from figures import style
 from figures.axes.surfaces import common_levels, contour
 from figures.films.encoders import encoder, require_encoder
 from figures.films.lit_surface import lit_surface
+from figures.looks import style
 from figures.selection.identity import add_identity, caption
 
 KINDS = ("surface", "trajectory")

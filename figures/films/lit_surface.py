@@ -10,8 +10,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from mpl_toolkits.mplot3d import Axes3D
 
-from figures import style
 from figures.axes.surfaces import common_levels
+from figures.looks import style
 
 LIGHT = (150.0, 40.0)
 """Usual place of the light: azimuth from the first axis towards the second, and height, degrees."""

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from drift.plugins import trust
-from landscape import outside, plugins
+from landscape import plugins
+from landscape.plugins import outside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from drift.runs.run import Run
-from figures import style
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection import setting_text
 
 

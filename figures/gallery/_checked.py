@@ -14,12 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from drift.runs.run import Run
-from figures import look, style
 from figures.axes.finish import finish
 from figures.axes.fit import fit
 from figures.axes.footnote import footnote
 from figures.axes.map_heights import fit_heights
 from figures.gallery._paired import cut, paired
+from figures.looks import look, style
 from figures.selection.identity import add_identity, caption
 from figures.selection.run_selection import describe_difference, join_names, refusal, required_runs, select_runs
 from landscape.results.zarr_files import sort_names
@@ -38,8 +38,8 @@ class CheckedFigure:
             all are drawn; of `AnyOf` runs a part may be. Raises ValueError if a run that was named is not drawn,
             LookupError if no run is of a method or seed that an option asks for.
         draw: As in its file, with the identity in a small line below. It also takes the words of a look
-            (`figures.look.Look`), but those of the data (methods, paired_to, rounds), and as `ax` or `subfigure` a part
-            of another figure, into which it is drawn without that line.
+            (`figures.looks.look.Look`), but those of the data (methods, paired_to, rounds), and as `ax` or `subfigure`
+            a part of another figure, into which it is drawn without that line.
     """
 
     NEEDS: str

@@ -11,8 +11,8 @@ import xarray as xr
 from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import GrowingRun
 from drift.runs.run import Run
-from figures.look import Range
-from figures.style import label
+from figures.looks.look import Range
+from figures.looks.style import label
 
 ALONG = ("algorithm", "row")
 """Dimensions of methods."""

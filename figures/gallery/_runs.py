@@ -9,7 +9,7 @@ from drift.analyses.per_round import evenly_spaced
 from drift.config.corrections import from_outside
 from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
-from figures import style
+from figures.looks import style
 from figures.selection import setting_text
 from figures.selection.run_selection import (
     describe_groups,

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from drift.runs.run import Run
-from figures import style
+from figures.looks import style
 from figures.selection.groups import differing_names, settings
 from figures.selection.run_selection import line_names
 

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from figures import style
 from figures.axes.curves import mean
+from figures.looks import style
 from figures.selection import setting_text
 from figures.texts import best_rows
 

@@ -11,9 +11,9 @@ from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.landscapes.model_quality import three_accuracies
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _pools, _runs
+from figures.looks import style
 from figures.selection import run_selection
 
 NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the clients of a round"

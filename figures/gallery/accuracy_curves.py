@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from scipy.signal import savgol_filter
 
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection import setting_text
 
 NEEDS = "runs of any methods, trained in one setting; lines differ in a setting, such as the start of IMA"

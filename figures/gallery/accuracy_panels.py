@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack, _tables
+from figures.looks import style
 from figures.selection import partition_text, setting_text
 
 NEEDS = "runs of any methods in any settings"

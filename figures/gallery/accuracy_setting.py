@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack, _tables
+from figures.looks import style
 from figures.selection import setting_text
 
 NEEDS = "runs of any methods with two values or more of a setting, such as the Dirichlet concentration"

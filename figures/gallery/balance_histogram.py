@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.norms_and_weights import balance_mean
 from drift.runs.run import Run
-from figures import style
 from figures.axes import weights
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection import run_selection
 
 NEEDS = "two runs or more, of any settings, of FedLAW (joint or GWS) or another method whose weights do not sum to 1"

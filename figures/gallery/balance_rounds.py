@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.norms_and_weights import balance
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves, weights
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection import run_selection
 
 NEEDS = "runs of FedLAW (joint or GWS) or another method whose weights do not sum to 1, trained in one setting"

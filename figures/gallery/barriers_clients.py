@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.barriers import client_barriers
 from drift.runs.run import Run
-from figures import style
 from figures.axes.fit import CELL
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "one run that kept the clients of a round with two clients or more"
 

@@ -13,9 +13,9 @@ from drift.analyses.landscapes.barriers import pool_barriers
 from drift.analyses.per_round import evenly_spaced
 from drift.methods.lss import LSS
 from drift.runs.run import Run
-from figures import style
 from figures.gallery import _runs, _stack
 from figures.gallery.barriers_clients import looks, matrix, shown_variables, without_barriers
+from figures.looks import style
 from figures.selection import run_selection
 
 NEEDS = "one run of lss that kept what the clients received in some rounds"

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from drift.analyses import per_round
 from drift.analyses.landscapes.basin import basin_rounds
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection import run_selection
 
 NEEDS = "runs of any methods with three or more clients per round, trained in one setting, that kept clients of rounds"

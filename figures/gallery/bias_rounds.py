@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _cases, _runs, _stack
+from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of case_runs rounds"
 

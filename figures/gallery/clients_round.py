@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from drift.analyses.rounds.cohort_table import cohort_table
 from drift.analyses.samples.client_losses import client_losses
 from drift.runs.run import Run
-from figures import style
 from figures.axes import drifts, matrices
 from figures.gallery import _runs, _stack
 from figures.interactive.words import label_shares
+from figures.looks import style
 
 NEEDS = "one run of any method; losses need the clients of the round"
 

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.coherence import coherence
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves, drifts
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection import run_selection
 
 NEEDS = "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with two or more clients per round"

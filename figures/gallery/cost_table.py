@@ -11,10 +11,11 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.cost import cost
 from drift.runs.run import Run
-from figures import papers, style
+from figures import papers
 from figures.axes import model_quality
 from figures.axes.units import ranged
 from figures.gallery import _runs, _stack, _table_figure
+from figures.looks import style
 from figures.selection import run_selection, setting_text
 from landscape.measures.cost import REPEATS
 

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "a run that kept its globals; runs of the same method with other seeds are averaged"
 

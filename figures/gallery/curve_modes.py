@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.barriers import mode_curve
 from drift.runs.run import Run
-from figures import style
 from figures.axes import surfaces
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "one run that kept the clients of a round with two clients or more"
 

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection.run_selection import line_names
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds; trains clients again"

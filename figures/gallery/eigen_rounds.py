@@ -11,9 +11,9 @@ from drift.analyses import per_round
 from drift.analyses.curvature import eigenvalues
 from drift.analyses.rounds.norms_and_weights import update_norms
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves, spectra, weights
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from drift.analyses import per_round
 from drift.analyses.landscapes import averages
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves, drifts
 from figures.gallery import _cases, _runs, _stack
+from figures.looks import style
 
 NEEDS = "a run that kept the clients of case_runs rounds; runs of the same method with other seeds are averaged"
 

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from drift.analyses.rounds.variance import drift_variances
 from drift.plugins import tables
 from drift.runs.run import Run
-from figures import style
 from figures.axes import drifts
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "runs of one method with Dirichlet partitions of two concentrations or more"
 

@@ -14,9 +14,9 @@ from matplotlib.ticker import FuncFormatter
 from drift.analyses import per_round
 from drift.analyses.decomposition import gap
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds"
 

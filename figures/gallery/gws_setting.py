@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.norms_and_weights import balance_mean
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack, _tables
+from figures.looks import style
 from figures.selection import partition_text, setting_text
 
 NEEDS = "runs of FedAvg and FedLAW (GWS) with two values or more of a setting, such as local.epochs"

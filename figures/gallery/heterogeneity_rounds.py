@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.labels import heterogeneity
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves, drifts
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection import run_selection
 
 NEEDS = "runs of FedAvg and FedLAW, or of any methods, trained in one setting with label skew"

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from drift.partitions import histogram
 from drift.runs.run import Run
 from drift.training.data import Data
-from figures import style
 from figures.axes import drifts
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection.partition_text import partition_label
 
 NEEDS = "one run of any method"

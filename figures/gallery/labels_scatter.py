@@ -12,9 +12,9 @@ from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.rounds.labels import label_scatter
 from drift.runs.run import Run
-from figures import style
 from figures.axes import drifts
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection import run_selection
 from figures.selection.partition_text import partition_label
 

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.variance import layer_drift
 from drift.runs.run import Run
-from figures import style
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "one run of any method that kept the clients of some rounds, better of successive ones"
 

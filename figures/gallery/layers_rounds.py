@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from drift.analyses import per_round
 from drift.analyses.curvature.eigenvalues import layer_rounds
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves, spectra
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 

@@ -10,8 +10,8 @@ from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.landscapes.barriers import aligned_barrier
 from drift.runs.run import Run
-from figures import style
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection import run_selection
 
 NEEDS = "one run of a plain stack of layers that kept the clients of some rounds; with a second seed also two runs"

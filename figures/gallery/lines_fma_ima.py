@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes import planes
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves, surfaces
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of their last rounds"
 

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.norms_and_weights import update_norms
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves, weights
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting"
 

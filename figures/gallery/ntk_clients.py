@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from drift.analyses.decomposition.ntk import ntk_variance
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
-from figures import style
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "a run that kept the global models of some rounds"
 

@@ -15,8 +15,8 @@ from drift.analyses.rounds.numbers import number as number_of
 from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import GrowingRun
 from drift.runs.run import Run
-from figures import style
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection.groups import groups
 
 NEEDS = "runs of any methods and settings"

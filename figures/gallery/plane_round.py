@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.models_plane import models_line, models_plane
 from drift.runs.run import Run
-from figures import style
 from figures.axes import surfaces
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from landscape.surfaces.sampling_error import SUFFIX
 from landscape.sweep.precision import Precision
 

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.planes import round_plane
 from drift.runs.run import Run
-from figures import style
 from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
+from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some round"
 

@@ -12,9 +12,9 @@ from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.landscapes.data_planes import class_plane
 from drift.runs.run import Run
-from figures import style
 from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
+from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some round"
 

@@ -15,9 +15,9 @@ from matplotlib.patches import Patch
 
 from drift.analyses.landscapes.data_planes import overlay_plane
 from drift.runs.run import Run
-from figures import style
 from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
+from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some rounds"
 

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.planes import random_plane
 from drift.runs.run import Run
-from figures import style
 from figures.axes import surfaces
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection import run_selection
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"

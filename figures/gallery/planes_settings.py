@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from drift.runs.run import Run
-from figures import papers, style
+from figures import papers
 from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
+from figures.looks import style
 from figures.selection import partition_text, run_selection
 
 NEEDS = "runs of any methods and settings with three or more clients per round, that kept the clients of some rounds"

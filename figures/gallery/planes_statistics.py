@@ -8,9 +8,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
-from figures import style
 from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
+from figures.looks import style
 from figures.selection import run_selection
 
 NEEDS = (

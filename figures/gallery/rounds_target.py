@@ -9,8 +9,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
-from figures import style
 from figures.gallery import _runs, _table_figure, _tables
+from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting"
 

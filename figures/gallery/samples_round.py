@@ -15,9 +15,9 @@ from drift.analyses.samples.contents import images
 from drift.analyses.samples.disagreement import disagreement
 from drift.analyses.samples.predictions import confusion, sample_predictions, samples_of
 from drift.runs.run import Run
-from figures import style
 from figures.axes import matrices
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "one run of a classification that kept the models of a round; the groups need its clients"
 

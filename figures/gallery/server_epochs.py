@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.weight_factors import server_epochs
 from drift.runs.run import Run
-from figures import style
 from figures.axes import weights
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection import run_selection
 
 NEEDS = "one run of FedLAW, any variant"

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from drift.plugins import tables
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "runs of one method with the partition drift, in two settings or more"
 

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.model_quality import ball_sharpness
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 

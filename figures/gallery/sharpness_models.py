@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 
 from drift.analyses.curvature.eigenvalues import sharpness_rounds
 from drift.runs.run import Run
-from figures import papers, style
+from figures import papers
 from figures.axes import curves
 from figures.gallery import _pools, _table_figure
+from figures.looks import style
 
 NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the global model of a round"
 

@@ -10,9 +10,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "runs of shrink with two factors gamma or more, trained in one setting"
 

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.weight_simplex import best_weights, shared_rounds, weight_simplex
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
-from figures import style
 from figures.axes import surfaces, triangles
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "one run that kept the same three clients in several rounds, best one with full participation"
 

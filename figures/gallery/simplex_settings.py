@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.labels import class_shares
 from drift.runs.run import Run
-from figures import style
 from figures.axes import drifts, surfaces, triangles
 from figures.gallery import _runs, _stack, simplex_optima
+from figures.looks import style
 from figures.selection import partition_text, run_selection
 
 NEEDS = "runs of one method with three clients in two partitions or more, that kept their clients in several rounds"

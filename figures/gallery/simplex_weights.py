@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.weight_simplex import weight_simplex
 from drift.runs.run import Run
-from figures import style
 from figures.axes import surfaces
 from figures.axes.triangles import triangle
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some rounds"
 

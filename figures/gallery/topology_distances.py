@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from drift.analyses import per_round
 from drift.analyses.landscapes.planes import round_plane
 from drift.runs.run import Run
-from figures import style
 from figures.axes.matrices import matrix
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from figures.selection import run_selection
 from landscape.surfaces.surface_distances import surface_distances
 

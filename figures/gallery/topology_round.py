@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.planes import round_plane
 from drift.runs.run import Run
-from figures import style
 from figures.axes import surfaces
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from landscape.surfaces.merge_tree import merge_tree
 
 NEEDS = "a run that kept three clients of a round"

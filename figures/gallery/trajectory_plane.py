@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.runs.run import Run
-from figures import style
 from figures.axes import surfaces
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "one run that kept the global models of two rounds or more"
 

@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.weight_factors import pooled_factors, weight_factors
 from drift.runs.run import Run
-from figures import papers, style
+from figures import papers
 from figures.axes import weights
 from figures.gallery import _runs, _stack, _table_figure
+from figures.looks import style
 from figures.selection import run_selection
 
 NEEDS = "runs of FedLAW that learn client weights (any variant but GWS), of any settings; four clients or more"

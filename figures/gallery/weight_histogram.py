@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.model_quality import weight_histograms
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves, model_quality
 from figures.gallery import _runs, _stack
+from figures.looks import style
 from landscape.measures.norms import NEAR_ZERO
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from drift.analyses.rounds.labels import balance_groups, require_partition
 from drift.analyses.rounds.norms_and_weights import learned
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves, weights
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "runs of FedLAW, any variant, trained in one setting"
 

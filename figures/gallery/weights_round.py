@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.round_weights import round_weights
 from drift.runs.run import Run
-from figures import style
 from figures.axes import matrices
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "one run that kept the clients of a round"
 

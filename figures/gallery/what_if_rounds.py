@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from drift.analyses import per_round
 from drift.analyses.counterfactual.whatif import what_if
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack
+from figures.looks import style
 
 NEEDS = "a run that kept the clients of some rounds; runs of the same method with other seeds are averaged"
 

@@ -12,10 +12,10 @@ from plotly.subplots import make_subplots
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.norms_and_weights import learned, locality
 from drift.runs.run import Run
-from figures import palette
 from figures.interactive.curves import QUANTITIES, draw, written_name
 from figures.interactive.look import axis, blank, laid, round_axis, small
 from figures.interactive.words import client_notes, plain
+from figures.looks import palette
 from figures.selection.groups import groups
 
 POINTS = 1500

@@ -10,9 +10,9 @@ import xarray as xr
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from figures import palette
 from figures.interactive.look import axis, blank, log_axis, small
 from figures.interactive.words import plain
+from figures.looks import palette
 
 NAMED = 30
 """Clients up to which each is named."""

@@ -16,9 +16,9 @@ from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.norms_and_weights import learned, update_norms
 from drift.analyses.rounds.variance import drift_variances
 from drift.runs.run import Run
-from figures import palette
 from figures.interactive.look import axis, blank, laid, log_axis, round_axis, small
 from figures.interactive.words import plain
+from figures.looks import palette
 from figures.selection.groups import groups
 
 Part = Callable[[Run], xr.DataArray]

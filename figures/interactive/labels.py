@@ -7,9 +7,9 @@ import plotly.graph_objects as go
 
 from drift.analyses.rounds.labels import label_scatter
 from drift.runs.run import Run
-from figures import palette
 from figures.interactive.look import blank, round_axis, small
 from figures.interactive.words import plain
+from figures.looks import palette
 
 LARGEST = 22
 """Diameter of the largest bubble, in pixels."""

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import xarray as xr
 
 COLOURS = "Viridis"
-"""Colour map of one-sided data, as in `figures.style`."""
+"""Colour map of one-sided data, as in `figures.looks.style`."""
 
 
 def blank(*, height: int = 380, **layout: Any) -> go.Figure:

@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence, pairwise
 from drift.runs.run import Run
-from figures import palette
 from figures.interactive.look import blank, small
 from figures.interactive.slider import sliding
 from figures.interactive.words import client_notes
+from figures.looks import palette
 
 CELLS = 20_000
 """Cosines of all rounds of a figure; of longer runs evenly spread rounds are shown."""

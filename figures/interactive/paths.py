@@ -8,11 +8,11 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
-from figures import palette
 from figures.interactive.cohort import PICKED
 from figures.interactive.contour_traces import HALO, contours, lay_flat
 from figures.interactive.look import axis, blank, coordinate, small, span
 from figures.interactive.slider import Traces, playing
+from figures.looks import palette
 
 HEAD = 10
 """Size of the marker at the model of the round that is shown."""

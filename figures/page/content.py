@@ -10,11 +10,11 @@ from typing import Any
 import plotly.graph_objects as go
 
 from drift.runs.run import Run
-from figures import palette
 from figures.interactive.clients import client_points, learns, weights_rounds
 from figures.interactive.curvature import curvature_rounds
 from figures.interactive.curves import DRIFTS, curves, line_fma_ima, written_name
 from figures.interactive.gains import gain_boxes
+from figures.looks import palette
 from figures.page.diagnosis import diagnosis
 from figures.page.named_figures import named_figures
 from figures.page.parts import compute_parts

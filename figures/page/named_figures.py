@@ -10,8 +10,8 @@ from pathlib import Path
 
 from drift.runs.run import Run
 from figures import gallery
-from figures.draw_files import draw
 from figures.page.remembered_runs import Failed
+from figures.pictures.draw_files import draw
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,14 @@ from plotly.offline import get_plotlyjs
 
 from drift.runs.run import Run
 from drift.store.atomic_write import write_bytes
-from figures import console, gallery
+from figures import gallery
 from figures.page.content import content
 from figures.page.remembered_runs import Failed, PageProgress
 from figures.page.sampled import FOLDS, SAMPLES
 from figures.page.tables import shown
 from figures.selection.groups import groups
 from figures.selection.run_selection import require_runs
+from figures.texts import console
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from drift.runs.run import Run
-from figures import palette
+from figures.looks import palette
 
 
 def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:

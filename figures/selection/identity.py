@@ -11,7 +11,7 @@ import xarray as xr
 
 from drift.plugins.reserved_names import UNKNOWN
 from drift.runs.run import Run
-from figures import palette
+from figures.looks import palette
 from figures.selection.partition_text import partition_label
 from figures.selection.run_selection import group_left_out, join_names
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 import xarray as xr
 
-from figures import look
+from figures.looks import look
 from figures.selection import setting_text
 from landscape.surfaces.sampling_error import SUFFIX
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from drift.methods.lss import LSS
 from drift.runs.run import Run
-from figures import look, palette
+from figures.looks import look, palette
 from figures.selection.groups import settings
 from landscape import plugins
 

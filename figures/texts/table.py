@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from figures import style
 from figures.axes.units import amount, ranged
+from figures.looks import style
 from figures.selection import setting_text
 from figures.texts.best_rows import MEANING, Mark, better, column_marks, spread, spread_text
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landscape import outside, plugins
+from landscape import plugins
+from landscape.plugins import outside
 
 if TYPE_CHECKING:
     from landscape.datasets._dataset import Dataset as Dataset

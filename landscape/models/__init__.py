@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from landscape import outside, plugins
+from landscape import plugins
+from landscape.plugins import outside
 
 if TYPE_CHECKING:
     from torch import nn

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from landscape import outside
+from landscape.plugins import outside
 from landscape.plugins.unknown_names import unknown
 
 T = TypeVar("T")

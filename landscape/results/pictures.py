@@ -13,7 +13,7 @@ from typing import Any
 
 import xarray as xr
 
-DRAWN_BY = "figures.result_picture"
+DRAWN_BY = "figures.pictures.result_picture"
 """Module with `plot(ds, **look)` and `plotly(ds, **look)`."""
 
 

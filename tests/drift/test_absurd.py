@@ -15,7 +15,7 @@ from drift.importers.checkpoint_files import CheckpointFiles, RoundFiles
 from drift.importers.models import read_sizes, run_name
 from drift.simulation.disk_space import expected_bytes
 from drift.store.atomic_write import write_bytes
-from figures import console
+from figures.texts import console
 from landscape.model.checkpoint import read_tensors
 from landscape.model.guarded_load import TENSORS, Refused
 

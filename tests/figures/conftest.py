@@ -7,8 +7,9 @@ import pytest
 import tiny
 from gallery_runs import QUICK, every_kind, suited
 
-from figures import cli, console, gallery
+from figures import cli, gallery
 from figures.page.report import report
+from figures.texts import console
 
 
 @pytest.fixture(scope="session")

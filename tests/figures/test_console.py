@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from figures import console
+from figures.texts import console
 
 LONG = "x" * 3000
 

@@ -11,9 +11,10 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import figures
-from figures import gallery, look, style
+from figures import gallery
 from figures.commands.look_options import LookOptions
-from figures.draw_files import split_words
+from figures.looks import look, style
+from figures.pictures.draw_files import split_words
 
 
 def test_the_command_line_and_python_have_the_same_words():

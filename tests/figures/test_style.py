@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from drift.config import method as methods
-from figures import style
+from figures.looks import style
 
 
 def _figure() -> Figure:

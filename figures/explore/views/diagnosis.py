@@ -10,12 +10,12 @@ import panel as pn
 
 from drift.diagnosis.causes import Cause
 from drift.diagnosis.findings import Finding
-from figures.explore import html_table
-from figures.explore.activity import duration
-from figures.explore.as_figure import Request
-from figures.explore.diagnosed import Diagnosed, diagnosed, place_of
-from figures.explore.jobs import Job
-from figures.explore.view import View
+from figures.explore.record.diagnosed import Diagnosed, diagnosed, place_of
+from figures.explore.shell import html_table
+from figures.explore.shell.activity import duration
+from figures.explore.shell.as_figure import Request
+from figures.explore.shell.view import View
+from figures.explore.work.jobs import Job
 from figures.page.diagnosis_text import QUESTIONS, interval, percent, verdict
 
 ABOUT = (

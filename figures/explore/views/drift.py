@@ -17,25 +17,25 @@ from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.norms_and_weights import locality
 from drift.runs.run import Run
-from figures.explore import html_table
-from figures.explore.as_figure import Request
-from figures.explore.drift_figures import (
+from figures.explore.record.drift_figures import (
     client_costs_figure,
     distances_figure,
     factors_figure,
     mark_critical_point,
     parts_figure,
 )
-from figures.explore.latest import Latest
-from figures.explore.layer_panel import LayerPanel
-from figures.explore.line_figure import Marks, line_figure
-from figures.explore.lines import lines
-from figures.explore.on_demand import OnDemand
-from figures.explore.open_runs import OpenRuns
-from figures.explore.plot import Plot
-from figures.explore.series import of_record, recorded_runs
-from figures.explore.view import View
+from figures.explore.record.layer_panel import LayerPanel
+from figures.explore.record.line_figure import Marks, line_figure
+from figures.explore.record.lines import lines
+from figures.explore.record.series import of_record, recorded_runs
+from figures.explore.shell import html_table
+from figures.explore.shell.as_figure import Request
+from figures.explore.shell.latest import Latest
+from figures.explore.shell.on_demand import OnDemand
+from figures.explore.shell.plot import Plot
+from figures.explore.shell.view import View
 from figures.explore.views.runs import span
+from figures.explore.work.open_runs import OpenRuns
 
 STEPS = "parts of the step"
 

@@ -12,10 +12,10 @@ from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.landscapes.trajectory_points import trajectory_points
 from drift.analyses.per_round import evenly_spaced, parameters
 from drift.runs.run import Run
-from figures.explore.as_figure import Request
-from figures.explore.plot import Plot
-from figures.explore.small_runs import is_small
-from figures.explore.view import View
+from figures.explore.shell.as_figure import Request
+from figures.explore.shell.plot import Plot
+from figures.explore.shell.view import View
+from figures.explore.work.small_runs import is_small
 from figures.interactive.paths import path_until
 
 STEP = 600

@@ -12,18 +12,18 @@ import panel as pn
 import xarray as xr
 
 from drift.runs.run import Run
-from figures.explore.as_figure import Request
-from figures.explore.jobs import Job
-from figures.explore.maps import is_close, line_figure, minimum_text, plane_figure, quantity_of, shown_text
-from figures.explore.model_choices import model_choices
-from figures.explore.places import Grid
-from figures.explore.plane_controls import PlaneControls
-from figures.explore.plot import Plot
-from figures.explore.point_panel import PointPanel
-from figures.explore.survey_results import minimum
-from figures.explore.surveys import Survey
-from figures.explore.versions import round_version
-from figures.explore.view import View
+from figures.explore.plane.maps import is_close, line_figure, minimum_text, plane_figure, quantity_of, shown_text
+from figures.explore.plane.model_choices import model_choices
+from figures.explore.plane.places import Grid
+from figures.explore.plane.plane_controls import PlaneControls
+from figures.explore.plane.point_panel import PointPanel
+from figures.explore.plane.survey_results import minimum
+from figures.explore.plane.surveys import Survey
+from figures.explore.shell.as_figure import Request
+from figures.explore.shell.plot import Plot
+from figures.explore.shell.view import View
+from figures.explore.work.jobs import Job
+from figures.explore.work.versions import round_version
 from landscape.surfaces.minimum import Minimum
 
 EVERY = 0.25

@@ -9,16 +9,16 @@ import panel as pn
 import plotly.graph_objects as go
 
 from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL
-from figures.explore import html_table
-from figures.explore.as_figure import Request
-from figures.explore.curves import Curves, curves
-from figures.explore.latest import Latest
-from figures.explore.line_figure import Marks, line_figure
-from figures.explore.lines import Line, Summary, summaries
-from figures.explore.plot import Plot
-from figures.explore.run_table import RunTable
-from figures.explore.thinned import MOST
-from figures.explore.view import View
+from figures.explore.record.curves import Curves, curves
+from figures.explore.record.line_figure import Marks, line_figure
+from figures.explore.record.lines import Line, Summary, summaries
+from figures.explore.record.run_table import RunTable
+from figures.explore.record.thinned import MOST
+from figures.explore.shell import html_table
+from figures.explore.shell.as_figure import Request
+from figures.explore.shell.latest import Latest
+from figures.explore.shell.plot import Plot
+from figures.explore.shell.view import View
 from figures.interactive.curves import written_name
 from figures.interactive.look import axis
 from figures.page.diagnosis_text import number

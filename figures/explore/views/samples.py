@@ -9,11 +9,11 @@ import numpy as np
 import panel as pn
 
 from drift.runs.run import Run
-from figures.explore.as_figure import Request
-from figures.explore.plot import Plot
-from figures.explore.sample_cards import Card, cards
-from figures.explore.sample_tables import MODES, Answer, Filter, Question, answer, asked_question, pictures
-from figures.explore.view import View
+from figures.explore.record.sample_cards import Card, cards
+from figures.explore.record.sample_tables import MODES, Answer, Filter, Question, answer, asked_question, pictures
+from figures.explore.shell.as_figure import Request
+from figures.explore.shell.plot import Plot
+from figures.explore.shell.view import View
 from figures.interactive.confusions import class_errors, confusion_map, group_bars
 
 STEP = 48

@@ -16,14 +16,14 @@ from drift.analyses.landscapes.round_weights import (
     step_beside,
 )
 from drift.runs.run import Run
-from figures.explore.as_figure import Request
-from figures.explore.jobs import Job
-from figures.explore.places import COHORT, Numbers, Place
-from figures.explore.point_panel import PointPanel, in_words
-from figures.explore.sliders import Sliders
-from figures.explore.triangle_panel import TrianglePanel
-from figures.explore.versions import round_version
-from figures.explore.view import View
+from figures.explore.plane.places import COHORT, Numbers, Place
+from figures.explore.plane.point_panel import PointPanel, in_words
+from figures.explore.plane.triangle_panel import TrianglePanel
+from figures.explore.shell.as_figure import Request
+from figures.explore.shell.sliders import Sliders
+from figures.explore.shell.view import View
+from figures.explore.work.jobs import Job
+from figures.explore.work.versions import round_version
 
 SAMPLES = {"1000": "1000 samples", "": "2000 samples", "all": "all samples"}
 NO_PROXY = (

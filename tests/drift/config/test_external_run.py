@@ -8,7 +8,7 @@ from drift.importers.flower import recorded
 from drift.record.recorder import Recorder
 from drift.simulation.run_index import index
 from drift.store import numpy_files
-from figures import palette
+from figures.looks import palette
 
 SAID = {
     "method": "FedProx",

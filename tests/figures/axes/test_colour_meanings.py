@@ -11,11 +11,11 @@ from plotly.colors import unlabel_rgb
 
 from drift.analyses.landscapes.basin import round_minimum
 from drift.analyses.rounds.cohort_table import cohort_table
-from figures import palette, style
 from figures.axes import surfaces
 from figures.gallery import clients_round
 from figures.interactive.cohort import cosine_map
 from figures.interactive.matrix import coherence_matrix
+from figures.looks import palette, style
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
 

@@ -7,8 +7,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from scipy import stats
 
-from figures import look, style
 from figures.axes import curves
+from figures.looks import look, style
 
 
 def _rounds(seeds: int = 2) -> xr.Dataset:

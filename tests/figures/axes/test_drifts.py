@@ -5,8 +5,8 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures import style
 from figures.axes import drifts
+from figures.looks import style
 
 
 def _ax():

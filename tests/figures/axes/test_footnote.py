@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from matplotlib.figure import Figure
 
-from figures import style
 from figures.axes.footnote import footnote
+from figures.looks import style
 
 
 def _plain(layout, **options):

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from figures import style
 from figures.axes import map_heights
+from figures.looks import style
 
 
 def _maps(rows: int, columns: int, ratio: float):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from figures import style
 from figures.axes import model_quality
 from figures.axes.units import amount
+from figures.looks import style
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from figures.axes import spectra
 from figures.axes.curves import band
-from figures.look import drawing, read
+from figures.looks.look import drawing, read
 
 
 def _spectrum() -> xr.Dataset:

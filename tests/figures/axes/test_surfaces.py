@@ -8,9 +8,9 @@ import xarray as xr
 from matplotlib.colors import LogNorm, to_rgba
 from matplotlib.figure import Figure
 
-from figures import style
 from figures.axes import surfaces
 from figures.axes.colour_bars import round_numbers
+from figures.looks import style
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures import style
 from figures.axes import weights
+from figures.looks import style
 
 
 def _ax():

@@ -10,7 +10,8 @@ import tiny
 import torch
 
 from drift import partitions
-from figures import cli, style
+from figures import cli
+from figures.looks import style
 from figures.selection.partition_text import describe_partition
 from landscape.datasets import digits
 from landscape.datasets._dataset import Groups

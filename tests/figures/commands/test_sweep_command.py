@@ -5,9 +5,9 @@ import json
 import pytest
 import tiny
 
-from figures import console
 from figures.cli import main
 from figures.commands import sweep as module
+from figures.texts import console
 
 
 def test_a_sweep_trains_tabulates_and_tells_of_failures(tmp_path, capsys):

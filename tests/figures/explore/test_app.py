@@ -12,9 +12,9 @@ pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explor
 
 import panel as pn
 
-from figures.explore.app import Explorer
-from figures.explore.job import Job
-from figures.explore.workspace import Workspace
+from figures.explore.shell.app import Explorer
+from figures.explore.shell.workspace import Workspace
+from figures.explore.work.job import Job
 
 
 def test_work_that_only_a_closed_page_waits_for_is_ended(tmp_path):

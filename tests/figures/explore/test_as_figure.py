@@ -14,7 +14,7 @@ import tiny
 
 import figures
 from figures.commands.options import arguments
-from figures.explore.as_figure import Request, toml_value
+from figures.explore.shell.as_figure import Request, toml_value
 
 
 @pytest.fixture(scope="module")

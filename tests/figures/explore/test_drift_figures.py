@@ -10,19 +10,19 @@ from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.rounds.norms_and_weights import locality
 from drift.analyses.rounds.variance import layer_drift
 from drift.diagnosis.findings import Finding
-from figures.explore.diagnosed import PLACES, Diagnosed, place_of
-from figures.explore.drift_figures import (
+from figures.explore.record.diagnosed import PLACES, Diagnosed, place_of
+from figures.explore.record.drift_figures import (
     client_costs_figure,
     distances_figure,
     factors_figure,
     mark_critical_point,
     parts_figure,
 )
-from figures.explore.layer_panel import layers_figure
-from figures.explore.line_figure import Marks, line_figure
-from figures.explore.open_runs import OpenRuns
-from figures.explore.selection import Selection
+from figures.explore.record.layer_panel import layers_figure
+from figures.explore.record.line_figure import Marks, line_figure
+from figures.explore.shell.selection import Selection
 from figures.explore.views.drift import PANELS, of_the_record
+from figures.explore.work.open_runs import OpenRuns
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_the_record_has_a_figure_per_drift_and_the_clients_of_the_first_run(run)
 
 
 def test_of_many_clients_rounds_are_left_out_evenly_but_not_the_selected_one(run, monkeypatch):
-    monkeypatch.setattr("figures.explore.drift_figures.POINTS", 4)
+    monkeypatch.setattr("figures.explore.record.drift_figures.POINTS", 4)
     distance = xr.DataArray(np.ones((9, 2)), {"round": range(9), "client": range(2)}, ("round", "client"))
     figure = distances_figure(OpenRuns([run.folder]).recorded(run.name), distance, Marks("", 4))
     assert sorted(set(figure.data[0].x)) == [0, 4, 5]

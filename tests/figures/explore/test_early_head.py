@@ -11,7 +11,7 @@ import tiny
 pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explore]'")
 from exploring import exploring
 
-from figures.explore import early_head
+from figures.explore.shell import early_head
 
 
 @contextmanager

@@ -12,9 +12,9 @@ pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explor
 from exploring import exploring
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
-from figures.explore import server
-from figures.explore.guard import Guard
-from figures.explore.workspace import Workspace
+from figures.explore.shell import server
+from figures.explore.shell.guard import Guard
+from figures.explore.shell.workspace import Workspace
 
 
 class Connection:
@@ -151,7 +151,7 @@ def test_the_server_refuses_everything_without_the_cookie_and_lets_a_page_run_it
         assert headers["Referrer-Policy"] == "no-referrer" and headers["X-Content-Type-Options"] == "nosniff"
         again = asked(address, "/", Cookie=mine)[2]
         assert set(re.findall(r'nonce="([^"]+)"', again)) != set(re.findall(r'nonce="([^"]+)"', text))
-        style = "/components/figures.explore.style/Explore/modifiers/explore.css"
+        style = "/components/figures.explore.shell.style/Explore/modifiers/explore.css"
         for path, kept in (("/", "no-store"), ("/plotly.js", "private, max-age=86400, immutable"), (style, "no-cache")):
             status, headers, _ = asked(address, path, Cookie=mine)
             assert (status, headers["Cache-Control"]) == (200, kept), path

@@ -13,8 +13,8 @@ import tiny
 
 import drift
 from drift.analyses.landscapes.planes import round_plane
-from figures.explore import stopping
-from figures.explore.jobs import Jobs
+from figures.explore.work import stopping
+from figures.explore.work.jobs import Jobs
 
 
 def process_and_item(run, item):

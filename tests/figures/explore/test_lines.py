@@ -10,13 +10,13 @@ from scipy import stats
 
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.numbers import OF_RECORD
-from figures.explore.curves import curves
-from figures.explore.line_figure import Marks, line_figure
-from figures.explore.lines import differences, interval_lines, lines, mean_line, summaries
-from figures.explore.open_runs import OpenRuns
-from figures.explore.series import DERIVED, number_names, recorded_runs
-from figures.explore.thinned import thinned
+from figures.explore.record.curves import curves
+from figures.explore.record.line_figure import Marks, line_figure
+from figures.explore.record.lines import differences, interval_lines, lines, mean_line, summaries
+from figures.explore.record.series import DERIVED, number_names, recorded_runs
+from figures.explore.record.thinned import thinned
 from figures.explore.views.runs import span
+from figures.explore.work.open_runs import OpenRuns
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_what_is_wrong_with_a_run_leaves_the_others(folder):
 
 
 def test_long_runs_are_read_little_by_little_to_the_same_curves(folder, monkeypatch):
-    monkeypatch.setattr("figures.explore.open_runs.AT_A_TIME", 1)
+    monkeypatch.setattr("figures.explore.work.open_runs.AT_A_TIME", 1)
     for quantity in ("loss", "coherence"):
         runs = OpenRuns([folder])
         computed, sizes = curves(runs, runs.names, quantity, "", 0.0), []

@@ -9,8 +9,8 @@ import tiny
 import drift
 from drift.runs.context import Context
 from drift.runs.growing_run import GrowingRun
-from figures.explore import triangles
-from figures.explore.maps import (
+from figures.explore.plane import triangles
+from figures.explore.plane.maps import (
     class_figure,
     clients_figure,
     confusion_figure,
@@ -19,8 +19,8 @@ from figures.explore.maps import (
     plane_figure,
     quantity_of,
 )
-from figures.explore.model_choices import default_corners, model_choices
-from figures.explore.places import Numbers
+from figures.explore.plane.model_choices import default_corners, model_choices
+from figures.explore.plane.places import Numbers
 from landscape.surfaces.minimum import Minimum
 
 NUMBERS = Numbers(0.5, 0.25, np.array([0.5, np.nan, 0.0]), np.array([[1, 1, 0], [0, 0, 0], [0, 0, 2]]), 4)

@@ -7,7 +7,7 @@ import tiny
 
 import drift
 from drift.simulation.simulate import simulate
-from figures.explore.open_runs import OpenRuns
+from figures.explore.work.open_runs import OpenRuns
 
 
 def test_runs_of_folders_are_named_and_opened(tmp_path):

@@ -14,15 +14,15 @@ import torch
 import drift
 from drift.analyses.landscapes.named_models import named_models
 from drift.runs import cache
-from figures.explore import surveys
-from figures.explore.jobs import Job, Jobs
-from figures.explore.levels import PREVIEW_SAMPLES, levels, parts, stages
-from figures.explore.maps import is_close, shown_text
-from figures.explore.places import COHORT, Grid, Place
-from figures.explore.points import client_losses, geometry, grid_values, numbers, values
-from figures.explore.survey_results import Analysis, minimum, store
-from figures.explore.surveys import Survey
-from figures.explore.versions import has_link, round_version
+from figures.explore.plane import surveys
+from figures.explore.plane.levels import PREVIEW_SAMPLES, levels, parts, stages
+from figures.explore.plane.maps import is_close, shown_text
+from figures.explore.plane.places import COHORT, Grid, Place
+from figures.explore.plane.points import client_losses, geometry, grid_values, numbers, values
+from figures.explore.plane.survey_results import Analysis, minimum, store
+from figures.explore.plane.surveys import Survey
+from figures.explore.work.jobs import Job, Jobs
+from figures.explore.work.versions import has_link, round_version
 from landscape.sweep.evaluate import evaluate
 
 MODELS = ("start", "end", "client 3")

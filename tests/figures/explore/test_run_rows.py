@@ -4,9 +4,9 @@ import numpy as np
 import tiny
 
 from drift.record.recorder import Recorder
-from figures.explore.open_runs import OpenRuns
-from figures.explore.run_rows import COLUMNS, run_row, table, what_differs
-from figures.explore.run_table import changed_rows
+from figures.explore.record.run_rows import COLUMNS, run_row, table, what_differs
+from figures.explore.record.run_table import changed_rows
+from figures.explore.work.open_runs import OpenRuns
 
 
 def test_rows_have_settings_and_last_numbers_without_reading_rounds(tmp_path):

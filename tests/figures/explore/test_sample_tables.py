@@ -12,9 +12,9 @@ from PIL import Image
 from drift.analyses.landscapes.named_models import named_models
 from drift.analyses.samples.contents import images, rows
 from drift.analyses.samples.predictions import sample_predictions
-from figures.explore.sample_cards import Card, cards
-from figures.explore.sample_tables import Filter, Question, answer, asked_question, pictures
-from figures.explore.selection import Selection
+from figures.explore.record.sample_cards import Card, cards
+from figures.explore.record.sample_tables import Filter, Question, answer, asked_question, pictures
+from figures.explore.shell.selection import Selection
 from landscape.model.samples import Samples
 
 SMALL = ("task.dataset=digits", "task.dataset_options={}", "task.train_samples=80", "task.test_samples=40")

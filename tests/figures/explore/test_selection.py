@@ -7,7 +7,7 @@ pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.explore.selection import DEFAULTS, FIELDS, Selection
+from figures.explore.shell.selection import DEFAULTS, FIELDS, Selection
 
 NAMES = st.text(st.characters(blacklist_categories=("Cs",)), min_size=1, max_size=12)
 FINITE = st.floats(-1e6, 1e6).map(lambda number: float(f"{number:.6g}"))

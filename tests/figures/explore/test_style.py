@@ -10,8 +10,8 @@ pn = pytest.importorskip("panel")
 
 from panel.reactive import Reactive  # noqa: E402 - after the check for Panel
 
-from figures.explore import server, style  # noqa: E402
-from figures.explore.root import Root  # noqa: E402
+from figures.explore.shell import server, style  # noqa: E402
+from figures.explore.shell.root import Root  # noqa: E402
 
 
 def _without(monkeypatch, kind, name):

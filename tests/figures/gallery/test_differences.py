@@ -12,7 +12,7 @@ from drift.record.recorder import Recorder
 from drift.runs.growing_run import GrowingRun
 from drift.simulation.simulate import simulate
 from figures import gallery
-from figures.explore.lines import differences, lines
+from figures.explore.record.lines import differences, lines
 from figures.gallery._paired import paired
 from figures.selection.groups import groups
 

@@ -12,8 +12,9 @@ from gallery_runs import QUICK, suited
 from matplotlib.contour import QuadContourSet
 from matplotlib.figure import Figure
 
-from figures import cli, gallery, style
+from figures import cli, gallery
 from figures.gallery import _runs, _stack, planes_clients, simplex_optima
+from figures.looks import style
 from figures.selection import substance
 from landscape import plugins
 from landscape.results import zarr_files

@@ -14,9 +14,10 @@ from matplotlib.text import Text
 from drift.plugins import tables
 from drift.record.recorder import Recorder
 from drift.runs.run import Run
-from figures import gallery, style
+from figures import gallery
 from figures.commands._draw_files import draw_one
 from figures.gallery import _runs
+from figures.looks import style
 from figures.selection.identity import PARTS
 from landscape.results import zarr_files
 

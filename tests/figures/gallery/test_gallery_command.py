@@ -9,7 +9,7 @@ import tiny as small
 
 from figures import gallery
 from figures.commands import _tiny_options
-from figures.draw_files import picture
+from figures.pictures.draw_files import picture
 from landscape.results import zarr_files
 
 FEW = ["accuracy-rounds", "labels-scatter", "planes-clients", "eigen-rounds"]

@@ -9,8 +9,9 @@ import drift
 from drift.analyses.landscapes.model_quality import noise_robustness
 from drift.config.experiment import Experiment
 from drift.config.load import read
-from figures import gallery, papers, style
+from figures import gallery, papers
 from figures.gallery import _pools
+from figures.looks import style
 
 
 def _run(folder, method, seed, *, rounds=3, valid=0.0, **local):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from figures import style
 from figures.gallery import (
     _stack,
     barriers_clients,
@@ -19,6 +18,7 @@ from figures.gallery import (
     simplex_weights,
     trajectory_plane,
 )
+from figures.looks import style
 
 
 def test_trajectory_is_drawn_through_its_marks_in_order():

@@ -9,7 +9,7 @@ from scipy import stats
 from drift.analyses.over_seeds import INTERVAL, t_interval
 from drift.claims.claim import over_seeds
 from figures.axes import curves
-from figures.explore.lines import Line, interval_lines, summaries
+from figures.explore.record.lines import Line, interval_lines, summaries
 from figures.gallery import numbers_rounds
 from figures.texts import best_rows
 

@@ -10,9 +10,10 @@ from gallery_runs import QUICK
 from visual_linter import lint
 
 from drift.partitions.shards import Partition as Shards
-from figures import gallery, look, style
+from figures import gallery
 from figures.axes import surfaces
 from figures.gallery import AnyOf
+from figures.looks import look, style
 
 ONE_PARTITION = {"accuracy-after", "robustness-table", "numbers-rounds"}
 """Figures with a row or line per setting, drawn of the methods on one partition: of every kind of setting at once their

@@ -8,10 +8,11 @@ import tiny
 import xarray as xr
 
 from drift.runs.run import Run
-from figures import gallery, style
+from figures import gallery
 from figures.axes import surfaces
 from figures.commands import _draw_files
 from figures.gallery import coherence_groups
+from figures.looks import style
 from figures.selection import panels, sampling_error, substance
 from landscape.results import zarr_files
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from figures import gallery, style
+from figures import gallery
 from figures.axes.curves import curve
-from figures.draw_files import draw
 from figures.gallery import AnyOf
+from figures.looks import style
+from figures.pictures.draw_files import draw
 from figures.texts import latex
 from figures.texts.alt_text import alt_text
 from figures.texts.caption import caption, caption_latex

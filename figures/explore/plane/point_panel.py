@@ -1,0 +1,182 @@
+"""What is known of one point of a plane: loss, error, errors per class, loss per client, confusion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+import panel as pn
+
+from drift.runs.run import Run
+from figures.explore.plane.maps import SMALL, class_figure, clients_figure, confusion_figure
+from figures.explore.plane.places import Numbers, Place
+from figures.explore.plane.points import client_losses, numbers
+from figures.explore.shell.plot import Plot
+from figures.explore.shell.view import View
+from figures.explore.work.jobs import Job
+from figures.explore.work.versions import round_version
+
+
+class PointPanel:
+    """The numbers of a point beside those of the round's end; what is asked last is what is shown.
+
+    Args:
+        view: Its view, in which errors become a line.
+        model: Name of the model that a click on a class or cell of the confusion selects for the other views.
+        on_numbers: Called with (coefficients, numbers) of a point that is not being dragged any more.
+        title: What the point is.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        model: str = "point",
+        on_numbers: Callable[[list[float], Numbers], None] | None = None,
+        title: str = "Selected point",
+    ) -> None:
+        self.view, self._model, self._on_numbers, self._title = view, model, on_numbers, title
+        self._names: Sequence[str] = ()
+        self._ids: Sequence[int] = ()
+        self.text = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
+        place = {"height": SMALL, "styles": {"flex": "1 1 300px", "width": "auto"}}
+        self.classes = Plot("Error per class of the point", **place)
+        self.clients = Plot("Loss of the point on the samples of each client", **place)
+        self.cells = Plot("Confusion of the classes at the point", **place)
+        self.plots = pn.Row(
+            self.classes, self.clients, self.cells, css_classes=["wrap"], sizing_mode="stretch_width", visible=False
+        )
+        self.panel = pn.Column(self.text, self.plots, sizing_mode="stretch_width")
+        self._jobs: list[Job] = []
+        self._asked: Any = None
+        self._numbers: Numbers | None = None
+        self._losses: dict[int, float] | None = None
+        self._end: tuple[Any, Numbers] | None = None
+        for plot in (self.classes, self.clients, self.cells):
+            plot.on("click", view.guarded(self._clicked))
+
+    def clear(self) -> None:
+        """Show no point."""
+        self._cancel()
+        self._asked = self._numbers = None
+        self.text.object = ""
+        self.plots.visible = False
+
+    def invite(self, hint: str) -> None:
+        """Say how a point is selected, while none is."""
+        if self._asked is None:
+            self.text.object = f"<p>{hint}</p>"
+
+    def show(
+        self,
+        run: Run,
+        place: Place,
+        row: list[float],
+        *,
+        whole: bool,
+        names: Sequence[str] = (),
+        ids: Sequence[int] = (),
+    ) -> None:
+        """Evaluate a point: coefficients of the place's models.
+
+        Args:
+            names: Of the models, where they are not the place's.
+            ids: Clients of the round; while their losses are not known, room is left for them.
+            whole: With the losses of the clients; without them while it is dragged.
+        """
+        exact = replace(place, precision="exact")
+        asked = (round_version(run, place.round), exact, tuple(row), whole)
+        if asked == self._asked:
+            return
+        self._cancel()
+        if self._numbers is None:
+            self.text.object = "<p>evaluating the selected point ...</p>"
+        self._asked, self._names, self._ids = asked, names or place.models, ids
+        self._losses = {client: float("nan") for client in ids} or None
+        explorer = self.view.explorer
+        self._classes = [str(label) for label in run.about.get("classes", [])]
+
+        def ask(function: Any, item: Any, take: Any, priority: int) -> None:
+            def result(_: int, value: Any) -> None:
+                explorer.push(lambda: take(value) if self._asked == asked else None)
+
+            def ended(job: Job) -> None:
+                if job.state == "failed":
+                    explorer.push(lambda: self.view.say(str(job.error)) if self._asked == asked else None)
+
+            self._jobs.append(
+                explorer.jobs.quick(function, run, [item], priority=priority, on_result=result, on_end=ended)
+            )
+
+        ask(numbers, (exact, row), self._take_numbers, 0)
+        end = replace(exact, models=("end",))
+        if self._end is None or self._end[0] != (asked[0], end):
+            self._end = None
+            ask(numbers, (end, [1.0]), lambda result: self._take_end((asked[0], end), result), 2)
+        if whole:
+            ask(client_losses, (exact, row), self._take_losses, 3)
+
+    def _take_numbers(self, result: Numbers) -> None:
+        self._numbers = result
+        self._draw()
+        if self._on_numbers is not None and self._asked is not None and self._asked[3]:
+            self._on_numbers(list(self._asked[2]), result)
+
+    def _take_end(self, key: Any, result: Numbers) -> None:
+        self._end = (key, result)
+        self._draw()
+
+    def _take_losses(self, result: dict[int, float]) -> None:
+        self._losses = result
+        self._draw_losses()
+
+    def _draw(self) -> None:
+        result = self._numbers
+        if result is None or self._asked is None:
+            return
+        _, place, row, _ = self._asked
+        end = None if self._end is None else self._end[1]
+        terms = " + ".join(f"{value:.3g} {escape(name)}" for value, name in zip(row, self._names, strict=False))
+        comparison = "" if end is None else f" (the round's end: {in_words(end)})"
+        self.text.object = (
+            f"<p><b>{self._title}</b> {terms.replace('+ -', '- ')}</p>"
+            f"<p class='number'>{in_words(result)}{comparison}; {result.samples} samples of {escape(place.split)}</p>"
+        )
+        labelled = result.class_error.size > 0
+        self.plots.visible = True
+        self.classes.show(class_figure(result, self._classes, end, "the round's end") if labelled else None)
+        self.cells.show(confusion_figure(result, self._classes) if labelled else None)
+        self._draw_losses()
+
+    def _draw_losses(self) -> None:
+        self.clients.show(clients_figure(self._losses) if self._losses else None)
+
+    def _clicked(self, event: dict[str, Any]) -> None:
+        """A class or a cell of the confusion is selected, for the views that show samples."""
+        if not event.get("points") or self._numbers is None:
+            return
+        hit = event["points"][0]
+        names = [str(name) for name in self._classes]
+        if hit["trace"] == "confusion":
+            truth, predicted = (_place(names, str(hit[axis])) for axis in ("y", "x"))
+            self.view.selection.change(truth=truth, predicted=predicted, model=self._model)
+        elif hit["trace"] == "clients":
+            self.view.selection.change(client=int(hit["x"]))
+        else:
+            self.view.selection.change(truth=_place(names, str(hit["x"])), predicted=None, model=self._model)
+
+    def _cancel(self) -> None:
+        for job in self._jobs:
+            job.cancel()
+        self._jobs = []
+
+
+def in_words(result: Numbers) -> str:
+    """Loss and error of a point in words."""
+    error = "" if result.error != result.error else f", error {result.error:.2%}"
+    return f"loss {result.loss:.4g}{error}"
+
+
+def _place(names: list[str], label: str) -> int:
+    return names.index(label) if label in names else int(label)

@@ -1,0 +1,206 @@
+"""The evaluator that stays warm: loss, error, error per class and more at combinations of a run's models.
+
+Functions that jobs call in their process: (run, item) -> small results. Models, samples and evaluators of recent calls
+are kept; a value has the bits that `landscape.evaluate` gives.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drift.analyses.landscapes.models_plane import line_sweep, plane_sweep, task_with_classes
+from drift.analyses.landscapes.named_models import cohort_models, named_models
+from drift.analyses.selected_samples import selected_samples
+from drift.runs.run import Run
+from figures.explore.plane.places import COHORT, Geometry, Grid, GridValues, Numbers, Place, Values
+from figures.explore.work import stopping
+from figures.explore.work.addresses import share_data
+from figures.explore.work.shelf import Shelf
+from figures.explore.work.versions import version
+from landscape.model.batchnorm import usual_statistics
+from landscape.model.model import buffers_of, plain
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+from landscape.sweep.evaluate import MEMORY, sweep_work
+from landscape.sweep.grid import Sweep
+from landscape.sweep.precision import Precision
+from landscape.sweep.threads import at_points
+from landscape.sweep.worker import Points, Worker, mean_metrics
+from landscape.sweep.worker import Values as Tensors
+
+SMALL = 8 * 2**20
+"""Bytes of point models that an evaluator keeps for its next call."""
+
+
+def warm(run: Run, place: Place) -> int:
+    """Read the data of a run and the models of a place, so that the next call finds them; number of models."""
+    _evaluator(run, place)
+    return len(place.models)
+
+
+def values(run: Run, item: tuple[Place, Sequence[Sequence[float]]]) -> Values:
+    """Metrics at points: rows of coefficients of the place's models, shape (P, n)."""
+    place, rows = item
+    return _numpy(at_points(_evaluator(run, place), _plain(rows)))
+
+
+def geometry(run: Run, grid: Grid) -> Geometry:
+    """The sweep of a grid, without its models."""
+    sweep = swept(run, grid)
+    return Geometry(dict(sweep.coords), sweep.coefficients, sweep.origin, sweep.axes, sweep.marks, dict(sweep.attrs))
+
+
+def grid_values(run: Run, item: tuple[Grid, Sequence[Sequence[float]], Precision, int | None]) -> GridValues:
+    """Metrics at points of a grid.
+
+    Args:
+        run: The run.
+        item: The grid, rows of coefficients of its basis, the precision, in place of the grid's own, and the number of
+            samples at most, or None: those of the grid, which have the fewer ones among them.
+    """
+    grid, rows, precision, most_samples = item
+    asked = len(_samples(run, grid.place)[1])
+    samples = grid.place.samples if most_samples is None or most_samples >= asked else most_samples
+    worker = _evaluator(run, replace(grid, place=replace(grid.place, precision=precision, samples=samples)))
+    used = len(worker.work.samples)
+    begun = time.thread_time()
+    points = _plain(rows)
+    most = max(1, min(len(points), MEMORY // (3 * worker.work.basis[0].nbytes + 1)))
+    chunks = [at_points(_Stoppable(worker), points[start : start + most]) for start in range(0, len(points), most)]
+    joined = {name: torch.cat([chunk[name] for chunk in chunks]) for name in chunks[0]}
+    if most * worker.work.basis[0].nbytes > SMALL:
+        worker.free()
+    seconds = (time.thread_time() - begun) / len(rows) * asked / used
+    return GridValues(_numpy(joined), seconds, not any(worker.coarse), used, used == asked)
+
+
+class _Stoppable:
+    """An evaluator whose chunks end between two stretches of samples if their call is stopped."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker, self.work = worker, worker.work
+
+    def chunk(self, points: Points) -> Tensors:
+        self.worker.take(points)
+        outputs = self.worker.outputs(self.worker.stretches)
+        return mean_metrics(self.work, len(points), stopping.until_stopped(outputs))
+
+    def free(self) -> None:
+        self.worker.free()
+
+
+def numbers(run: Run, item: tuple[Place, Sequence[float]]) -> Numbers:
+    """Loss, error, error per class and confusion at one point."""
+    place, row = item
+    worker = _evaluator(run, place)
+    with torch.no_grad():
+        worker.take(_plain([row]))
+        blocks = list(worker.outputs(worker.stretches))
+        means = _numpy(mean_metrics(worker.work, 1, blocks))
+    outputs = torch.cat([block[0] for block in blocks])
+    class_error = means.get("class_error", np.zeros((1, 0)))[0]
+    error = float(means["error"][0]) if "error" in means else float("nan")
+    confusion = np.zeros((0, 0), dtype=np.int64)
+    if class_error.size:
+        confusion = _confusion(worker.work.samples.targets, outputs.argmax(1), class_error.size)
+    return Numbers(float(means["loss"][0]), error, class_error, confusion, len(outputs))
+
+
+def client_losses(run: Run, item: tuple[Place, Sequence[float]]) -> dict[int, float]:
+    """Loss of one point on the training samples of each client of the round's cohort, by id; NaN without samples."""
+    place, row = item
+    parts = run.parts_in(place.round)
+    ids = sorted(run.round(place.round).ids.tolist())
+    losses = {}
+    for client in ids:
+        if len(parts[client]) == 0:
+            losses[client] = float("nan")
+            continue
+        own = replace(place, split=f"client {client}")
+        losses[client] = float(at_points(_evaluator(run, own), _plain([row]))["loss"][0])
+    return losses
+
+
+def _confusion(targets: Tensor, predicted: Tensor, classes: int) -> np.ndarray:
+    cells = targets.long() * classes + predicted.long()
+    return torch.bincount(cells, minlength=classes * classes).view(classes, classes).numpy()
+
+
+def _plain(rows: Any) -> list[list[float]]:
+    return [[float(value) for value in row] for row in np.asarray(rows, dtype=float)]
+
+
+def _numpy(tensors: dict[str, Tensor]) -> Values:
+    return {name: value.numpy() for name, value in tensors.items()}
+
+
+_SHARED = Shelf(24, 2**30)
+_THREAD = threading.local()
+
+
+def swept(run: Run, grid: Grid) -> Sweep:
+    """The sweep of a grid, its models in memory."""
+
+    def make() -> Sweep:
+        place = grid.place
+        if grid.kind == "line":
+            return line_sweep(run, place.round, place.models, points=grid.points)
+        box = grid.box
+        return plane_sweep(run, place.round, place.models, points=grid.points, margin=grid.margin, box=box)
+
+    plain = replace(grid, place=replace(grid.place, split="", samples=None, precision="exact"))
+    return _SHARED.get((version(run, plain.place.models), plain), make, lambda sweep: sweep.basis.nbytes)
+
+
+def _basis(run: Run, place: Place) -> Tensor:
+    """Models (n, d) of a place, which carry their floating buffers (n, b) where they have any."""
+
+    def make() -> Tensor:
+        named = (
+            cohort_models(run, place.round) if place.models == COHORT else named_models(run, place.round, place.models)
+        )
+        return named.models
+
+    key = (version(run, place.models), "models", place.round, place.models)
+    return _SHARED.get(key, make, lambda basis: basis.nbytes)
+
+
+def _samples(run: Run, place: Place) -> tuple[Task, Samples]:
+    """The task, with errors per class where there are classes, and the samples of a place."""
+
+    def make() -> tuple[Task, Samples]:
+        share_data(run)
+        samples = selected_samples(run, place.round, place.split, place.samples)
+        return task_with_classes(run, samples), samples
+
+    own = place.round if place.split.startswith("client") else None
+    return _SHARED.get((version(run), "samples", own, place.split, place.samples), make)
+
+
+def _evaluator(run: Run, what: Place | Grid) -> Worker:
+    """The evaluator of this thread for a place or grid."""
+    place = what if isinstance(what, Place) else what.place
+
+    def make() -> Worker:
+        if isinstance(what, Place):
+            basis = _basis(run, what)
+            buffers = buffers_of(basis)
+        else:
+            basis, buffers = (sweep := swept(run, what)).basis, sweep.buffers
+        task, samples = _samples(run, place)
+        how = usual_statistics(task)
+        work = sweep_work(task, plain(basis), split=samples, buffers=buffers, statistics=how, precision=place.precision)
+        return Worker(work)
+
+    if not hasattr(_THREAD, "shelf"):
+        _THREAD.shelf = Shelf(4)
+    worker: Worker = _THREAD.shelf.get((version(run, place.models), what), make)
+    return worker

@@ -1,0 +1,89 @@
+"""Results of grids in the run's folder, and their minima: functions that jobs call in their process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import xarray as xr
+
+from drift.analyses.landscapes.basin import locate_minimum
+from drift.analyses.landscapes.models_plane import models_line, models_plane
+from drift.analyses.selected_samples import selected_samples
+from drift.runs import cache
+from drift.runs.run import Run
+from figures.explore.plane.places import Geometry, Grid, Values
+from figures.explore.plane.points import geometry, swept
+from figures.explore.work.addresses import share_data
+from figures.explore.work.versions import replaced
+from landscape.surfaces.minimum import Minimum
+from landscape.sweep.worker import Points, Work
+from landscape.sweep.worker import Values as Tensors
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The analysis that computes a grid, and its arguments: what `run.cached` stores the result under."""
+
+    function: Callable[..., xr.Dataset]
+    arguments: dict[str, Any]
+
+    @classmethod
+    def from_grid(cls, grid: Grid) -> Analysis:
+        """The analysis of a plane or line."""
+        place = grid.place
+        arguments = {"round": place.round, "models": list(place.models), "points": grid.points, "split": place.split}
+        arguments |= {"samples": place.samples, "precision": place.precision}
+        if grid.kind == "line":
+            return cls(models_line, arguments)
+        box = None if grid.box is None else list(grid.box)
+        return cls(models_plane, arguments | {"margin": grid.margin, "box": box})
+
+
+def opened(run: Run, grid: Grid) -> xr.Dataset | Geometry:
+    """The stored surface of a grid, or its geometry where there is none."""
+    analysis = Analysis.from_grid(grid)
+    stored_surface = cache.stored(run, analysis.function, analysis.arguments)
+    return geometry(run, grid) if stored_surface is None else stored_surface
+
+
+def store(run: Run, item: tuple[Grid, dict[tuple[float, ...], int], Values, dict[Path, str]]) -> None:
+    """Store the values of a grid as the result of its analysis, which evaluates nothing again.
+
+    Args:
+        run: The run; where it or another one is no longer the one that was evaluated, nothing is stored.
+        item: The grid, rows of values by coefficients, the values, and the heads of the runs that they are of.
+    """
+    grid, places, table, heads = item
+    if replaced(heads):
+        return
+    analysis = Analysis.from_grid(grid)
+    share_data(run)
+    run.with_crew(_Known(places, table)).cached(analysis.function, **analysis.arguments)
+
+
+def minimum(run: Run, item: tuple[Grid, xr.Dataset]) -> Minimum:
+    """The fitted minimum of a plane, its error that of the fit and of the samples."""
+    grid, surface = item
+    place = grid.place
+    share_data(run)
+    sweep = swept(run, grid)
+    samples = selected_samples(run, place.round, place.split, place.samples)
+    located = locate_minimum(run, surface, sweep, split=samples)
+    return replace(located, fit=None)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A pool (`landscape.sweep.threads.PointPool`) of points that are known already."""
+
+    places: dict[tuple[float, ...], int]
+    table: Values
+
+    def evaluate_points(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Tensors]]:
+        """All points at once."""
+        rows = [self.places[tuple(row)] for row in points]
+        yield slice(0, len(points)), {name: torch.from_numpy(self.table[name][rows]) for name in work.measures}

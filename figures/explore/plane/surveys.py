@@ -1,0 +1,250 @@
+"""A grid evaluated coarse first, then finer, and stored as the result of its analysis."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from drift.runs.run import Run
+from figures.explore.plane.grid_table import GridTable
+from figures.explore.plane.levels import Stage, is_regular, parts, stages
+from figures.explore.plane.places import Geometry, Grid, GridValues
+from figures.explore.plane.points import grid_values
+from figures.explore.plane.survey_results import opened, store
+from figures.explore.work.jobs import Job, Jobs
+from figures.explore.work.versions import heads, replaced, version
+
+CALL_SECONDS = 1.0
+"""Seconds that one call of a survey may take; short ones share too little work. Urgent calls do not wait for it."""
+
+SOON = 2.0
+"""Seconds for which no picture is shown besides the first: all points come soon enough."""
+
+TOLERANCE, TESTED = 0.01, 32
+"""Error of the interpolated loss, as a share of its range, measured at so many points or more, at which no further
+lattice is shown before all points."""
+
+REMEMBERED = 48
+"""Finished surveys in memory."""
+
+
+class Survey:
+    """The values of a grid: what is stored is shown at once, else five points per axis, then more, then all.
+
+    The first picture is computed in bfloat16 and on few samples; `rough` says so. Where all points take long, a map is
+    interpolated between those that are there, with its error, until all are evaluated; `lattice` then has the evaluated
+    points that form a grid.
+
+    Args:
+        jobs: Where it is computed.
+        run: Run of the grid.
+        grid: What is evaluated.
+        on_change: Called, in a thread of the jobs, when a finer surface is complete, and at the end.
+        on_progress: Called when points are done.
+        priority: Among quick jobs; finer levels come after it.
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        run: Run,
+        grid: Grid,
+        *,
+        on_change: Callable[[Survey], None],
+        on_progress: Callable[[Survey], None] | None = None,
+        priority: int = 10,
+    ) -> None:
+        self.run, self.grid = run, grid
+        self.surface: xr.Dataset | None = None
+        self.lattice: xr.Dataset | None = None
+        self.error: Exception | None = None
+        self.ended = self.stopped = self.cancelled = False
+        self.rough = self._how = ""
+        self.table: GridTable | None = None
+        self._jobs, self._priority = jobs, priority
+        self._on_change, self._on_progress = on_change, on_progress
+        self._lock = threading.RLock()
+        self._shown, self._close, self._regular = 0, False, np.zeros(0, dtype=bool)
+        self._job: Job | None = None
+        self._heads, self._key = heads(run, grid.place.models), (version(run, grid.place.models), grid)
+        if (stored_surface := _FINISHED.get(self._key)) is not None:
+            self._end(stored_surface)
+            return
+        self._job = jobs.quick(
+            opened,
+            run,
+            [grid],
+            priority=priority,
+            on_result=lambda _, answer: self._opened(answer),
+            on_end=self._failed,
+        )
+
+    @property
+    def done(self) -> int:
+        """Points, with marks, that have their value in the precision that is asked for."""
+        return 0 if self.table is None else int(self.table.final.sum())
+
+    @property
+    def total(self) -> int:
+        """Points, with marks, to evaluate."""
+        return 0 if self.table is None else int(self.table.inside.sum())
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until all points are done; None before that can be known."""
+        seconds = self._seconds(self.grid.place.precision)
+        return None if seconds is None or self.ended else seconds * (self.total - self.done) / self._jobs.threads
+
+    def cancel(self) -> None:
+        """Compute no more; a finished level stays."""
+        with self._lock:
+            self.cancelled, job = True, self._job
+        if job is not None:
+            job.cancel()
+
+    def _opened(self, answer: xr.Dataset | Geometry) -> None:
+        if isinstance(answer, xr.Dataset):
+            self._end(answer)
+            return
+        self.geometry, self.table = answer, GridTable(answer)
+        self._stages = stages(answer.shape, self.grid.place.precision)
+        self._several = len(self._stages) > 1
+        self._refine()
+
+    def _refine(self) -> None:
+        """Evaluate what the next stage lacks."""
+        table = self.table
+        assert table is not None  # noqa: S101 - for mypy: it was opened
+        while self._stages and self._superfluous(self._stages[0]):
+            self._stages.pop(0)
+        if not self._stages:
+            self._complete()
+            return
+        stage = self._stages[0]
+        cells = np.flatnonzero(self._missing(stage))
+        if not len(cells):
+            self._reached(stage)
+            return
+        seconds = self._seconds(stage.precision) if self.surface is not None or not self._several else 0.0
+        pieces = parts(cells, table.rows, seconds, CALL_SECONDS, self._jobs.threads)
+
+        def take(place: int, answer: GridValues) -> None:
+            with self._lock:
+                final = answer.whole and (answer.exact or stage.precision == self.grid.place.precision)
+                table.add(pieces[place], answer.values, final=final)
+                self._how = _how(answer)
+                _SECONDS[self._pace(stage.precision)] = answer.seconds
+                if answer.exact:
+                    _SECONDS[self._pace("exact")] = answer.seconds
+            if self._on_progress is not None:
+                self._on_progress(self)
+
+        self._submit(stage, [table.rows[piece].tolist() for piece in pieces], take)
+
+    def _submit(self, stage: Stage, pieces: list[Any], take: Callable[[int, GridValues], None]) -> None:
+        def ended(job: Job) -> None:
+            if job.state == "done" and not self.cancelled:
+                self._refine()
+            else:
+                self._failed(job)
+
+        items = [(self.grid, rows, stage.precision, stage.samples) for rows in pieces]
+        priority = self._priority + (0 if self.surface is None else 5)
+        title = f"{self.grid.kind} of round {self.grid.place.round}"
+        with self._lock:
+            if not self.cancelled:
+                self._job = self._jobs.quick(
+                    grid_values, self.run, items, title=title, priority=priority, on_result=take, on_end=ended
+                )
+
+    def _reached(self, stage: Stage) -> None:
+        """Show the points of a stage, or the whole map that they give."""
+        table, place = self.table, self.grid.place
+        assert table is not None  # noqa: S101 - for mypy
+        self._stages.pop(0)
+        last = not self._stages
+        try:
+            surface = table.surface(stage.mask, stage.before)
+        except ValueError:  # an infinite loss: the points alone are shown once all are there
+            self._refine()
+            return
+        wanted = table.with_marks(stage.mask, marks=False) & table.inside
+        self.rough = "" if last or table.final[wanted].all() else self._how
+        attrs = {**self.geometry.attrs, **surface.attrs, "split": place.split, "round": place.round}
+        self.surface, self._shown = surface.assign_attrs(attrs), int(stage.mask.sum())
+        if is_regular(stage.mask, self.geometry.shape):
+            self._regular = stage.mask
+        if stage.before is not None:
+            self.lattice = table.surface(self._regular).assign_attrs(self.geometry.attrs)
+            tested = self._shown - int(stage.before.sum())
+            self._close = tested >= TESTED and float(surface.loss_interpolation_share) <= TOLERANCE
+        if not last and not table.final[table.inside].all():
+            self._on_change(self)
+        self._refine()
+
+    def _missing(self, stage: Stage) -> np.ndarray:
+        """Marks and points that a stage lacks; the first of several is shown without marks' values."""
+        table = self.table
+        assert table is not None  # noqa: S101 - for mypy
+        mask = table.with_marks(stage.mask, marks=self.surface is not None or not self._several)
+        as_asked = stage.samples is None and stage.precision == self.grid.place.precision
+        has = table.final if as_asked else table.known
+        return np.asarray(mask & table.inside & ~has)
+
+    def _superfluous(self, stage: Stage) -> bool:
+        """Whether a stage shows nothing new, or comes too shortly before all points."""
+        table = self.table
+        if self.surface is None or table is None or stage is self._stages[-1]:
+            return False
+        seconds = self._seconds(stage.precision)
+        quick = seconds is not None and seconds * (self.total - self.done) / self._jobs.threads < SOON
+        interpolated = stage.before is not None and (quick or self._close)
+        return interpolated or int(stage.mask.sum()) <= self._shown
+
+    def _seconds(self, precision: str) -> float | None:
+        """Seconds of the processor for a point of such a grid, the last that were measured; None before that."""
+        return _SECONDS.get(self._pace(precision))
+
+    def _pace(self, precision: str) -> tuple[Any, ...]:
+        place = self.grid.place
+        return self.run.folder, place.split, place.samples, precision
+
+    def _complete(self) -> None:
+        self.rough = ""
+        if self.surface is None or self.table is None:
+            return
+        if not (others := replaced(self._heads)):
+            self._end(self.surface)
+            stored = (self.grid, *self.table.table(), self._heads)
+            self._jobs.quick(store, self.run, [stored], priority=self._priority + 80)
+        else:
+            self.surface, self.lattice, self.ended = None, None, True
+            self.error = LookupError(f"run {', '.join(others)} was replaced meanwhile; select the models again.")
+            self._on_change(self)
+
+    def _end(self, surface: xr.Dataset) -> None:
+        self.surface, self.ended = surface, True
+        _FINISHED[self._key] = surface
+        while len(_FINISHED) > REMEMBERED:
+            _FINISHED.popitem(last=False)
+        self._on_change(self)
+
+    def _failed(self, job: Job) -> None:
+        by_list = job.state == "cancelled" and not self.cancelled  # the page's list of jobs
+        if by_list or (job.state == "failed" and not self.ended):
+            self.error, self.ended, self.stopped = job.error, True, by_list
+            self._on_change(self)
+
+
+def _how(answer: GridValues) -> str:
+    precision = "exact" if answer.exact else "in bfloat16"
+    return precision if answer.whole else f"{precision} on {answer.samples} samples"
+
+
+_FINISHED = OrderedDict[Hashable, xr.Dataset]()
+_SECONDS: dict[tuple[Any, ...], float] = {}

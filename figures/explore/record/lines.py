@@ -1,0 +1,156 @@
+"""Curves of a number over rounds: one line per run, by group, or its difference to the reference's run of that seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import xarray as xr
+
+from drift.analyses.bootstrap import Estimate
+from drift.analyses.over_seeds import t_interval
+from drift.analyses.rounds.paired import counterpart, paired_difference
+from drift.runs.growing_run import GrowingRun
+from figures.explore.record.series import number
+from figures.selection.groups import groups
+from figures.selection.run_selection import join_names
+
+
+@dataclass(frozen=True)
+class Line:
+    """A number of a run over rounds.
+
+    Args:
+        name: Name of the run.
+        group: Name of the runs that differ from it in their seed only.
+        run: The run.
+        values: Over `round`.
+    """
+
+    name: str
+    group: str
+    run: GrowingRun
+    values: xr.DataArray
+
+
+def lines(runs: Mapping[str, GrowingRun], quantity: str) -> tuple[list[Line], list[str]]:
+    """A line per run that has the number, in the order of groups, and a sentence about those that have not.
+
+    Args:
+        runs: Runs with a complete round, by name.
+        quantity: Name of a number, as `series.number` takes it.
+    """
+    names = {run.folder: name for name, run in runs.items()}
+    shown, absent = [], []
+    for group, members in groups(runs.values()).items() if runs else ():
+        for run in members:
+            name = names[run.folder]
+            try:
+                shown.append(Line(name, group, runs[name], number(runs[name], quantity)))
+            except LookupError:
+                absent.append(name)
+    text = quantity.replace("_", " ")
+    return shown, [f"{join_names(absent)} recorded no {text}."] if absent else []
+
+
+def differences(shown: Sequence[Line], reference: str) -> tuple[list[Line], list[str]]:
+    """Differences to the run of the reference that has the same seed, where both trained the same cohorts.
+
+    Args:
+        shown: Lines of `lines`.
+        reference: Name of a group; "" leaves the lines as they are.
+
+    Returns:
+        Lines of the other groups, NaN in rounds whose cohorts differ, and a sentence about each run that has none, or
+        not in all rounds.
+
+    Raises:
+        LookupError: If there is no such group, with the groups that there are.
+    """
+    if not reference:
+        return list(shown), []
+    references = {line.run.folder: line for line in shown if line.group == reference}
+    if not references:
+        known = "; ".join(dict.fromkeys(line.group for line in shown)) or "none"
+        raise LookupError(f"the selected runs have no group {reference!r} to compare with; they have: {known}.")
+    compared, remarks = [], list[str]()
+    for line in shown:
+        if line.group == reference:
+            continue
+        try:
+            other = references[counterpart(line.run, [member.run for member in references.values()]).folder]
+        except LookupError as reason:
+            remarks.append(f"{line.name}: {reason}.")
+            continue
+        except ValueError:
+            remarks.append(f"{line.name}: it was trained on other data than the reference.")
+            continue
+        values = paired_difference(line.values, other.values, line.run.cohorts(), other.run.cohorts())
+        same, different = values.attrs["same"], values.attrs["different"]
+        if same:
+            compared.append(replace(line, values=values))
+        if different:
+            left_out = "all" if not same else f"{different} of {same + different}"
+            remarks.append(f"{line.name}: its cohorts are not those of the reference in {left_out} rounds.")
+        elif not same:
+            remarks.append(f"{line.name}: no round that the reference has too.")
+    return compared, remarks
+
+
+def by_group(shown: Iterable[Line]) -> dict[str, list[Line]]:
+    """Lines by their group."""
+    grouped: dict[str, list[Line]] = {}
+    for line in shown:
+        grouped.setdefault(line.group, []).append(line)
+    return grouped
+
+
+def mean_line(group: Sequence[Line]) -> xr.DataArray:
+    """Mean over the runs that have a round, over `round`."""
+    mean = _table(group).mean("seed", keep_attrs=True)
+    return mean.assign_attrs(different=sum(line.values.attrs.get("different", 0) for line in group))
+
+
+def interval_lines(group: Sequence[Line]) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the interval of `mean_line`, shape (R,) each (`drift.analyses.over_seeds`); NaN below two runs."""
+    return t_interval(_table(group).transpose("seed", "round").values)[1:]
+
+
+def _table(group: Sequence[Line]) -> xr.DataArray:
+    table = xr.concat([line.values for line in group], "seed", join="outer", combine_attrs="override")
+    return table.dropna("round", how="all")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The mean of a group over a span of rounds.
+
+    Args:
+        group: Name of the group.
+        seeds: Number of its runs.
+        estimate: Mean over rounds and runs; its interval is over the runs.
+    """
+
+    group: str
+    seeds: int
+    estimate: Estimate
+
+
+def summaries(shown: Iterable[Line], rounds: Sequence[int] = ()) -> list[Summary]:
+    """Mean of each group over the rounds from the first to the last of `rounds`; without them, over the last ten."""
+    results = []
+    for group, members in by_group(shown).items():
+        means = np.array([[float(in_span(line.values, rounds).mean())] for line in members])
+        value, low, high = (float(end[0]) for end in t_interval(means))
+        results.append(Summary(group, len(members), Estimate(value, low, high, int(np.isfinite(means).sum()))))
+    return results
+
+
+def in_span(values: xr.DataArray, rounds: Sequence[int]) -> xr.DataArray:
+    """The finite values from the first to the last of `rounds`; without them, the last ten."""
+    finite = values.dropna("round")
+    if len(rounds) != 2:
+        return finite[-10:]
+    first, last = sorted(rounds)
+    return finite[(finite["round"].values >= first) & (finite["round"].values <= last)]

@@ -1,0 +1,127 @@
+"""What a view is: a body that is built when it is first shown, and what it does when the selection changes."""
+
+from __future__ import annotations
+
+import html
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import panel as pn
+
+if TYPE_CHECKING:
+    from figures.explore.shell.app import Explorer
+    from figures.explore.shell.selection import Selection
+    from figures.explore.work.job import Job
+
+PROBLEMS = (LookupError, ValueError, OSError)
+"""Errors that are messages to the person: each becomes one line in the view."""
+
+
+class View(ABC):
+    """One view of the selection.
+
+    `body` is called when the view is first shown, then `update` with all fields. After that `update` is called with
+    what changed, only while the view is shown and only if `follows` has some of it; what changes while it is hidden
+    arrives when it is shown again. Its errors become a line in the view. No view reads another one.
+
+    Args:
+        explorer: Selection, runs, jobs.
+    """
+
+    name: ClassVar[str]
+    """As in the address."""
+    title: ClassVar[str]
+    """As in the list of views."""
+    follows: ClassVar[frozenset[str]] = frozenset()
+    """Fields of the selection, looks (`plane.depth`), and "growth" (a run grew) at whose change it is updated."""
+
+    def __init__(self, explorer: Explorer) -> None:
+        self.explorer = explorer
+        self.problem = ""
+        self._waiting: set[str] = set()
+        self._body: pn.viewable.Viewable | None = None
+        self._jobs: list[Job] = []
+
+    @cached_property
+    def _line(self) -> pn.pane.HTML:
+        """The line above the body; parts of a view are made when it is first shown, so that the page opens sooner."""
+        return pn.pane.HTML("", css_classes=["line"], visible=False, sizing_mode="stretch_width")
+
+    @cached_property
+    def _panel(self) -> pn.Column:
+        return pn.Column(self._line, sizing_mode="stretch_width", css_classes=["view", f"view-{self.name}"])
+
+    @property
+    def selection(self) -> Selection:
+        """What is looked at."""
+        return self.explorer.selection
+
+    @abstractmethod
+    def body(self) -> pn.viewable.Viewable:
+        """What is shown, without numbers yet: `update` follows at once."""
+
+    @abstractmethod
+    def update(self, changed: set[str]) -> None:
+        """Show what is selected now; never compute for long here, start a job."""
+
+    def figures(self) -> list[Any]:
+        """What it shows now as named figures (`as_figure.Request`); none: nothing to draw yet."""
+        return []
+
+    def say(self, text: str = "") -> None:
+        """Show one line above the body, in place of the line before; none if empty."""
+        self.problem = " ".join(text.split())
+        self._line.param.update(object=f"<p>{html.escape(self.problem)}</p>" if text else "", visible=bool(text))
+
+    def guarded(self, act: Callable[..., Any]) -> Callable[..., Any]:
+        """A handler of events whose errors become a line in the view: `button.on_click(self.guarded(self._go))`."""
+
+        @wraps(act)
+        def run(*arguments: Any, **options: Any) -> Any:
+            try:
+                result = act(*arguments, **options)
+            except Exception as reason:  # noqa: BLE001 - see _problem
+                return self._problem(reason)
+            return result
+
+        return run
+
+    def close(self) -> None:
+        """End the work that only this page waits for (`_jobs`), once it is closed; for the shell."""
+        for job in self._jobs:
+            job.cancel()
+
+    def panel(self) -> pn.viewable.Viewable:
+        """Line and body, the same object at every call; for the shell."""
+        return self._panel
+
+    def show(self, changed: set[str], *, visible: bool) -> None:
+        """Update it with what changed, now if it is visible, else when it is next; for the shell."""
+        self._waiting |= changed & self.follows
+        if not visible or not (self._waiting or self._body is None):
+            return
+        waiting, self._waiting = self._waiting, set()
+        self.say()
+        try:
+            if self._body is None:
+                self._body, waiting = self.body(), set(self.follows)
+            self.update(waiting)
+        except Exception as reason:  # noqa: BLE001 - see _problem
+            self._problem(reason)
+        if self._body is not None:
+            self._body.visible = bool(self.explorer.runs.names)  # without a run there is nothing to pick
+            if len(self._panel) == 1:
+                self._panel.append(self._body)
+
+    def _problem(self, reason: Exception) -> None:
+        """Say a problem in a line; a mistake of the code is printed besides, and stops no other view."""
+        if isinstance(reason, PROBLEMS) and not isinstance(reason, KeyError | IndexError):
+            self.say(str(reason))
+            return
+        traceback.print_exception(reason)
+        self.say(
+            f"a mistake in fedscape, {type(reason).__name__}: {reason}. Its traceback is where fedscape was started."
+        )

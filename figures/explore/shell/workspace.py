@@ -1,0 +1,73 @@
+"""What all pages of one explorer share: the open runs, the jobs, and the thread that watches both."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from drift.runs.run import Run
+from figures.explore.work.jobs import Jobs
+from figures.explore.work.open_runs import Changes, OpenRuns
+
+EVERY = 0.5
+"""Seconds between two looks at the folders and the jobs."""
+
+OnGrowth = Callable[[Changes], None]
+OnWork = Callable[[], None]
+
+
+class Workspace:
+    """Open runs and jobs, watched in a thread as soon as somebody follows.
+
+    Args:
+        places: Folders of runs, folders that contain such folders, or runs.
+        data: Folder of the datasets.
+        task: Text that names a task for runs that were recorded without their data.
+        jobs: Those of another workspace, to share its processes.
+
+    Raises:
+        LookupError: If a place is a file, or no place exists.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[str | Path | Run],
+        *,
+        data: Path | None = None,
+        task: str | None = None,
+        jobs: Jobs | None = None,
+    ) -> None:
+        self.runs = OpenRuns(places, data=data, task=task)
+        self.jobs = jobs or Jobs()
+        self._followers: list[tuple[OnGrowth, OnWork]] = []
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def follow(self, on_growth: OnGrowth, on_work: OnWork) -> Callable[[], None]:
+        """Call functions, in another thread, when runs change and while there is work; returns what ends that."""
+        follower = (on_growth, on_work)
+        self._followers.append(follower)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, name="fedscape-explore", daemon=True)
+            self._thread.start()
+        return lambda: self._followers.remove(follower) if follower in self._followers else None
+
+    def close(self) -> None:
+        """Stop watching, and end all jobs."""
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.jobs.close()
+
+    def _watch(self) -> None:
+        working = False
+        while not self._closed.wait(EVERY):
+            changes = self.runs.poll() if self._followers else Changes()
+            grown = changes.added or changes.grown or changes.gone or changes.problems
+            before, working = working, bool(self.jobs.active)
+            for on_growth, on_work in list(self._followers):
+                if grown:
+                    on_growth(changes)
+                if before or working:
+                    on_work()

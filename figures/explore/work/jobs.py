@@ -1,0 +1,293 @@
+"""Work of the page away from its server: quick calls in one warm process, long computations each in its own.
+
+    jobs.quick(function, run, items, on_result=...)     function(run, item) for each item, most urgent first
+    jobs.long(function, run, *arguments, on_end=...)    function(run, *arguments), with progress and time left
+    jobs.cached(run, analysis, **arguments)             run.cached(analysis, **arguments) as a long one
+
+Functions are those of modules. Callbacks come in a thread of the jobs; a page pushes from there.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from drift.runs.run import Run
+from figures.explore.work.addresses import Address, share_data
+from figures.explore.work.job import Job, State
+from figures.explore.work.local_work import LocalComputation, LocalThreads
+from figures.explore.work.processes import LongProcess, Lost, WarmProcess
+
+Computation = LongProcess | LocalComputation
+__all__ = ["Job", "Jobs"]
+
+URGENT = 10
+"""Priorities below this are those of what a person's hand waits for, such as a slider's number."""
+
+LIVES = 2
+"""Times that a call is tried before the death of its process is its error."""
+
+
+OnResult = Callable[[int, Any], None]
+OnJob = Callable[[Job], None]
+
+
+@dataclass(eq=False)
+class _Call:
+    job: Job
+    function: Callable[..., Any]
+    address: Address
+    place: int
+    item: Any
+    on_result: OnResult | None
+    on_end: OnJob | None
+    lives: int = LIVES
+
+
+class Jobs:
+    """All work of a page.
+
+    Args:
+        threads: Quick calls at a time; by default one per core, at most eight.
+        computations: Long computations at a time; the others wait.
+    """
+
+    def __init__(self, threads: int | None = None, computations: int = 1) -> None:
+        self.threads = threads or min(8, _cores())
+        self._computations = computations
+        self._lock = threading.RLock()
+        self._numbers = count()
+        self._waiting: list[tuple[int, int, _Call]] = []
+        self._calls: dict[int, _Call] = {}
+        self._warm = WarmProcess(self.threads, self._answered)
+        self._warm.start()
+        self._local = LocalThreads(self.threads, self._answered)
+        self._long: list[tuple[Job, Callable[[], Computation]]] = []
+        self._processes: dict[Job, Computation] = {}
+        self._jobs: list[Job] = []
+
+    @property
+    def active(self) -> list[Job]:
+        """Jobs that have not ended, in the order of their start."""
+        with self._lock:
+            self._jobs = [job for job in self._jobs if not job.ended]
+            return list(self._jobs)
+
+    def quick(
+        self,
+        function: Callable[[Run, Any], Any],
+        run: Run,
+        items: Iterable[Any],
+        *,
+        title: str = "",
+        priority: int = 0,
+        on_result: OnResult | None = None,
+        on_end: OnJob | None = None,
+    ) -> Job:
+        """Call `function(run, item)` for every item, in the process that keeps runs, data and models warm.
+
+        Args:
+            function: Of a module; each call should take less than a second, for others wait for it.
+            priority: Small ones first, among all jobs; within a job, items in their order. Those below `URGENT` wait
+                for no others: they have a thread of their own.
+            on_result: Called with (place of the item, result), in the order in which they finish.
+            on_end: Called with the job when it is done, failed (at its first error) or cancelled.
+        """
+        things = list(items)
+        job = Job(title, len(things), state="running", _stop=self._stop_quick)
+        address = Address.from_run(run)
+        with self._lock:
+            self._jobs.append(job)
+            for place, item in enumerate(things):
+                call = _Call(job, function, address, place, item, on_result, on_end)
+                heapq.heappush(self._waiting, (priority, next(self._numbers), call))
+            self._send()
+        if not things:
+            self._finish(job, "done", on_end)
+        return job
+
+    def long(
+        self,
+        function: Callable[..., Any],
+        runs: Run | Sequence[Run],
+        *arguments: Any,
+        title: str = "",
+        on_progress: OnJob | None = None,
+        on_end: OnJob | None = None,
+    ) -> Job:
+        """Call `function(runs, *arguments)` in a process of its own; `cancel` kills it.
+
+        Args:
+            function: Of a module. Its runs report progress (`run.context.progress`).
+            runs: A run, or several.
+            on_progress: Called with the job whenever a step is done.
+            on_end: Called with the job when it is done, failed or cancelled.
+        """
+        job = Job(title, _stop=lambda job: self._stop_long(job, on_end))
+        addresses = [Address.from_run(run) for run in ([runs] if isinstance(runs, Run) else runs)]
+
+        def progress(done: int, total: int) -> None:
+            if done < job.done:  # the next of several computations: its time is counted anew
+                job._begun = time.monotonic()
+            job.done, job.total = done, total
+            _call_back(on_progress, job)
+
+        def end(result: Any, error: Exception | None) -> None:
+            job.result, job.error = result, error
+            with self._lock:
+                self._processes.pop(job, None)
+            self._finish(job, "done" if error is None else "failed", on_end)
+            self._start_long()
+
+        only_here = any(address.local is not None for address in addresses)
+        computation = LocalComputation if only_here else LongProcess
+
+        def start() -> Computation:
+            return computation(function, addresses, isinstance(runs, Run), arguments, progress, end)
+
+        with self._lock:
+            self._jobs.append(job)
+            self._long.append((job, start))
+        self._start_long()
+        return job
+
+    def cached(
+        self,
+        run: Run,
+        analysis: Callable[..., Any],
+        *,
+        title: str = "",
+        briefly: bool = False,
+        on_progress: OnJob | None = None,
+        on_end: OnJob | None = None,
+        **arguments: Any,
+    ) -> Job:
+        """Compute `run.cached(analysis, **arguments)` as a long computation; the result is the job's.
+
+        Args:
+            briefly: Whether it takes a moment only: no process is started for it, and there is no progress.
+        """
+        named = title or f"{analysis.__name__.replace('_', ' ')} of {run.name}"
+        if not briefly:
+            return self.long(_cached, run, analysis, arguments, title=named, on_progress=on_progress, on_end=on_end)
+        results: list[Any] = []
+
+        def ended(job: Job) -> None:
+            job.result = results[0] if results else None
+            _call_back(on_end, job)
+
+        item = (analysis, arguments)
+        return self.quick(
+            _cached_soon, run, [item], title=named, on_result=lambda _, result: results.append(result), on_end=ended
+        )
+
+    def close(self) -> None:
+        """Stop everything."""
+        with self._lock:
+            self._waiting.clear()
+            self._long.clear()
+            processes = list(self._processes.values())
+        for process in processes:
+            process.stop()
+        self._warm.close()
+        self._local.close()
+
+    def _send(self) -> None:
+        """Send the most urgent calls while threads are free."""
+        while self._waiting:
+            priority, number, call = self._waiting[0]
+            if not call.job.ended and len(self._calls) >= self.threads + (priority < URGENT):
+                return
+            heapq.heappop(self._waiting)
+            if call.job.ended:
+                continue
+            self._calls[number] = call
+            lane = self._warm if call.address.local is None else self._local
+            lane.send(number, call.function, call.address, call.item)
+
+    def _answered(self, number: int, result: Any, error: Exception | None) -> None:
+        with self._lock:
+            call = self._calls.pop(number, None)
+            if call is not None and isinstance(error, Lost) and call.lives > 1 and not call.job.ended:
+                call.lives -= 1
+                heapq.heappush(self._waiting, (-1, next(self._numbers), call))
+                call = None
+            self._send()
+        if call is None or call.job.ended:
+            return
+        job = call.job
+        if error is not None:
+            job.error = error
+            self._finish(job, "failed", call.on_end)
+            return
+        _call_back(call.on_result, call.place, result)
+        with self._lock:
+            job.done += 1
+            last = job.done == job.total
+        if last:
+            self._finish(job, "done", call.on_end)
+
+    def _stop_quick(self, job: Job) -> None:
+        with self._lock:
+            calls = [call for _, _, call in self._waiting if call.job is job]
+            sent = [number for number, call in self._calls.items() if call.job is job]
+            calls += [self._calls[number] for number in sent]
+        self._finish(job, "cancelled", calls[0].on_end if calls else None)
+        with self._lock:
+            for number in self._warm.stop(sent):
+                self._calls.pop(number, None)
+            self._send()
+
+    def _start_long(self) -> None:
+        with self._lock:
+            while self._long and len(self._processes) < self._computations:
+                job, start = self._long.pop(0)
+                job.state, job._begun = "running", time.monotonic()
+                self._processes[job] = start()
+
+    def _stop_long(self, job: Job, on_end: OnJob | None) -> None:
+        with self._lock:
+            self._long = [entry for entry in self._long if entry[0] is not job]
+            process = self._processes.pop(job, None)
+        if process is not None:
+            process.stop()
+        self._finish(job, "cancelled", on_end)
+        self._start_long()
+
+    def _finish(self, job: Job, state: State, on_end: OnJob | None) -> None:
+        with self._lock:
+            if job.ended:
+                return
+            job.state = state
+        _call_back(on_end, job)
+
+
+def _call_back(callback: Callable[..., None] | None, *arguments: Any) -> None:
+    """Call back; an error of a view is printed and stops neither the jobs nor the other views."""
+    if callback is None:
+        return
+    try:
+        callback(*arguments)
+    except Exception:  # noqa: BLE001 - see above
+        traceback.print_exc(file=sys.stderr)
+
+
+def _cached(run: Run, analysis: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    return run.cached(analysis, **arguments)
+
+
+def _cached_soon(run: Run, item: tuple[Callable[..., Any], dict[str, Any]]) -> Any:
+    share_data(run)
+    return _cached(run, *item)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,237 @@
+"""Panels, legends and widths of figures: one layout for a column, a page, a slide, and a part of another figure."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.transforms import Bbox
+
+from figures.looks import look
+from figures.looks.matplotlib_style import context, small
+
+NARROW, WIDE = look.WIDTHS["column"], look.WIDTHS["page"]
+"""Widths of a figure in one and in two columns, inches."""
+
+CLOSE = 4.6
+"""Width in inches below which panels that stand side by side on a page are stacked."""
+
+KEY = 0.55
+"""Height of a legend above the panels, inches."""
+
+
+class RoundLayout(ConstrainedLayoutEngine):
+    """Constrained layout in round numbers: the last bits of the solver vary by process, and an SVG shows them."""
+
+    DIGITS = 9
+    """Decimals of a place as a fraction of the figure: finer than a pixel, coarser than errors of the solver."""
+
+    def execute(self, fig: Figure) -> None:
+        super().execute(fig)
+        for ax in fig.axes:
+            in_layout = ax.get_in_layout()
+            ax.set_position(Bbox(np.round(ax.get_position(original=True).get_points(), self.DIGITS)))
+            ax.set_in_layout(in_layout)  # set_position takes axes out of the layout
+
+
+class Picture(Figure):
+    """A figure that a notebook shows as the last value of a cell, also without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        written = io.BytesIO()
+        with context():
+            self.savefig(written, format="png", dpi=self.dpi, bbox_inches="tight")
+        return written.getvalue()
+
+
+def width(usual: float = WIDE) -> float:
+    """Width that the figure will have, inches: that of the look, of the part of a figure, else the usual one."""
+    part = look.current()
+    if part.subfigure is not None:
+        return float(part.subfigure.bbox.width / part.subfigure.figure.dpi)
+    if part.ax is not None:
+        return float(part.ax.get_window_extent().width / part.ax.get_figure(root=True).dpi)  # type: ignore[union-attr]
+    return part.inches(usual)
+
+
+def is_narrow(usual: float = WIDE) -> bool:
+    """Whether panels that stand side by side on a page are stacked."""
+    return width(usual) < CLOSE
+
+
+def panels(
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    width: float = WIDE,
+    height: float | None = None,
+    stacked: int = 1,
+    turned: bool = False,
+    cell: float | None = None,
+    **options: Any,
+) -> tuple[Figure, np.ndarray]:
+    """A figure in this style and its axes, shape (rows, columns) wherever they stand.
+
+    In a narrow figure, panels that stand side by side are stacked: `axs[0, 1]` then stands below `axs[0, 0]`.
+
+    Args:
+        width, height: Usual size in inches; a look may ask for another width. By default the height follows from the
+            columns' width.
+        stacked: Panels side by side in a narrow figure.
+        turned: Rows and columns change places in a narrow figure.
+        cell: Height of a panel, as a part of its width, in a narrow figure; by default 0.38 of a whole column.
+        options: Passed to `Figure.subplots`.
+    """
+    part, inches = look.current(), _width(width)
+    close = inches < CLOSE and columns > 1
+    across = (rows if turned else stacked) if close else columns
+    usual = rows * (width / columns * 0.6 + 0.5) + 0.5 if height is None else height
+    if close:
+        down = -(-rows * columns // across)
+        tall = 0.38 * NARROW if cell is None else cell * inches / across
+        usual = down * (tall + 0.3) + KEY
+        options = {name: value for name, value in options.items() if not name.endswith("_ratios")}
+        options = {name: value for name, value in options.items() if value is True}
+    else:
+        down = rows
+        usual *= 1.0 if columns > 1 or inches <= 1.2 * width else 1.15
+    with context():
+        if part.ax is not None and rows * columns == 1:
+            return cast(Figure, part.ax.get_figure()), np.array([[part.ax]])
+        figure = _container(part, inches, usual)
+        axs = figure.subplots(down, across, squeeze=False, **options)
+    for ax in axs.flat[rows * columns :]:
+        ax.set_axis_off()
+    if close and turned:
+        return figure, axs.T
+    return figure, axs.ravel()[: rows * columns].reshape(rows, columns)
+
+
+def _width(usual: float) -> float:
+    return width(usual)
+
+
+def _container(part: look.Drawing, inches: float, height: float) -> Figure:
+    """A new figure, or the part of the user's figure that is drawn into."""
+    if part.subfigure is not None:
+        return cast(Figure, part.subfigure)
+    if part.ax is not None:
+        cell = part.ax.get_subplotspec()
+        if cell is None:
+            raise ValueError("this figure has several panels; give an ax of a grid (subplots), or a subfigure.")
+        whole = part.ax.get_figure()
+        part.ax.remove()
+        part.subfigure, part.ax = cast(Figure, whole).add_subfigure(cell), None
+        return cast(Figure, part.subfigure)
+    figure = Picture(figsize=(inches, height))
+    FigureCanvasAgg(figure)  # keeps its renderer, which measures texts, from one layout to the next
+    figure.set_layout_engine(RoundLayout())
+    return figure
+
+
+def name_edges(axs: np.ndarray, count: int | None = None) -> None:
+    """Keep the labels of the first panel of every row and of the lowest of every column; blank those beyond `count`."""
+    shown = list(axs.flat[:count])
+    for ax in axs.flat[len(shown) :]:
+        ax.set_axis_off()
+    places = {ax: _place(ax) for ax in shown}
+    lowest = {column: max(row for row, other in places.values() if other == column) for _, column in places.values()}
+    for ax, (row, column) in places.items():
+        if column > 0:
+            ax.set_ylabel("")
+        if row < lowest[column]:
+            ax.set_xlabel("")
+
+
+def is_first(ax: Axes) -> bool:
+    """Whether a panel is the first of its row, as it is laid out."""
+    return _place(ax)[1] == 0
+
+
+def is_lowest(ax: Axes) -> bool:
+    """Whether a panel is in the last row, as it is laid out."""
+    spec = ax.get_subplotspec()
+    return spec is None or spec.is_last_row()
+
+
+def is_beside(ax: Axes, other: Axes) -> bool:
+    """Whether two panels are in one row, as they are laid out."""
+    return _place(ax)[0] == _place(other)[0]
+
+
+def _place(ax: Axes) -> tuple[int, int]:
+    """Row and column of a panel in the grid that it is laid out in."""
+    spec = ax.get_subplotspec()
+    return (0, 0) if spec is None else (spec.rowspan.start, spec.colspan.start)
+
+
+def key(
+    figure: Figure,
+    axs: Iterable[Axes],
+    *,
+    title: str | None = None,
+    columns: int = 6,
+    handles: Sequence[Artist] | None = None,
+) -> None:
+    """Draw one legend above all panels, with each label once, or where the look asks for it.
+
+    Args:
+        title: A line above it, such as what the bands are.
+        columns: Most entries side by side; fewer where the figure is narrow.
+        handles: Entries in place of those of the panels.
+    """
+    cells, entries = list(axs), dict[str, Artist]()
+    for ax in cells if handles is None else ():
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            entries.setdefault(name, handle)
+    entries |= {str(handle.get_label()): handle for handle in handles or ()}
+    if not entries:
+        return
+    part = look.current()
+    place = part.take("legend") or ("inside" if part.ax is not None and len(cells) == 1 else "above")
+    if place == "none":
+        return
+    with context():
+        inches = float(figure.bbox.width / figure.get_figure(root=True).dpi)
+        names = ["\n".join(textwrap.wrap(name, max(20, int((inches - 0.5) / _letter())))) for name in entries]
+        at_side = place == "right"
+        wrapped = title and "\n".join(textwrap.wrap(title, 24 if at_side else max(20, int(inches / _letter()))))
+        options: dict[str, Any] = {"title": wrapped, "columnspacing": 1.2, "alignment": "center"}
+        if place == "inside":
+            cells[0].legend(list(entries.values()), names, **options)
+            return
+        options |= {"ncols": 1 if at_side else fitting(names, inches, columns)}
+        rows = -(-len(names) // options["ncols"])
+        lines = max(
+            sum(name.count("\n") + 1 for name in names[first : first + rows]) for first in range(0, len(names), rows)
+        )
+        down = lines + (wrapped or "").count("\n")
+        if isinstance(figure, Picture) and not at_side and down > 2:  # the panels keep their size
+            wide, tall = figure.get_size_inches()
+            figure.set_size_inches(wide, tall + 1.5 * small() / 72 * (down - 2))
+        where = {"above": "outside upper center", "below": "outside lower center", "right": "outside right upper"}
+        options["loc"] = where[place]
+        figure.legend(list(entries.values()), names, **options).set_label(place)
+
+
+def fitting(names: Sequence[str], inches: float, most: int) -> int:
+    """Columns of a legend with these names that fit a width, in inches."""
+    room = [(5.2 * small() / 72) + _letter() * max(map(len, name.split("\n"))) for name in names]
+    for count in range(min(most, len(names)), 1, -1):
+        columns = np.array_split(room, count)  # as a legend fills its columns
+        if sum(float(column.max()) for column in columns) <= inches:
+            return count
+    return 1
+
+
+def _letter() -> float:
+    """Mean width of a letter of small text, inches."""
+    return 0.57 * small() / 72

@@ -1,0 +1,276 @@
+"""How a figure looks: the words of `fedscape figures draw` and of `figures.draw`, which all figures read in one place.
+
+A look is set for the time of a drawing (`drawing`); layouts, lines, maps and legends ask for their word by `take`. What
+was asked for and taken by nothing is refused, never ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from figures.looks import palette
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
+
+SEEDS = ("lines", "band", "interval")
+"""How several seeds are shown: a thin line per seed, mean and standard deviation, mean and t interval."""
+
+LEGENDS = ("above", "below", "right", "inside", "none")
+
+WIDTHS = {"column": 3.3, "page": 6.9, "slide": 5.2}
+"""Widths in inches. Text of 8 points at 5.2 inches is 20 points where the picture fills a slide of 13.3 inches."""
+
+VENUES = {
+    "ieee": {"column": 3.5, "page": 7.16},
+    "neurips": {"column": 2.65, "page": 5.5},
+    "icml": {"column": 3.25, "page": 6.75},
+    "nature": {"column": 3.5, "page": 7.2},
+}
+"""Widths, in inches, of a column and of a page of venues; their fonts are in figures/styles."""
+
+Range = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is asked of a figure beside its data; an empty field leaves a choice to the figure.
+
+    Args:
+        methods: Labels of the methods that are shown, such as fedavg and ima.
+        paired_to: Label of a method; others are shown as differences to it, seed by seed and on the same cohorts.
+        rounds: First and last round of the axes over rounds.
+        seeds: One of SEEDS.
+        smooth: Rounds in a moving mean of the drawn lines, centred.
+        width: One of WIDTHS, or inches.
+        style: A venue, a style of matplotlib, or the path of a style sheet.
+        palette: A colour map of matplotlib: of methods if it has at most 20 colours, else of maps and of sequences.
+        levels: Number of contour levels.
+        xlim, ylim: Lower and upper limit by the beginning of an axis label; "" stands for the axes of all panels.
+        log: Whether vertical axes are logarithmic.
+        title: Above the figure.
+        labels: Texts in place of those of a method (in legends), or of the axes "x" and "y".
+        legend: One of LEGENDS.
+        note: Whether the small line below the figure states what it shows.
+    """
+
+    methods: tuple[str, ...] = ()
+    paired_to: str = ""
+    rounds: Range | None = None
+    seeds: str = ""
+    smooth: int = 0
+    width: str | float = ""
+    style: str = ""
+    palette: str = ""
+    levels: int = 0
+    xlim: Mapping[str, Range] = field(default_factory=dict)
+    ylim: Mapping[str, Range] = field(default_factory=dict)
+    log: bool | None = None
+    title: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    legend: str = ""
+    note: bool = True
+
+    def asked(self) -> list[str]:
+        """Names of the fields that differ from their defaults."""
+        plain = Look()
+        return [part.name for part in fields(self) if getattr(self, part.name) != getattr(plain, part.name)]
+
+
+WORDS = tuple(part.name for part in fields(Look))
+"""Names of all words."""
+
+
+def read(**words: Any) -> Look:
+    """The look that words describe, as Python or the command line give them.
+
+    Args:
+        words: Fields of `Look`; None stands for the default. Ranges are pairs or texts such as "10:50" or ":0.9",
+            limits also mappings or texts such as "test accuracy=0.5:1"; labels a mapping or texts such as "ima=Ours".
+
+    Raises:
+        ValueError: If there is no such word, or a value is not accepted; says what is.
+    """
+    if unknown := sorted(set(words) - set(WORDS)):
+        raise ValueError(f"a look has no {unknown[0]!r}; it has {', '.join(WORDS)}.")
+    wanted = {name: value for name, value in words.items() if value is not None}
+    for name, values in (("seeds", SEEDS), ("legend", LEGENDS)):
+        if wanted.get(name, "") not in ("", *values):
+            raise ValueError(f"{name} is {wanted[name]!r}; give {', '.join(values[:-1])} or {values[-1]}.")
+    for name, least in (("smooth", 1), ("levels", 2)):
+        if name in wanted and (isinstance(wanted[name], bool) or wanted[name] < least):
+            raise ValueError(f"{name} is {wanted[name]}; give a whole number from {least} on.")
+    if "methods" in wanted:
+        wanted["methods"] = (wanted["methods"],) if isinstance(wanted["methods"], str) else tuple(wanted["methods"])
+    if "rounds" in wanted:
+        wanted["rounds"] = _range(wanted["rounds"], "rounds")
+    for name in {"xlim", "ylim"} & set(wanted):
+        wanted[name] = _limits(wanted[name], name)
+    if "labels" in wanted:
+        wanted["labels"] = _labels(wanted["labels"])
+    if "width" in wanted:
+        wanted["width"] = _width(wanted["width"])
+    return Look(**wanted)
+
+
+class Drawing:
+    """A drawing that goes on: its look, what of it was taken, and what was drawn of the seeds.
+
+    Args:
+        look: What is asked for.
+        ax, subfigure: Where a figure is drawn into another one.
+    """
+
+    def __init__(self, look: Look, *, ax: Axes | None = None, subfigure: SubFigure | None = None) -> None:
+        self.look, self.ax, self.subfigure = look, ax, subfigure
+        self.taken: set[str] = set()
+        self.going_on = True
+        self.notes: list[str] = []
+
+    @property
+    def composed(self) -> bool:
+        """Whether it is a part of a figure of the user."""
+        return self.ax is not None or self.subfigure is not None
+
+    def take(self, word: str) -> Any:
+        """Value of a word, which counts as honoured by this; falsy where it was not asked for."""
+        self.taken.add(word)
+        return getattr(self.look, word)
+
+    def remark(self, text: str) -> None:
+        """Remember how the seeds are drawn, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def inches(self, usual: float) -> float:
+        """Width of the figure, `usual` where none is asked for.
+
+        Raises:
+            ValueError: If the width is none of those of the venue.
+        """
+        width = self.take("width")
+        if not width:
+            return usual
+        if isinstance(width, int | float):
+            return float(width)
+        return VENUES.get(self.look.style, {}).get(width, WIDTHS[width])
+
+    def require_taken(self, name: str) -> None:
+        """Refuse what nothing in the figure could honour.
+
+        Raises:
+            ValueError: With the word and the reason.
+        """
+        for word in self.look.asked():
+            if word not in self.taken:
+                raise ValueError(f"figure {name} cannot honour {word}: {_WHY[word]}. Leave it out.")
+
+
+_CURRENT: ContextVar[Drawing | None] = ContextVar("drawing", default=None)
+
+
+def current() -> Drawing:
+    """The drawing that goes on; outside of any, one of the usual look."""
+    part = _CURRENT.get()
+    if part is None:
+        part = Drawing(Look())
+        part.going_on = False
+    return part
+
+
+def label(name: str) -> str:
+    """A method's name as its paper writes it, or as the look asks for."""
+    part = current()
+    if name in part.look.labels:
+        part.take("labels")
+        return str(part.look.labels[name])
+    method, comma, rest = name.partition(", ")  # of one value of an option
+    return f"{label(method)}{comma}{rest}" if comma else palette.label(name)
+
+
+@contextmanager
+def drawing(look: Look, *, ax: Axes | None = None, subfigure: SubFigure | None = None) -> Iterator[Drawing]:
+    """A drawing with this look, for the time of the `with` block."""
+    token = _CURRENT.set(Drawing(look, ax=ax, subfigure=subfigure))
+    try:
+        yield current()
+    finally:
+        _CURRENT.reset(token)
+
+
+_WHY = {
+    "methods": "it does not show runs of methods",
+    "paired_to": "it has no numbers of several methods over seeds",
+    "rounds": "it has no axis of rounds",
+    "seeds": "it has no line of several seeds",
+    "smooth": "it has no lines over rounds",
+    "width": "it sets its own width",
+    "style": "it sets its own style",
+    "palette": "it has neither methods nor maps of such colours",
+    "levels": "it has no contour maps",
+    "xlim": "no horizontal axis of numbers has such a label",
+    "ylim": "no vertical axis of numbers has such a label, or several quantities share it (say which: LABEL=LOW:HIGH)",
+    "log": "it has no lines of positive numbers",
+    "title": "it is a part of another figure",
+    "labels": "it names neither these methods nor axes",
+    "legend": "it has no legend outside of its panels",
+    "note": "it has no such line",
+}
+"""Why a figure did not take a word."""
+
+
+def _range(value: Any, name: str) -> Range:
+    """A pair of numbers, either of which may be absent."""
+    try:
+        if isinstance(value, str):
+            low, colon, high = value.partition(":")
+            if not colon:
+                raise ValueError(value)
+            ends = (float(low) if low.strip() else None, float(high) if high.strip() else None)
+        elif isinstance(value, slice):
+            ends = (value.start, value.stop)
+        else:
+            first, last = value
+            ends = (first, last)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}; give two ends, such as 10:50, :50 or 10:.") from None
+    if None not in ends and not ends[0] < ends[1]:  # type: ignore[operator]  # both are numbers
+        raise ValueError(f"{name} is {value!r}; the first end has to be below the second.")
+    return ends
+
+
+def _limits(value: Any, name: str) -> dict[str, Range]:
+    if isinstance(value, Mapping):
+        return {str(label): _range(ends, name) for label, ends in value.items()}
+    several = isinstance(value, list | tuple) and bool(value) and all(isinstance(part, str) for part in value)
+    limits = {}
+    for part in value if several else [value]:
+        label, equals, ends = part.rpartition("=") if isinstance(part, str) else ("", "", part)
+        limits[label if equals else ""] = _range(ends, name)
+    return limits
+
+
+def _labels(value: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    if isinstance(value, Mapping):
+        return {str(key): str(text) for key, text in value.items()}
+    pairs = [part.partition("=") for part in ([value] if isinstance(value, str) else value)]
+    if wrong := [key for key, equals, _ in pairs if not equals]:
+        raise ValueError(f"labels has {wrong[0]!r}; give METHOD=TEXT, x=TEXT or y=TEXT.")
+    return {key: text for key, _, text in pairs}
+
+
+def _width(value: Any) -> str | float:
+    if value in WIDTHS:
+        return str(value)
+    try:
+        inches = float(value)
+    except (TypeError, ValueError):
+        inches = 0.0
+    if not 1.5 <= inches <= 40:
+        raise ValueError(f"width is {value!r}; give {', '.join(WIDTHS)}, or inches from 1.5 to 40.")
+    return inches

@@ -1,0 +1,107 @@
+"""Settings of matplotlib while figures are drawn: ours where the user has none, then those of the style asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib import font_manager
+from matplotlib import style as sheets
+
+from figures.looks import look
+
+FOLDER = Path(__file__).parent / "styles"
+"""Style sheets of venues."""
+
+SMALL = 7 / 8
+"""Size of ticks, legends and notes as a part of that of labels."""
+
+_SIZES = {
+    "axes.titlesize": 1.0,
+    "axes.labelsize": 1.0,
+    "figure.titlesize": 1.0,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "legend.fontsize": SMALL,
+    "legend.title_fontsize": SMALL,
+}
+"""Sizes of texts as parts of the font's."""
+
+_OURS: dict[str, Any] = {
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.0,
+    "legend.frameon": False,
+    "legend.handlelength": 2.4,
+    "legend.handletextpad": 0.5,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.3,
+    "image.cmap": "viridis",
+    "figure.dpi": 120,
+    "savefig.dpi": 220,
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "fedscape",
+}
+
+
+@contextmanager
+def context() -> Iterator[None]:
+    """Matplotlib settings for drawing and saving figures; they end with the `with` block.
+
+    Settings that the user changed, in a matplotlibrc, by `rcParams` or by a style sheet, stay; a style that the look
+    asks for comes last.
+    """
+    changed = {name for name, value in mpl.rcParams.items() if value != mpl.rcParamsDefault[name]}
+    ours = {name: value for name, value in _OURS.items() if name not in changed}
+    size = float(ours.get("font.size", mpl.rcParams["font.size"]))
+    ours |= {name: size * part for name, part in _SIZES.items() if name not in changed}
+    settings: Any = ours | sheet(str(look.current().take("style")))  # newer stubs list every key
+    with mpl.rc_context(settings):
+        yield
+
+
+def small() -> float:
+    """Size of the texts in panels, points: that of legends."""
+    with context():
+        size = mpl.rcParams["legend.fontsize"]
+        return float(font_manager.FontProperties(size=size).get_size_in_points())
+
+
+@lru_cache
+def sheet(name: str) -> dict[str, Any]:
+    """Settings of a venue, of a style of matplotlib, or of the user's style sheet; none for an empty name.
+
+    Raises:
+        ValueError: If there is no such style; names those that there are.
+    """
+    if not name:
+        return {}
+    own = FOLDER / f"{name}.mplstyle"
+    file = own if own.exists() else Path(name)
+    if not file.is_file() and name not in sheets.library:
+        venues = ", ".join(look.VENUES)
+        raise ValueError(f"there is no style {name!r}; give {venues}, a style of matplotlib, or a file FILE.mplstyle.")
+    settings = mpl.rc_params_from_file(file, use_default_template=False) if file.is_file() else sheets.library[name]
+    return {key: _installed(value) if key in _FAMILIES else value for key, value in dict(settings).items()}
+
+
+_FAMILIES = ("font.serif", "font.sans-serif", "font.monospace")
+
+
+def _installed(families: list[str]) -> list[str]:
+    """The families that are there: matplotlib warns of every other one."""
+    return [name for name in families if name in font_manager.get_font_names()] or families[-1:]

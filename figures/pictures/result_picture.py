@@ -1,0 +1,191 @@
+"""The usual picture of a result, by its dimensions: what `.plot()` and `.plotly()` on a dataset draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from figures.axes import spectra, surfaces
+from figures.axes.curves import require_values
+from figures.axes.fit import fit
+from figures.axes.map_heights import fit_heights
+from figures.axes.surfaces import contour, profile
+from figures.axes.triangles import triangle
+from figures.interactive.look import axis, blank, grid
+from figures.interactive.surfaces import surface3d
+from figures.looks import style
+
+USUAL = ("loss", "accuracy", "eigenvalue", "density", "barrier")
+"""Variables that a picture shows by default, the first of which counts; else the first with a dimension."""
+
+
+@style.styled
+def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None, **look: Any) -> Axes:
+    """A map of a plane, a profile of a line, a spectrum, a matrix of pairs, or a curve; labelled, with its colour bar.
+
+    Args:
+        ds: A result of landscape or drift.
+        ax: Axes to draw into; by default those of a new figure of pyplot.
+        variable: Variable to draw; by default the loss, or the first that has a dimension.
+        look: Passed to the drawing function of this kind of result.
+
+    Raises:
+        ValueError: If the variable is absent or has no usual picture.
+        LookupError: If it has no values.
+    """
+    values = _values(ds, variable)
+    name, dims = str(values.name), tuple(map(str, values.dims))
+    require_values(values)
+    own = ax is None
+    ax = _new_axes() if ax is None else ax
+    if "mark_other" in dims:
+        return _matrix(ds, name, ax, look)
+    if len(dims) == 2 and {"by size", "mean"} <= set(map(str, ds.coords.get("mark", xr.DataArray([])).values)):
+        triangle(ds, ax=ax, variable=name, **look)
+        return ax
+    if _is_map(ds, dims):
+        path = ds.sizes.get("mark", 0) > 4
+        contour(ds, ax=ax, variable=name, **{"marks": not path, **look})
+        if path:
+            _path(ds, dims, ax)
+        if own and isinstance(ax.figure, Figure):
+            fit_heights(ax.figure, [ax])
+            fit(ax.figure, ax.figure.axes)
+            fit_heights(ax.figure, [ax], again=True)
+        return ax
+    if dims == ("t",):
+        return _line(ds, profile(ds, ax=ax, variable=name, **look), name)
+    if dims == ("rank",):
+        lost = int((~ds["converged"]).sum()) if "converged" in ds else 0
+        return _spectrum(values, ax, look, lost)
+    if dims == ("layer",) and name == "eigenvalue":
+        return spectra.layers(ds, ax=ax, **look)
+    return _curve(values, ax, look)
+
+
+def plotly(ds: xr.Dataset, *, variable: str | None = None, **look: Any) -> go.Figure:
+    """The same, interactive: a plane as a surface in three dimensions, pairs as a heat map, all else as curves.
+
+    Args:
+        ds: A result of landscape or drift.
+        variable: Variable to draw; by default the loss, or the first that has a dimension.
+        look: Passed to the layout of the figure.
+
+    Raises:
+        ValueError: If the variable is absent or has no usual picture.
+        LookupError: If it has no values.
+    """
+    values = _values(ds, variable)
+    name, dims = str(values.name), tuple(map(str, values.dims))
+    require_values(values)
+    if _is_map(ds, dims):
+        return surface3d(ds, name).update_layout(**look)
+    figure = blank(**look)
+    if len(dims) == 2 and "mark_other" in dims:
+        names = list(map(str, ds["mark"].values))
+        figure.add_trace(go.Heatmap(x=names, y=names, z=grid(ds, name)[2], colorscale="Viridis"))
+        return figure
+    over = _over(values)
+    for label, part in _parts(values, over):
+        marker = "markers" if over == "rank" else "lines+markers"
+        trace = go.Scatter(x=values[over].values, y=part, mode=marker, name=label, showlegend=label != "")
+        figure.add_trace(trace)
+    return figure.update_layout(xaxis_title=axis(values[over]), yaxis_title=axis(values))
+
+
+def _values(ds: xr.Dataset, variable: str | None) -> xr.DataArray:
+    """The variable that is shown."""
+    names = [str(name) for name, values in ds.data_vars.items() if values.ndim and not str(name).startswith("mark_")]
+    numbers = [name for name in names if np.issubdtype(ds[name].dtype, np.number)]
+    if variable is not None and variable not in numbers:
+        raise ValueError(f"no variable {variable!r} that can be drawn; this result has {', '.join(numbers) or 'none'}.")
+    if not numbers:
+        single = ", ".join(f"{name} = {float(values):.4g}" for name, values in ds.data_vars.items() if not values.ndim)
+        raise ValueError(f"this result has no variable with a dimension, so no picture: {single or 'it is empty'}.")
+    return ds[variable or next((name for name in USUAL if name in numbers), numbers[0])]
+
+
+def _is_map(ds: xr.Dataset, dims: tuple[str, ...]) -> bool:
+    return len(dims) == 2 and (dims == ("alpha", "beta") or all(f"mark_{name}" in ds for name in dims))
+
+
+def _new_axes() -> Axes:
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=(4.4, 3.4), layout="constrained")[1]
+
+
+def _path(ds: xr.Dataset, dims: tuple[str, ...], ax: Axes) -> None:
+    """The marks joined in their order, as those of a trajectory; the first and the last one named."""
+    x, y = (ds[f"mark_{name}"].values for name in dims)
+    ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
+    for place in (0, -1):
+        note = ax.annotate(str(ds["mark"].values[place]), (x[place], y[place]), (0, 5), textcoords="offset points")
+        note.set(ha="center", va="bottom", fontsize=style.small(), path_effects=style.outline())
+
+
+def _line(ds: xr.Dataset, ax: Axes, name: str) -> Axes:
+    """Names of the two models at t = 0 and 1."""
+    places = dict(zip(ds["mark_t"].values.tolist(), map(str, ds["mark"].values), strict=True)) if "mark_t" in ds else {}
+    if {0.0, 1.0} <= set(places):
+        surfaces.ends(ax, places[0.0], places[1.0])
+    if f"aligned_{name}" in ds:
+        ax.plot(ds["t"], ds[f"aligned_{name}"], linestyle="--", label="aligned")
+        ax.legend()
+    return ax
+
+
+def _spectrum(values: xr.DataArray, ax: Axes, look: dict[str, Any], lost: int) -> Axes:
+    """Eigenvalues by rank, as dots on stems from 0; `lost` of them leave gaps."""
+    ax.vlines(values["rank"], 0, values, color=style.CLIENT, linewidth=1.2)
+    ax.plot(values["rank"], values, **{"marker": "o", "linestyle": "", "color": style.GLOBAL, "markersize": 4, **look})
+    ax.axhline(0, color="#555555", linewidth=0.6)
+    ax.set_xticks(values["rank"])
+    ax.set_xlabel(f"rank ({spectra.UNCONVERGED})" if lost else "rank")
+    ax.set_ylabel(style.text(values))
+    return ax
+
+
+def _matrix(ds: xr.Dataset, name: str, ax: Axes, look: dict[str, Any]) -> Axes:
+    from figures.gallery.barriers_clients import matrix
+
+    mesh = matrix(ds, name, ax, {"cmap": style.sequential(), **look})
+    ax.figure.colorbar(mesh, ax=ax, label=style.text(ds[name]))
+    return ax
+
+
+def _curve(values: xr.DataArray, ax: Axes, look: dict[str, Any]) -> Axes:
+    """The variable over its main dimension, a line per entry of the other."""
+    over = _over(values)
+    for label, part in _parts(values, over):
+        ax.plot(values[over], part, **{"label": label or None, **look})
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend()
+    ax.set_xlabel(style.text(values[over]))
+    ax.set_ylabel(style.text(values))
+    return ax
+
+
+def _over(values: xr.DataArray) -> str:
+    """The dimension along the horizontal axis."""
+    dims = tuple(map(str, values.dims))
+    first = next((name for name in ("round", "step", "t", "rank", "value") if name in dims), dims[0])
+    if len(dims) > 2 or (len(dims) == 2 and not np.issubdtype(values[first].dtype, np.number)):
+        raise ValueError(
+            f"{values.name} has the dimensions {', '.join(dims)}, for which there is no usual picture; select some, or "
+            "draw a named figure (`fedscape figures list`)."
+        )
+    return first
+
+
+def _parts(values: xr.DataArray, over: str) -> list[tuple[str, np.ndarray]]:
+    """A name and the values over the main dimension of each entry of the other dimension, without name if none."""
+    others = [str(name) for name in values.dims if name != over]
+    if not others:
+        return [("", values.values)]
+    return [(f"{others[0]} {entry}", values.sel({others[0]: entry}).values) for entry in values[others[0]].values]
