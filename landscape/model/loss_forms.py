@@ -77,8 +77,8 @@ def require_same_loss(form: PerSample, trial: Trial) -> None:
     Raises:
         ValueError: As `found_loss`, or if a batch of them has another loss than its form says.
     """
-    found = isinstance(form, SampleLoss) and form.own is not None
-    own: Any = form.own if isinstance(form, SampleLoss) and found else form
+    own: Any = form.own if isinstance(form, SampleLoss) and form.own is not None else form
+    values = form.values if isinstance(form, SampleLoss) and own is not form else form
     with torch.random.fork_rng(devices=[trial.outputs.device] if trial.outputs.is_cuda else []):
         value, n = trial.called(own), len(trial.outputs)
         if is_coupled(form):
@@ -88,9 +88,7 @@ def require_same_loss(form: PerSample, trial: Trial) -> None:
         elif isinstance(form, SampleLoss) and (value.shape == () or (value.shape == (1,) and n > 1)):
             same = trial.agrees(form, BatchNumber(own))
         else:
-            same = form(*trial.first).shape == (n,) and trial.agrees(
-                form.values if isinstance(form, SampleLoss) and found else form, None
-            )
+            same = form(*trial.first).shape == (n,) and trial.agrees(values, None)
     if not same:
         raise ValueError(
             f"the loss {loss_name(form)}, found with the samples of the task, is another one of these samples "
