@@ -31,7 +31,7 @@ VIEWS = {
     "drift": ("view=drift&second=path&round=150", {"color_scheme": "dark"}),
 }
 """Name: selection of the explorer, and options of the browser's page."""
-SECTIONS = {"summary": "", "landscape": "#landscape"}
+SECTIONS = {"landscape": "#landscape"}
 """Name: place in the report that stands at the top of the picture."""
 SETTLED = "() => document.querySelector('html').dataset.explorer && !document.querySelector('progress')"
 FEDSCAPE = (sys.executable, "-m", "figures.cli")
