@@ -26,7 +26,6 @@ WIDE, HIGH = 1380, 860
 VIEWS = {
     "plane": ("view=plane&second=weights&round=150", {}),
     "runs": ("view=runs&number=accuracy", {}),
-    "round": ("view=round&round=150", {}),
     "samples": ("view=samples&round=150&truth=6", {}),
     "drift": ("view=drift&second=path&round=150", {"color_scheme": "dark"}),
 }
