@@ -140,10 +140,11 @@ def require_fit(user_task: UserTask, about: Mapping[str, Any], name: str) -> Non
             f"parts has {len(user_task.parts)} clients, run {name} has {clients}; give the sample numbers of each, "
             "none ([]) for a client that holds none."
         )
-    entries = [[name, list(shape)] for name, shape in user_task.task.layout.parameters]
+    own = user_task.task.layout.parameters
+    entries: list[Any] = [[name, list(shape)] for name, shape in own]
     adapters = adapters_of(user_task.task.model)
-    known = matched_names([name for name, _ in layout], [name for name, _ in entries], adapters)
-    if [[known.get(name), shape] for name, shape in entries] == layout:
+    known = matched_names([name for name, _ in layout], [name for name, _ in own], adapters)
+    if [[known.get(name), list(shape)] for name, shape in own] == layout:
         return
     actual, expected = next(pair for pair in zip_longest(entries, layout) if pair[0] != pair[1])
     raise ValueError(
