@@ -215,10 +215,11 @@ def _warn_of_unweighted(loss: Any, trial: Trial) -> None:
 
 
 def _warn_of_logits(loss: Any, outputs: Tensor) -> None:
-    """Say so where NLLLoss is given outputs that are no log-probabilities."""
-    if isinstance(loss, nn.NLLLoss) and outputs.ndim > 1 and float(outputs.logsumexp(1).abs().max()) > 1e-3:
+    """Say so where NLLLoss or KLDivLoss is given outputs that are no log-probabilities."""
+    known = isinstance(loss, nn.NLLLoss | nn.KLDivLoss)
+    if known and outputs.ndim > 1 and float(outputs.logsumexp(1).abs().max()) > 1e-3:
         warnings.warn(
-            "NLLLoss takes log-probabilities, and the outputs of the model are none (their exponentials do not sum to "
-            "1); end the model with LogSoftmax, or use CrossEntropyLoss.",
+            f"{loss_name(loss)} takes log-probabilities, and the outputs of the model are none (their exponentials do "
+            "not sum to 1); end the model with LogSoftmax, or use CrossEntropyLoss.",
             stacklevel=2,
         )

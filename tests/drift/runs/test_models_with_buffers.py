@@ -19,6 +19,7 @@ from drift.config.load import validated
 from drift.diagnosis import findings
 from drift.record.recorder import Recorder
 from drift.simulation.simulate import simulate
+from figures import cli
 
 
 def normalised(shape, classes):
@@ -131,7 +132,7 @@ def test_odd_statistics_of_the_global_model_are_named(run, monkeypatch):
         assert remark in findings.training(run, state).statement
 
 
-def test_negative_variances_of_a_recorded_run_without_its_task_are_named_also_after_few_rounds(tmp_path):
+def test_negative_variances_of_a_recorded_run_without_its_task_are_named_also_after_few_rounds(tmp_path, capsys):
     recorder = Recorder(tmp_path / "mine")
     model = {"fc.weight": torch.zeros(3), "norm.running_mean": torch.zeros(2), "norm.running_var": torch.ones(2)}
     client = {name: value + 0.1 for name, value in model.items()}
@@ -141,6 +142,9 @@ def test_negative_variances_of_a_recorded_run_without_its_task_are_named_also_af
     assert "running_var of layer norm is negative" in statistics_remark(run)
     said = [finding.statement for finding in drift.diagnose(run, quick=True).findings]
     assert any("running_var of layer norm is negative" in statement for statement in said)
+    with pytest.raises(SystemExit):
+        cli.main(["show", str(run.folder)])
+    assert "running_var of layer norm is negative" in " ".join(capsys.readouterr().out.split())
 
 
 def test_statistics_that_cannot_be_checked_are_named(run, monkeypatch):
