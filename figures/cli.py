@@ -79,7 +79,7 @@ def main(tokens: Sequence[str] | None = None) -> None:
     warnings.showwarning = _warn
     _open_streams()
     try:
-        rest = _without_trust([token for token in arguments if token != "--debug"])
+        rest = _without_names(_without_trust([token for token in arguments if token != "--debug"]))
         code = app(rest, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -118,6 +118,29 @@ def _without_trust(tokens: list[str]) -> list[str]:
 
         trust.allow(name if equals else next(places, ""))
     return rest
+
+
+def _without_names(tokens: list[str]) -> list[str]:
+    """Tokens without `--set metrics.USUAL=RECORDED`, names of numbers that hold for all runs from here on.
+
+    Raises:
+        ValueError: If no recorded name follows.
+    """
+    rest, names, is_value = [], [], False
+    for token in tokens:
+        is_value = token.startswith("--set=") or token == "--set" or (is_value and not token.startswith("-"))
+        if is_value and (name := token.removeprefix("--set=")).startswith("metrics."):
+            names.append(name.removeprefix("metrics."))
+        else:
+            rest.append(token)
+    if not names:
+        return tokens
+    from drift.runs.metric_names import state
+
+    for name in names:
+        state(name)
+    following = [*rest[1:], ""]
+    return [token for token, after in zip(rest, following, strict=True) if token != "--set" or "=" in after]
 
 
 def _discard_output() -> int:

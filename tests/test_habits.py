@@ -100,12 +100,6 @@ PARTS_OF_PANEL = {
 }
 """Methods of Panel that the explorer covers; where Panel has none, nothing is covered (explore/test_style.py)."""
 
-PENDING = {
-    ("landscape/curvature/r_affine_layers.py", "convolution_backward"),
-    ("landscape/curvature/r_affine_layers.py", "_linear_pointwise"),
-}
-"""Uses without a probe, to be replaced."""
-
 
 def private_names(path: Path, own: set[str]) -> set[str]:
     """Private parts of other libraries that a file uses outside of functions that `probed` decorates."""
@@ -182,7 +176,7 @@ def test_private_parts_of_other_libraries_are_used_behind_the_probe_only():
     paths = sorted(path for package in PACKAGES[:3] for path in (ROOT / package).rglob("*.py"))
     own = _bound_names(paths)
     used = {(str(path.relative_to(ROOT)), name) for path in paths for name in private_names(path, own)}
-    assert used - PENDING == PARTS_OF_PANEL, sorted((used - PENDING) ^ PARTS_OF_PANEL)
+    assert used == PARTS_OF_PANEL, sorted(used ^ PARTS_OF_PANEL)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,15 @@ def desk(folder, monkeypatch):
             del sys.modules[name]
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=NAMES)
+LATER = ("04", "06", "07")
+"""Notebooks that run in `make test ARGS='-m ""'` alone: their parts are in tests of methods, papers and looks."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow) if path.name.startswith(LATER) else path for path in TEXTS],
+    ids=NAMES,
+)
 def test_a_notebook_runs_from_top_to_bottom_and_ends_with_an_explorer(path, desk):
     pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[notebook]'")
     from figures.explore.shell.app import Explorer

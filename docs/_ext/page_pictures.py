@@ -26,12 +26,11 @@ WIDE, HIGH = 1380, 860
 VIEWS = {
     "plane": ("view=plane&second=weights&round=150", {}),
     "runs": ("view=runs&number=accuracy", {}),
-    "round": ("view=round&round=150", {}),
     "samples": ("view=samples&round=150&truth=6", {}),
     "drift": ("view=drift&second=path&round=150", {"color_scheme": "dark"}),
 }
 """Name: selection of the explorer, and options of the browser's page."""
-SECTIONS = {"summary": "", "landscape": "#landscape"}
+SECTIONS = {"landscape": "#landscape"}
 """Name: place in the report that stands at the top of the picture."""
 SETTLED = "() => document.querySelector('html').dataset.explorer && !document.querySelector('progress')"
 FEDSCAPE = (sys.executable, "-m", "figures.cli")

@@ -39,8 +39,8 @@ LARGE = ("settings-rounds", "trajectory-plane", "variance-rounds")
 MEASURED = (
     *("cifar10-accuracy", "cifar10-weights", "fmnist-accuracy", "fmnist-lines", "fmnist-planes"),
     *("findings-averaging", "findings-fedeve", "findings-start", "findings-loss", "findings-exact"),
-    *("explore-plane", "explore-runs", "explore-round", "explore-samples", "explore-drift"),
-    *("report-summary", "report-landscape"),
+    *("explore-plane", "explore-runs", "explore-samples", "explore-drift"),
+    "report-landscape",
 )
 """Pictures of docs/results.md, by the commands that stand there, of docs/findings.md (docs/_ext/evidence.py), and of
 the explorer and the report (docs/_ext/page_pictures.py); those in showcase/ are made by docs/_ext/showcase.py."""

@@ -82,6 +82,13 @@ def evaluate_on(
     return dataset.assign_attrs(stated)
 
 
+def losses_and_errors(run: Run, models: Tensor, split: Split, coefficients: Tensor) -> dict[str, Tensor]:
+    """Loss and error as `evaluate_models` returns them; NaN errors where the task has none, as in regression."""
+    names = ("loss", *(("error",) if "error" in run.task.metrics else ()))
+    values = evaluate_models(run, models, split, coefficients, metrics=names)
+    return {"error": torch.full_like(values["loss"], torch.nan), **values}
+
+
 def evaluate_models(
     run: Run,
     models: Tensor,

@@ -107,7 +107,7 @@ def _excess(run: Run) -> tuple[np.ndarray, np.ndarray]:
     numbers = np.concatenate(parts)
     if not rounds or not len(numbers):
         return nothing, nothing
-    count = len(run.dataset.classes)
+    count = len(run.dataset.class_names)
     owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     groups = owner * count + run.labels[numbers]
     samples = run.task.samples["train"][torch.from_numpy(numbers)]
@@ -129,7 +129,7 @@ def _excess(run: Run) -> tuple[np.ndarray, np.ndarray]:
 
 def _divergence(run: Run) -> np.ndarray:
     """Jensen-Shannon divergence of each client's labels from all labels, nats, shape (K,)."""
-    counts = histogram(run.labels, run.parts, len(run.dataset.classes))
+    counts = histogram(run.labels, run.parts, len(run.dataset.class_names))
     return js_divergence(counts, counts.sum(0))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from landscape.model.tensor_names import matched_names, nearest
+from landscape.model.tensor_names import adapters_in, adapters_of, matched_names, nearest
 
 State = Any
 """A state dict or other mapping by name (torch tensors or arrays), a sequence of arrays in its order, or a module."""
@@ -29,6 +29,7 @@ class FlatArrays:
         parameters, buffers: Names and shapes, in the order of the vectors.
         constants: Buffers that are not in the state dict, by name.
         dtype: Type of the vectors: float64 if all parameters have it, else float32.
+        adapters: Names of peft's adapters in the names, which `get_peft_model_state_dict` leaves out.
     """
 
     names: tuple[str, ...]
@@ -36,6 +37,7 @@ class FlatArrays:
     buffers: tuple[Entry, ...] = ()
     constants: dict[str, np.ndarray] = field(default_factory=dict, compare=False)
     dtype: str = "float32"
+    adapters: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -74,7 +76,8 @@ class FlatArrays:
             raise ValueError(f"the model has no parameters; it has {', '.join(list(tensors)[:8]) or 'nothing'}.")
         theta, rest = (tuple((name, tensors[name].shape) for name in group) for group in (trained, statistics))
         dtype = "float64" if all(tensors[name].dtype == np.float64 for name in trained) else "float32"
-        return cls(tuple(arrays), theta, rest, constants, dtype)
+        adapters = adapters_of(model) if hasattr(model, "modules") else adapters_in(arrays)
+        return cls(tuple(arrays), theta, rest, constants, dtype, frozenset(adapters))
 
     @property
     def size(self) -> int:
@@ -108,10 +111,10 @@ class FlatArrays:
         return self._join(filled, self.parameters), self._join(filled, self.buffers), remaining
 
     def _arrays(self, state: State) -> dict[str, np.ndarray]:
-        """Arrays by the names of the layout; wrappers may have changed those of the state."""
+        """Arrays by the names of the layout; wrappers and adapters may have changed those of the state."""
         stated = arrays_by_name(state, self.names)
         wanted = dict.fromkeys((*self.names, *(name for name, _ in (*self.parameters, *self.buffers))))
-        names = matched_names(stated, wanted)
+        names = matched_names(stated, wanted, self.adapters)
         others = stated.keys() - set(names.values())
         return (
             self.constants

@@ -12,6 +12,7 @@ from threading import RLock
 import numpy as np
 import xarray as xr
 
+from drift.runs.metric_names import under_usual
 from drift.runs.metrics import number_attributes
 from drift.runs.run import Run
 from drift.store import files, links, round_headers
@@ -88,7 +89,8 @@ class GrowingRun(Run):
         numbers: dict[str, float] = {}
         on_disk = self.listed_rounds()
         for index in reversed(on_disk[-LATEST:]):
-            fresh = read_small_arrays(files.round_path(self.folder, index)).numbers()
+            recorded = read_small_arrays(files.round_path(self.folder, index)).numbers()
+            fresh = under_usual(recorded, self.metric_names)
             numbers = {**{name: value for name, value in fresh.items() if isfinite(value)}, **numbers}
             if "accuracy" in numbers or "loss" in numbers:
                 break
@@ -102,7 +104,7 @@ class GrowingRun(Run):
     def number_names(self) -> list[str]:
         """Names of the numbers that any round has."""
         with self._rounds.lock:
-            return sorted(self._rounds.columns)
+            return sorted(under_usual(self._rounds.columns, self.metric_names))
 
     def numbers(self) -> xr.Dataset:
         """Every recorded number of every round that was read, by name, over `round`; NaN where a round has none.
@@ -112,7 +114,7 @@ class GrowingRun(Run):
         with self._rounds.lock:
             indices = list(self._rounds.indices)
             columns = {name: np.array(values[: len(indices)]) for name, values in self._rounds.columns.items()}
-        columns |= {usual: columns[own] for usual, own in self.metric_names.items() if own in columns}
+        columns = under_usual(columns, self.metric_names)
         values = {name: ("round", columns[name]) for name in sorted(columns)}
         result = xr.Dataset(values, {"round": indices}, {"analysis": "numbers", "source": "recorded rounds"})
         for name in result.data_vars:

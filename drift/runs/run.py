@@ -17,6 +17,7 @@ from drift.config.corrections import corrected_since, from_outside
 from drift.config.method_values import Setting
 from drift.plugins.reserved_names import USER_TASK
 from drift.plugins.trust import allow, require_trusted
+from drift.runs import metric_names
 from drift.runs.client_of_round import recorded_client
 from drift.runs.context import Announce, Context
 from drift.runs.run_files import RunFiles
@@ -25,7 +26,6 @@ from drift.training.client import Client
 from drift.training.data import Data, build_task, client_samples, read_data
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.plugins import unknown
 from landscape.results.progress import Progress
 
 if TYPE_CHECKING:  # training starts without them
@@ -153,7 +153,7 @@ class Run(RunFiles):
 
     @property
     def metric_names(self) -> dict[str, str]:
-        """Recorded names of numbers by usual name: those of the record, and those that were given to `drift.open`."""
+        """Recorded names of numbers by usual name: of the record, of the environment, and given to `drift.open`."""
         return {**super().metric_names, **self.context.metric_names}
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
@@ -187,11 +187,12 @@ class Run(RunFiles):
             LookupError: If the run recorded no such number; names those that it did.
         """
         if names and self.committed:
-            recorded = {name for record in self.without_models(self.rounds()) for name in record.metrics}
-            for other in names.values():
-                if other not in recorded:
-                    raise LookupError(f"run {self.name}: {unknown('number', other, sorted(recorded))}")
+            metric_names.require_recorded(self.name, names.values(), self.number_names())
         return self._with(metric_names=dict(names))
+
+    def number_names(self) -> list[str]:
+        """Names of the numbers that any round has."""
+        return sorted({name for record in self.without_models(self.rounds()) for name in record.metrics})
 
     def with_crew(self, crew: PointPool | None) -> Run:
         """The same run with other processes that compute planes and lines."""
@@ -236,5 +237,6 @@ def open(
             "those of the earlier version.",
             stacklevel=2,
         )
+    metric_names.require_stated(run)
     run = run if not metrics else run.with_metric_names(metrics)
     return run if task is None else run._with(user_task=UserTask.load(task, parts, names))

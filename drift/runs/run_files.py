@@ -21,6 +21,7 @@ from drift.config.random_keys import cohort
 from drift.config.without_code import stand_ins
 from drift.plugins.reserved_names import UNKNOWN, USER_TASK
 from drift.plugins.trust import is_trusted, names_in, warn_changed
+from drift.runs import metric_names
 from drift.store import chain, files, links, paths, round_headers, server_state
 from drift.store.round_headers import read_small_arrays
 from drift.store.round_record import Round
@@ -204,14 +205,11 @@ class RunFiles:
     @property
     def metric_names(self) -> dict[str, str]:
         """Recorded names of numbers by the usual name that they stand for, such as {"accuracy": "test_acc"}."""
-        names = self.about.get("told", {}).get("metrics", {})
-        return {str(usual): str(own) for usual, own in names.items()} if isinstance(names, dict) else {}
+        return {**metric_names.recorded(self.about), **metric_names.stated()}
 
     def named(self, record: Round) -> Round:
         """The record with its numbers under their usual names too (`metric_names`)."""
-        own = record.metrics
-        usual = {name: own[other] for name, other in self.metric_names.items() if other in own}
-        return replace(record, metrics={**own, **usual}) if usual else record
+        return replace(record, metrics=metric_names.under_usual(record.metrics, self.metric_names))
 
     def require_round(self, index: int) -> int:
         """Number of a round of the run; negative indices count from the last complete one.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drift.runs.metric_names import stated, under_usual
 from drift.store import links, round_headers
 from drift.store.keep import Keep
 from drift.store.numpy_files import read_json
@@ -92,7 +93,7 @@ def summary(folder: Path, *, whole: bool, chained: bool = True) -> RunSummary | 
             done=done,
             clients=[index for index in done if keep.keeps_clients(index, rounds)],
             globals=[index for index in done if keep.keeps_globals(index, rounds)],
-            metrics=_metrics(folder, done[-1]) if done else {},
+            metrics=under_usual(_metrics(folder, done[-1]), stated()) if done else {},
         )
     except (LookupError, ValueError, OSError, TypeError, AttributeError):
         return None

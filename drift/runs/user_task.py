@@ -21,7 +21,7 @@ from landscape.model.losses import loss_name
 from landscape.model.make_task import task_from
 from landscape.model.samples import leaves
 from landscape.model.task import PerSample, Task
-from landscape.model.tensor_names import plain_name
+from landscape.model.tensor_names import adapters_of, matched_names
 
 Parts = Sequence[Sequence[int]] | Mapping[Any, Sequence[int]]
 """Sample numbers (into train) of each client: in the order of their numbers, or by number or name."""
@@ -140,19 +140,17 @@ def require_fit(user_task: UserTask, about: Mapping[str, Any], name: str) -> Non
             f"parts has {len(user_task.parts)} clients, run {name} has {clients}; give the sample numbers of each, "
             "none ([]) for a client that holds none."
         )
-    entries = [[name, list(shape)] for name, shape in user_task.task.layout.parameters]
-    if entries == layout or _plain(entries) == _plain(layout):
+    own = user_task.task.layout.parameters
+    entries: list[Any] = [[name, list(shape)] for name, shape in own]
+    adapters = adapters_of(user_task.task.model)
+    known = matched_names([name for name, _ in layout], [name for name, _ in own], adapters)
+    if [[known.get(name), list(shape)] for name, shape in own] == layout:
         return
     actual, expected = next(pair for pair in zip_longest(entries, layout) if pair[0] != pair[1])
     raise ValueError(
         f"the task's model is not that of run {name}: it has {actual} where the run has {expected}. Give the module to "
         "the recorder when parameters are tied or frozen."
     )
-
-
-def _plain(entries: list[Any]) -> list[Any]:
-    """Names and shapes without the words of wrappers in the names."""
-    return [[plain_name(name), list(shape)] for name, shape in entries]
 
 
 @dataclass(frozen=True)

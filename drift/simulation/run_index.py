@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import drift.methods
+from drift.runs.metric_names import require_stated, stated
 from drift.runs.run_names import find
 from drift.runs.run_summary import PACKAGES, RunSummary, summary
 from drift.store import paths, round_headers
@@ -98,6 +99,7 @@ def _row(folder: Path) -> tuple[Row, bool]:
         if run.rounds():
             run.stored_state()
             run.round(-1)
+        require_stated(run)
         return _columns(run), False
     except (LookupError, ValueError, OSError, TypeError, AttributeError) as reason:  # a damaged run is listed too
         return {"name": folder.name, "problem": " ".join(str(reason).split())}, False
@@ -168,8 +170,9 @@ def _updated(folder: Path) -> str:
 
 
 def _stamp(place: str) -> str:
-    """Changes whenever a round is committed, or one of the files that a row is read from is another one."""
-    return " ".join([_fact(f"{place}/{name}") for name in ("run.json", paths.STATE, "rounds")])
+    """Changes with every committed round, every file that a row is read from, and the names of numbers."""
+    facts = [_fact(f"{place}/{name}") for name in ("run.json", paths.STATE, "rounds")]
+    return " ".join([*facts, *(f"{usual}={own}" for usual, own in sorted(stated().items()))])
 
 
 def _last_stamp(place: str, done: int) -> str:

@@ -63,6 +63,13 @@ class Header:
         return {name: float(value) for name, value in named.items()}
 
 
+def has_buffers(folder: Path, index: int) -> bool:
+    """Whether a round states floating buffers of its global model; its models are not read."""
+    with open(paths.round_path(folder, index), "rb", buffering=0) as file:
+        place = read_header(file).places.get("end_buffers")
+    return place is None or place.end > place.begin
+
+
 def read_small_arrays(path: Path) -> Header:
     """Header and small arrays of a round file.
 

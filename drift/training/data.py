@@ -62,6 +62,21 @@ class Data:
         """Class of every training sample, shape (n,)."""
         return self.samples["train"].targets.numpy()
 
+    @property
+    def class_names(self) -> list[str]:
+        """Names of the classes.
+
+        Raises:
+            LookupError: If the targets are no class numbers, as in regression.
+        """
+        if not self.classes:
+            targets = self.samples["train"].targets
+            raise LookupError(
+                f"the data have no classes: their targets are {str(targets.dtype).removeprefix('torch.')} of shape "
+                f"{tuple(targets.shape)}, and this needs one class number per sample."
+            )
+        return [str(name) for name in self.classes]
+
     def sizes(self) -> np.ndarray:
         """Samples each client holds, held-out ones included, shape (K,)."""
         return np.array([len(part) + len(out) for part, out in zip(self.parts, self.held_out, strict=True)])

@@ -19,6 +19,10 @@ class LookOptions:
     methods: Annotated[
         list[str] | None, several("--methods", "NAME", "Only runs of these methods. By default all that it shows.")
     ] = None
+    over: Annotated[
+        list[str] | None,
+        several("--over", "SETTING", "Show each value of these settings, such as local.lr. By default one setting."),
+    ] = None
     paired_to: Annotated[
         str | None,
         Parameter(

@@ -106,8 +106,6 @@ def draw(
     --no-note say how it looks; one that a figure cannot honour is refused. In place of runs, the .zarr folder with the
     numbers of an earlier picture draws it again, in another look for instance; nothing is computed.
 
-    --set metrics.accuracy=test_acc takes a number that was recorded under another name for the accuracy.
-
     With --paper, every argument is a run or a folder of runs. Each figure of the paper whose runs are there is drawn,
     and of each table the cells that have runs, beside the printed numbers; for the others, the commands that train
     their runs are printed. Exit code 2 if none could be drawn.
@@ -157,11 +155,8 @@ def draw(
     needless = {"--data": data, "--task": task, "--memory": memory}
     if saved is not None and (asked := [option for option, value in needless.items() if value is not None]):
         raise ValueError(f"{asked[0]} is for runs, and {saved} has numbers that are computed; leave it out.")
-    mapped = [key for key in options if key.startswith("metrics.")]
-    names = {key.removeprefix("metrics."): str(options.pop(key)) for key in mapped}
-    if saved is not None and names:
-        raise ValueError(f"--set {mapped[0]} is for runs, and {saved} has numbers that are computed; leave it out.")
     opened_runs = [] if saved is not None else selection(run, runs, data, task)
+    from drift.runs.metric_names import stated
     from figures.commands._draw_files import draw_one, left_out
     from figures.looks.style import require_formats
     from figures.pictures.draw_files import FORMATS, split_words
@@ -171,9 +166,12 @@ def draw(
     require_formats(formats or FORMATS)
     if saved is None:
         console.say(f"drawing {name} takes {constant(name, 'COST')}")
+    elif names := stated():
+        console.say(
+            f"metrics.{next(iter(names))} is for runs; {saved} has numbers that are computed, drawn as they are."
+        )
     with limited(memory), console.parts(f"drawing {name}") as part:
-        named_runs = map_runs(opened_runs, lambda run: run.with_metric_names(names)) if names else opened_runs
-        shown_runs = map_runs(named_runs, lambda run: run.with_progress(part, console.say))
+        shown_runs = map_runs(opened_runs, lambda run: run.with_progress(part, console.say))
         paths = draw_one(name, saved or shown_runs, out, formats=formats or FORMATS, **options)
     for line in left_out(paths):
         console.say(f"{name}: {line}")

@@ -122,7 +122,8 @@ def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> N
     from drift.runs.run_summary import opened_summary, summary
 
     folder = find(runs, run)
-    described = _described(summary(folder, whole=True) or opened_summary(opened(run, runs, None)))
+    stored = summary(folder, whole=True) or opened_summary(opened(run, runs, None))
+    described = {**_described(stored), "batch statistics": _odd_statistics(stored, run, runs)}
     if json:
         console.put_json(described)
         return
@@ -205,6 +206,17 @@ def _described(run: RunSummary) -> dict[str, Any]:
         "experiment": _settings(run),
         "metrics": dict(sorted(run.metrics.items())),
     }
+
+
+def _odd_statistics(stored: RunSummary, run: str, runs: Path) -> str | None:
+    """What is odd about the batch statistics of the last global model; no run without any is opened."""
+    from drift.store.round_headers import has_buffers
+
+    if not stored.globals or not has_buffers(stored.folder, stored.globals[-1]):
+        return None
+    from drift.analyses.rounds.batch_statistics import statistics_remark
+
+    return statistics_remark(opened(run, runs, None)) or None
 
 
 def _settings(run: RunSummary) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from drift.analyses.per_round import evenly_spaced
 from drift.config.corrections import from_outside
 from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
-from figures.looks import style
+from figures.looks import look, style
 from figures.selection import setting_text
+from figures.selection.groups import settings
 from figures.selection.run_selection import (
     describe_groups,
     narrow,
@@ -28,7 +29,7 @@ KEEP_GLOBALS = "fedscape train digits-shards2 --set keep.globals=all"
 """Command that trains a run with the global model of every round."""
 
 
-def select_comparable(runs: Sequence[Run], over: Collection[str] = (), *, lines: bool = True) -> Sequence[Run]:
+def select_comparable(runs: Sequence[Run], over: Collection[str] | None = None, *, lines: bool = True) -> Sequence[Run]:
     """The runs of one setting (task, clients, rounds): that with most methods and runs, the first among equals.
 
     Settings with methods of the user, from outside the package, come before others. Where runs of one method differ
@@ -36,21 +37,21 @@ def select_comparable(runs: Sequence[Run], over: Collection[str] = (), *, lines:
     most.
 
     Args:
-        over: Settings that the figure compares, by keys as `setting_text.value` takes them: runs of one method may
-            differ in these too, and in no other.
+        over: Settings that the figure compares, by keys as `setting_text.value` takes them: runs may differ in these
+            too, and in no other. By default those of the look (`over`), if `lines`.
         lines: Whether each value of an option has a place of its own in the figure, as `_stack.stack_runs` gives it.
 
     Raises:
-        LookupError: If there are no runs.
+        LookupError: If there are no runs, or none has a setting of the look.
         ValueError: If runs of several settings have to be drawn; names the settings.
     """
     if not runs:
         raise missing("no run was given", "fedscape train digits-shards2")
+    if over is None:
+        over = setting_text.keys(look.current().take("over"), runs) if lines else ()
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        spec = run.experiment
-        clients = spec.clients.model_copy(update={"valid_ratio": 0.0})  # some methods need data held out
-        groups.setdefault(f"{spec.task!r} {clients!r} {spec.rounds}", []).append(run)
+        groups.setdefault(_place(run, over), []).append(run)
     needed = {run.folder for run in required_runs(runs)}
     whole = [group for group in groups.values() if needed <= {run.folder for run in group}]
     if not whole:
@@ -61,6 +62,19 @@ def select_comparable(runs: Sequence[Run], over: Collection[str] = (), *, lines:
         )
     largest: list[Run] = max(whole, key=_extent)
     return subset(runs, _without_variants(largest, needed, over, lines and not over))
+
+
+def _place(run: Run, over: Collection[str]) -> str:
+    """The settings of task, clients and rounds as text, but those that are compared."""
+    parts, table = tuple(f"{key}." for key in over), settings(run)
+    names = [
+        name
+        for name in table
+        if name.partition(".")[0] in ("task", "clients", "rounds")
+        and name != "clients.valid_ratio"  # some methods need data held out
+        and not f"{name}.".startswith(parts)
+    ]
+    return repr([(name, table[name]) for name in names])
 
 
 def _extent(group: Sequence[Run]) -> tuple[int, int, int]:
@@ -133,7 +147,7 @@ def one_run(runs: Sequence[Run], method: str | None, seed: int | None = None, us
         LookupError: If no run is of the method or of the seed asked for; names those that there are.
         ValueError: If other runs have to be drawn too.
     """
-    comparable = select_comparable(select_runs(runs, method, seed))
+    comparable = select_comparable(select_runs(runs, method, seed), ())
     if len(needed := required_runs(comparable)) > 1:
         first = min(needed, key=lambda run: run.experiment.seed)
         narrow(

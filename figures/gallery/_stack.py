@@ -56,6 +56,11 @@ def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
     return name_runs(joined.assign_coords(seed=seeds, algorithm=algorithms), list(table.values()))
 
 
+def measured(ds: xr.Dataset) -> list[str]:
+    """Which of loss and error a dataset has: tasks without classes, such as regression, have no error."""
+    return [name for name in ("loss", "error") if name in ds]
+
+
 def by_place(runs: Iterable[tuple[Place, Run]], refusal: Callable[[Run, Run, Place], str]) -> dict[Place, Run]:
     """Runs by their place in a figure, such as (method, seed); a run that is given twice counts once.
 

@@ -46,9 +46,10 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """Loss and error: curves solid, straight lines dashed, one colour per round."""
-    figure, (row,) = style.panels(1, 2, height=2.4)
+    variables = _stack.measured(ds)
+    figure, (row,) = style.panels(1, len(variables), height=2.4)
     name = {"bezier": "Bezier curve", "polygon": "polygonal chain"}[ds.attrs["kind"]]
-    for ax, variable in zip(row, ("loss", "error"), strict=True):
+    for ax, variable in zip(row, variables, strict=True):
         for index, colour in enumerate(style.steps(ds.sizes["round"])):
             part = ds.isel(round=index)
             for prefix, look, what in (("", "-", name), ("straight_", "--", "straight line")):

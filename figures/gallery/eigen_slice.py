@@ -26,10 +26,10 @@ def data(runs: Sequence[Run], *, radius: float = 0.5, points: int = 41, split: s
         points: Evaluations on a slice.
         split: Samples of the Hessian and the loss.
     """
-    variables = ["loss", "error", "eigenvalue"]
 
     def compute(run: Run) -> xr.Dataset:
-        return run.cached(eigenvalues.eigen_slice, radius=radius, points=points, split=split)[variables]
+        line = run.cached(eigenvalues.eigen_slice, radius=radius, points=points, split=split)
+        return line[[*_stack.measured(line), "eigenvalue"]]
 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 

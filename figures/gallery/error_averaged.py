@@ -41,6 +41,8 @@ def data(
         stored = _runs.rounds_with_clients(run)
         errors = run.cached(averages.error_averaged, rounds=per_round.evenly_spaced(stored, rounds), subsets=subsets)
         similarity = run.cached(averages.similarity_rounds, rounds=per_round.evenly_spaced(stored, cka_rounds))
+        if "error" not in errors:
+            raise LookupError(f"the task of run {run.name} has no error of classes, which this figure shows.")
         return errors[["error"]].merge(similarity[["cka"]].rename(round="cka_round"))
 
     def both(case_runs: Sequence[Run]) -> xr.Dataset:

@@ -35,7 +35,7 @@ def data(runs: Sequence[Run], *, method: str | None = None, seed: int | None = N
 
 def table(data: Data, cohorts: Mapping[int, np.ndarray]) -> xr.Dataset:
     """What `data` holds, of any data and the cohorts of some rounds, by round."""
-    counts = histogram(data.labels, data.parts, len(data.classes))
+    counts = histogram(data.labels, data.parts, len(data.class_names))
     mixed = np.stack([counts[cohort].sum(0) for cohort in cohorts.values()]).astype(float)
     about = {"long_name": "share of the class in the cohort's data", "units": "fraction"}
     return xr.Dataset(

@@ -32,15 +32,17 @@ def data(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> xr.Datase
                 f"run {run.name} kept fewer than two global models",
                 _runs.KEEP_GLOBALS,
             )
-        return run.cached(planes.average_line, window=window, points=points)[["loss", "error"]]
+        line = run.cached(planes.average_line, window=window, points=points)
+        return line[_stack.measured(line)]
 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(window=window)
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """Loss and error; dots are minima."""
-    figure, axs = style.panels(1, 2, height=2.6)
-    for ax, variable in zip(axs.flat, ("loss", "error"), strict=True):
+    variables = _stack.measured(ds)
+    figure, axs = style.panels(1, len(variables), height=2.6)
+    for ax, variable in zip(axs.flat, variables, strict=True):
         surfaces.profile(ds, ax=ax, variable=variable)
         surfaces.ends(ax, "last model", f"mean of last {ds.attrs['window']}")
     style.key(figure, axs.flat, title=curves.band(ds))

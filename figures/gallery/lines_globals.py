@@ -47,15 +47,16 @@ def data(
     pairs = [(stored[place], stored[place + gap]) for place in firsts]
     results = [run.cached(planes.global_line, rounds=pair, points=points).drop_attrs(deep=False) for pair in pairs]
     ends = {"round": [first for first, _ in pairs], "second": ("round", [second for _, second in pairs])}
-    whole = xr.concat([line[["loss", "error"]] for line in results], "round", join="exact")
+    whole = xr.concat([line[_stack.measured(line)] for line in results], "round", join="exact")
     return _stack.name_runs(whole.assign_coords(ends), [run])
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """Loss and error, one line per pair of rounds."""
-    figure, axs = style.panels(1, 2, height=2.4)
+    variables = _stack.measured(ds)
+    figure, axs = style.panels(1, len(variables), height=2.4)
     colours = style.steps(ds.sizes["round"])
-    for ax, variable in zip(axs.flat, ("loss", "error"), strict=True):
+    for ax, variable in zip(axs.flat, variables, strict=True):
         for index, colour in enumerate(colours):
             line = ds.isel(round=index)
             label = f"rounds {int(line['round'])} to {int(line.second)}"

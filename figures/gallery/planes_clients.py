@@ -57,9 +57,11 @@ def draw(ds: xr.Dataset) -> Figure:
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
     shapes = [min(max(shape, 0.95), _FLAT) for shape in shapes]
     tall = (style.WIDE - 2.6) / sum(shapes)  # panels of one height, as wide as their planes
-    figure, axs = style.panels(2, len(planes), height=2 * tall + 1.2, width_ratios=shapes, turned=True, cell=0.8)
+    variables = _stack.measured(ds)
+    height = len(variables) * (tall + 0.6)
+    figure, axs = style.panels(len(variables), len(planes), height=height, width_ratios=shapes, turned=True, cell=0.8)
     wide = style.width() > _NAMED
-    for row, variable in zip(axs, ("loss", "error"), strict=True):
+    for row, variable in zip(axs, variables, strict=True):
         surfaces.row(
             figure,
             row,

@@ -35,7 +35,8 @@ def data(
 
     def compute(run: Run) -> xr.Dataset:
         options = {"points": points, "radius": radius, "seed": seed, "split": split}
-        return run.cached(random_plane, **options)[["loss", "error"]]
+        plane = run.cached(random_plane, **options)
+        return plane[_stack.measured(plane)]
 
     once: Sequence[Run] = [run for run in selected if run.experiment.seed == first]
     once = run_selection.narrow(selected, once, "this figure shows one seed")

@@ -30,19 +30,19 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        return run.cached(model_quality.scale_curve, low=low, high=high, points=points, split=split)[["loss", "error"]]
+        curve = run.cached(model_quality.scale_curve, low=low, high=high, points=points, split=split)
+        return curve[_stack.measured(curve)]
 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """Loss and error; dots are minima, the dotted line is the model as trained."""
-    figure, axs = style.panels(1, 2, height=2.6)
-    for ax, variable in zip(axs.flat, ("loss", "error"), strict=True):
+    variables = _stack.measured(ds)
+    figure, axs = style.panels(1, len(variables), height=2.6)
+    for ax, variable in zip(axs.flat, variables, strict=True):
         surfaces.profile(ds, ax=ax, variable=variable)
         ax.axvline(1, color=style.GLOBAL, linewidth=0.6, linestyle=":", zorder=1)
-        ax.set_xlabel(r"factor $\gamma$ of all parameters")
-    axs[0, 0].set_ylabel(f"{ds.attrs['split']} loss [nats]")
-    axs[0, 1].set_ylabel(f"{ds.attrs['split']} error")
+        style.name_axes(ax, r"factor $\gamma$ of all parameters", f"{ds.attrs['split']} {style.text(ds[variable])}")
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -45,10 +45,16 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """Triangles: losses of the rounds, then errors; diamond: by size, cross: plain mean, circle: minimum."""
     parts = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
+    variables = _stack.measured(ds)
     figure, rows = style.panels(
-        2, len(parts), width=style.WIDE if len(parts) > 1 else style.NARROW, height=5.6, stacked=2, cell=0.95
+        len(variables),
+        len(parts),
+        width=style.WIDE if len(parts) > 1 else style.NARROW,
+        height=2.8 * len(variables),
+        stacked=2,
+        cell=0.95,
     )
-    for row, variable in zip(rows, ("loss", "error"), strict=True):
+    for row, variable in zip(rows, variables, strict=True):
         levels = surfaces.common_levels(*[part[variable] for part in parts], log=variable == "loss", top=1.0)
         for ax, part in zip(row, parts, strict=True):
             triangle(part, ax=ax, variable=variable, levels=levels)

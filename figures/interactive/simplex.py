@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import xarray as xr
 
 from figures.interactive.contour_traces import look
-from figures.interactive.look import axis, blank, log10, mark_names, small, span
+from figures.interactive.look import axis, blank, is_log, log10, mark_names, small, span
 from figures.interactive.slider import Traces, sliding
 from figures.interactive.surface_traces import EDGE, at_round, mark_words, symbols
 from figures.interactive.surfaces import rounds_of
@@ -41,7 +41,7 @@ def simplex_rounds(
     for ds in simplexes:
         if float(ds.alpha.min()) < 0 or ds.sizes["alpha"] != ds.sizes["beta"]:
             raise ValueError("a map has weights below 0; compute it without `extend`.")
-    log = variable == "loss"
+    log = is_log(variable, ds[variable])
     bounds = span(*(ds[variable] for ds in simplexes), log=log)
     notes = notes or [{}] * len(simplexes)
     figure = blank(height=460, showlegend=False)

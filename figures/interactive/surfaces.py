@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 
 from figures.interactive.contour_traces import flat as flat_traces
 from figures.interactive.contour_traces import lay_flat
-from figures.interactive.look import blank, laid, span
+from figures.interactive.look import blank, is_log, laid, span
 from figures.interactive.slider import sliding
 from figures.interactive.surface_traces import deep, labels, lay_deep
 from figures.interactive.words import Notes
@@ -64,7 +64,7 @@ def surface_rounds(
         LookupError: If no surface has a value.
     """
     _require(surfaces, variable)
-    log, last = variable == "loss", surfaces[-1]
+    log, last = is_log(variable, *(ds[variable] for ds in surfaces)), surfaces[-1]
     bounds = span(*(ds[variable] for ds in surfaces), log=log)
     notes = notes or [{}] * len(surfaces)
     draw = flat_traces if flat else deep
@@ -93,7 +93,7 @@ def surface_views(
         notes: Further lines shown on hovering over the marks.
     """
     _require(surfaces, variable)
-    log, last = variable == "loss", surfaces[-1]
+    log, last = is_log(variable, *(ds[variable] for ds in surfaces)), surfaces[-1]
     bounds = span(*(ds[variable] for ds in surfaces), log=log)
     notes = notes or [{}] * len(surfaces)
     parts, places = [], []

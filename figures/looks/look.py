@@ -43,6 +43,7 @@ class Look:
 
     Args:
         methods: Labels of the methods that are shown, such as fedavg and ima.
+        over: Settings that are compared, such as local.lr: each value is a line of its own.
         paired_to: Label of a method; others are shown as differences to it, seed by seed and on the same cohorts.
         rounds: First and last round of the axes over rounds.
         seeds: One of SEEDS.
@@ -60,6 +61,7 @@ class Look:
     """
 
     methods: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
     paired_to: str = ""
     rounds: Range | None = None
     seeds: str = ""
@@ -107,6 +109,9 @@ def read(**words: Any) -> Look:
             raise ValueError(f"{name} is {wanted[name]}; give a whole number from {least} on.")
     if "methods" in wanted:
         wanted["methods"] = (wanted["methods"],) if isinstance(wanted["methods"], str) else tuple(wanted["methods"])
+    if "over" in wanted:
+        keys = wanted["over"].split(",") if isinstance(wanted["over"], str) else wanted["over"]
+        wanted["over"] = tuple(key.strip() for key in keys if key.strip())
     if "rounds" in wanted:
         wanted["rounds"] = _range(wanted["rounds"], "rounds")
     for name in {"xlim", "ylim"} & set(wanted):
@@ -205,6 +210,7 @@ def drawing(look: Look, *, ax: Axes | None = None, subfigure: SubFigure | None =
 
 _WHY = {
     "methods": "it does not show runs of methods",
+    "over": "it has no place for each value of a setting; it shows one run, one method, or settings of its own",
     "paired_to": "it has no numbers of several methods over seeds",
     "rounds": "it has no axis of rounds",
     "seeds": "it has no line of several seeds",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drift.analyses.rounds.batch_statistics import statistics_remark
 from drift.runs.run import Run
 from drift.store.atomic_write import write_bytes
 from drift.store.files import Damaged
@@ -81,12 +82,15 @@ def draw(
     with look.drawing(look.read(**words)) as part:
         ds, read = _data(name, runs, words, options)
         samples = _test_samples(ds, runs_of(ds, read)) if read else int(ds.attrs.get("test_samples", 0)) or None
+        evaluates = read and getattr(figure_plugin, "COST", "") != "seconds"  # others draw recorded numbers
+        odd = _odd_statistics(runs_of(ds, read)) if evaluates else str(ds.attrs.get("odd_statistics", "")).splitlines()
+        ds = ds.assign_attrs(odd_statistics="\n".join(odd)) if odd else ds
         ds = ds.assign_attrs({"figure": plain, **gallery.origin(name), "test_samples": samples or 0})
         figure = figure_plugin.draw(ds)
         if part.notes:
             ds = ds.assign_attrs(band="; ".join(part.notes))
         needs = getattr(figure_plugin, "NEEDS", "")
-        if remarks := substance.remarks(figure, ds, needs=needs, samples=samples):
+        if remarks := [*substance.remarks(figure, ds, needs=needs, samples=samples), *odd]:
             ds = ds.assign_attrs(remarks="; ".join(remarks))
             if part.look.note:
                 footnote(figure, f"Note: {'; '.join(remarks)}.")
@@ -210,6 +214,12 @@ def _with_unreadable(ds: xr.Dataset, unreadable: Mapping[str, str]) -> xr.Datase
         left_out="\n".join(filter(None, [str(ds.attrs.get("left_out", "")), *lines])),
         left_out_brief="; ".join(filter(None, [str(ds.attrs.get("left_out_brief", "")), *brief])),
     )
+
+
+def _odd_statistics(runs: Sequence[Run]) -> list[str]:
+    """What is odd about the batch statistics of last global models; with the names of runs if there are several."""
+    remarks = [(run.name, remark) for run in runs if (remark := statistics_remark(run))]
+    return [f"{name}: {remark}" if len(runs) > 1 else remark for name, remark in remarks]
 
 
 def _test_samples(ds: xr.Dataset, runs: Sequence[Run]) -> int | None:

@@ -12,7 +12,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.grad import conv2d_weight
 
+from landscape.sweep.onednn_calls import dense
 from landscape.sweep.onednn_layers import LEAST_WEIGHTS
 
 NamedViews = dict[str, Tensor]
@@ -118,27 +120,25 @@ class Convolution(Affine):
         return F.conv2d(inputs, weight, bias, *self.geometry)
 
     def transposed(self, delta: Tensor, weight: Tensor, state: LayerState) -> Tensor:
-        return self._gradients(delta, state["inputs"], weight, True)[0]
+        stride, padding, dilation, groups = self.geometry
+        least = [
+            (delta.shape[axis] - 1) * stride[axis - 2] - 2 * padding[axis - 2] + dilation[axis - 2] * (side - 1) + 1
+            for axis, side in enumerate(weight.shape[2:], 2)
+        ]
+        unseen = [side - low for side, low in zip(state["inputs"].shape[2:], least, strict=True)]
+        return F.conv_transpose2d(delta, weight, None, stride, padding, unseen, groups, dilation)
 
     def add_outer(self, delta: Tensor, inputs: Tensor, out: Tensor) -> None:
-        out.add_(self._gradients(delta, inputs, out, False)[1])
-
-    def _gradients(self, delta: Tensor, inputs: Tensor, weight: Tensor, by_inputs: bool) -> Any:
-        stride, padding, dilation, groups = self.geometry
-        output_mask = [by_inputs, not by_inputs, False]
-        return torch.ops.aten.convolution_backward(
-            delta, inputs, weight, None, stride, padding, dilation, False, [0, 0], groups, output_mask
-        )
+        out.add_(conv2d_weight(inputs, out.shape, delta, *self.geometry))
 
 
 def _dense(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """inputs (n, i), weight (o, i) -> (n, o)."""
     if _suits(weight):
-        return torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
+        return dense(inputs, weight, bias, None)
     return F.linear(inputs, weight, bias)
 
 
 def _suits(weight: Tensor) -> bool:
-    large = weight.numel() >= LEAST_WEIGHTS
     cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
-    return large and cpu and torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    return cpu and weight.numel() >= LEAST_WEIGHTS and torch.backends.mkldnn.is_available()

@@ -177,8 +177,9 @@ def _check_layers(flat: Flat) -> None:
             raise ValueError(f"layer {name!r} is a convolution in {module.groups} groups; alignment takes groups = 1.")
         if list(module.parameters(recurse=False)) and type(module) not in (nn.Linear, nn.Conv2d):
             raise ValueError(
-                f"layer {name!r} is a {type(module).__name__}; alignment takes linear and convolutional layers without "
-                "normalisation, whose units can be reordered freely."
+                f"layer {name!r} is a {type(module).__name__}; alignment reorders the units of linear and "
+                "convolutional layers alone, and this layer would have to be reordered with them. Give models of those "
+                "layers, or take landscape.barrier, which reorders nothing."
             )
     if flat.layout.buffers:
         raise ValueError(f"the model has a buffer {flat.layout.buffers[0][0]!r}; alignment reorders parameters only.")

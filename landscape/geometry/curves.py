@@ -150,7 +150,7 @@ def along(
     *,
     points: int = 31,
     split: Split = "test",
-    metrics: tuple[str, ...] = ("loss", "error"),
+    metrics: tuple[str, ...] | None = None,
     buffers: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
@@ -169,7 +169,7 @@ def along(
         curve: Curve between two models, as `connecting_curve` returns it.
         points: Evaluations on either path, both ends included.
         split: Samples that the metrics are averaged over.
-        metrics: "loss" and names of the task's metrics.
+        metrics: "loss" and names of the task's metrics; by default all.
         buffers: Floating buffers of the two ends, shape (2, b); by default those of the curve.
         statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; by default
             recomputed at all points but the ends; "averaged" interpolates the buffers of the ends in t. Stated in the
@@ -190,7 +190,7 @@ def along(
     how = statistics or usual_statistics(task)
     fixed = calibration_of(task, split, calibration) if resolve_statistics(task, how, buffers) == "recomputed" else None
     rows = np.concatenate([bent, straight])
-    names = metrics if "loss" in metrics else ("loss", *metrics)
+    names = tuple(dict.fromkeys(("loss", *(task.metrics if metrics is None else metrics))))
     values_by_metric = evaluate(
         task,
         curve.points,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -96,7 +97,8 @@ def _rbf_matrix(outputs: Tensor) -> Tensor | None:
     if _features(outputs) is None:
         return None
     squares = torch.cdist(outputs, outputs, compute_mode="donot_use_mm_for_euclid_dist").square()
-    matrix = torch.exp(-squares / (2 * squares[squares > 0].median()))
+    middle = float(np.median(squares[squares > 0].cpu().numpy()))
+    matrix = torch.exp(-squares / (2 * middle))
     centred = matrix - matrix.mean(0) - matrix.mean(1, keepdim=True) + matrix.mean()
     return centred / centred.norm()
 

@@ -71,6 +71,11 @@ def _pair(data: Any, model: nn.Module) -> tuple[Any, Any]:
             return _split_batch(_joined(default_collate([item]) for item in items), model)
     if isinstance(data, tuple | list) and len(data) == 2 and _is_array(data[1]):
         return _split_batch(data, model)
+    if isinstance(data, tuple | list) and len(data) == 2:
+        raise ValueError(
+            f"its targets are a {type(data[1]).__name__}; give one tensor or array of numbers. Weights of samples can "
+            "be a column of it, or make_task(..., weight=...)."
+        )
     raise ValueError(f"a {type(data).__name__} was given; give {FORMS}.")
 
 

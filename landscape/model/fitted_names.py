@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from landscape.model.tensor_names import nearest, plain_names
+from landscape.model.tensor_names import adapters_of, nearest, plain_names, spellings
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,7 @@ class Names:
     @cached_property
     def spellings(self) -> dict[str, str]:
         """Names of the model by what checkpoints may call them; what could be two of them is left out."""
-        plain, adapters = plain_names(self.tensors), _adapters(self.module)
-        all_spellings = {spelling: name for name, spelling in plain.items()} | {name: name for name in self.tensors}
-        short: dict[str, set[str]] = {}
-        for name in self.tensors:
-            for spelling in _without_adapter(plain[name], adapters) if adapters else ():
-                short.setdefault(spelling, set()).add(name)
-        single = {spelling: names.pop() for spelling, names in short.items() if len(names) == 1}
-        return single | all_spellings
+        return spellings(self.tensors, adapters_of(self.module))
 
     @cached_property
     def ignored(self) -> list[re.Pattern[str]]:
@@ -171,23 +164,6 @@ class _Try:
 
 def _is_number(value: Any) -> bool:
     return bool(value.dtype.is_floating_point or value.dtype.is_complex)
-
-
-def _adapters(module: nn.Module) -> set[str]:
-    """Names of the adapters of peft in a model, of which its files know nothing."""
-    configs = (getattr(part, "peft_config", None) for part in module.modules())
-    return {str(name) for config in configs if isinstance(config, Mapping) for name in config}
-
-
-def _without_adapter(name: str, adapters: set[str]) -> Iterator[str]:
-    """What files of peft call a tensor: without the adapter's name, DoRA's magnitude also without `weight`."""
-    parts = name.split(".")
-    for place in range(1, len(parts)):
-        if parts[place] in adapters:
-            above = parts[: place - (parts[place - 1] == "modules_to_save")]
-            yield ".".join((*above, *parts[place + 1 :]))
-            if parts[place - 1] == "lora_magnitude_vector":
-                yield ".".join(above)
 
 
 def equal_values(first_of_two: Tensor, other: Tensor) -> bool:

@@ -182,6 +182,8 @@ def _describe(content: Any) -> str:
     if not isinstance(content, Mapping):
         is_object = isinstance(content, Inert) and "." in content.name
         return f"an object of {content.name}" if is_object else type(content).__name__.replace("Inert", "an object")
+    if any(isinstance(value, Inert) and value.name.endswith("multiarray._reconstruct") for value in content.values()):
+        return "arrays of numpy (write them by np.savez('NEW.npz', **arrays))"
     keys = [_short(key) for key in content]
     more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
     return f"a table of {', '.join(keys[:MAX_KEYS])}{more}"

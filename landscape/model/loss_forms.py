@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from landscape.model.binary_losses import binary_cross_entropy
+from landscape.model.loss_parts import BatchNumber, LossPart, SampleMeans, Weighted
 from landscape.model.loss_trial import Loss, Trial
 from landscape.model.loss_weights import Counted, candidate_weights
 from landscape.model.losses import (
@@ -22,6 +23,7 @@ from landscape.model.losses import (
     Weigh,
     WholeBatch,
     cross_entropy,
+    is_coupled,
     loss_name,
     squared_error,
 )
@@ -50,11 +52,14 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
     with torch.random.fork_rng(devices=[trial.outputs.device] if trial.outputs.is_cuda else []):
         value = trial.called(loss)
         if coupled:
-            return SampleLoss(WholeBatch(loss), kind="coupled", name=f"{loss_name(loss)}, all samples as one batch")
+            name = f"{loss_name(loss)}, all samples as one batch"
+            return SampleLoss(WholeBatch(loss), kind="coupled", name=name, own=loss)
         weigh = Counted(None, weight) if isinstance(weight, Tensor) else weight
         if weigh is not None:
             _check_weights(weigh, trial.targets)
         sample_form = _pair(loss, trial) if isinstance(value, tuple | list) else _by_shape(loss, value, trial, weigh)
+    if isinstance(sample_form, SampleLoss):
+        return replace(sample_form, own=loss)
     if sample_form is not None:
         return sample_form
     raise ValueError(
@@ -65,13 +70,39 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
     )
 
 
+@torch.no_grad()
+def require_same_loss(form: PerSample, trial: Trial) -> None:
+    """Refuse samples of other shapes than those that a loss was found with, if the form is not the loss of them.
+
+    Raises:
+        ValueError: As `found_loss`, or if a batch of them has another loss than its form says.
+    """
+    own: Any = form.own if isinstance(form, SampleLoss) and form.own is not None else form
+    values = form.values if isinstance(form, SampleLoss) and own is not form else form
+    with torch.random.fork_rng(devices=[trial.outputs.device] if trial.outputs.is_cuda else []):
+        value, n = trial.called(own), len(trial.outputs)
+        if is_coupled(form):
+            return
+        if isinstance(value, tuple | list):
+            same = trial.agrees(form, _paired(own))
+        elif isinstance(form, SampleLoss) and (value.shape == () or (value.shape == (1,) and n > 1)):
+            same = trial.agrees(form, BatchNumber(own))
+        else:
+            same = form(*trial.first).shape == (n,) and trial.agrees(values, None)
+    if not same:
+        raise ValueError(
+            f"the loss {loss_name(form)}, found with the samples of the task, is another one of these samples "
+            f"({trial.shapes}); make a task with them: landscape.make_task(model, loss, samples)."
+        )
+
+
 def _by_shape(loss: Loss, value: Any, trial: Trial, weigh: Weigh | None) -> PerSample | None:
     n = len(trial.outputs)
     shape: Any = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
     if shape == () or (shape == (1,) and n > 1):
         return _mean(loss, trial, weigh)
     if isinstance(loss, nn.Module) and isinstance(value, Tensor) and value.ndim > 1 and len(value) == n:
-        loss, shape = _Entries(loss, mean=True), (n,)
+        loss, shape = SampleMeans(loss, mean=True), (n,)
     if shape != (n,):
         raise ValueError(
             f"the loss {loss_name(loss)} gives {shape} for {n} samples ({trial.shapes}); it must give one value per "
@@ -80,7 +111,7 @@ def _by_shape(loss: Loss, value: Any, trial: Trial, weigh: Weigh | None) -> PerS
     if not trial.agrees(loss, None):
         return None
     if weigh is not None:
-        return SampleLoss(_Weighted(loss, weigh), weigh, name=f"{loss_name(loss)}, weighted as given")
+        return SampleLoss(Weighted(loss, weigh), weigh, name=f"{loss_name(loss)}, weighted as given")
     _warn_of_unweighted(loss, trial)
     return cross_entropy if _is_plain_cross_entropy(loss, trial) else SampleLoss(loss, name=loss_name(loss))
 
@@ -89,7 +120,7 @@ def _mean(loss: Loss, trial: Trial, weigh: Weigh | None) -> PerSample | None:
     """A loss of one number, as the first mean over samples, or sum, that fits."""
     if weigh is None and _is_plain_cross_entropy(loss, trial):
         return cross_entropy
-    number, entries = _Number(loss), _unreduced(loss)
+    number, entries = BatchNumber(loss), _unreduced(loss)
     labels = isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) and not trial.targets.is_floating_point()
     candidates = candidate_weights(loss, trial.outputs, trial.targets)
     if weigh is not None:
@@ -101,85 +132,30 @@ def _mean(loss: Loss, trial: Trial, weigh: Weigh | None) -> PerSample | None:
         name = ", ".join([loss_name(loss), *([words] if words else [])])
         forms = [SampleLoss(PerSampleLoss(number, weights), weights, number, name=name)]
         if entries is not None:
-            forms.insert(0, SampleLoss(_Entries(entries, mean=weights is None), weights, name=name))
+            forms.insert(0, SampleLoss(SampleMeans(entries, mean=weights is None), weights, name=name))
         for form in forms:
             if trial.agrees(form, number):
                 _warn_of_logits(loss, trial.outputs)
                 return form
-    values = PerSampleLoss(number) if entries is None else _Entries(entries, mean=False)
+    values = PerSampleLoss(number) if entries is None else SampleMeans(entries, mean=False)
     total = SampleLoss(values, None, number, "sum", f"{loss_name(loss)}, summed over samples")
     return total if weigh is None and trial.agrees(total, number) else None
 
 
 def _pair(loss: Loss, trial: Trial) -> PerSample | None:
-    weights = _Part(loss, 1, tuple(trial.outputs.shape[1:]), trial.outputs.dtype)
-    pair = SampleLoss(_Part(loss, 0), weights, name=f"{loss_name(loss)}, weights of its own")
+    weights = LossPart(loss, 1, tuple(trial.outputs.shape[1:]), trial.outputs.dtype)
+    pair = SampleLoss(LossPart(loss, 0), weights, name=f"{loss_name(loss)}, weights of its own")
+    return pair if trial.agrees(pair, _paired(loss)) else None
+
+
+def _paired(loss: Loss) -> Loss:
+    """The mean () of a loss that returns (numerators (n,), weights (n,))."""
 
     def number(outputs: Tensor, targets: Tensor) -> Tensor:
         values, weights = loss(outputs, targets)
         return values.sum() / weights.sum()
 
-    return pair if trial.agrees(pair, number) else None
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One part of a loss that returns (numerators (n,), weights (n,)); weights are read at outputs of zeros."""
-
-    loss: Loss
-    part: int
-    like: tuple[int, ...] = ()
-    dtype: torch.dtype = torch.float32
-
-    def __call__(self, *stated: Tensor) -> Tensor:
-        if self.part == 0:
-            return self.loss(*stated)[0]
-        (targets,) = stated
-        zeros = torch.zeros((), dtype=self.dtype, device=targets.device).expand(len(targets), *self.like)
-        with torch.no_grad():
-            return self.loss(zeros, targets)[1]
-
-
-@dataclass(frozen=True)
-class _Number:
-    """A loss of one number, as a tensor ()."""
-
-    loss: Loss
-
-    def __call__(self, outputs: Any, targets: Tensor) -> Tensor:
-        return self.loss(outputs, targets).reshape(())
-
-
-@dataclass(frozen=True)
-class _Entries:
-    """Values (n,) of a loss of torch without reduction: means or sums over the entries of each sample."""
-
-    loss: nn.Module
-    mean: bool
-
-    @property
-    def __name__(self) -> str:
-        return loss_name(self.loss)
-
-    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        values = self.loss(outputs, targets)
-        if values.ndim == 1:
-            return values
-        return values.flatten(1).mean(1) if self.mean else values.flatten(1).sum(1)
-
-
-@dataclass(frozen=True)
-class _Weighted:
-    """Numerators (n,): values of samples times their weights, 0 where the weight is."""
-
-    loss: PerSample
-    weigh: Weigh
-
-    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        weights = self.weigh(targets)
-        counted = weights > 0
-        values = self.loss(outputs[counted], targets[counted]) * weights[counted].to(outputs)
-        return values.new_zeros(len(targets)).index_put((counted,), values)
+    return number
 
 
 def _module(loss: Loss) -> Loss:
@@ -239,10 +215,11 @@ def _warn_of_unweighted(loss: Any, trial: Trial) -> None:
 
 
 def _warn_of_logits(loss: Any, outputs: Tensor) -> None:
-    """Say so where NLLLoss is given outputs that are no log-probabilities."""
-    if isinstance(loss, nn.NLLLoss) and outputs.ndim > 1 and float(outputs.logsumexp(1).abs().max()) > 1e-3:
+    """Say so where NLLLoss or KLDivLoss is given outputs that are no log-probabilities."""
+    known = isinstance(loss, nn.NLLLoss | nn.KLDivLoss)
+    if known and outputs.ndim > 1 and float(outputs.logsumexp(1).abs().max()) > 1e-3:
         warnings.warn(
-            "NLLLoss takes log-probabilities, and the outputs of the model are none (their exponentials do not sum to "
-            "1); end the model with LogSoftmax, or use CrossEntropyLoss.",
+            f"{loss_name(loss)} takes log-probabilities, and the outputs of the model are none (their exponentials do "
+            "not sum to 1); end the model with LogSoftmax, or use CrossEntropyLoss.",
             stacklevel=2,
         )

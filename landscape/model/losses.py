@@ -48,6 +48,7 @@ class SampleLoss:
         batch: The user's own loss () of a batch, where it returns one number.
         kind: "mean"; "sum": over samples, not divided; "coupled": of all samples as one batch.
         name: For people.
+        own: The user's own loss that it was found of.
     """
 
     values: PerSample
@@ -55,6 +56,7 @@ class SampleLoss:
     batch: PerSample | None = None
     kind: Literal["mean", "sum", "coupled"] = "mean"
     name: str = "loss"
+    own: PerSample | None = None
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Numerators (n,)."""
@@ -164,7 +166,9 @@ def group_weights(loss: PerSample, targets: Tensor, groups: Tensor) -> Tensor:
 
 
 def normalised(loss: PerSample, outputs: Tensor, targets: Tensor) -> Tensor:
-    """Losses (n,) of single samples: numerator by weight, NaN where the weight is 0."""
+    """Losses (n,) of single samples: numerator by weight, NaN where the weight is 0, and of a coupled loss."""
+    if is_coupled(loss):
+        return outputs.new_full((len(targets),), torch.nan)
     values, weights = loss(outputs, targets), sample_weights(loss, targets)
     return values if weights is None else values / weights.to(values)
 

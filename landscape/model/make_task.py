@@ -93,9 +93,16 @@ def _module(model: Any) -> nn.Module:
         model = model()
     if isinstance(model, torch.jit.ScriptModule):
         raise ValueError("the model is TorchScript, whose parameters cannot be replaced; give the module it came from.")
+    if isinstance(model, nn.Module) and any(
+        isinstance(one, _UNSHAPED) for one in (*model.parameters(), *model.buffers())
+    ):
+        raise ValueError("the model has layers without a shape (LazyLinear and the like); call it once, model(inputs).")
     if not isinstance(model, nn.Module):
         raise ValueError(f"the model is a {type(model).__name__}; give a module, or a function that returns one.")
     return model
+
+
+_UNSHAPED = (nn.parameter.UninitializedParameter, nn.parameter.UninitializedBuffer)
 
 
 def _splits(data: Any, module: nn.Module) -> dict[str, Samples]:

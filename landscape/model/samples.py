@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
@@ -46,6 +46,11 @@ class Samples:
         rows |= {f"input {name}": f"{tuple(leaf.shape[1:])} {leaf.dtype}" for name, leaf in named.items()}
         rows["targets"] = f"{tuple(self.targets.shape[1:])} {self.targets.dtype}"
         return notebook_table(repr(self), rows)
+
+    @property
+    def kind(self) -> Hashable:
+        """Shapes and types of one sample."""
+        return tuple((leaf.shape[1:], leaf.dtype) for leaf in (*leaves(self.inputs), self.targets))
 
     def __len__(self) -> int:
         return self.targets.shape[0]  # len of a tensor is slow

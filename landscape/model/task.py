@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +14,7 @@ from landscape.model.bound_model import Flat
 from landscape.model.copies import copy_module, in_float32
 from landscape.model.input_format import Habits, habits
 from landscape.model.layout import Layout
-from landscape.model.loss_forms import KNOWN, found_loss
+from landscape.model.loss_forms import KNOWN, found_loss, require_same_loss
 from landscape.model.loss_trial import Trial
 from landscape.model.losses import PerSample as PerSample
 from landscape.model.losses import SampleLoss, is_coupled, loss_name
@@ -117,23 +117,31 @@ class Task:
             ValueError: If the model is random in eval mode, or, unless `coupled`, its samples depend on each other.
         """
         splits = [samples for samples in self.samples.values() if len(samples)]
-        if not splits:
-            return None
+        return self._trial_of(splits, coupled=coupled) if splits else None
+
+    def _trial_of(self, splits: list[Samples], *, coupled: bool) -> Trial:
         theta = self.theta
         flat = Flat(self.model, self.layout, self.loss, dtype=theta.dtype, device=theta.device, habits=self.habits)
         return tried_outputs(flat, splits, coupled=coupled)
 
     def split(self, split: Split) -> Samples:
-        """Samples of a split; `Samples` are returned as they are.
+        """Samples of a split; `Samples` are returned as they are. Model and loss are tried on each new kind of samples.
 
         Raises:
-            ValueError: If there is no such split.
+            ValueError: If there is no such split, or the loss is another one of samples of these shapes.
         """
-        if isinstance(split, Samples):
-            return split
-        if split not in self.samples:
+        if not isinstance(split, Samples) and split not in self.samples:
             raise ValueError(f"no split named {split!r}; the task has {', '.join(self.samples)}.")
-        return self.samples[split]
+        samples = split if isinstance(split, Samples) else self.samples[split]
+        if len(samples) and (kind := samples.kind) not in self._tried:
+            require_same_loss(self.per_sample, self._trial_of([samples], coupled=is_coupled(self.per_sample)))
+            self._tried.add(kind)
+        return samples
+
+    @cached_property
+    def _tried(self) -> set[Hashable]:
+        """Kinds of the samples that model and loss were tried on: at first those of the first split that has any."""
+        return {samples.kind for samples in [part for part in self.samples.values() if len(part)][:1]}
 
     def measures(self, names: tuple[str, ...] | None = None) -> dict[str, PerSample]:
         """Per-sample functions by name, by default all; "loss" is the loss of the task.

@@ -1,10 +1,11 @@
-"""Names of tensors: what wrappers put into them, and which names are near to one; numpy and torch are not needed."""
+"""Names of tensors: what wrappers and adapters put into them, and which are near to one; without numpy and torch."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 WRAPPERS = frozenset(
     ("module", "_module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_forward_module")
@@ -48,18 +49,51 @@ def _distinct(shorter: dict[str, str]) -> dict[str, str]:
     return shorter if distinct else {name: name for name in shorter}
 
 
-def matched_names(stated: Iterable[str], wanted: Collection[str]) -> dict[str, str]:
-    """For each name that is wanted and given, possibly with or without wrappers: the given name."""
+def adapters_of(module: Any) -> set[str]:
+    """Names of the adapters of peft in a module, of which its files know nothing."""
+    configs = (getattr(part, "peft_config", None) for part in module.modules())
+    return {str(name) for config in configs if isinstance(config, Mapping) for name in config}
+
+
+def adapters_in(names: Iterable[str]) -> set[str]:
+    """Names of adapters that names of tensors contain, as in `lora_A.default.weight`."""
+    found = (match[1] for name in names for match in _ADAPTED.finditer(name))
+    return {name for name in found if name not in ("weight", "bias")}
+
+
+_ADAPTED = re.compile(r"(?:^|\.)(?:lora_\w+|modules_to_save)\.(\w+)")
+
+
+def spellings(names: Iterable[str], adapters: Collection[str]) -> dict[str, str]:
+    """Names by what checkpoints may call them: without wrappers and adapters; what could be two of them is left out."""
+    plain = plain_names(names)
+    short: dict[str, set[str]] = {}
+    for name, spelling in plain.items():
+        for shorter in _without_adapter(spelling, adapters) if adapters else ():
+            short.setdefault(shorter, set()).add(name)
+    single = {spelling: own.pop() for spelling, own in short.items() if len(own) == 1}
+    return single | {spelling: name for name, spelling in plain.items()} | {name: name for name in plain}
+
+
+def _without_adapter(name: str, adapters: Collection[str]) -> Iterator[str]:
+    """What files of peft call a tensor: without the adapter's name, DoRA's magnitude also without `weight`."""
+    parts = name.split(".")
+    for place in range(1, len(parts)):
+        if parts[place] in adapters:
+            above = parts[: place - (parts[place - 1] == "modules_to_save")]
+            yield ".".join((*above, *parts[place + 1 :]))
+            if parts[place - 1] == "lora_magnitude_vector":
+                yield ".".join(above)
+
+
+def matched_names(stated: Iterable[str], wanted: Collection[str], adapters: Collection[str] = ()) -> dict[str, str]:
+    """For each name that is wanted and given, possibly with or without wrappers and adapters: the given name."""
     own = set(stated)
     if not set(wanted) - own:
         return {name: name for name in wanted}
-    by_plain = {plain: name for name, plain in plain_names(own).items()}
-    plain = plain_names(wanted)
-    return {
-        name: name if name in own else by_plain[plain[name]]
-        for name in wanted
-        if name in own or plain[name] in by_plain
-    }
+    known = spellings(wanted, adapters)
+    given = {known[plain]: name for name, plain in plain_names(own).items() if plain in known}
+    return {name: name if name in own else given[name] for name in wanted if name in own or name in given}
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from landscape.batched_training.dense_stacks import DenseGradients, relu_slope
+from landscape.curvature.curvature_products import Products
 from landscape.measures import cost
 from landscape.model.hooks import hooked
 from landscape.model.input_format import habits, writes
@@ -140,6 +141,37 @@ def _check_training():
         torch.testing.assert_close(out[place].double(), expected, rtol=1e-5, atol=1e-7)
 
 
+class Strided(nn.Module):
+    """A chain of convolutions that do not reach all of their inputs, and a large dense layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            *(nn.Conv2d(2, 4, (3, 2), stride=(2, 3), padding=(1, 0)), nn.ReLU()),
+            *(nn.Conv2d(4, 8, 2, stride=2, dilation=(1, 2), groups=2), nn.ReLU(), nn.Flatten()),
+            *(nn.Linear(32, 256), nn.ReLU(), nn.Linear(256, 3)),
+        )
+
+    def forward(self, inputs):
+        return self.layers(inputs)
+
+
+def _check_products():
+    torch.manual_seed(0)
+    samples = Samples(torch.randn(5, 2, 9, 14), torch.arange(5) % 3)
+    task = Task(Strided(), {"train": samples})
+    found = Products(task.flat(task.theta), task.theta, samples, curvature="hessian", memory=2**30)
+    assert found.chain is not None
+    product, v = found.linearise(samples)[0], torch.randn(len(task.theta))
+    model = task.model.double().eval()
+    parameters = list(model.parameters())
+    loss = nn.functional.cross_entropy(model(samples.inputs.double()), samples.targets)
+    slope = torch.cat([part.flatten() for part in torch.autograd.grad(loss, parameters, create_graph=True)])
+    parts = torch.autograd.grad(slope @ v.double(), parameters)
+    expected = torch.cat([part.flatten() for part in parts])
+    assert (product(v).double() - expected).norm() < 1e-5 * expected.norm()
+
+
 FAULTS = ("raises", "absent", "other values")
 REORDERS = [f"_reorder_{kind}_weight" for kind in ("linear", "convolution")]
 
@@ -154,6 +186,13 @@ def test_sweeps_are_right_whatever_becomes_of_onednns_operations(monkeypatch, na
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+def test_curvature_is_right_whatever_becomes_of_onednns_dense_layer(monkeypatch, fault):
+    _broken(monkeypatch, "mkldnn", "_linear_pointwise", fault)
+    _check_products()
+    assert not onednn_calls.dense.works or not torch.backends.mkldnn.is_available()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_training_is_right_whatever_becomes_of_the_slope_of_relu(monkeypatch, fault):
     _broken(monkeypatch, "aten", "threshold_backward", fault)
     _check_training()
@@ -163,6 +202,7 @@ def test_training_is_right_whatever_becomes_of_the_slope_of_relu(monkeypatch, fa
 def test_sweeps_and_training_are_right_with_all_parts_as_they_are():
     _check_sweeps()
     _check_training()
+    _check_products()
     assert all(probe.works for probe in PROBES)
 
 

@@ -10,6 +10,14 @@ import tiny
 
 from landscape.results import zarr_files
 
+
+def some(table, *names):
+    """Cases by name; but the named ones are slow."""
+    return [
+        pytest.param(value, id=name, marks=() if name in names else pytest.mark.slow) for name, value in table.items()
+    ]
+
+
 BROKEN = {
     "syntax": "class Halved(",
     "name": "absent",
@@ -20,7 +28,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("code", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("code", some(BROKEN, "syntax", "other class"))
 def test_one_run_that_cannot_be_read_blocks_no_folder(elsewhere, fedscape, code):
     good, bad = tiny.trained(Path("runs")), tiny.trained(Path("runs"), "method=my_method.py:Halved")
     (elsewhere / "my_method.py").write_text(code)
@@ -50,7 +58,7 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+@pytest.mark.parametrize("content", some(DAMAGED, "no JSON"))
 def test_verbs_over_a_folder_name_what_they_cannot_read_and_go_on(elsewhere, fedscape, content):
     tiny.trained(Path("runs"))
     (elsewhere / "runs/foreign").mkdir()

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 import landscape
+from landscape.measures.predictions import predictions
 from landscape.model.losses import loss_blocks
 from landscape.sweep import evaluate as sweeps
 
@@ -89,6 +90,12 @@ def pixels() -> nn.Module:
     return nn.Conv2d(2, 3, 3, padding=1).double()
 
 
+def normalised_by_batch() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5, track_running_stats=False), nn.Linear(5, 3)).double()
+
+
+COUPLED = ("coupled loss", "coupled model")
 CE = nn.CrossEntropyLoss
 CASES: dict[str, tuple[Any, ...]] = {
     "mean": (dense, CE(), INPUTS, CLASSES),
@@ -111,13 +118,14 @@ CASES: dict[str, tuple[Any, ...]] = {
     "sum": (dense, CE(reduction="sum"), INPUTS, IGNORED),
     "sum of squares": (dense, lambda o, t: (o - t).square().sum(), INPUTS, VALUES),
     "pair": (dense, pair, INPUTS, CLASSES),
-    "coupled": (dense, dice, INPUTS, CLASSES),
+    "coupled loss": (dense, dice, INPUTS, CLASSES),
+    "coupled model": (normalised_by_batch, CE(), INPUTS, CLASSES),
 }
 
 
 def made(name: str) -> tuple[landscape.Task, Any, Tensor, Tensor]:
     build, loss, inputs, targets = CASES[name]
-    task = landscape.make_task(build(), loss, {"train": (inputs, targets)}, coupled=name == "coupled")
+    task = landscape.make_task(build(), loss, {"train": (inputs, targets)}, coupled=name in COUPLED)
     return task, _number(loss), inputs, targets
 
 
@@ -149,7 +157,7 @@ def test_the_loss_of_a_split_is_that_of_the_split_as_one_batch(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-@reference("landscape.evaluate", by="the user's own loss of the samples of each group")
+@reference("landscape.evaluate", by="the user's own loss of the outputs of each group")
 def test_a_group_has_the_loss_of_its_samples(name):
     task, number, inputs, targets = made(name)
     groups = torch.arange(N) % 3
@@ -157,7 +165,7 @@ def test_a_group_has_the_loss_of_its_samples(name):
     found = landscape.evaluate(task, task.theta[None], [[1.0]], metrics=("loss",), groups=groups)["loss"][0]
     for group in range(4):
         rows = groups == group
-        value = naive(task, number, inputs[rows], targets[rows])(task.theta).item()
+        value = number(task.model(inputs)[rows], targets[rows]).item()
         counted = name not in ("sum",) or bool((targets[rows] != -100).any())
         assert found[group].item() == pytest.approx(value, rel=1e-12, nan_ok=True) or not counted, group
 
@@ -200,7 +208,28 @@ def test_gradients_of_a_split_and_of_minibatches_are_those_of_the_users_loss(nam
     agree("landscape.ball_sharpness", rise.one_step.item(), step.item(), relative=1e-6)
 
 
-@pytest.mark.parametrize("name", ["ignored classes", "weights, ignored, smoothing", "missing values"])
+@pytest.mark.parametrize("name", COUPLED)
+@reference("landscape.hessian", by="dense J^T A J of the outputs of the whole split")
+def test_gauss_newton_matrix_of_a_split_as_one_batch(name):
+    task, number, inputs, targets = made(name)
+    jacobian = torch.autograd.functional.jacobian(naive(task, lambda outputs, _: outputs, inputs, targets), task.theta)
+    outputs = task.model(inputs).detach()
+    by_outputs = torch.autograd.functional.hessian(lambda values: number(values, targets), outputs)
+    j, size = jacobian.reshape(-1, task.layout.size), outputs.numel()
+    matrix = j.T @ by_outputs.reshape(size, size) @ j
+    values = np.linalg.eigvalsh(matrix.numpy())
+    options = {"split": "train", "block": 10, "curvature": "gauss_newton"}
+    found = landscape.hessian(task, task.theta, k=2, tolerance=1e-6, max_products=2000, **options)
+    agree("landscape.hessian", found.eigenvalue, values[np.argsort(-np.abs(values))][:2], relative=1e-6)
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_samples_of_a_coupled_loss_have_no_losses_of_their_own(name):
+    task, *_ = made(name)
+    assert np.isnan(predictions(task, task.theta, split="train").loss).all()
+
+
+@pytest.mark.parametrize("name", ["ignored classes", "weights, ignored, smoothing", "missing values", *COUPLED])
 @reference("landscape.surface", by="the user's own loss of the split as one batch, at every point of the plane")
 def test_a_plane_has_the_users_loss_at_every_point(name):
     task, number, inputs, targets = made(name)
@@ -212,6 +241,10 @@ def test_a_plane_has_the_users_loss_at_every_point(name):
     theta = torch.from_numpy(plane.coefficients) @ plane.basis.double()
     own = naive(task, number, inputs, targets)
     agree("landscape.surface", found.loss.values.reshape(-1), [own(row).item() for row in theta], relative=1e-11)
+    if name in COUPLED:
+        with pytest.raises(ValueError, match="is no mean over samples"):
+            landscape.surface(task, plane, metrics=("loss",), folds=4)
+        return
     folds = landscape.surface(task, plane, metrics=("loss",), folds=4)
     agree("landscape.surface", folds.loss.values, found.loss.values, relative=1e-11)
 
@@ -227,20 +260,6 @@ def test_ignored_samples_are_no_errors():
             agree("landscape.evaluate", found.reshape(-1), [wrong], relative=1e-12)
 
 
-@reference("landscape.evaluate", by="the outputs and the loss of the whole split, by torch")
-def test_normalisation_by_the_batch_takes_the_split_as_one_batch():
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5, track_running_stats=False), nn.Linear(5, 3)).double()
-    task = landscape.make_task(model, CE(), (INPUTS, CLASSES), coupled=True)
-    own = naive(task, CE(), INPUTS, CLASSES)
-    basis = torch.stack([task.theta, task.theta + 0.2])
-    found = landscape.evaluate(task, basis, [[0.5, 0.5], [1.0, 0.0]], metrics=("loss",), block=9)["loss"]
-    agree("landscape.evaluate", found, [own(basis.mean(0)).item(), own(basis[0]).item()], relative=1e-12)
-    dense_hessian = torch.autograd.functional.hessian(own, task.theta)
-    trace = landscape.trace(task, task.theta, products=200, block=9).trace.item()
-    agree("landscape.trace", trace, dense_hessian.trace().item(), relative=1e-9)
-
-
 def test_the_differentiable_loss_of_a_sweep_is_the_users():
     task, number, inputs, targets = made("weights, ignored, smoothing")
     basis = torch.stack([task.theta, task.theta + 0.3])
@@ -249,3 +268,56 @@ def test_the_differentiable_loss_of_a_sweep_is_the_users():
     expected = naive(task, number, inputs, targets)(row @ basis)
     torch.testing.assert_close(value, expected)
     torch.testing.assert_close(torch.autograd.grad(value, row)[0], torch.autograd.grad(expected, row)[0])
+
+
+def broadcasting(outputs: Tensor, targets: Tensor) -> Tensor:
+    return (outputs - targets).square().mean()
+
+
+def per_token(outputs: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(outputs.flatten(0, 1), targets.flatten())
+
+
+@reference("landscape.loss", by="the user's own loss of samples of other shapes, or a refusal")
+def test_a_loss_is_tried_again_once_for_each_new_kind_of_samples():
+    torch.manual_seed(2)
+    calls = []
+
+    def noted(outputs: Tensor, targets: Tensor) -> Tensor:
+        calls.append(len(targets))
+        return broadcasting(outputs, targets)
+
+    task = landscape.make_task(nn.Linear(4, 1).double(), noted, (INPUTS, VALUES[:, :1]))
+    same, flat = landscape.Samples(INPUTS[:9], VALUES[:9, 1:2]), landscape.Samples(INPUTS[:9], VALUES[:9, 1])
+    calls.clear()
+    own = naive(task, broadcasting, same.inputs, same.targets)(task.theta).item()
+    agree("landscape.loss", landscape.loss(task, task.theta, split=same), own, relative=1e-12)
+    untried = len(calls)
+    for _ in range(2):
+        for function in (landscape.loss, landscape.trace, landscape.hessian):
+            with pytest.raises(ValueError, match=r"compares every output with every target .*\(9, 1\), targets \(9,\)"):
+                function(task, task.theta, split=flat)
+    single = landscape.Samples(INPUTS.float(), VALUES[:, :1].float())
+    landscape.loss(task, task.theta, split=single)
+    calls.clear()
+    landscape.loss(task, task.theta, split=single[:9])
+    assert len(calls) == untried
+
+
+@reference("landscape.loss", by="the user's own loss of sequences of another length")
+def test_a_loss_of_longer_sequences_is_the_users_or_refused():
+    draw = torch.Generator().manual_seed(1)
+    longer, labels = torch.randint(0, 7, (20, 9), generator=draw), torch.randint(0, 3, (20, 9), generator=draw)
+    labels[3, 2:] = -100
+    samples = landscape.Samples(longer, labels)
+    task = landscape.make_task(Words().double(), per_token, (IDS, LABELS))
+    own = naive(task, per_token, longer, labels)(task.theta).item()
+    agree("landscape.loss", landscape.loss(task, task.theta, split=samples), own, relative=1e-12)
+
+    def by_length(outputs: Tensor, targets: Tensor) -> Tensor:
+        rows = F.cross_entropy(outputs.transpose(1, 2), targets, reduction="none").sum(1)
+        return rows.mean() if targets.shape[1] < 9 else rows[0]
+
+    task = landscape.make_task(Words().double(), by_length, (IDS, LABELS))
+    with pytest.raises(ValueError, match=r"by_length, found with the samples of the task, is another one .*20, 9"):
+        landscape.loss(task, task.theta, split=samples)

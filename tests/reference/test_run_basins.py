@@ -151,6 +151,25 @@ def test_topology_along_random_directions(bent):
     assert several > 1, "surfaces with one minimum compare nothing"
 
 
+@reference("drift.topology_rounds", by="lowest maxima of all paths; a quadratic projected out; planes by hand")
+def test_topology_of_planes_over_rounds(bent):
+    held, several = bent.task.split("test"), 0
+    ds = drift.topology_rounds(bent, rounds=[0, 1], points=9, margin=1.0, strides=(1, 2))
+    for index, stride in itertools.product((0, 1), (1, 2)):
+        axes, values, places = plane(models(bent.round(index)), lambda theta: bent_loss(theta, held), 9, 1.0)
+        axes, values = [axis[::stride] for axis in axes], values[::stride, ::stride]
+        minima, second, smad, rough = summary(axes, values)
+        cells = [np.ravel_multi_index(nearest(axes, at), values.shape) for at in places[:3]]
+        flat, paths = values.ravel(), bottlenecks(values)
+        climb = max(paths[i, j] - max(flat[i], flat[j]) for i, j in itertools.combinations(cells, 2))
+        own, several = ds.sel(round=index, value=stride), several + (minima > 1) + (climb > 0)
+        agree("drift.topology_rounds", own.minima, minima, relative=0)
+        found = [own.second, own.smad, own.climb]
+        agree("drift.topology_rounds", found, [second, smad, climb], relative=1e-4, absolute=1e-5)
+        agree("drift.topology_rounds", own.roughness, rough, relative=1e-4)
+    assert several > 1, "planes with one minimum and no pass compare nothing"
+
+
 @reference("drift.basin_rounds", by="cells counted, distances and lowest maxima of all paths")
 def test_basins_over_rounds(run):
     samples = numbers(run.task.split("test"))

@@ -97,7 +97,7 @@ def _changes(run: Run, without: tuple[int, ...], broken: bool, committed: int) -
 def uneven(run: Run) -> bool:
     """Whether labels differ between the clients by more than the same data dealt out at random would."""
     parts, labels, classes = run.parts, run.labels, len(run.dataset.classes)
-    if len(parts) < 2 or not sum(map(len, parts)):
+    if not classes or len(parts) < 2 or not sum(map(len, parts)):
         return False
     means = []
     for split in (parts, _dealt(parts, run.experiment.seed)):

@@ -20,7 +20,7 @@ from drift.analyses.counterfactual.all_clients import (
     train_all_clients,
 )
 from drift.analyses.counterfactual.step_parts import PARTS, StepParts, expected_period, step_parts
-from drift.analyses.evaluate_on import evaluate_models
+from drift.analyses.evaluate_on import losses_and_errors
 from drift.analyses.per_round import parameters, result, selected_rounds, stack_rows
 from drift.analyses.rounds.variance import client_variance, period_variance
 from drift.runs.registry import analysis
@@ -160,7 +160,7 @@ def _costs(run: Run, parts: StepParts, models: AllClients, end: Tensor, split: s
     basis = filled(1 + len(PARTS) + len(cohort), end, chain([end], parts.vectors, drifts))
     points = torch.eye(len(basis), dtype=torch.float64).neg_()
     points[:, 0] = 1  # the first row is the end itself, the others lack one vector each
-    values = evaluate_models(run, basis, split, points, metrics=("loss", "error"))
+    values = losses_and_errors(run, basis, split, points)
     row: dict[str, np.ndarray | float] = {}
     for name, losses in values.items():
         without = losses[1 : 1 + len(PARTS)]

@@ -13,7 +13,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
-from drift.analyses.evaluate_on import evaluate_models
+from drift.analyses.evaluate_on import evaluate_models, losses_and_errors
 from drift.analyses.per_round import parameters, result, selected_rounds
 from drift.config.random_keys import rng
 from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
@@ -102,7 +102,7 @@ def what_if(
             variants |= {"fma": {fma: 1.0}, "uniform": {fma + 1: 1.0}, "weights": {fma + 2: 1.0}, "gamma": {fma: best}}
             shrunk = [{fma: value} for value in grid.tolist()]
         rows = _coefficients([*variants.values(), *shrunk], len(basis))
-        values = evaluate_models(run, torch.stack(basis), reporting, rows, metrics=("loss", "error"))
+        values = losses_and_errors(run, torch.stack(basis), reporting, rows)
         places = [names.index(name) for name in variants]
         for name in ("loss", "error"):
             columns[name][row, places] = values[name][: len(places)]

@@ -43,7 +43,7 @@ class Budget:
         Raises:
             ValueError: If it does not suffice for one sample.
         """
-        sizes = clients, classes = len(record.ids), len(run.dataset.classes)
+        sizes = clients, classes = len(record.ids), len(run.dataset.class_names)
         size = run.task.layout.size + run.task.layout.buffer_size
         fixed = size * (8 * replicates + 24)  # averages in float64; parameters, gradient, one model in float64
         left = memory - fixed
@@ -62,7 +62,7 @@ class Budget:
         """Bytes of `memory` that a round with all clients of a cohort uses."""
         size, clients = run.task.layout.size + run.task.layout.buffer_size, run.experiment.clients.per_round
         models = size * (8 * replicates + 24) + (4 * size * (replicates - 1) * clients if retrained else 0)
-        return min(memory, models + 8 * replicates * (clients + 1) * len(run.dataset.classes) * samples + CACHE)
+        return min(memory, models + 8 * replicates * (clients + 1) * len(run.dataset.class_names) * samples + CACHE)
 
     def samples_at_once(self, replicates: int, clients: int, classes: int) -> int:
         """Number of samples whose outputs fit."""
@@ -98,7 +98,7 @@ def factors(
         averages = [
             (theta, recalibrate(run.task, theta.to(flat.theta), buffers, samples)) for theta, buffers in averages
         ]
-    classes = len(run.dataset.classes)
+    classes = len(run.dataset.class_names)
     total: dict[str, Tensor] = {}
     sizes = (len(models), len(weights), classes)
     for where in _blocks(0, len(selected), budget.samples_at_once(*sizes)):

@@ -89,7 +89,7 @@ def gap_scaling_effort(run: Run, **options: Any) -> Effort:
     count, scales = min(values.samples, len(run.task.split(values.split))), len(values.scales)
     rounds = len(selected_rounds(run, "clients", values.rounds, _ROUNDS))
     models = rounds * (scales * run.experiment.clients.per_round + 1)
-    memory = 8 * (count * scales * len(run.dataset.classes) + 6 * run.task.layout.size)
+    memory = 8 * (count * scales * len(run.dataset.class_names) + 6 * run.task.layout.size)
     return effort(run, trainings=0, forwards=models * count, memory=memory)
 
 

@@ -98,7 +98,7 @@ def ntk_variance_effort(run: Run, **options: Any) -> Effort:
     values = complete_options(ntk_variance, run, options)
     rounds, points = selected_rounds(run, "globals", values.rounds, _ROUNDS), values.points
     blocks = max(1, -(-2 * points * 2 * run.task.layout.size * 4 // values.memory))
-    gradients = len(rounds) * run.experiment.clients.per_round * 2 * points * len(run.dataset.classes)
+    gradients = len(rounds) * run.experiment.clients.per_round * 2 * points * len(run.dataset.class_names)
     memory = min(2 * points * (run.task.layout.size * 4 + 2 * points * 8), values.memory)
     return effort(run, trainings=0, forwards=3 * gradients * (blocks + 1) // 2, memory=memory)
 

@@ -51,11 +51,11 @@ def class_plane(
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold three such clients.
     """
+    names = run.dataset.class_names
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin)
     task = replace(run.task, metrics={**run.task.metrics, "class_error": class_error})
     dataset = evaluate_on(run, sweep, split, partial, task=task)
-    names = [str(name) for name in run.dataset.classes]
-    names += [str(number) for number in range(len(names), dataset.sizes["class"])]  # of outputs without samples
+    names = names + [str(number) for number in range(len(names), dataset.sizes["class"])]  # of outputs without samples
     dataset = dataset.assign_coords({"class": names[: dataset.sizes["class"]]})
     return result(dataset, _ABOUT, analysis="class_plane", source="IMA paper, section 3.2", round=record.index)
 

@@ -204,7 +204,7 @@ _ACCURACIES = {
 def _class_accuracies(run: Run, models: Tensor, buffers: Tensor | None) -> np.ndarray:
     """Accuracy (n, C) of models (n, d) on each class of the test set; NaN for classes without test samples."""
     samples = run.task.samples["test"]
-    table = np.full((len(models), len(run.dataset.classes)), np.nan)
+    table = np.full((len(models), len(run.dataset.class_names)), np.nan)
     for label in run.context.track(samples.targets.unique().tolist()):
         table[:, label] = _accuracies(run, models, samples[samples.targets == label], buffers)
     return table

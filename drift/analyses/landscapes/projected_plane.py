@@ -66,7 +66,7 @@ def projected_plane(
     with_feet = _with_feet(sweep, models, buffers, places, inside, points, margin)
     whole = evaluate_on(run, with_feet, split, partial)
     dataset = whole.isel(mark=slice(count))
-    for name in ("loss", "error"):
+    for name in ("loss", *(("error",) if "mark_error" in whole else ())):
         about = {**whole[name].attrs, "long_name": f"{name} at the foot of the projection"}
         dataset[f"foot_{name}"] = ("mark", whole[f"mark_{name}"].values[count:], about)
     dataset["distance"] = ("mark", places.distance.values, places.distance.attrs)

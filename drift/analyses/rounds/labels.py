@@ -44,7 +44,7 @@ def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
     indices = run.rounds()[:rounds]
     if not indices:
         raise LookupError(f"run {run.name} has no round yet; go on training it.")
-    names = [str(name) for name in run.dataset.classes]
+    names = run.dataset.class_names
     whole = histogram(run.labels, run.parts, len(names)).sum(0)
     cohorts = {index: run.round(index).ids.numpy() for index in indices}
     clients = np.unique(np.concatenate(list(cohorts.values()))).astype(np.int64)
@@ -110,7 +110,7 @@ def class_shares(run: Run, index: int | None = None) -> np.ndarray:
     """
     require_partition(run)
     parts = run.parts if index is None else run.parts_in(index)
-    return _shares(histogram(run.labels, parts, len(run.dataset.classes)))
+    return _shares(histogram(run.labels, parts, len(run.dataset.class_names)))
 
 
 def require_partition(run: Run) -> None:
@@ -191,9 +191,7 @@ def heterogeneity(run: Run) -> xr.Dataset:
             cohort = trained[record.ids.numpy()]
             mixtures[""][row] = mix(cohort, relative(record.weights).numpy())
             mixtures["_data"][row] = mix(cohort, run.experiment.cohort_weights(record.sizes).numpy())
-    dataset = xr.Dataset(
-        {"share": ("class", all_clients)}, coords={"round": indices, "class": list(map(str, run.dataset.classes))}
-    )
+    dataset = xr.Dataset({"share": ("class", all_clients)}, coords={"round": indices, "class": run.dataset.class_names})
     for ending, rows in mixtures.items():
         for name, similarity in SIMILARITIES.items():
             dataset[f"{name}{ending}"] = ("round", [_compare(similarity, row, all_clients) for row in rows])

@@ -76,7 +76,8 @@ def confusion(run: Run, *, round: int = -1, models: Sequence[str] = ("end",), sp
     Raises:
         ValueError, LookupError: As `sample_predictions`.
     """
-    return confusion_of(sample_predictions(run, round=round, models=models, split=split), class_names(run))
+    names = run.dataset.class_names
+    return confusion_of(sample_predictions(run, round=round, models=models, split=split), names)
 
 
 def confusion_of(ds: xr.Dataset, classes: Sequence[str]) -> xr.Dataset:
@@ -99,11 +100,6 @@ def confusion_of(ds: xr.Dataset, classes: Sequence[str]) -> xr.Dataset:
     coords = {"model": ds.model.values, "class": names, "predicted_class": names}
     attrs = {name: ds.attrs[name] for name in ("round", "split", "samples") if name in ds.attrs}
     return result(variables, _ABOUT, coords, analysis="confusion", source="this project", **attrs)
-
-
-def class_names(run: Run) -> list[str]:
-    """Names of the classes of a run's dataset."""
-    return [str(name) for name in run.dataset.classes]
 
 
 def samples_of(run: Run, index: int, split: str) -> tuple[Samples, np.ndarray]:

@@ -132,10 +132,12 @@ def _lane(
 
     for units in sets:
         diverged: set[str] = set()
-        short = lacking(units, _files_of(units, places.files))
         for place, unit in enumerate(units):
             if spent():
                 return
+            short = lacking(
+                units, _files_of(units, places.files)
+            )  # a run may be asked only after another one has its results
             try:
                 result = _train(unit, units[place + 1 :], places, device, spent, report, unit in short)
             except Diverged as reason:  # an outcome, which the same command would only meet again
@@ -143,7 +145,7 @@ def _lane(
                 diverged.add(unit.experiment.slug)
             except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
                 result = UnitResult(unit, "failed", " ".join(str(reason).split()))
-            record_finished(units[: place + 1], places, diverged)
+            record_finished(units, places, diverged)
             yield result
         if reasons := _unanswered(units, _files_of(units, places.files)):
             yield UnitResult(units[-1], "incomplete", "; ".join(reasons))
@@ -207,7 +209,9 @@ def record_finished(units: Sequence[Unit], places: Places, diverged: Collection[
         for run, unit in zip(runs, units, strict=True)
         if (run.folder / "run.json").exists() and run.committed == unit.experiment.rounds
     ]
-    _ask(units[0].item, observed)
+    there = {run.name for run in observed}
+    filed = [run for run in _files_of(units, places.files).values() if run.name not in there and not run.diverged]
+    _ask(units[0].item, [*observed, *map(records.Observed, filed)])
     for run in observed:
         if run.results or not (places.files / f"{run.name}.json").exists():
             records.write(places.files, run.run, run.results)  # type: ignore[arg-type]  # trained here, so with a folder

@@ -68,8 +68,15 @@ def _of_claim(claim: Claim, plan: Plan, recorded: Recorded) -> list[Verdict]:
 def _waiting(claim: Claim, items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> Verdict:
     if not items:
         return claim.judge([], reason="the plan has no runs for it")
-    left = hours(unit for unit in _units(items, plan) if unit.identity not in recorded)
-    return claim.judge([], reason=f"its runs are planned, {left:.1f} core-hours: {', '.join(i.name for i in items)}")
+    runs = {identity(run.experiment): records.Observed(run) for run in runs_of(items, plan, recorded)}
+    verdict = claim.judge(list(runs.values()))  # type: ignore[arg-type]  # each stands for its run, and says if it lacks
+    absent = [unit for unit in _units(items, plan) if unit.identity not in recorded]
+    if not absent and not any(run.lacking for run in runs.values()):
+        return verdict
+    named = ", ".join(item.name for item in items)
+    planned = f"its runs are planned, {hours(absent):.1f} core-hours"
+    again = "to be measured again, the files of its runs have no result for it"
+    return claim.judge([], reason=f"{planned if absent else again}: {named}")
 
 
 def _units(items: Sequence[PlanItem], plan: Plan) -> list[Unit]:

@@ -14,7 +14,7 @@ from PIL import Image
 from drift.analyses.landscapes.named_models import sum_name
 from drift.analyses.samples.contents import images, rows
 from drift.analyses.samples.disagreement import disagreement_of, input_features
-from drift.analyses.samples.predictions import class_names, confusion_of, sample_predictions, samples_of
+from drift.analyses.samples.predictions import confusion_of, sample_predictions, samples_of
 from drift.runs.run import Run
 from figures.explore.work.addresses import share_data
 
@@ -170,7 +170,7 @@ def answer(run: Run, question: Question) -> Answer:
     share_data(run)
     names = [question.model] + ([] if question.client is None else [f"client {question.client}"])
     ds = sample_predictions(run, round=question.round, models=names, split=question.split)
-    classes = class_names(run)
+    classes = run.dataset.class_names
     groups = None
     if question.client is not None:
         samples, _ = samples_of(run, question.round, question.split)

@@ -237,6 +237,25 @@ def test_a_file_without_the_results_of_its_claims_is_not_recorded_and_gets_them(
     assert len(recorded(plan.sets(), where.files)) == 1
 
 
+def test_a_pair_whose_files_both_lack_a_result_waits_and_is_measured_again_where_folders_are_lost(tmp_path):
+    rows = [{"set": [f"method={name}"], "seeds": 1, "minutes": 6} for name in ("fedavg", "swa", "lss")]
+    claimed = {"paper": "lss", "claims": ["lss-robust"], "set": ["rounds=2"], "rows": rows}
+    plan, where = small_plan(tmp_path, **claimed), places(tmp_path)
+    list(execute(plan.sets(), where))
+    files = {path: path.read_text() for path in where.files.iterdir() if not path.name.startswith("swa")}
+    assert len(files) == 2
+    for path, text in files.items():
+        path.write_text(json.dumps({**json.loads(text), "results": {}}))
+    shutil.rmtree(where.runs)
+    (waiting,) = [verdict for verdict in judge(plan, where.files, "lss") if verdict.claim.name == "lss-robust"]
+    assert waiting.outcome == "not tested"
+    assert waiting.reason == "to be measured again, the files of its runs have no result for it: tiny-ima"
+    list(execute(plan.sets(), where))
+    assert sorted(path.name.partition("-")[0] for path in where.runs.iterdir()) == ["fedavg", "lss"]
+    for path, text in files.items():
+        assert json.loads(path.read_text())["results"] == json.loads(text)["results"]
+
+
 def test_a_set_whose_models_give_a_claim_no_number_is_incomplete(tmp_path):
     claimed = {"claims": ["ima-mean-below"], "rows": [{"set": ["method=fedavg"], "seeds": 1, "minutes": 1}]}
     plan, where = small_plan(tmp_path, set=["rounds=6", "keep.clients=none"], **claimed), places(tmp_path)

@@ -56,6 +56,38 @@ def test_clients_whose_names_wrappers_changed_are_recorded(word, tmp_path):
     assert "partial" not in Run(tmp_path / "run").round(0).extras
 
 
+def adapter(seed: int, short: bool = False) -> dict:
+    """Tensors of an adapter as a model of peft names them, or as `get_peft_model_state_dict` does."""
+    torch.manual_seed(seed)
+    shapes = {
+        "lora_A.default.weight": (2, 3),
+        "lora_B.default.weight": (4, 2),
+        "lora_magnitude_vector.default.weight": 4,
+    }
+    long = {f"base_model.model.0.{name}": torch.randn(shape) for name, shape in shapes.items()}
+    long["base_model.model.1.modules_to_save.default.bias"] = torch.randn(5)
+    if not short:
+        return long
+    plain = {name.replace(".modules_to_save", "").replace(".default", ""): value for name, value in long.items()}
+    return {name.replace("vector.weight", "vector"): value for name, value in plain.items()}
+
+
+@pytest.mark.parametrize("of_start", [False, True])
+def test_names_without_those_of_adapters_are_those_of_the_run(of_start, tmp_path):
+    recorder = Recorder(tmp_path / "run")
+    recorder.round(start=adapter(0, of_start), clients={0: (adapter(1, True), 1)}, end=adapter(2, of_start))
+    record = Run(tmp_path / "run").round(0)
+    assert "partial" not in record.extras
+    for theta, seed in ((record.start, 0), (record.clients[0], 1), (record.end, 2)):
+        assert torch.equal(theta, torch.cat([value.reshape(-1) for value in adapter(seed).values()]))
+
+
+def test_names_that_two_adapters_share_are_refused(tmp_path):
+    both = adapter(0) | {name.replace("default", "other"): value for name, value in adapter(1).items()}
+    with pytest.raises(ValueError, match=r"client 0: the model has no tensor .*lora_A.default.weight"):
+        Recorder(tmp_path / "run").round(start=both, clients={0: (adapter(2, True), 1)}, end=both)
+
+
 def test_a_client_of_another_width_or_other_names_is_refused_by_client_and_tensor(tmp_path):
     recorder = Recorder(tmp_path / "run", net(0))
     bad = {

@@ -1,6 +1,7 @@
 """Metrics have any name: they are drawn by it, and stand for a usual one where the user says so."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from recordings import moved, net
 
 import drift
 from drift.record.recorder import Recorder
+from drift.runs.growing_run import GrowingRun
 from drift.simulation.run_index import index
 from figures import cli
 from figures.gallery import load
@@ -57,14 +59,66 @@ def test_a_name_said_afterwards_or_when_recorded_stands_for_the_usual_one(tmp_pa
         Recorder(tmp_path / "other", metrics={"accuracy": 1})
 
 
-def test_the_command_line_maps_a_name(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def typed(tmp_path, monkeypatch, capsys):
+    """A function of a line after `fedscape`, which returns exit code, stdout and stderr; runs/mine is recorded."""
     monkeypatch.chdir(tmp_path)
     recorded(tmp_path / "runs" / "mine")
-    for setting, code in (("metrics.accuracy=test_acc", 0), ("metrics.accuracy=nothing", 2)):
+
+    def run(line):
+        monkeypatch.setenv("FEDSCAPE_METRICS", "")  # a command is a process of its own
         with pytest.raises(SystemExit) as stop:
-            cli.main(["figures", "draw", "accuracy-rounds", "mine", "--set", setting])
-        assert stop.value.code == code, capsys.readouterr().err
+            cli.main(line.split())
+        return stop.value.code, *capsys.readouterr()
+
+    return run
+
+
+MAPPED = "--set metrics.accuracy=test_acc"
+
+
+def test_a_figure_takes_a_name_from_the_command_line(typed, tmp_path):
+    code, _, told = typed(f"figures draw accuracy-rounds mine {MAPPED}")
+    assert code == 0, told
     ds = zarr_files.load("out/figures/accuracy-rounds.zarr")
     assert ds.accuracy.values.ravel().tolist() == list(ACCURACIES)
+    assert typed(f"figures draw coherence-rounds mine {MAPPED} relative=true")[0] == 2, "other options are still read"
     about = json.loads((tmp_path / "runs/mine/run.json").read_text())
     assert "metrics" not in about["told"], "the record stays as it is"
+    code, _, told = typed(f"figures draw accuracy-rounds out/figures/accuracy-rounds.zarr {MAPPED}")
+    assert code == 0 and "drawn as they are" in told
+
+
+@pytest.mark.parametrize(
+    "line", ["show mine --json {}", "runs --json {}", "runs {} --json", "analyse recorded-metrics mine --json {}"]
+)
+def test_every_command_that_reads_a_run_takes_a_name(typed, line):
+    plain, mapped = typed(line.format("")), typed(line.format(MAPPED))
+    assert plain[0] == mapped[0] == 0, mapped
+    assert str(ACCURACIES[-1]) in mapped[1] and plain[1] != mapped[1] == typed(line.format(MAPPED.replace(" ", "=")))[1]
+    assert plain[1] == typed(line.format(""))[1], "a row is not remembered under another name"
+
+
+def test_a_report_takes_a_name(typed):
+    code, _, told = typed(f"report mine -o mapped.html {MAPPED}")
+    assert code == 0, told
+    page = Path("mapped.html").read_text()
+    assert "Recorded: test_acc" not in page and "accuracy" in page
+
+
+@pytest.mark.parametrize(
+    "line", ["figures draw accuracy-rounds mine", "report mine -o other.html", "runs", "show mine"]
+)
+def test_a_number_that_no_round_has_is_refused(typed, line):
+    code, out, told = typed(f"{line} --set metrics.accuracy=test_ac")
+    assert "Did you mean 'test_acc'" in out + told and code == (0 if line == "runs" else 2), (out, told)
+    code, _, told = typed(f"{line} --set metrics.accuracy")
+    assert code == 2 and "metrics.accuracy=NAME" in told
+
+
+def test_a_run_that_grows_has_its_numbers_under_both_names(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDSCAPE_METRICS", "accuracy=test_acc")
+    run = GrowingRun(recorded(tmp_path / "runs" / "mine").folder)
+    run.update()
+    assert run.latest()["accuracy"] == ACCURACIES[-1] and "accuracy" in run.number_names()
+    assert run.numbers().accuracy.values.tolist() == list(ACCURACIES)

@@ -19,6 +19,7 @@ from drift.config.load import validated
 from drift.diagnosis import findings
 from drift.record.recorder import Recorder
 from drift.simulation.simulate import simulate
+from figures import cli
 
 
 def normalised(shape, classes):
@@ -122,7 +123,7 @@ def test_odd_statistics_of_the_global_model_are_named(run, monkeypatch):
     alone = replace(record, end_buffers=record.client_buffers[1])
     moved = replace(record, end_buffers=record.end_buffers - 100)
     for odd, remark in (
-        (alone, f"are those of client {record.ids[1]} alone"),
+        (alone, f"of layer 2 of the global model of round 2 are those of client {record.ids[1]} alone"),
         (moved, "running_var of layer 2 is neg"),
     ):
         monkeypatch.setattr(type(run), "round", lambda self, index, odd=odd: odd)
@@ -131,7 +132,7 @@ def test_odd_statistics_of_the_global_model_are_named(run, monkeypatch):
         assert remark in findings.training(run, state).statement
 
 
-def test_negative_variances_of_a_recorded_run_without_its_task_are_named_also_after_few_rounds(tmp_path):
+def test_negative_variances_of_a_recorded_run_without_its_task_are_named_also_after_few_rounds(tmp_path, capsys):
     recorder = Recorder(tmp_path / "mine")
     model = {"fc.weight": torch.zeros(3), "norm.running_mean": torch.zeros(2), "norm.running_var": torch.ones(2)}
     client = {name: value + 0.1 for name, value in model.items()}
@@ -141,6 +142,15 @@ def test_negative_variances_of_a_recorded_run_without_its_task_are_named_also_af
     assert "running_var of layer norm is negative" in statistics_remark(run)
     said = [finding.statement for finding in drift.diagnose(run, quick=True).findings]
     assert any("running_var of layer norm is negative" in statement for statement in said)
+    with pytest.raises(SystemExit):
+        cli.main(["show", str(run.folder)])
+    assert "running_var of layer norm is negative" in " ".join(capsys.readouterr().out.split())
+
+
+def test_statistics_that_cannot_be_checked_are_named(run, monkeypatch):
+    without_data = drift.open(run.folder, data=run.folder)  # own code that is not trusted, or a folder without data
+    monkeypatch.setattr(type(run), "task", property(lambda self: (_ for _ in ()).throw(LookupError("no data."))))
+    assert statistics_remark(without_data).endswith("of the global model of round 2 were not checked: no data")
 
 
 def test_remarks_on_statistics_of_a_model_without_them_read_no_models(tmp_path, monkeypatch):

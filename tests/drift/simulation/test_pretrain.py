@@ -191,4 +191,4 @@ def test_the_command_prints_the_checkpoint_and_its_accuracy(tmp_path, monkeypatc
     code, out, err = called(*begun, "init=pretrained/absent.safetensors")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
-    assert "absent.safetensors does not exist" in err
+    assert "no checkpoint" in err and "absent.safetensors" in err

@@ -66,9 +66,11 @@ def test_a_round_written_without_its_commit_is_played_again(tmp_path, monkeypatc
 
 CHILD = """
 import sys
-from drift.read import validated
-from drift.simulate import simulate
 import json
+
+from drift.config.load import validated
+from drift.simulation.simulate import simulate
+
 simulate(validated(json.loads(sys.argv[1])), runs=sys.argv[2], progress=lambda record: print(record.index, flush=True))
 """
 

@@ -96,7 +96,7 @@ def test_a_run_is_trained_in_two_processes_locked_and_analysed(tmp_path, system)
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("system", ["win32", "darwin"])
+@pytest.mark.parametrize("system", ["win32", pytest.param("darwin", marks=pytest.mark.slow)])
 def test_every_name_exists_on_other_systems(system, tmp_path):
     """By the stubs of the standard library, which state what each system has; what is asked for by hasattr may lack."""
     pytest.importorskip("mypy")

@@ -80,9 +80,9 @@ def peak(runs, number, keep, what, method):
     ("keep", "what", "method"),
     [
         ("all", RECORDED, "fedavg"),
-        ("none", TRAINED_AGAIN, "fedavg"),
+        pytest.param("none", TRAINED_AGAIN, "fedavg", marks=pytest.mark.slow),
         ("all", RECORDED + STATES, "scaffold"),
-        ("all", RECORDED + STATES, {"name": "fedfomo", "validation": "train"}),
+        pytest.param("all", RECORDED + STATES, {"name": "fedfomo", "validation": "train"}, marks=pytest.mark.slow),
     ],
     ids=["kept", "trained again", "scaffold", "fedfomo"],
 )

@@ -127,8 +127,3 @@ def test_a_single_run_is_drawn_with_the_given_look_and_left_unchanged():
     assert ax.lines[0].get_linestyle() == "--"
     assert ax.get_yscale() == "log"
     xr.testing.assert_identical(ds, before)
-
-
-def test_deviation_equals_numpy():
-    values = xr.DataArray(np.random.default_rng(0).normal(size=(3, 5)), dims=("seed", "round"))
-    np.testing.assert_allclose(curves.deviation(values, "seed"), values.values.std(0, ddof=1))

@@ -35,7 +35,9 @@ def fedscape(tmp_path, monkeypatch, capsys):
     return call
 
 
-@pytest.mark.parametrize("kind", TEMPLATES)
+@pytest.mark.parametrize(
+    "kind", [kind if kind in ("method", "figure") else pytest.param(kind, marks=pytest.mark.slow) for kind in TEMPLATES]
+)
 def test_what_is_written_passes_its_test_and_works_in_the_next_command(fedscape, tmp_path, kind):
     name = f"my_own_{kind}"
     code, out, err = fedscape("new", kind, f"my-own-{kind}")

@@ -49,6 +49,7 @@ def test_a_server_that_stops_and_one_that_starts_anew_are_said_in_a_line(run):
             assert "view=round" in page.url
 
 
+@pytest.mark.slow
 def test_a_page_whose_connection_was_lost_opens_again(run):
     kept = """window.sockets = []; window.WebSocket = class extends WebSocket {
         constructor(...all) { super(...all); window.sockets.push(this); }
@@ -62,6 +63,7 @@ def test_a_page_whose_connection_was_lost_opens_again(run):
         assert "round=1" in page.url and not page.locator("#lost").is_visible()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cut_under_the_page_has_one_line(run):
     with exploring(run.parent) as address, watched(address) as shown:
         page = shown.open("view=drift")
@@ -101,6 +103,7 @@ def test_an_empty_folder_waits_for_runs_and_an_absent_one_is_refused(trained, tm
         assert shown.errors == []
 
 
+@pytest.mark.slow
 def test_a_page_of_many_runs_shows_all_of_them_in_its_table(trained, tmp_path):
     folder = tmp_path / "many"
     for number in range(30):

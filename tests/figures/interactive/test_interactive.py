@@ -33,6 +33,14 @@ def plane(round_index: int = 0, scale: float = 1.0) -> xr.Dataset:
     return ds
 
 
+@pytest.mark.parametrize("lowest", [-5.0, 0.0])
+def test_losses_that_are_not_positive_have_linear_heights(lowest):
+    ds = plane()
+    ds["loss"] = ds.loss + (lowest - float(ds.loss.min()))
+    np.testing.assert_allclose(interactive.surface3d(ds).data[0].z, ds.loss.values.T, rtol=1e-6)
+    np.testing.assert_allclose(interactive.explore_contour(ds).data[0].z, ds.loss.values.T, rtol=1e-6)
+
+
 def test_a_surface_has_the_second_coordinate_along_rows():
     ds = plane()
     drawn = interactive.surface3d(ds).data[0]

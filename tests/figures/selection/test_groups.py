@@ -9,6 +9,7 @@ import tiny
 
 from drift.runs.run import open as open_run
 from figures import gallery
+from figures.looks import look
 from figures.page.tables import fingerprints, summary_table
 from figures.selection.groups import groups
 
@@ -36,6 +37,29 @@ def test_a_run_given_twice_is_shown_once_and_seeds_are_one_group(tmp_path):
     runs = [tiny.trained(tmp_path, f"seed={seed}") for seed in (5, 6)]
     (group,) = groups([*runs, runs[0]]).values()
     assert [run.experiment.seed for run in group] == [5, 6]
+
+
+def test_settings_that_a_figure_compares_are_lines_and_one_run_is_refused(tmp_path):
+    changed = (("0.05", "3"), ("0.05", "2"), ("0.02", "3"), ("0.02", "2"))
+    runs = [tiny.trained(tmp_path, f"local.lr={lr}", f"clients.per_round={m}") for lr, m in changed]
+    figure = gallery.load("accuracy-rounds")
+    whole = gallery.AnyOf(runs, [])
+    with look.drawing(look.read(over="local.lr, clients.per_round")):
+        ds = figure.data(whole)
+        figure.draw(ds)
+    assert ds.sizes["algorithm"] == 4 and len({*map(str, ds.algorithm.values)}) == 4
+    for run in runs:
+        values = [round(float(value), 12) for value in run.metrics().accuracy.values]
+        assert values in ds.accuracy.round(12).values.reshape(4, -1).tolist()
+    with look.drawing(look.read(over=["clients.per_round"])):
+        assert figure.data(whole).sizes["algorithm"] == 2
+    with look.drawing(look.read(over="local.rl")), pytest.raises(LookupError, match=r"local\.lr"):
+        figure.data(whole)
+    one = gallery.load("weights-round")
+    with look.drawing(look.read(over="local.lr")):
+        ds = one.data(runs[:1])
+        with pytest.raises(ValueError, match="cannot honour over: it has no place"):
+            one.draw(ds)
 
 
 def test_two_values_of_one_option_are_two_lines_named_by_it(tmp_path):

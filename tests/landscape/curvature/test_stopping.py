@@ -40,7 +40,7 @@ def _worst(values, exact):
     return np.abs(np.sort(np.abs(values)) - np.sort(np.abs(exact))).max() / np.abs(exact).min()
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 8])
+@pytest.mark.parametrize("k", [1, 2, 5, pytest.param(8, marks=pytest.mark.slow)])
 def test_random_spectra_with_close_pairs_from_many_starts(k):
     """Outliers above a bulk, some of them a hundredth apart or nearer, in float32 from random starts.
 

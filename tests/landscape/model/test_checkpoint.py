@@ -17,6 +17,7 @@ from torch import nn
 import landscape
 from landscape import make_task
 from landscape.model.checkpoint import read_state
+from landscape.model.foreign_tensors import found_in
 
 X = torch.randn(30, 5, generator=torch.Generator().manual_seed(1))
 Y = X[:, :3].argmax(1)
@@ -225,6 +226,12 @@ def foreign(path):
         "zip.pt": "zip file without tensors",
         "tar.tar": "tar -xf",
     }
+
+
+def test_arrays_of_numpy_in_a_pickle_are_named_with_what_writes_them(tmp_path):
+    torch.save({"0.weight": np.ones((2, 3)), "0.bias": np.ones(2)}, tmp_path / "arrays.pt")
+    with pytest.raises(ValueError, match=r"holds arrays of numpy \(write them by np\.savez\('NEW.npz', \*\*arrays\)\)"):
+        found_in(tmp_path / "arrays.pt")
 
 
 def test_foreign_formats_are_refused_by_name_with_what_converts_them(tmp_path):

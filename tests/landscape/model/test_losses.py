@@ -162,10 +162,14 @@ def test_the_repr_states_outputs_targets_loss_samples_and_parameters(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_outputs_that_are_no_log_probabilities_are_remarked():
     with pytest.warns(UserWarning, match="NLLLoss takes log-probabilities"):
         landscape.make_task(net(), nn.NLLLoss(), (X, Y))
     landscape.make_task(nn.Sequential(net(), nn.LogSoftmax(1)), nn.NLLLoss(), (X, Y))
+    shares = F.one_hot(Y, 3).float()
+    with pytest.warns(UserWarning, match="KLDivLoss takes log-probabilities"):
+        landscape.make_task(net(), nn.KLDivLoss(reduction="batchmean"), (X, shares))
 
 
 def test_a_loss_below_zero_is_evaluated_and_drawn_on_linear_levels():

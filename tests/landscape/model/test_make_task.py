@@ -171,6 +171,9 @@ REFUSED = {
         (net, nn.CrossEntropyLoss(), {"a": X, "b": X, "label": Y}),
         "columns of numbers are a, b; the model",
     ),
+    "two targets": ((net, nn.CrossEntropyLoss(), (X, (Y, Y))), "its targets are a tuple; give one tensor"),
+    "labels as texts": ((net, nn.CrossEntropyLoss(), (X, ["a"] * 23)), "its targets are a list; give one tensor"),
+    "no shapes": ((nn.LazyLinear(3), F.cross_entropy, (X, Y)), r"layers without a shape .*model\(inputs\)"),
     "two outputs": ((Pair(5, 3), F.cross_entropy, (X, Y)), "returns a tuple; a task needs one tensor"),
 }
 

@@ -58,7 +58,7 @@ def test_unknown_splits_and_metrics_are_named():
 
 
 def test_samples_pass_as_a_split():
-    samples = Samples(torch.zeros(2, 4), torch.zeros(2))
+    samples = Samples(torch.zeros(2, 4), torch.zeros(2, dtype=torch.int64))
     assert mlp_task().split(samples) is samples
 
 

@@ -93,6 +93,10 @@ def test_a_residual_network_sweeps_to_its_own_losses():
     held = Samples(torch.randn(5, 3, 8, 8, dtype=torch.float64), torch.arange(5) % 3)
     task = Task(model, {"test": held})
     models = torch.stack([task.theta, task.theta + 0.1, 0.5 * task.theta])
-    found = evaluate(task, models, torch.eye(3), metrics=("loss",))["loss"]
-    expected = [torch.nn.functional.cross_entropy(task.outputs(row, "test"), held.targets) for row in models]
+    buffers = task.buffers.expand(3, -1)
+    found = evaluate(task, models, torch.eye(3), metrics=("loss",), buffers=buffers)["loss"]
+    expected = [
+        torch.nn.functional.cross_entropy(task.outputs(row, "test", buffers=task.buffers), held.targets)
+        for row in models
+    ]
     torch.testing.assert_close(found, torch.stack(expected))

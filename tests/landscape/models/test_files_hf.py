@@ -8,9 +8,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import drift
 import landscape
 from drift.importers.bare import record_checkpoints
 from drift.importers.checkpoint_files import Patterns
+from drift.record.recorder import Recorder
 
 IDS = torch.randint(0, 13, (6, 5), generator=torch.Generator().manual_seed(1))
 
@@ -92,6 +94,24 @@ def test_an_adapter_is_read_from_folder_file_and_state_dict(kind, transformers, 
     for one in given:
         assert loss(task, one) == pytest.approx(own(model), rel=1e-5)
     assert abs(loss(task, task.theta) - own(model)) > 1e-4
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", ["module", "long", "short"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_recorder_takes_what_peft_saves(kind, first, transformers, peft, tmp_path):
+    models = [adapted(peft, gpt2(transformers), seed, **KINDS[kind]) for seed in range(4)]
+    task = task_of(adapted(peft, gpt2(transformers), 99, **KINDS[kind]))
+    short = [peft.get_peft_model_state_dict(model) for model in models]
+    trained = {name: value for name, value in models[0].named_parameters() if value.requires_grad}
+    recorder = Recorder(tmp_path / "run", models[0] if first == "module" else None)
+    start = {"module": short[0], "long": trained, "short": short[0]}[first]
+    recorder.round(start=start, clients={0: (short[1], 3), 5: (short[2], 4)}, end=short[3])
+    record = drift.open(tmp_path / "run", task=task).round(0)
+    assert record.extras.get("partial") is None
+    for theta, model in zip((record.start, *record.clients, record.end), models, strict=True):
+        assert torch.equal(torch.as_tensor(theta), task.layout.theta(model))
+    assert loss(drift.open(tmp_path / "run", task=task).task, record.end) == pytest.approx(own(models[3]), rel=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -102,6 +102,7 @@ def test_planes_of_clients_and_globals_tell_their_minimum_or_why_there_is_none(r
         round_minimum(run, points=11, folds=1)
 
 
+@pytest.mark.slow
 def test_the_summary_states_the_error_of_the_centre_offset(run):
     row = summary([run]).isel(algorithm=0)
     found = run.cached(round_minimum)
