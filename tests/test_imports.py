@@ -105,7 +105,7 @@ FLOORS = {
         "over_seeds bootstrap per_round selected_samples evaluate_on cost_estimate rounds landscapes curvature "
         "decomposition counterfactual accuracy samples"
     ),
-    "figures": ("texts looks selection axes papers films interactive gallery pictures page explore commands cli"),
+    "figures": ("looks selection axes papers texts films interactive gallery pictures page explore commands cli"),
     "figures.explore": "work shell plane record views",
 }
 """Rooms of a package from the lowest floor to the highest; a room imports rooms below it."""

@@ -32,7 +32,7 @@ VENUES = {
     "icml": {"column": 3.25, "page": 6.75},
     "nature": {"column": 3.5, "page": 7.2},
 }
-"""Widths, in inches, of a column and of a page of venues; their fonts are in figures/styles."""
+"""Widths, in inches, of a column and of a page of venues; their fonts are in figures/looks/styles."""
 
 Range = tuple[float | None, float | None]
 

@@ -94,7 +94,7 @@ def _module(model: Any) -> nn.Module:
     if isinstance(model, torch.jit.ScriptModule):
         raise ValueError("the model is TorchScript, whose parameters cannot be replaced; give the module it came from.")
     if isinstance(model, nn.Module) and any(
-        isinstance(one, _UNSHAPED) for one in (*model.parameters(), *model.buffers())
+        isinstance(tensor, _UNSHAPED) for tensor in (*model.parameters(), *model.buffers())
     ):
         raise ValueError("the model has layers without a shape (LazyLinear and the like); call it once, model(inputs).")
     if not isinstance(model, nn.Module):

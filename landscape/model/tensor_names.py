@@ -57,8 +57,8 @@ def adapters_of(module: Any) -> set[str]:
 
 def adapters_in(names: Iterable[str]) -> set[str]:
     """Names of adapters that names of tensors contain, as in `lora_A.default.weight`."""
-    found = (match[1] for name in names for match in _ADAPTED.finditer(name))
-    return {name for name in found if name not in ("weight", "bias")}
+    adapters = (match[1] for name in names for match in _ADAPTED.finditer(name))
+    return {name for name in adapters if name not in ("weight", "bias")}
 
 
 _ADAPTED = re.compile(r"(?:^|\.)(?:lora_\w+|modules_to_save)\.(\w+)")
@@ -92,8 +92,8 @@ def matched_names(stated: Iterable[str], wanted: Collection[str], adapters: Coll
     if not set(wanted) - own:
         return {name: name for name in wanted}
     known = spellings(wanted, adapters)
-    given = {known[plain]: name for name, plain in plain_names(own).items() if plain in known}
-    return {name: name if name in own else given[name] for name in wanted if name in own or name in given}
+    spelled = {known[plain]: name for name, plain in plain_names(own).items() if plain in known}
+    return {name: name if name in own else spelled[name] for name in wanted if name in own or name in spelled}
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
