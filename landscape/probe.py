@@ -28,8 +28,8 @@ class Probe(Generic[P, R]):
     """A function by a private part of a library, with a public way that takes over for good.
 
     The public way takes over if the private one raises, where the public one does not, or if its value is another one.
-    Values are compared at the first call with each shape of the arguments, or by `check`. An error for want of memory is
-    the caller's, who tries less with the same function.
+    Values are compared at the first call with each shape of the arguments, or by `check`. An error for want of memory
+    is the caller's, who tries less with the same function.
 
     Attributes:
         works: False once the public way has taken over.
