@@ -34,7 +34,7 @@ from figures.commands import (
 )
 from figures.commands.app import app
 from figures.texts import console
-from landscape.sweep.memory import OutOfMemory, is_out_of_memory
+from landscape.out_of_memory import OutOfMemory, is_out_of_memory
 
 _VERBS: tuple[App | Callable[..., Any], ...] = (
     demo.demo,

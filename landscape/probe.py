@@ -15,6 +15,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
+from landscape.out_of_memory import is_out_of_memory
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -26,7 +28,8 @@ class Probe(Generic[P, R]):
     """A function by a private part of a library, with a public way that takes over for good.
 
     The public way takes over if the private one raises, where the public one does not, or if its value is another one.
-    Values are compared at the first call with each shape of the arguments, or by `check`.
+    Values are compared at the first call with each shape of the arguments, or by `check`. An error for want of memory
+    is the caller's, who tries less with the same function.
 
     Attributes:
         works: False once the public way has taken over.
@@ -48,7 +51,9 @@ class Probe(Generic[P, R]):
             if self.check is not None and key not in self._compared and not self.check(self.private):
                 raise ValueError("the private part does not do what is expected of it")
             value = self.private(*args, **kwargs)
-        except Exception:  # noqa: BLE001 - whatever a private part raises, the public way is right
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
             value = self.public(*args, **kwargs)  # where this raises too, the caller is wrong
             self.works = False
             return value

@@ -94,7 +94,7 @@ def test_help_does_not_import_torch():
 
 FLOORS = {
     "landscape": (
-        "probe plugins results model models datasets batched_training sweep geometry surfaces "
+        "out_of_memory probe plugins results model models datasets batched_training sweep geometry surfaces "
         "curvature measures spectra"
     ),
     "drift": (

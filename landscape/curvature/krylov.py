@@ -103,7 +103,7 @@ def extreme(
         raise ValueError(plugins.unknown("choice of eigenvalues", which, WHICH))
     if not 1 + (which == "both") <= k <= size:
         raise ValueError(f"k is {k}, the matrix has {size} eigenvalues; both ends take at least 2, others 1.")
-    rows = _rows(start, k) if rows is None else rows
+    rows = default_rows(start, k) if rows is None else rows
     if rows < min(size, k + 4):
         raise ValueError(f"rows is {rows}; {k} pairs take at least {k + 4}.")
     state, stop = Lanczos(product, start, rows), Stop(k, which, tolerance)
@@ -171,7 +171,7 @@ def signed(vector: Tensor) -> Tensor:
     return vector.neg_() if vector[vector.abs().argmax()] < 0 else vector
 
 
-def _rows(start: Tensor, k: int) -> int:
+def default_rows(start: Tensor, k: int) -> int:
     """Rows of a basis, by the memory that they take; at least four more than pairs."""
     row = start.numel() * start.element_size()
     return max(k + 4, min(MOST // row, max(LEAST_ROWS, 4 * k)), min(100, MEMORY // row))

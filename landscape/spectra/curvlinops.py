@@ -32,12 +32,12 @@ def eigenpairs(
     Raises:
         LookupError: If curvlinops is not installed.
         ValueError: If the loss is not cross-entropy, the inputs are not one tensor, k is not below d, the model has a
-            layer without forward derivative (as group norm), or ARPACK does not converge within about `max_products`.
+            layer without forward derivative (as group norm), or ARPACK does not converge within `max_products`.
     """
     operators = _package()
     like = problem.theta
     check_loss(problem.flat, problem.samples, block=problem.block)
-    _check(problem, k)
+    _check(problem, k, max_products)
     kind = operators.HessianLinearOperator if problem.curvature == "hessian" else operators.GGNLinearOperator
     module = problem.flat.module
     blocks: list[Any] = []
@@ -47,17 +47,19 @@ def eigenpairs(
     with sdpa_kernel(SDPBackend.MATH):
         parameters = [module.get_parameter(name) for name, _ in problem.flat.layout.parameters]
         operator = kind(module, nn.CrossEntropyLoss(), parameters, blocks, check_deterministic=False)
-        spent = [0]
+        grown: list[float] = []  # by each product: at most the norm, which values near 0 do not show
 
         def image(vector: np.ndarray) -> np.ndarray:
-            spent[0] += 1
-            return (operator @ torch.from_numpy(vector.reshape(-1)).to(like)).detach().cpu().numpy()
+            turned = (operator @ torch.from_numpy(vector.reshape(-1)).to(like)).detach().cpu().numpy()
+            grown.append(float(np.linalg.norm(turned) / np.linalg.norm(vector)))
+            return turned
 
         matrix = LinearOperator((like.numel(),) * 2, matvec=image, dtype=like.cpu().numpy().dtype)
         start = np.random.default_rng(seed).standard_normal(like.numel())
-        rounds = max(1, max_products // max(1, 2 * k))
+        rows = min(max(2 * k + 1, 20), like.numel(), (max_products + k - 1) // 2)  # SciPy's, or for one restart
+        rounds = max(1, (max_products - 1 - rows) // (rows - k))
         try:
-            values, columns = eigsh(matrix, k, which=ENDS[which], tol=tolerance, v0=start, maxiter=rounds)
+            values, columns = eigsh(matrix, k, which=ENDS[which], tol=tolerance, v0=start, ncv=rows, maxiter=rounds)
         except NotImplementedError as lacking:
             raise ValueError(
                 f"the back end 'curvlinops' cannot differentiate this model ({str(lacking).splitlines()[0][:120]}); "
@@ -67,9 +69,9 @@ def eigenpairs(
             raise ValueError(f"{stopped}; raise max_products ({max_products}) or the tolerance.") from stopped
     order = listed(values, k, which)
     vectors = (nn.functional.normalize(torch.from_numpy(columns[:, index]).to(like), dim=0) for index in order)
-    limit = accepted(which, tolerance, float(np.abs(values).max()), like.dtype)
+    limit = accepted(which, tolerance, max(grown), like.dtype)
     solution = values[order].astype(float).tolist()
-    return measured(product(problem), vectors, [True] * k, limit, spent=spent[0], values=solution)
+    return measured(product(problem), vectors, [True] * k, limit, spent=len(grown), values=solution)
 
 
 def _package() -> Any:
@@ -83,7 +85,7 @@ def _package() -> Any:
     return curvlinops
 
 
-def _check(problem: CurvatureProblem, k: int) -> None:
+def _check(problem: CurvatureProblem, k: int, max_products: int) -> None:
     weighted = sample_weights(problem.flat.loss, problem.samples.targets) is not None
     if problem.flat.loss is not cross_entropy or weighted or not isinstance(problem.samples.inputs, Tensor):
         raise ValueError(
@@ -95,3 +97,5 @@ def _check(problem: CurvatureProblem, k: int) -> None:
         )
     if k >= problem.theta.numel():
         raise ValueError(f"k is {k}; ARPACK takes k below the {problem.theta.numel()} parameters; use 'native'.")
+    if max_products < k + 3:
+        raise ValueError(f"max_products is {max_products}; ARPACK takes at least {k + 3} for {k} values.")

@@ -281,3 +281,18 @@ def test_an_error_of_the_caller_rises_and_says_nothing_of_a_private_part():
     with pytest.raises(RuntimeError, match="shapes"):
         product(torch.ones(2, 3), torch.ones(4, 5))
     assert product.works
+
+
+def test_too_little_memory_is_the_callers_and_leaves_the_private_part_in_use():
+    """A sweep tries fewer models then; had the public way taken over, their last bits would be others."""
+    room = [2]
+
+    def private(values):
+        if len(values) > room[0]:
+            raise RuntimeError("std::bad_alloc")
+        return 2 * values
+
+    double = probed(lambda values: 2 * values)(private)
+    with pytest.raises(RuntimeError, match="bad_alloc"):
+        double(torch.ones(3))
+    assert double.works and torch.equal(double(torch.ones(2)), torch.full((2,), 2.0))

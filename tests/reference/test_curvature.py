@@ -14,6 +14,7 @@ from landscape.curvature.gauss_newton import gnvp
 from landscape.curvature.krylov import WHICH, extreme, starting
 from landscape.model.samples import Samples
 from landscape.model.task import Task
+from landscape.spectra import curvlinops
 
 CE = nn.functional.cross_entropy
 
@@ -207,8 +208,8 @@ def test_eigenvalues(name):
         agree("landscape.top_eigenvalues", ours, picked(true, 1, "magnitude"), relative=1e-5)
 
 
-@reference("landscape.hessian", by="dense float64 Hessian, numpy.linalg.eigvalsh")
-def test_close_eigenvalues_of_a_linear_model():
+def close() -> tuple[Task, np.ndarray]:
+    """A task whose largest eigenvalues lie close together, and the eigenvalues of its dense Hessian."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model, x, y = nn.Linear(64, 10), torch.randn(2000, 64), torch.randint(0, 10, (2000,))
@@ -220,8 +221,13 @@ def test_close_eigenvalues_of_a_linear_model():
         for b in range(10):
             part = outputs[:, a] * ((a == b) - outputs[:, b])
             matrix[a, :, b] = (rows * part[:, None]).T @ rows / 2000
-    true = np.linalg.eigvalsh(matrix.reshape(650, 650))
     model.float()
+    return task, np.linalg.eigvalsh(matrix.reshape(650, 650))
+
+
+@reference("landscape.hessian", by="dense float64 Hessian, numpy.linalg.eigvalsh")
+def test_close_eigenvalues_of_a_linear_model():
+    task, true = close()
     for which in WHICH:
         for k in (1, 3):
             if which == "both" and k == 1:
@@ -347,3 +353,50 @@ def test_other_back_ends_are_measured_by_own_products(backend):
     lengths = np.linalg.norm(vectors @ matrix - ds.eigenvalue.values[:, None] * vectors, axis=1)
     np.testing.assert_allclose(ds.residual, lengths, rtol=0.05, atol=1e-6 * np.abs(matrix).max())
     agree("landscape.hessian", ds.eigenvalue.values, picked(np.linalg.eigvalsh(matrix), 2, "magnitude"), relative=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("which", WHICH)
+def test_curvlinops_finds_close_eigenvalues(which):
+    pytest.importorskip("curvlinops")
+    task, true = close()
+    ds = landscape.hessian(task, task.theta, k=3, which=which, backend="curvlinops")
+    assert ds.converged.all() and ds.products <= 500 + 3
+    agree("landscape.hessian", ds.eigenvalue.values, picked(true, 3, which), relative=3e-6, absolute=3e-6 * true[-1])
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+def test_curvlinops_states_no_value_that_its_own_vector_does_not_have(monkeypatch):
+    pytest.importorskip("curvlinops")
+    task, _ = close()
+    solver = curvlinops.eigsh
+
+    def off(matrix, k, **options):
+        values, columns = solver(matrix, k, **options)
+        values[-1] *= 1.01
+        columns[:, 0] = columns[:, 1]
+        return values, columns
+
+    monkeypatch.setattr(curvlinops, "eigsh", off)
+    ds = landscape.hessian(task, task.theta, k=3, backend="curvlinops", vectors=True)
+    assert ds.converged.values.tolist() == [False, True, False]
+    assert np.array_equal(np.isnan(ds.eigenvalue), ~ds.converged)
+    assert np.array_equal(np.isnan(ds.eigenvector).all("parameter"), ~ds.converged)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("most", [5, 6, 19, 38])
+def test_curvlinops_ends_within_the_products_that_it_may_take(monkeypatch, most):
+    package = pytest.importorskip("curvlinops")
+    task, _ = close()
+    operator, spent = package.HessianLinearOperator, []
+
+    class Counted(operator):
+        def __matmul__(self, other):
+            spent.append(other)
+            return super().__matmul__(other)
+
+    monkeypatch.setattr(package, "HessianLinearOperator", Counted)
+    with pytest.raises(ValueError, match=rf"max_products (is )?\(?{most}\b"):
+        landscape.hessian(task, task.theta, k=3, tolerance=1e-9, backend="curvlinops", max_products=most)
+    assert len(spent) <= most

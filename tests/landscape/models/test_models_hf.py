@@ -11,6 +11,7 @@ import torch
 from landscape import models
 from landscape.curvature.hessian import top_eigenvalues
 from landscape.model.batchnorm import normalisers
+from landscape.model.model import Model
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.models import build_model, hf
@@ -114,7 +115,8 @@ def test_it_sweeps_to_its_own_losses_and_has_a_hessian(kind, lora, folders):
     model = build_model("hf", (3, 16, 16), 3, seed=0, source=folders[kind], lora=lora).double()
     held = Samples(torch.randn(5, 3, 16, 16, dtype=torch.float64), torch.arange(5) % 3)
     task = Task(model, {"test": held})
-    rows = torch.stack([task.theta, task.theta + 0.01, 0.9 * task.theta])
+    own = getattr(task.theta, "buffers", task.theta[:0])
+    rows = torch.stack([Model(theta, own) for theta in (task.theta, task.theta + 0.01, 0.9 * task.theta)])
     found = evaluate(task, rows, torch.eye(3, dtype=torch.float64), metrics=("loss",))["loss"]
     expected = [torch.nn.functional.cross_entropy(task.outputs(row, "test"), held.targets) for row in rows]
     torch.testing.assert_close(found, torch.stack(expected))

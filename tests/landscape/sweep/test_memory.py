@@ -6,9 +6,10 @@ import torch
 
 from landscape.model.samples import Samples
 from landscape.model.task import Task
+from landscape.out_of_memory import OutOfMemory, is_out_of_memory
 from landscape.sweep import evaluate as affine
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.memory import OutOfMemory, explain_oom, halve_on_oom, is_out_of_memory
+from landscape.sweep.memory import explain_oom, halve_on_oom
 from landscape.sweep.worker import Worker
 
 TORCH = (
