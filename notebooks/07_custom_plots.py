@@ -111,7 +111,7 @@ import numpy as np
 import xarray as xr
 
 from drift import locality
-from figures import style
+from figures.looks import style
 
 NEEDS = "runs of any methods"
 COST = "seconds"

@@ -160,7 +160,7 @@ FIGURE = Template(
     code='''"""Length of the server's step over rounds, one line per run."""
 
 import xarray as xr
-from figures import style
+from figures.looks import style
 
 
 class CLASS:

@@ -62,7 +62,7 @@ def test_every_method_has_a_written_name():
 
 
 def test_an_unknown_method_keeps_its_colour_in_another_process():
-    code = "from figures import style; print(style.colour('mine-x'))"
+    code = "from figures.looks import style; print(style.colour('mine-x'))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     assert told == style.colour("mine-x")
 
