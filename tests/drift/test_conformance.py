@@ -41,7 +41,7 @@ SPECIAL = {
 }
 """Analyses of what only some methods have, or only some datasets."""
 
-REFUSED = {("fedbn", "aligned_barrier"): "without normalisation"}
+REFUSED = {("fedbn", "aligned_barrier"): "alignment reorders"}
 """What an analysis says of a method's model, where it cannot take it."""
 
 
