@@ -38,7 +38,8 @@ class LabelRun(hand.HandRun):
     def dataset(self) -> Any:
         """Names of the classes, and sizes of the clients."""
         sizes = np.array([len(labels) for labels in self.held])
-        return SimpleNamespace(classes=tuple("abcdefgh"[: self.classes]), sizes=lambda: sizes)
+        names = tuple("abcdefgh"[: self.classes])
+        return SimpleNamespace(classes=names, class_names=list(names), sizes=lambda: sizes)
 
 
 def _parts(sizes: tuple[int, ...]) -> list[np.ndarray]:
