@@ -126,21 +126,19 @@ def _without_names(tokens: list[str]) -> list[str]:
     Raises:
         ValueError: If no recorded name follows.
     """
-    rest, names, is_value = [], [], False
+    rest, is_value = list[str | None](), False  # None: --set, of which nothing is left so far
     for token in tokens:
         is_value = token.startswith("--set=") or token == "--set" or (is_value and not token.startswith("-"))
         if is_value and (name := token.removeprefix("--set=")).startswith("metrics."):
-            names.append(name.removeprefix("metrics."))
+            from drift.runs.metric_names import state
+
+            state(name.removeprefix("metrics."))
+            rest[-1:] = [None] if rest[-1:] == ["--set"] else rest[-1:]
+        elif rest[-1:] == [None]:
+            rest[-1:] = ["--set", token] if is_value and "=" in token and not token.startswith("-") else [token]
         else:
             rest.append(token)
-    if not names:
-        return tokens
-    from drift.runs.metric_names import state
-
-    for name in names:
-        state(name)
-    following = [*rest[1:], ""]
-    return [token for token, after in zip(rest, following, strict=True) if token != "--set" or "=" in after]
+    return [token for token in rest if token is not None]
 
 
 def _discard_output() -> int:

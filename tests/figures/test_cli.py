@@ -1,6 +1,7 @@
 """The command line: what it writes where, and what a mistake gets."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -225,3 +226,20 @@ def test_a_report_is_written(fedscape, file):
     code, out, _ = fedscape("report", name, "-o", "page.html")
     assert (code, out.strip()) == (0, "page.html")
     assert Path("page.html").read_text().lstrip().lower().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("given", "rest"),
+    [
+        ("runs --set metrics.accuracy=a --runs=out", "runs --runs=out"),
+        ("runs --set=metrics.accuracy=a --runs out", "runs --runs out"),
+        ("show --set metrics.accuracy=a RUN", "show RUN"),
+        ("train x.toml --set metrics.accuracy=a metrics.loss=b seed=3", "train x.toml --set seed=3"),
+        ("train x.toml --set seed=3 metrics.accuracy=a rounds=2", "train x.toml --set seed=3 rounds=2"),
+        ("train x.toml --set wrong --set metrics.accuracy=a", "train x.toml --set wrong"),
+    ],
+)
+def test_names_of_numbers_leave_the_other_words_as_they_are(given, rest, monkeypatch):
+    monkeypatch.setenv("FEDSCAPE_METRICS", "")
+    assert cli._without_names(given.split()) == rest.split()
+    assert os.environ["FEDSCAPE_METRICS"].startswith("accuracy=a")
