@@ -37,7 +37,7 @@ def run(trained, tmp_path):
 
 def test_a_server_that_stops_and_one_that_starts_anew_are_said_in_a_line(run):
     with chromium() as browser:
-        with exploring(run.parent) as address:
+        with exploring(run.parent, "--port", 0) as address:  # no other test listens there
             shown = Watched(browser, address)
             page = shown.open("view=round&round=1")
             lost = page.locator("#lost")
