@@ -20,6 +20,7 @@ from statistics import fmean, stdev
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
+from _ext import evidence_settings  # noqa: E402 - after the path is set
 from _ext.evidence_tables import cifar10, fmnist, table  # noqa: E402 - after the path is set
 from drift.claims import PAPERS, claims  # noqa: E402 - after the path is set
 from drift.claims.campaign import judge, plan  # noqa: E402
@@ -34,7 +35,7 @@ from figures.papers import load as paper  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 FILES = RESULTS / "data"
-PAGES = (ROOT / "docs" / "results.md", ROOT / "docs" / "findings.md")
+PAGES = tuple(ROOT / "docs" / f"{name}.md" for name in ("results", "results-settings", "findings"))
 
 ByItem = Mapping[str, Sequence[RecordedRun]]
 """Recorded runs by the name of their item."""
@@ -76,6 +77,8 @@ def numbers(files: Path = FILES) -> dict[str, str]:
         "recorded": _recorded(campaign, runs, lost, list(recorded.values())),
         "accuracies": _accuracies(runs, lost),
         "claims": _verdicts(verdicts),
+        "tally": _tally(verdicts),
+        "settings": evidence_settings.page(campaign, runs, variant),
         "waiting": _waiting(verdicts),
         "unasked": _unasked(),
         "fmnist-2023": fmnist(RESULTS),
@@ -200,15 +203,15 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
     for verdict in verdicts:
         if verdict.seeds:
             claim = verdict.claim
-            effect = f"{claim.effect}{_unit(verdict)}"
-            span, seeds = _span(verdict.interval, 3), str(verdict.interval.number)
             rows.append(
                 (
                     f"{claim.item}: {claim.statement}",
-                    verdict.setting,
-                    effect,
-                    span,
-                    seeds,
+                    ", ".join(_linked(name) for name in verdict.setting.split(", ")),
+                    f"{claim.effect}{_unit(verdict)}",
+                    _span(verdict.interval, 3),
+                    "" if verdict.printed is None else f"{verdict.printed:+.3g}",
+                    f"{TESTS[claim.test]}{'' if claim.margin is None else f', margin {claim.margin:g}'}",
+                    str(verdict.interval.number),
                     _p(verdict),
                     f"**{verdict.outcome}**",
                 )
@@ -218,11 +221,31 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
         "setting",
         "quantity, positive as claimed",
         "effect (95 % t interval)",
+        "paper",
+        "test",
         "seeds",
         "p, Holm",
         "verdict",
     )
     return table(head, rows) if rows else "None yet."
+
+
+TESTS = {"more": "difference", "no less": "at least as", "same": "no difference"}
+"""What the page calls the test of a claim."""
+
+
+def _tally(verdicts: Sequence[Verdict]) -> str:
+    """How many rows have each verdict, and how many of them remain after the adjustment."""
+    tested = [verdict for verdict in verdicts if verdict.seeds]
+    names = ("agrees", "differs", "equivalent", "too few")
+    counts = {name: sum(verdict.outcome == name for verdict in tested) for name in names}
+    sure = sum(verdict.outcome in ("agrees", "equivalent") and verdict.holm < 0.05 for verdict in tested)
+    told = ", ".join(f"{count} {name}" for name, count in counts.items())
+    return f"{len(tested)} rows: {told}. Of those that agree or are equivalent, {sure} have an adjusted p below 0.05."
+
+
+def _linked(item: str) -> str:
+    return f"[{item}](results-settings.md#{item})"
 
 
 def _waiting(verdicts: Sequence[Verdict]) -> str:

@@ -18,7 +18,10 @@ Effects = Mapping[int, float]
 Measure = Callable[[Sequence[Run]], Effects]
 """Runs -> effects; LookupError names the missing run."""
 
-Judgement = Literal["holds", "fails", "undecided", "not tested"]
+Test = Literal["more", "no less", "same"]
+"""What a claim says of its effect: it is above zero, it is no less than zero, it is zero; the last two by a margin."""
+
+Judgement = Literal["agrees", "differs", "equivalent", "too few", "not tested"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Interval:
         low, high: 95 % interval; NaN below two seeds.
         p: Of the two-sided test that the mean is 0; NaN below two seeds.
         number: Of seeds.
+        error: Standard error of the mean; NaN below two seeds.
     """
 
     mean: float
@@ -37,6 +41,19 @@ class Interval:
     high: float
     p: float
     number: int
+    error: float = float("nan")
+
+    def inside(self, margin: float) -> bool:
+        """Whether all of it is smaller than a margin."""
+        return -margin < self.low and self.high < margin
+
+    def p_at(self, value: float) -> float:
+        """p of the two-sided test that the mean is a value."""
+        if self.number < 2:
+            return float("nan")
+        away = abs(self.mean - value)
+        ratio = away / self.error if self.error > 0 else np.inf if away else 0.0
+        return float(2 * stats.t.sf(ratio, self.number - 1))
 
 
 @dataclass(frozen=True)
@@ -48,6 +65,8 @@ class Verdict:
         seeds: Seeds that it was measured on.
         reason: Why there is no verdict, or which seeds lack a run; empty where all is measured.
         setting: Item of a campaign whose runs were judged; empty for runs from elsewhere.
+        printed: Effect that the paper prints for this setting; None where it prints none.
+        p: Of the test that the claim's kind asks for (`Claim.p`); NaN below two seeds.
         holm: p adjusted for all claims that were judged together (`adjusted`); NaN below three seeds.
     """
 
@@ -57,6 +76,8 @@ class Verdict:
     seeds: tuple[int, ...] = ()
     reason: str = ""
     setting: str = ""
+    printed: float | None = None
+    p: float = float("nan")
     holm: float = float("nan")
 
 
@@ -71,6 +92,8 @@ class Claim:
         effect: What is measured, positive as claimed.
         unit: Its unit.
         measure: Gives it seed by seed; both members of a difference come from one seed.
+        test: What the statement says of the effect.
+        margin: Largest effect that counts as none, in the unit; needed by "no less" and "same".
         across: Whether it compares settings, so that several items of a campaign are judged together.
         of_run: Number of one run that such a claim compares; a campaign stores the results behind it with the run.
     """
@@ -81,32 +104,82 @@ class Claim:
     effect: str
     unit: str
     measure: Measure
+    test: Test = "more"
+    margin: float | None = None
     across: bool = False
     of_run: Callable[[Run], float] | None = None
 
-    def judge(
-        self, runs: Sequence[Run], *, setting: str = "", reason: str = "the runs give no number for it"
-    ) -> Verdict:
-        """Holds where the interval lies above 0, fails where it lies below, undecided where it contains 0.
+    def __post_init__(self) -> None:
+        if self.test != "more" and not self.margin:
+            raise ValueError(f"claim {self.name} says {self.test!r} without a margin; give margin.")
 
-        Undecided as well below three seeds; not tested where no seed has the runs.
+    def judge(
+        self,
+        runs: Sequence[Run],
+        *,
+        setting: str = "",
+        printed: float | None = None,
+        reason: str = "the runs give no number for it",
+    ) -> Verdict:
+        """The verdict of runs: agrees, differs, equivalent or too few seeds; not tested where no seed has the runs.
 
         Args:
             runs: Of any settings and seeds; the claim selects its own.
             setting: Name of their setting.
+            printed: Effect that the paper prints for it.
             reason: What a verdict without runs says.
         """
         effects, missing = self._by_seed(runs)
         interval, seeds = over_seeds(list(effects.values())), tuple(effects)
         if not effects:
-            return Verdict(self, "not tested", interval, (), next(iter(missing.values()), reason), setting)
+            why = next(iter(missing.values()), reason)
+            return Verdict(self, "not tested", interval, (), why, setting, printed)
         reason = "; ".join(f"seed {seed}: {text}" for seed, text in missing.items())
         if len(effects) < VERDICT:
             named = ", ".join(map(str, seeds))
             few = f"seeds {named} alone say too little of chance; {VERDICT} or more are needed"
-            return Verdict(self, "undecided", interval, seeds, "; ".join(filter(None, (few, reason))), setting)
-        outcome: Judgement = "holds" if interval.low > 0 else "fails" if interval.high < 0 else "undecided"
-        return Verdict(self, outcome, interval, seeds, reason, setting)
+            reason = "; ".join(filter(None, (few, reason)))
+        outcome = self.outcome(interval, printed)
+        return Verdict(self, outcome, interval, seeds, reason, setting, printed, self.p(interval))
+
+    def outcome(self, interval: Interval, printed: float | None = None) -> Judgement:
+        """What an interval says of the claim.
+
+        A claim of a difference ("more", "no less") differs where the interval excludes the paper's effect, agrees where
+        it lies above all that contradicts the claim (zero; the margin below zero for "no less"), differs where it lies
+        below, and is equivalent to none where it lies within the margin. A claim of no difference ("same") is
+        equivalent where the interval lies within the margin, and differs where it lies outside. All else, and fewer
+        than three seeds, is too few.
+        """
+        if interval.number < VERDICT:
+            return "too few"
+        margin = self.margin or 0.0
+        if self.test == "same":
+            apart = interval.low >= margin or interval.high <= -margin
+            return "equivalent" if interval.inside(margin) else "differs" if apart else "too few"
+        if printed is not None and not interval.low <= printed <= interval.high:
+            return "differs"
+        if interval.low > self._none:
+            return "agrees"
+        if interval.high < self._none:
+            return "differs"
+        return "equivalent" if interval.inside(margin) else "too few"
+
+    def p(self, interval: Interval) -> float:
+        """p of the two-sided test that the effect is none ("more"), or minus the margin ("no less").
+
+        For "same" it is twice the larger p of the two one-sided tests that the effect reaches the margin, at most 1.
+
+        Source: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15 (two one-sided tests).
+        """
+        if self.test != "same" or interval.number < 2:
+            return interval.p_at(self._none)
+        margin = self.margin or 0.0
+        return max(interval.p_at(margin), interval.p_at(-margin)) if abs(interval.mean) < margin else 1.0
+
+    @property
+    def _none(self) -> float:
+        return -(self.margin or 0.0) if self.test == "no less" else 0.0
 
     def _by_seed(self, runs: Sequence[Run]) -> tuple[dict[int, float], dict[int, str]]:
         """Effects of the seeds that have their runs, and why the others have none."""
@@ -128,9 +201,8 @@ def over_seeds(values: Sequence[float]) -> Interval:
     if count < 2:
         return Interval(float(values[0]) if count else nan, nan, nan, nan, count)
     mean, low, high = (float(end[0]) for end in t_interval(np.array(values, dtype=np.float64)[:, None]))
-    error = float(np.std(values, ddof=1) / np.sqrt(count))
-    ratio = abs(mean) / error if error > 0 else np.inf if mean else 0.0
-    return Interval(mean, low, high, float(2 * stats.t.sf(ratio, count - 1)), count)
+    interval = Interval(mean, low, high, nan, count, float(np.std(values, ddof=1) / np.sqrt(count)))
+    return replace(interval, p=interval.p_at(0.0))
 
 
 def adjusted(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -141,9 +213,9 @@ def adjusted(verdicts: Sequence[Verdict]) -> list[Verdict]:
     Source: Holm 1979, Scandinavian Journal of Statistics 6.
     """
     tested = [place for place, verdict in enumerate(verdicts) if verdict.interval.number >= VERDICT]
-    tested.sort(key=lambda place: verdicts[place].interval.p)
+    tested.sort(key=lambda place: verdicts[place].p)
     result, largest = list(verdicts), 0.0
     for rank, place in enumerate(tested):
-        largest = max(largest, min(1.0, (len(tested) - rank) * verdicts[place].interval.p))
+        largest = max(largest, min(1.0, (len(tested) - rank) * verdicts[place].p))
         result[place] = replace(verdicts[place], holm=largest)
     return result

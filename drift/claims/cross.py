@@ -68,6 +68,13 @@ _FEDEVE = (
         lambda runs: pair_effects(runs, "fedeve", "fedavg", ahead),
     ),
     (
+        "ima-scaffold",
+        "IMA beside SCAFFOLD",
+        "accuracy of IMA minus that of SCAFFOLD, last 10 evaluated rounds",
+        "points",
+        lambda runs: pair_effects(runs, "ima", "scaffold", ahead),
+    ),
+    (
         "fedeve-with-ima",
         "accuracy on top of FedEve",
         "FedEve with IMA minus FedEve, last 10 evaluated rounds",

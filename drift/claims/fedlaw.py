@@ -30,15 +30,6 @@ def _coherence_lost(run: Run) -> float:
     return -quarters(run.cached(coherence)["mean_cosine"].values)[1]
 
 
-def _changes_sign(run: Run) -> float:
-    """The smaller of the mean cosine of the first quarter and minus that of the last: positive where the sign changes.
-
-    Every run has it, also one without a clear critical point.
-    """
-    first, last = quarters(run.cached(coherence)["mean_cosine"].values)
-    return min(first, -last)
-
-
 def _near_zero(run: Run) -> float:
     histogram = run.cached(weight_histograms)
     return float(histogram["near_zero"][-1]) / float(histogram["parameters"])
@@ -77,9 +68,9 @@ CLAIMS = (
         "fedlaw-shrinking-helps",
         "FedLAW, Fig. 1 and Table 1",
         "shrinking the mean of the clients a little lowers the loss",
-        "loss of the recorded model minus that of the best gamma from 0.9 to 1, chosen and reported on other samples",
+        "loss of the model minus that of the best gamma from 0.9 to 1 on other samples, two or three late rounds",
         "nats",
-        lambda runs: method_effects(runs, "fedavg", mean_gain("gamma")),
+        lambda runs: method_effects(runs, "fedavg", mean_gain("gamma", least=2)),
     ),
     Claim(
         "fedlaw-gamma-rises",
@@ -104,14 +95,8 @@ CLAIMS = (
         "minus the weighted mean cosine of the last quarter of FedAvg's rounds",
         "1",
         lambda runs: method_effects(runs, "fedavg", _coherence_lost),
-    ),
-    Claim(
-        "fedlaw-critical-point",
-        "FedLAW, Fig. 5",
-        "the coherence changes from positive to negative during training",
-        "the smaller of the mean cosine of the first quarter of FedAvg's rounds and minus that of the last",
-        "1",
-        lambda runs: method_effects(runs, "fedavg", _changes_sign),
+        "no less",
+        0.05,
     ),
     Claim(
         "fedlaw-near-zero",
@@ -155,7 +140,7 @@ CLAIMS = (
     ),
     Claim(
         "fedlaw-gamma-epochs",
-        "FedLAW, Table 10",
+        "FedLAW, Fig. 2",
         "the learned gamma falls with the number of local epochs",
         "mean gamma of FedLAW: with the fewest local epochs minus with the most",
         "1",

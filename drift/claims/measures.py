@@ -13,20 +13,18 @@ from drift.analyses.landscapes.averages import error_averaged
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 
+MARGIN = 1.0
+"""Points of accuracy that count as none: FedEve's Tables 1 and 3 differ by up to 1.3 in one setting (EVE-9)."""
+
 LAST = 10
 """Rounds at the end that accuracies are averaged over, as in the papers' tables."""
 
 
 def accuracy(run: Run) -> float:
-    """Mean test accuracy of the last 10 evaluated rounds, in points; `last_accuracy` where fewer were evaluated."""
+    """Mean test accuracy of the last 10 evaluated rounds, in points; of the last one where fewer were evaluated."""
     values = run.metrics()["accuracy"].dropna("round").values
-    return 100 * float(values[-LAST:].mean()) if len(values) >= LAST else last_accuracy(run)
-
-
-def last_accuracy(run: Run) -> float:
-    """Test accuracy after the last evaluated round, in points."""
-    values = run.metrics()["accuracy"].dropna("round").values
-    return 100 * float(values[-1]) if len(values) else float("nan")
+    last = values[-LAST:] if len(values) >= LAST else values[-1:]
+    return 100 * float(last.mean()) if len(last) else float("nan")
 
 
 def round_mean(analysis: Callable[..., xr.Dataset], name: str) -> Callable[[Run], float]:
@@ -46,17 +44,22 @@ def late(run: Run, what: str = "clients", count: int = 4) -> list[int]:
     return evenly_spaced(stored, count)
 
 
-def mean_gain(variant: str) -> Callable[[Run], float]:
-    """Mean loss that a variant of `what_if` gains in three rounds of the second half, nats, by run."""
+def mean_gain(variant: str, least: int = 3) -> Callable[[Run], float]:
+    """Mean loss that a variant of `what_if` gains in three rounds of the second half, nats, by run.
+
+    Args:
+        variant: As `what_if` names it.
+        least: Rounds of the three that have to have its models.
+    """
 
     def measure(run: Run) -> float:
         gains = run.cached(what_if, rounds=late(run, "globals", 3), windows=[5])["gain"].sel(variant=variant)
-        if (have := int(gains.notnull().sum())) < 3:
+        if (have := int(gains.notnull().sum())) < least:
             raise LookupError(
-                f"run {run.name} kept the models of {variant} in {have} of three rounds of its second half; a mean "
-                "needs all three. Train with --set keep.globals=all keep.clients=all"
+                f"run {run.name} kept the models of {variant} in {have} of three rounds of its second half; this mean "
+                f"needs {least}. Train with --set keep.globals=all keep.clients=all"
             )
-        return float(gains.mean("round"))
+        return float(gains.mean("round", skipna=True))
 
     return measure
 

@@ -68,29 +68,6 @@ def extreme_effects(runs: Sequence[Run], label: str, setting: str, measure: OfRu
     )
 
 
-def extreme_pair_effects(runs: Sequence[Run], label: str, base: str, setting: str, measure: OfPair) -> Effects:
-    """The measure of a pair as in `pair_effects` where a setting is smallest minus that where it is largest, by seed.
-
-    Raises:
-        LookupError: If there are no such pairs at two values of the setting.
-    """
-    groups: dict[str, dict[float, dict[str, Run]]] = defaultdict(lambda: defaultdict(dict))
-    for run in runs:
-        rest, value = _split(run, setting, "method")
-        if run.label in (label, base) and isinstance(value, int | float):
-            groups[rest][value][run.label] = run
-    effects = []
-    for group in groups.values():
-        values = sorted(value for value, pair in group.items() if len(pair) == 2)
-        if len(values) > 1:
-            least, most = (group[value] for value in (values[0], values[-1]))
-            difference = measure(least[label], least[base]) - measure(most[label], most[base])
-            effects.append((least[label].experiment.seed, difference))
-    if not effects:
-        raise LookupError(f"no runs of {label} and {base} at two values of {setting} among those given")
-    return _by_seed(effects)
-
-
 def _by_seed(values: Iterable[tuple[int, float]]) -> dict[int, float]:
     grouped: dict[int, list[float]] = defaultdict(list)
     for seed, value in values:
@@ -103,13 +80,13 @@ def _setting(run: Run) -> str:
     return f"{spec.task!r} {spec.clients!r} {spec.rounds}"
 
 
-def _split(run: Run, setting: str, *without: str) -> tuple[str, Any]:
+def _split(run: Run, setting: str) -> tuple[str, Any]:
     """Everything else of a run's experiment as text, and the value of one setting; None where it has none.
 
-    What changes no number of a run, how much is stored and where it trains, is left out, and so are tables `without`.
+    What changes no number of a run, how much is stored and where it trains, is left out.
     """
     content = run.experiment.resolved()
-    for name in ("keep", "device", *without):
+    for name in ("keep", "device"):
         content.pop(name, None)
     *parents, last = setting.split(".")
     place: Any = content

@@ -66,6 +66,16 @@ class TaskPart(Part):
         return self
 
 
+def partition_gathered(clients: dict[str, Any]) -> dict[str, Any]:
+    """The settings of clients with what stands beside the name of their partition in its table."""
+    table = clients["partition"]
+    table = {"name": table} if isinstance(table, str) else table
+    options = set(partitions.load(str(table.get("name"))).model_fields) - set(Clients.model_fields)
+    own = {key: value for key, value in clients.items() if key in options}
+    rest = {key: value for key, value in clients.items() if key not in options}
+    return {**rest, "partition": {**table, **own}}
+
+
 class Clients(Part):
     """Clients: their number K, the number per round, and the partition of the data."""
 
@@ -86,12 +96,7 @@ class Clients(Part):
         """`partition = "dirichlet", concentration = 0.1` means `partition = {name = ..., concentration = ...}`."""
         if not isinstance(values, dict) or not isinstance(values.get("partition"), str | dict):
             return values
-        table = values["partition"]
-        table = {"name": table} if isinstance(table, str) else table
-        options = set(partitions.load(str(table.get("name"))).model_fields) - set(cls.model_fields)
-        own = {key: value for key, value in values.items() if key in options}
-        rest = {key: value for key, value in values.items() if key not in options}
-        return {**rest, "partition": {**table, **own}}
+        return partition_gathered(values)
 
     @field_validator("corrupted", mode="before")
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from drift import partitions
 from drift.config import method as methods
-from drift.config.experiment import Clients, Experiment
+from drift.config.experiment import Clients, Experiment, partition_gathered
 from drift.config.explain import explain
 from drift.config.initial_model import with_digest
 from drift.config.shipped import experiment_file, plans, presets
@@ -58,6 +59,7 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
         _replace_plugin(content, name, value)
     for name, value in changes:  # after the method itself, whatever the order of the changes
         _replace_base(content, name, value)
+    _gather_partition(content)
     if isinstance(content.get("method"), str):
         content["method"] = {"name": content["method"]}
     if (base := _selected_base(content, changes)) is not None and base in variants:
@@ -69,6 +71,7 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
     for name, value in changes:
         if name in ("method", "method.name", "method.base", "method.base.name") and isinstance(value, str):
             continue
+        _gather_partition(content)
         _assign(content, name, value)
     experiment = validated(content, where)
     for part in (experiment.task.dataset, experiment.task.model):
@@ -123,6 +126,8 @@ def _extend(content: dict[str, Any], path: Path) -> dict[str, Any]:
     base = _parse(below)
     if "extends" in base:
         raise ValueError(f"{path} extends {below}, which extends {base['extends']!r}; only one level is accepted.")
+    for table in (base, content):
+        _gather_partition(table)
     return _merge(_without_options(base, content), content)
 
 
@@ -162,6 +167,14 @@ def _replace_plugin(content: dict[str, Any], name: str, value: Any) -> None:
             options = set(partitions.load(before).model_fields) - set(Clients.model_fields)
             rest = {key: option for key, option in clients.items() if key not in options}
             content["clients"] = {**rest, "partition": {"name": plugin}}
+
+
+def _gather_partition(content: dict[str, Any]) -> None:
+    """Put the options beside a partition's name into its table, so that what is set or merged next replaces them."""
+    clients = content.get("clients")
+    if isinstance(clients, dict) and isinstance(clients.get("partition"), str | dict):
+        with suppress(LookupError, ValueError):  # an unknown partition is refused when the experiment is made
+            content["clients"] = partition_gathered(clients)
 
 
 def _replace_base(content: dict[str, Any], name: str, value: Any) -> None:

@@ -28,6 +28,8 @@ COLUMNS = {
     "verdict": "verdict",
     "effect": "effect",
     "interval": "95 % t interval",
+    "printed": "paper",
+    "margin": "margin",
     "holm": "p, Holm",
     "seeds": "seeds",
 }
@@ -53,10 +55,14 @@ def claims(
 ) -> None:
     """Check the papers' claims on runs: effect, interval over seeds, and a verdict.
 
-    An effect above zero agrees with the claim. The 95 % interval is Student's over paired differences, one per seed: a
-    claim holds where it lies above zero, fails where it lies below, and is undecided otherwise and below three seeds.
-    "p, Holm" is adjusted for all claims of the table. What a claim is about, the gallery figure that shows it, and why
-    it is not tested, is in the JSON (--json). The files of a campaign (fedscape reproduce) stand for its runs.
+    The 95 % interval is Student's over paired differences, one per seed; an effect above zero points as claimed. A
+    claim of a difference agrees where the interval lies above zero and contains the paper's effect, differs where it
+    excludes the paper's effect or lies below zero, and is equivalent where it lies within the margin. "At least as"
+    counts from minus the margin. A claim of no difference is equivalent within the margin and differs outside. All
+    else, and fewer than three seeds, is too few. "p, Holm" is adjusted for all claims of the table. What a claim is
+    about, the gallery figure that shows it, and why it is not tested, is in the JSON (--json). The files of a
+    campaign (fedscape reproduce) stand for its runs; they alone have effects of the paper, which are those of a
+    setting.
 
     Example: `fedscape claims runs --paper ima`
     """
@@ -71,7 +77,7 @@ def claims(
         console.put_json([_full(verdict) for verdict in verdicts])
         return
     tested = [verdict for verdict in verdicts if verdict.seeds]
-    columns = {name: title for name, title in COLUMNS.items() if files or name != "setting"}
+    columns = {name: title for name, title in COLUMNS.items() if files or name not in ("setting", "printed")}
     console.table([_short(verdict) for verdict in tested], columns, empty="no claim could be tested.")
     if untested := [verdict for verdict in verdicts if not verdict.seeds]:
         console.put(f"not tested with these runs: {', '.join(verdict.claim.name for verdict in untested)}")
@@ -109,6 +115,8 @@ def _short(verdict: Verdict) -> dict[str, Any]:
         "verdict": verdict.outcome,
         "effect": f"{interval.mean:+.3g}{unit}",
         "interval": f"{interval.low:+.3g} to {interval.high:+.3g}" if interval.number > 1 else "-",
+        "printed": "-" if verdict.printed is None else f"{verdict.printed:+.3g}",
+        "margin": "-" if verdict.claim.margin is None else f"{verdict.claim.margin:g}",
         "holm": f"{verdict.holm:.2g}" if verdict.holm == verdict.holm else "-",
         "seeds": interval.number,
     }
@@ -116,9 +124,9 @@ def _short(verdict: Verdict) -> dict[str, Any]:
 
 def _full(verdict: Verdict) -> dict[str, Any]:
     claim, interval = verdict.claim, verdict.interval
-    about = {name: getattr(claim, name) for name in ("name", "item", "statement", "unit")}
-    numbers = {"effect": interval.mean, "low": interval.low, "high": interval.high, "p": interval.p}
-    more = {name: getattr(verdict, name) for name in ("holm", "seeds", "setting", "reason")}
+    about = {name: getattr(claim, name) for name in ("name", "item", "statement", "unit", "test", "margin")}
+    numbers = {"effect": interval.mean, "low": interval.low, "high": interval.high}
+    more = {name: getattr(verdict, name) for name in ("printed", "p", "holm", "seeds", "setting", "reason")}
     return {
         **about,
         "measure": claim.effect,

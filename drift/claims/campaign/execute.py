@@ -214,10 +214,10 @@ def record_finished(units: Sequence[Unit], places: Places, diverged: Collection[
     _ask(units[0].item, [*observed, *map(records.Observed, filed)])
     for run in observed:
         if run.results or not (places.files / f"{run.name}.json").exists():
-            records.write(places.files, run.run, run.results)  # type: ignore[arg-type]  # trained here, so with a folder
+            records.write(places.files, run.run, run.results, plan=units[0].item.digest)  # type: ignore[arg-type]  # trained here, so with a folder
     for diverging in runs:
         if diverging.name in diverged and not (places.files / f"{diverging.name}.json").exists():
-            records.write(places.files, diverging, {}, diverged=True)
+            records.write(places.files, diverging, {}, diverged=True, plan=units[0].item.digest)
 
 
 def _ask(item: PlanItem, observed: Sequence[records.Observed]) -> None:

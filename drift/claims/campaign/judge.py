@@ -57,7 +57,11 @@ def _of_claim(claim: Claim, plan: Plan, recorded: Recorded) -> list[Verdict]:
     items = [item for item in plan.items if claim.name in item.claims]
     groups = [items] if claim.across else [[item] for item in items]
     verdicts = [
-        claim.judge(runs, setting=", ".join(item.name for item in group))  # type: ignore[arg-type]  # they stand for runs
+        claim.judge(  # each file stands for its run
+            runs,  # type: ignore[arg-type]
+            setting=", ".join(item.name for item in group),
+            printed=group[0].printed.get(claim.name),
+        )
         for group in groups
         if (runs := runs_of(group, plan, recorded))
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,9 @@ class PlanItem(_Part):
     set: tuple[str, ...] = ()
     reason: str = Field("", description="where the setting differs from the paper's: how, and why")
     prepare: str = Field("", description="command to run once before the item, where runs start from a checkpoint")
+    original: tuple[str, ...] = Field((), description="the paper's setting: a preset, then changes KEY=VALUE of it")
     claims: tuple[str, ...] = Field((), description="names of `fedscape claims`")
+    printed: dict[str, float] = Field({}, description="effect that the paper prints, by claim, in the claim's unit")
     first_seed: int = Field(0, ge=0)
     rows: tuple[PlanRow, ...] = Field(min_length=1)
 
@@ -52,10 +55,46 @@ class PlanItem(_Part):
             raise ValueError(f"{self.name} changes its preset ({', '.join(self.set)}); say why in reason.")
         return self
 
+    @model_validator(mode="after")
+    def _printed_are_claims(self) -> PlanItem:
+        if strange := sorted(set(self.printed) - set(self.claims)):
+            raise ValueError(f"{self.name} has printed effects of {', '.join(strange)}, which are none of its claims.")
+        return self
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @property
     def seeds(self) -> range:
         """Seeds of the row that has most."""
         return range(self.first_seed, self.first_seed + max(row.seeds for row in self.rows))
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that is fixed before its runs begin: settings and seeds, the paper's, and how each claim is judged.
+
+        Worth, minutes and reason are left out. The file of a run states it, so that a later change shows.
+        """
+        from drift.claims import claims
+        from drift.claims.cross import QUESTIONS
+
+        asked = {claim.name: claim for claim in (*claims(), *QUESTIONS)}
+        about = ("name", "item", "statement", "effect", "unit", "test", "margin")
+        content = {
+            "runs": [(identity(self.trained(row)), row.seeds) for row in self.rows],
+            "paper": (self.paper, self.item, self.original, sorted(self.printed.items())),
+            "claims": [[getattr(asked[name], field) for field in about] for name in self.claims if name in asked],
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+    def trained(self, row: PlanRow, seed: int | None = None) -> Experiment:
+        """The experiment of a row, of the first seed by default; a checkpoint to start from need not be there."""
+        from drift.config.load import read
+
+        texts = [*self.set, *row.set]
+        if any(text.partition("=")[0].strip() in ("init", "init.path") for text in texts):
+            texts.append("init.digest=any")  # stands for that of the file, which is not read then
+        return read(self.experiment, *texts, seed=self.first_seed if seed is None else seed)
 
 
 @dataclass(frozen=True)
@@ -90,13 +129,8 @@ class Unit:
 
     @cached_property
     def identity(self) -> str:
-        """`identity` of its experiment; a checkpoint that the plan lets it start from need not be there."""
-        from drift.config.load import read
-
-        texts = [*self.item.set, *self.row.set]
-        if any(text.partition("=")[0].strip() in ("init", "init.path") for text in texts):
-            texts.append("init.digest=any")  # stands for that of the file, which is not read then
-        return identity(read(self.item.experiment, *texts, seed=self.seed))
+        """`identity` of its experiment."""
+        return identity(self.item.trained(self.row, self.seed))
 
 
 class Plan(_Part):

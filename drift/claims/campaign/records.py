@@ -93,6 +93,11 @@ class RecordedRun:
         return self.method.label
 
     @property
+    def plan(self) -> str:
+        """Digest of the item that it was trained for; "" where its file has none."""
+        return str(self.content.get("plan", ""))
+
+    @property
     def diverged(self) -> bool:
         """Whether no finite model was left after the last of its rounds."""
         return bool(self.content.get("diverged", False))
@@ -133,16 +138,17 @@ class RecordedRun:
         return dataset
 
 
-def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset], diverged: bool = False) -> Path:
+def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset], diverged: bool = False, plan: str = "") -> Path:
     """Write the file of a finished run, or of one that diverged.
 
     Args:
         results: Results that claims read, as `Observed.results`; merged with those in the file. Those of Gram matrices
             that the series hold already are left out, and so are variables over rounds and more with over 300 numbers.
         diverged: Whether it ended before its last round, without a finite model.
+        plan: Digest of the item that it was trained for (`PlanItem.digest`); a file keeps the first that it had.
     """
     path = folder / f"{run.name}.json"
-    before = read(path).content["results"] if path.exists() else {}
+    earlier = read(path).content if path.exists() else {"results": {}, "plan": plan}
     stored = {key: _stored(result) for key, result in results.items() if key not in _in_series(run)}
     content = {
         "format": FORMAT,
@@ -152,9 +158,10 @@ def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset], diverged: b
         "experiment": portable(run.experiment),
         "versions": run.about["versions"],
         "processor": processor_line(),
+        **({"plan": earlier["plan"]} if earlier.get("plan") else {}),
         **({"diverged": True} if diverged else {}),
         **series.recorded_series(run),
-        "results": {**before, **stored},
+        "results": {**earlier["results"], **stored},
     }
     return _put(path, content)
 

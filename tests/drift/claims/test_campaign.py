@@ -15,7 +15,7 @@ from drift.claims import claims
 from drift.claims.campaign import records
 from drift.claims.campaign.execute import Places, execute, recorded
 from drift.claims.campaign.judge import by_identity, diverged_of, judge, runs_of
-from drift.claims.campaign.plan import Plan, identity, load
+from drift.claims.campaign.plan import Plan, PlanItem, identity, load
 from drift.claims.cross import QUESTIONS
 from drift.config.load import plans
 from drift.simulation.shared_rounds import begin_from
@@ -33,7 +33,7 @@ def small_plan(folder, **changes):
         "experiment": str(tiny.written(folder)),
         "set": ["rounds=6"],
         "reason": "six rounds, for a test",
-        "claims": ["ima-accuracy", "ima-locality-bounded"],
+        "claims": ["ima-accuracy-fedavg", "fedlaw-coherence-falls"],
         "rows": [
             {"set": ["method=fedavg"], "seeds": 2, "minutes": 1},
             {"set": ["method=ima", "method.window=2", "method.start=4"], "seeds": 2, "minutes": 1},
@@ -174,33 +174,37 @@ def test_files_are_judged_by_the_items_that_bear_on_a_claim(tmp_path):
     other = small_plan(tmp_path, name="other", set=["rounds=5"]).items[0]
     list(execute(Plan(processor="any", items=(other,)).sets(), where))
     verdicts = {verdict.claim.name: verdict for verdict in judge(plan, where.files, "ima")}
-    assert verdicts["ima-locality-bounded"].setting == "tiny-ima"
-    assert verdicts["ima-locality-bounded"].seeds == (0, 1)
-    assert verdicts["ima-accuracy"].outcome == "undecided"
+    assert verdicts["ima-accuracy-fedavg"].setting == "tiny-ima"
+    assert verdicts["ima-accuracy-fedavg"].seeds == (0, 1)
+    assert verdicts["ima-accuracy-fedavg"].outcome == "too few"
     assert verdicts["ima-more-models"].reason == "the plan has no runs for it"
     both = plan.model_copy(update={"items": (*plan.items, other)})
-    settings = [verdict.setting for verdict in judge(both, where.files, "ima") if verdict.claim.name == "ima-accuracy"]
+    settings = [
+        verdict.setting for verdict in judge(both, where.files, "ima") if verdict.claim.name == "ima-accuracy-fedavg"
+    ]
     assert settings == ["tiny-ima", "other"]
     for path in where.files.iterdir():
         path.unlink()
-    waiting = next(verdict for verdict in judge(plan, where.files, "ima") if verdict.claim.name == "ima-accuracy")
+    waiting = next(
+        verdict for verdict in judge(plan, where.files, "ima") if verdict.claim.name == "ima-accuracy-fedavg"
+    )
     assert waiting.outcome == "not tested"
     assert waiting.reason == "its runs are planned, 0.1 core-hours: tiny-ima"
 
 
 def test_results_that_claims_across_settings_compare_are_stored_with_each_run(tmp_path):
     concentrations = [[f"clients.partition.concentration={value}"] for value in (0.5, 5.0)]
-    shared = small_plan(
-        tmp_path, claims=["fedeve-within"], paper="fedeve", rows=[{"set": [], "seeds": 1, "minutes": 1}]
-    )
+    shared = small_plan(tmp_path, claims=["ima-gain-heterogeneity"], rows=[{"set": [], "seeds": 1, "minutes": 1}])
     items = [
-        shared.items[0].model_copy(update={"name": f"at-{place}", "set": ("rounds=3", *own)})
+        shared.items[0].model_copy(update={"name": f"at-{place}", "set": ("rounds=12", "keep.globals=all", *own)})
         for place, own in enumerate(concentrations)
     ]
     plan, where = Plan(processor="any", items=tuple(items)), places(tmp_path)
     list(execute(plan.sets(), where))
     shutil.rmtree(where.runs)
-    verdict = next(verdict for verdict in judge(plan, where.files, "fedeve") if verdict.claim.name == "fedeve-within")
+    verdict = next(
+        verdict for verdict in judge(plan, where.files, "ima") if verdict.claim.name == "ima-gain-heterogeneity"
+    )
     assert verdict.seeds == (0,)
     assert verdict.setting == "at-0, at-1"
 
@@ -208,7 +212,7 @@ def test_results_that_claims_across_settings_compare_are_stored_with_each_run(tm
 def test_a_run_stopped_before_its_results_has_no_file_and_gets_both_later(tmp_path, monkeypatch):
     sets = small_plan(tmp_path).sets()[:1]
 
-    def stopped(*_):
+    def stopped(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -313,6 +317,35 @@ def test_a_wrong_plan_is_refused_in_one_line(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as caught:
         load(path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_states_the_plan_that_its_run_was_trained_for_and_keeps_it(tmp_path):
+    plan, where = small_plan(tmp_path), places(tmp_path)
+    list(execute(plan.sets()[:1], where))
+    (item,) = plan.items
+    assert {run.plan for run in records.read_all(where.files)} == {item.digest}
+    for changes in (
+        {"claims": ("ima-accuracy-fedavg",)},
+        {"printed": {"ima-accuracy-fedavg": 1.0}},
+        {"set": ("rounds=7",)},
+        {"rows": item.rows[:1]},
+        {"original": ("ima-fmnist-dir01",)},
+    ):
+        other = PlanItem.model_validate({**item.model_dump(), **changes})
+        assert other.digest != item.digest, changes
+    same = PlanItem.model_validate({**item.model_dump(), "value": 9.0, "reason": "another word"})
+    assert same.digest == item.digest
+    run = simulate(plan.sets()[0][0].experiment, runs=where.runs)
+    records.write(where.files, run, {}, plan="another")
+    assert records.read(where.files / f"{run.name}.json").plan == item.digest
+
+
+def test_an_effect_is_printed_for_a_claim_of_the_item(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"tiny-ima has printed effects of ima-mean-below, which are none of its claims"
+    ):
+        small_plan(tmp_path, printed={"ima-mean-below": 1.0})
+    small_plan(tmp_path, printed={"ima-accuracy-fedavg": 1.0})
 
 
 def test_a_changed_preset_needs_a_reason(tmp_path):

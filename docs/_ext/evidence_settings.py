@@ -1,0 +1,53 @@
+"""The page of the campaign's settings: each item beside its paper, its runs, and the commands that repeat them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+
+from _ext.evidence_tables import table
+from drift.claims.campaign.plan import Plan, PlanItem
+from drift.claims.campaign.records import RecordedRun
+from drift.claims.campaign.settings import of_item
+from figures.looks.palette import label as written
+
+Named = Callable[[RecordedRun], str]
+"""(run) -> written name of its method, with the options that tell the rows of an item from each other."""
+
+
+def page(campaign: Plan, runs: Mapping[str, Sequence[RecordedRun]], named: Named) -> str:
+    """A section per item, which rows of docs/results.md link to."""
+    return "\n\n".join(_section(item, runs[item.name], named) for item in campaign.items)
+
+
+def _section(item: PlanItem, runs: Sequence[RecordedRun], named: Named) -> str:
+    of_paper = "Questions across the papers" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
+    fixed = sum(run.plan == item.digest for run in runs)
+    parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip()]
+    if settings := of_item(item):
+        rows = [(f"`{one.name}`", one.paper, f"**{one.ours}**" if one.differs else one.ours) for one in settings]
+        parts.append(table(("setting", "paper", "ours, bold where it differs"), rows))
+    parts.append(_commands(item))
+    said = f"{fixed} of {len(runs)} recorded runs were trained after it was fixed" if runs else "no run is recorded yet"
+    parts.append(f"Digest of the plan of this item: `{item.digest}`; {said}.")
+    if runs:
+        parts.append(_files(runs, named))
+    return "\n\n".join(parts)
+
+
+def _commands(item: PlanItem) -> str:
+    prepare = [item.prepare] if item.prepare else []
+    trained = [
+        shlex.join(["fedscape", "train", item.experiment, "--set", *item.set, *row.set, f"seed={item.first_seed}"])
+        for row in item.rows
+    ]
+    return "```bash\n" + "\n".join([*prepare, *trained]) + "\n```"
+
+
+def _files(runs: Sequence[RecordedRun], named: Named) -> str:
+    by_method: dict[str, list[str]] = {}
+    for run in sorted(runs, key=lambda run: run.experiment.seed):
+        link = f"[{run.experiment.seed}](results/data/{run.path.name})"
+        by_method.setdefault(named(run), []).append(link)
+    told = "; ".join(f"{name} {' '.join(links)}" for name, links in by_method.items())
+    return f"Files by seed: {told}."

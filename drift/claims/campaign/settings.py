@@ -1,0 +1,110 @@
+"""The settings of an item of a plan beside those of its paper, read from both experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from drift.claims.campaign.plan import PlanItem, PlanRow
+from drift.config.experiment import Experiment
+from drift.config.load import read
+
+ALWAYS = (
+    "task.dataset",
+    "task.model",
+    "task.train_samples",
+    "clients.number",
+    "clients.per_round",
+    "clients.partition.name",
+    "rounds",
+    "local.optimizer",
+    "local.lr",
+    "local.lr_decay",
+    "local.momentum",
+    "local.weight_decay",
+    "local.epochs",
+    "local.steps",
+    "local.batch",
+    "local.augmentation",
+)
+"""Settings that every table has, also where both are equal; all others are in it where they differ."""
+
+SILENT = ("keep", "device", "engine", "threads", "seed")
+"""Tables and settings that change no number beyond its last digits, or only which numbers there are."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of an item.
+
+    Args:
+        name: As in an experiment, `local.lr`; with the method before it where it is of one method.
+        paper, ours: Its value in the paper's setting and in the item; "-" where there is none.
+    """
+
+    name: str
+    paper: str
+    ours: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether the item departs from the paper."""
+        return self.paper != self.ours
+
+
+def of_item(item: PlanItem) -> list[Setting]:
+    """Settings of an item beside its paper's: those of all of its rows, then what rows alone have.
+
+    A setting that is the same in every row is stated once. An item without a paper's setting has none.
+
+    Raises:
+        ValueError: If a row cannot be set in the paper's experiment.
+    """
+    if not item.original:
+        return []
+    tables = {_title(row): (_flat(_paper(item, row)), _flat(item.trained(row))) for row in item.rows}
+    names = [name for both in tables.values() for side in both for name in side]
+    result: list[Setting] = []
+    for name in dict.fromkeys((*ALWAYS, *names)):
+        cells = {title: (paper.get(name, "-"), ours.get(name, "-")) for title, (paper, ours) in tables.items()}
+        values = set(cells.values())
+        if values == {("-", "-")}:
+            continue
+        if len(values) == 1:
+            (cell,) = values
+            result += [Setting(name, *cell)] if name in ALWAYS or cell[0] != cell[1] else []
+        else:
+            result += [Setting(f"{title}: {name}", *cell) for title, cell in cells.items() if cell[0] != cell[1]]
+    return result
+
+
+def _paper(item: PlanItem, row: PlanRow) -> Experiment:
+    name, *changes = item.original
+    return read(name, *changes, *row.set)
+
+
+def _title(row: PlanRow) -> str:
+    return ", ".join(text.removeprefix("method=").removeprefix("clients.").removeprefix("method.") for text in row.set)
+
+
+def _flat(experiment: Experiment) -> dict[str, str]:
+    content = {name: value for name, value in experiment.resolved().items() if name not in SILENT}
+    if content.get("init") is not None:
+        content["init"] = {"path": content["init"]["path"].rpartition("/")[2], "head": content["init"]["head"]}
+    return dict(_leaves(content))
+
+
+def _leaves(content: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
+    parts: list[tuple[str, str]] = []
+    for name, value in content.items():
+        path = f"{above}.{name}" if above else name
+        if isinstance(value, Mapping) and value:
+            parts += _leaves(value, path)
+        elif value not in (None, {}, []):
+            parts.append((path, _text(value)))
+    return parts
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,107 @@
+"""The settings of an item beside its paper's: each departure shows, whoever wrote it down or not."""
+
+from __future__ import annotations
+
+import pytest
+
+from drift.claims.campaign.plan import PlanItem, load
+from drift.claims.campaign.settings import of_item
+from drift.config.load import plans
+from figures.papers import load as paper
+
+PRINTED = {  # as the papers print them: rate, its decay, momentum, weight decay, epochs, batch, rounds, clients, cohort
+    "ima-table1-fmnist-shards2": ("0.01", "0.99", "0.9", "0.001", "5", "50", "300", "100", "10"),
+    "ima-table1-fmnist-dir01": ("0.01", "0.99", "0.9", "0.001", "5", "50", "300", "100", "10"),
+    "fedeve-table1-mnist-dir001": ("0.01", "1", "0", "0", "1", "20", "1500", "3400", "10"),
+    "fedeve-fig3b-mnist": ("0.01", "1", "0", "0", "1", "20", "1500", "3400", "10"),
+    "fedlaw-table3-cifar10-dir01": ("0.08", "0.99", "0.9", "0.0005", "3", "128", "200", "20", "20"),
+    "lss-table1-cifar10": ("0.0005", "1", "0.9", "0.0005", "8", "64", "3", "5", "5"),
+}
+NAMES = (
+    "local.lr",
+    "local.lr_decay",
+    "local.momentum",
+    "local.weight_decay",
+    "local.epochs",
+    "local.batch",
+    "rounds",
+    "clients.number",
+    "clients.per_round",
+)
+
+
+@pytest.fixture(scope="module")
+def items():
+    return {item.name: item for item in load(plans()["reproduction"]).items}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_the_papers_column_has_what_the_paper_prints(items, name):
+    settings = {one.name: one for one in of_item(items[name])}
+    shown = {key: settings[key].paper if key in settings else "0" for key in NAMES}
+    assert tuple(shown.values()) == PRINTED[name]
+
+
+def test_every_departure_shows_and_what_rows_alone_have_is_named_by_the_row(items):
+    for item in items.values():
+        if item.paper == "cross":
+            assert of_item(item) == []
+        else:
+            assert item.original, item.name
+    changed = items["ima-table1-fmnist-dir01"].model_copy(
+        update={"set": ("local.lr=0.02", "clients.partition.concentration=0.3", "keep.clients=all")}
+    )
+    assert {one.name: (one.paper, one.ours) for one in of_item(changed) if one.differs} == {
+        "local.lr": ("0.01", "0.02"),
+        "clients.partition.concentration": ("0.1", "0.3"),
+    }
+    item = PlanItem.model_validate(
+        {
+            "name": "one",
+            "paper": "fedlaw",
+            "item": "Table 1",
+            "value": 1,
+            "experiment": "fedlaw-cifar10-dir1",
+            "original": ["fedlaw-cifar10-dir1"],
+            "reason": "a test",
+            "rows": [
+                {"set": ["method=fedavg"], "seeds": 1, "minutes": 1},
+                {"set": ["method=fedlaw", "method.server_epochs=7"], "seeds": 1, "minutes": 1},
+            ],
+        }
+    )
+    assert [one.name for one in of_item(item) if one.differs] == []
+    ours = item.model_copy(update={"original": ("fedlaw-cifar10-dir1", "local.epochs=9")})
+    assert [(one.name, one.paper, one.ours) for one in of_item(ours) if one.differs] == [("local.epochs", "9", "3")]
+
+
+CELLS = {  # claim -> (paper, item, row, row of the other) where its effect is a difference of two printed cells
+    "ima-accuracy-fedavg": ("ima", "Table I", "ima", "fedavg"),
+    "ima-accuracy-fedprox": ("ima", "Table I", "fedprox+ima", "fedprox"),
+    "ima-accuracy-fedasam": ("ima", "Table I", "fedasam+ima", "fedasam"),
+    "ima-accuracy-fedadam": ("ima", "Table I", "fedadam+ima", "fedadam"),
+    "fedeve-accuracy": ("fedeve", "Table 1, FEMNIST", "fedeve", "fedavg"),
+    "fedeve-over-momentum": ("fedeve", "Table 1, FEMNIST", "fedeve", "fedavgm"),
+    "fedeve-over-scaffold": ("fedeve", "Table 1, FEMNIST", "fedeve", "scaffold"),
+    "fedeve-momentum": ("fedeve", "Table 1, FEMNIST", "fedavgm", "fedavg"),
+}
+COLUMNS = {
+    "shards2": "FMNIST CNN #C=2",
+    "fmnist-dir01": "FMNIST CNN Dir(0.1)",
+    "mnist-dir001": "0.01",
+    "mnist-dir01": "0.1",
+    "mnist-dir1": "1",
+}
+
+
+def test_printed_effects_are_differences_of_the_cells_that_the_papers_print(items):
+    compared = 0
+    for item in items.values():
+        for name, effect in item.printed.items():
+            if name in CELLS:
+                title, table, row, other = CELLS[name]
+                column = next(value for key, value in COLUMNS.items() if key in item.name)
+                cells = {cell.row: cell.value for cell in paper(title).item(table).numbers if cell.column == column}
+                assert effect == pytest.approx(cells[row] - cells[other], abs=1e-9), (item.name, name)
+                compared += 1
+    assert compared == 20
