@@ -46,7 +46,7 @@ def rng(seed: int, *purpose: str | int) -> np.random.Generator:
 def cohort(seed: int, t: int, clients: int, per_round: int) -> np.ndarray:
     """Clients of round `t`, uniform without replacement, independent of the method.
 
-    Source: methods.md 0.2, step 1 (IMA's code seeds with seed + t; FedLAW's stores the sequence).
+    Source: papers.md 0.2, step 1 (IMA's code seeds with seed + t; FedLAW's stores the sequence).
 
     Args:
         seed: Seed of the experiment.

@@ -86,7 +86,7 @@ class Volume:
     divided by (n - 1)^2; the same as the Cayley-Menger determinant, without cancellation. Two members: their squared
     distance; three: the squared area of the triangle.
 
-    Source: LSS-4 in methods.md 1.5 (the released code of LSS).
+    Source: LSS-4 in papers.md 1.5 (the released code of LSS).
     """
 
     def __init__(self, others: Tensor) -> None:

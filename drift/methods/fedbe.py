@@ -33,7 +33,7 @@ class FedBE(ServerTraining):
     Unlike the paper: one model is drawn and logits are averaged, as in FedLAW's code; there 10 models and
     probabilities.
 
-    Source: Chen and Chao 2021, algorithm 1; methods.md 2.3.
+    Source: Chen and Chao 2021, algorithm 1; papers.md 2.3.
     """
 
     requires = (require_classes,)
@@ -43,7 +43,7 @@ class FedBE(ServerTraining):
             {"samples": 10, "ensemble": "probabilities", "student_average": True, "server_optimizer": "sgd"},
         ),
         "code": Bundle(
-            "FedLAW's code (methods.md 2.3, LAW-7)",
+            "FedLAW's code (papers.md 2.3, LAW-7)",
             {"samples": 1, "spread": 0.1, "ensemble": "logits", "server_epochs": 100, **CODE},
             lacks=LACKS,
         ),

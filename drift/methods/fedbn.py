@@ -29,7 +29,7 @@ class FedBN(Method):
 
     With `own_metrics`, own_loss and own_accuracy are recorded as well: each client that has trained so far measures
     the global model with its own normalisation layers on what it holds out, and the means are weighted by the number
-    of samples held out (methods.md 2.4).
+    of samples held out (papers.md 2.4).
 
     Source: Li et al. 2021, algorithm 1; a baseline of the LSS paper.
     """

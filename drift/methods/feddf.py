@@ -17,7 +17,7 @@ class FedDF(ServerTraining):
     """w' minimises KL(softmax(z) || softmax(f_w(x))) over the proxy set from the mean of the clients on, where
     z = mean_k f_{w_k}(x) are the mean logits of the clients; labels are not used. No epochs: FedAvg.
 
-    Source: Lin et al. 2020, algorithm 1; 100 epochs as in FedLAW; methods.md 2.3.
+    Source: Lin et al. 2020, algorithm 1; 100 epochs as in FedLAW; papers.md 2.3.
     """
 
     requires = (require_classes,)

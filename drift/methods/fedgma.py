@@ -21,7 +21,7 @@ class FedGMA(Method):
     masked, the share of entries below the threshold.
 
     The IMA paper's own FedGMA adds 1e-4 / m times such a term to the mean of the models, which is FedAvg to all digits
-    that it prints; use fedavg for that column (methods.md 2.2).
+    that it prints; use fedavg for that column (papers.md 2.2).
 
     Source: Tenison et al. 2023, algorithm 1; threshold of Zhou et al. 2024, section 7.
     """
@@ -34,7 +34,7 @@ class FedGMA(Method):
         "code": Bundle(
             "FedIMA's code",
             {"threshold": 0.0, "server_lr": 1.0},
-            lacks="masked differences times 1e-4 / m; otherwise that code is FedAvg (methods.md 2.2)",
+            lacks="masked differences times 1e-4 / m; otherwise that code is FedAvg (papers.md 2.2)",
         ),
     }
 

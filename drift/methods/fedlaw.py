@@ -44,7 +44,7 @@ class FedLAW(Method):
     Unlike the paper: the server's rate is the code's; the swa variant learns shares first, as the code. A Dirichlet
     partition is the capped one unless variant = "plain" is given, which FedLAW and FedEve have.
 
-    Source: Li et al. 2023, algorithm 1 and appendix C; where the released code differs, see methods.md LAW-1..10.
+    Source: Li et al. 2023, algorithm 1 and appendix C; where the released code differs, see papers.md LAW-1..10.
     """
 
     needs_proxy: ClassVar[bool] = True
@@ -62,7 +62,7 @@ class FedLAW(Method):
             lacks="the server's rate, which is not printed; the code's is taken",
         ),
         "code": Bundle(
-            "FedLAW's code (methods.md LAW-1..6)",
+            "FedLAW's code (papers.md LAW-1..6)",
             {
                 "base": "exponential",
                 "server_epochs": 20,

@@ -30,7 +30,7 @@ class IMA(Wrapper):
 
     Without `feedback` the mean is evaluated only, and clients continue from what the base makes of them, v_t; neither
     placement nor reset then matters. With late = "cyclic" and a window as long as the late phase the last model is that
-    of SWA on the server, which FedSAM and FedASAM have in the original (methods.md 2.1).
+    of SWA on the server, which FedSAM and FedASAM have in the original (papers.md 2.1).
 
     Any other method can be the base: it broadcasts, trains and steps, and its aggregate is what is averaged. Inside
     FedEve, whose clients start where the momentum predicts, the mean lags behind the prediction: with a window of 5 the
@@ -47,7 +47,7 @@ class IMA(Wrapper):
     about which the paper is silent.
 
     Source: Zhou et al. 2024, section 6, equation 5, algorithm 1: window 5, start at 3/4 of the rounds, "Exp" with
-    factor 0.97. Where the released code differs, see methods.md IMA-1..10.
+    factor 0.97. Where the released code differs, see papers.md IMA-1..10.
     """
 
     extra_models: ClassVar[int] = 1
@@ -67,7 +67,7 @@ class IMA(Wrapper):
             settings="local.lr_decay=0.99",
         ),
         "code": Bundle(
-            "FedIMA's code (methods.md IMA-1..8)",
+            "FedIMA's code (papers.md IMA-1..8)",
             {
                 "window": 5,
                 "cyclic": "triangular",

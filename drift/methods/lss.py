@@ -45,7 +45,7 @@ class LSS(Method):
     values, its l2 distances with coefficient 3 keep the pool where it is.
 
     Source: Chen et al. 2024, section 3.3 and algorithm 1; options are where the released code differs, see
-    methods.md LSS-1..14.
+    papers.md LSS-1..14.
     """
 
     bundles: ClassVar[dict[str, Bundle]] = {
@@ -66,7 +66,7 @@ class LSS(Method):
             settings="local.optimizer=adam local.lr=5e-4 local.weight_decay=5e-4 local.epochs=8 local.batch=64",
         ),
         "code": Bundle(
-            "LSS's code (methods.md LSS-1..9)",
+            "LSS's code (papers.md LSS-1..9)",
             {
                 "candidates": 3,
                 "pool_init": "trained",

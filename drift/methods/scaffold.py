@@ -32,7 +32,7 @@ class Scaffold(Method):
     (own_control = "difference"), and tau is counted as E (floor(n_k / B) + 1) (step_count = "rounded"). That paper
     reports 5.13 % and 1 %; what makes it diverge there was not examined.
 
-    Source: Karimireddy et al. 2020, algorithm 1; methods.md 2.1.
+    Source: Karimireddy et al. 2020, algorithm 1; papers.md 2.1.
     """
 
     stateful: ClassVar[bool] = True
@@ -50,7 +50,7 @@ class Scaffold(Method):
             settings="local.momentum=0.0",
         ),
         "code": Bundle(
-            "the FedEve author's code (methods.md 2.1)",
+            "the FedEve author's code (papers.md 2.1)",
             {
                 "server_lr": 1.0,
                 "weighting": "samples",

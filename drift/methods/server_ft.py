@@ -15,7 +15,7 @@ from landscape.model.losses import batch_mean
 class ServerFT(ServerTraining):
     """w' = the mean of the clients after a few epochs of cross-entropy on the labelled proxy set; no epochs: FedAvg.
 
-    Source: Li et al. 2023 (FedLAW), baseline of tables 4 and 8; methods.md 2.3.
+    Source: Li et al. 2023 (FedLAW), baseline of tables 4 and 8; papers.md 2.3.
     """
 
     bundles: ClassVar[dict[str, Bundle]] = {

@@ -1,4 +1,4 @@
-"""A fixed number of classes for every client (#label). Source: IMA paper, Digit-Five; methods.md 6.2."""
+"""A fixed number of classes for every client (#label). Source: IMA paper, Digit-Five; papers.md 6.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every class split over the clients by a Dirichlet draw. Source: Yurochkin et al. 2019, section 4; methods.md 6.2."""
+"""Every class split over the clients by a Dirichlet draw. Source: Yurochkin et al. 2019, section 4; papers.md 6.2."""
 
 from __future__ import annotations
 

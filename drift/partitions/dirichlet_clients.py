@@ -1,4 +1,4 @@
-"""Clients of equal size, each with a Dirichlet draw of classes. Source: Hsu et al. 2019; methods.md 6.2."""
+"""Clients of equal size, each with a Dirichlet draw of classes. Source: Hsu et al. 2019; papers.md 6.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every domain split over its own clients (domain x clients). Source: IMA paper; methods.md 6.3."""
+"""Every domain split over its own clients (domain x clients). Source: IMA paper; papers.md 6.3."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Data that cause period drift, client drift, both or neither.
 
 Source: Shen et al., FedEve, section 3.2 and Fig. 3b, where one method is trained in the four settings with the same
-cohorts; methods.md 3.4.
+cohorts; papers.md 3.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nearly iid clients and skewed ones. Source: FedLAW paper, Appendix D.2; methods.md 6.3."""
+"""Nearly iid clients and skewed ones. Source: FedLAW paper, Appendix D.2; papers.md 6.3."""
 
 from __future__ import annotations
 

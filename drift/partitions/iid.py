@@ -1,4 +1,4 @@
-"""Equal random parts, whatever the labels. Source: methods.md 6.3 (IID)."""
+"""Equal random parts, whatever the labels. Source: papers.md 6.3 (IID)."""
 
 from __future__ import annotations
 

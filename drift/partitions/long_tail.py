@@ -1,4 +1,4 @@
-"""Classes of falling size, then another partition. Source: FedLAW paper; methods.md 6.3."""
+"""Classes of falling size, then another partition. Source: FedLAW paper; papers.md 6.3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training and test set merged, partitioned, and split again per client. Source: LSS code; methods.md 6.1."""
+"""Training and test set merged, partitioned, and split again per client. Source: LSS code; papers.md 6.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One domain per client. Source: LSS paper, Digit-5 and DomainNet; methods.md 6.3."""
+"""One domain per client. Source: LSS paper, Digit-5 and DomainNet; papers.md 6.3."""
 
 from __future__ import annotations
 

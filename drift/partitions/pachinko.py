@@ -1,4 +1,4 @@
-"""Pachinko allocation over coarse and fine classes. Source: Reddi et al. 2021; methods.md 6.3."""
+"""Pachinko allocation over coarse and fine classes. Source: Reddi et al. 2021; papers.md 6.3."""
 
 from __future__ import annotations
 

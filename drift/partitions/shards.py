@@ -1,4 +1,4 @@
-"""Shards of samples sorted by label, a few per client (#C). Source: McMahan et al. 2017, section 3; methods.md 6.2."""
+"""Shards of samples sorted by label, a few per client (#C). Source: McMahan et al. 2017, section 3; papers.md 6.2."""
 
 from __future__ import annotations
 

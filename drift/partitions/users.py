@@ -1,4 +1,4 @@
-"""The users in the data as clients. Source: FedEve paper; methods.md 6.3."""
+"""The users in the data as clients. Source: FedEve paper; papers.md 6.3."""
 
 from __future__ import annotations
 

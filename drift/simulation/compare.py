@@ -107,7 +107,7 @@ def summary(runs: Iterable[Run]) -> list[dict[str, Any]]:
     """One row for each group of runs that differ in their seed only.
 
     Accuracy is that of the last ten rounds, averaged, then its mean and sample standard deviation over seeds
-    (methods.md 7).
+    (papers.md 7).
 
     Returns:
         Rows with method, dataset, partition, seeds, done and rounds (fewest on disk, and in all), accuracy,

@@ -48,7 +48,7 @@ def pretrain(
     the experiment's local settings and seed; images get the size and channels of the experiment's own. Where the same
     checkpoint is there already, it is not trained again.
 
-    Source: the pre-trained start of the LSS paper (methods.md 5.3), on the user's data in place of ImageNet.
+    Source: the pre-trained start of the LSS paper (papers.md 5.3), on the user's data in place of ImageNet.
 
     Args:
         experiment: Names model, scaling of pixels, local settings, seed and threads.

@@ -168,7 +168,7 @@ def task_of(model: nn.Module, samples: Mapping[str, Samples], loss: str) -> Task
 def proxy_indices(labels: np.ndarray, classes: int, proxy: Proxy, seed: int) -> np.ndarray:
     """Sample numbers of the proxy set, ascending.
 
-    With `long_tail` = 1/f, class c gets floor(V/C * f ** (c / (C - 1))) of V samples (methods.md 1.3).
+    With `long_tail` = 1/f, class c gets floor(V/C * f ** (c / (C - 1))) of V samples (papers.md 1.3).
 
     Raises:
         ValueError: If a class has too few samples.
@@ -238,7 +238,7 @@ def swaps(experiment: Experiment, labels: np.ndarray, parts: Sequence[np.ndarray
     A share is rounded to whole clients, drawn among all K. The classes are drawn from those that the client holds, as
     swapping others would change nothing; a client with one class takes it for another one.
 
-    Source: FedLAW paper, Table 8; methods.md 6.3. That the classes are the client's own is this project's reading.
+    Source: FedLAW paper, Table 8; papers.md 6.3. That the classes are the client's own is this project's reading.
 
     Args:
         labels: True class of every training sample, shape (n,).

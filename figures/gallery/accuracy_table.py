@@ -29,7 +29,7 @@ def data(
 
     Args:
         metric: A number recorded in every round.
-        last: Rounds at the end that it is averaged over (methods.md 7: ten).
+        last: Rounds at the end that it is averaged over (papers.md 7: ten).
         rows: What rows are: "method", "base" (with and without IMA in one row) or a setting, such as method.window.
         over: Settings whose values are columns, such as "method.late", or a list of them.
         paper, item: Whose printed numbers are added, such as ima and "Table I".

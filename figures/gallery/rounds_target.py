@@ -29,7 +29,7 @@ def data(
 ) -> xr.Dataset:
     """measured (and printed, quick) over row, column and seed, in rounds; NaN where the accuracy was not reached.
 
-    The first round whose accuracy, not smoothed, is the target or more, counted from 1 (methods.md 7).
+    The first round whose accuracy, not smoothed, is the target or more, counted from 1 (papers.md 7).
 
     Args:
         target: An accuracy (fraction), or the method whose mean over its last rounds and seeds is the target, such

@@ -20,7 +20,7 @@ from figures.selection.groups import groups
 def summary(runs: Sequence[Run], *, samples: int | None = None) -> xr.Dataset:
     """Accuracy, landscape and drift of every method, as means over its seeds.
 
-    Accuracy and loss are means of the last ten rounds of a run (methods.md 7). The centre offset is the distance
+    Accuracy and loss are means of the last ten rounds of a run (papers.md 7). The centre offset is the distance
     from the mean of three clients to the minimum of the loss on their plane, fitted below the grid, in the last round
     that kept three clients (3.1.2): a mean over the seeds whose minimum is inside their plane. The eigenvalue is the
     largest one of the Hessian of the training loss at the last global model kept; coherence and both drift variances
@@ -44,7 +44,7 @@ def summary(runs: Sequence[Run], *, samples: int | None = None) -> xr.Dataset:
     rows = [_row(group, samples) for group in grouped.values()]
     columns = {name: ("algorithm", [row[name] for row in rows]) for name in _ABOUT}
     ds = xr.Dataset(
-        columns, coords={"algorithm": list(grouped)}, attrs={"analysis": "summary", "source": "methods.md 7"}
+        columns, coords={"algorithm": list(grouped)}, attrs={"analysis": "summary", "source": "papers.md 7"}
     )
     for name, (long_name, units) in _ABOUT.items():
         ds[name].attrs.update(long_name=long_name, units=units)

@@ -65,7 +65,7 @@ def variance_by_mmd(own: Tensor, cross: Tensor, data: Tensor) -> dict[str, float
     They agree where K(A, A) is lambda times the identity. off_diagonal, the largest |K(x_i, x_j)| over lambda, and
     diagonal_spread, the standard deviation of K(x_i, x_i) over lambda, measure the distance from that.
 
-    Source: Zhou et al. 2024 (IMA), theorem 2, with K^2 for the kernel, which the derivation needs (methods.md 3.2.3).
+    Source: Zhou et al. 2024 (IMA), theorem 2, with K^2 for the kernel, which the derivation needs (papers.md 3.2.3).
 
     Args:
         own: Kernel of the training points, shape (n, n).

@@ -36,7 +36,7 @@ def loader(name: str, accepted: tuple[str, ...]) -> Callable[..., Dataset]:
     ) -> Dataset:
         """Domains one after the other, 28x28 with three channels, scaled by "half"; the files are those of each one.
 
-        Source: methods.md 6.1. The defaults are the IMA paper's; LSS has size 32, train_per_domain 25,000 and
+        Source: papers.md 6.1. The defaults are the IMA paper's; LSS has size 32, train_per_domain 25,000 and
         test_per_domain 9,000 (it repeats USPS to reach them, which is not done here: copies would leak into the test
         set).
 

@@ -32,7 +32,7 @@ def load(
     once. Inputs are whole numbers (n, 6 + history): user, gender, age, occupation, zip, item, and the history, padded
     on the left by 0, latest film last. Targets are 1 (rated) or 0. All training samples take 1.1 GB.
 
-    Source: FedEve paper and methods.md 6.1; He et al. 2017, section 4.1 (leave one out).
+    Source: FedEve paper and papers.md 6.1; He et al. 2017, section 4.1 (leave one out).
 
     Args:
         folder: Data folder with movielens1m/ratings.dat, users.dat and movies.dat (or ml-1m/); else FEDSCAPE_DATA.

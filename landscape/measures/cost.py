@@ -85,7 +85,7 @@ def step_cost(
 ) -> xr.Dataset:
     """Cost of one model: a forward pass of a sample, a training step of a batch, a transfer.
 
-    Source: LSS paper, Table 5 (1.82 G multiply-accumulates for ResNet-18 at 224 x 224, forward); methods.md 3.5.
+    Source: LSS paper, Table 5 (1.82 G multiply-accumulates for ResNet-18 at 224 x 224, forward); papers.md 3.5.
 
     Args:
         task: Model, loss and samples.

@@ -50,7 +50,7 @@ def ensemble_gap(
     gap = mean over x of ||sum_k p_k f(w_k; x) - f(w; x)|| with w = sum_k p_k w_k, and p the weights scaled to sum 1;
     gap / D^2 with D = max_k ||w_k - w|| stays bounded as the models move together: the gap is of second order.
 
-    Source: IMA paper, Lemma 1 and Eq. 4; methods.md 3.2.2.
+    Source: IMA paper, Lemma 1 and Eq. 4; papers.md 3.2.2.
 
     Args:
         models: Shape (m, d).
@@ -123,7 +123,7 @@ def subset_errors(
     For each count up to `subsets` different subsets are drawn (all of them when there are no more); the weights are
     scaled to sum 1 within a subset.
 
-    Source: IMA paper, Fig. 4; methods.md 3.2.6.
+    Source: IMA paper, Fig. 4; papers.md 3.2.6.
 
     Args:
         models: Shape (m, d).

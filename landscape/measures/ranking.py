@@ -13,7 +13,7 @@ def auc(scores: Tensor, targets: Tensor, users: Tensor | None = None) -> float:
     """Probability that a positive scores above a negative, ties counted by half, a fraction 0-1.
 
     Over all pairs, as FedEve's code has it; with users the mean over users of the pairs within each, users without a
-    positive or a negative left out. FedEve's formula counts ties as 0 (methods.md 7).
+    positive or a negative left out. FedEve's formula counts ties as 0 (papers.md 7).
 
     Args:
         scores: Shape (n,).
@@ -87,7 +87,7 @@ def hit_rate(ranks: Tensor, k: int) -> float:
 def ndcg(ranks: Tensor, k: int) -> float:
     """NDCG@k: mean over users of 1 / log2(rank + 1) where rank <= k, else 0; 0-1.
 
-    FedEve prints an indicator inside the logarithm, which would make it equal HR@k (methods.md 7).
+    FedEve prints an indicator inside the logarithm, which would make it equal HR@k (papers.md 7).
     """
     return float((1 / torch.log2(ranks.double() + 1)).where(ranks <= k, 0).mean())
 

@@ -39,7 +39,7 @@ def noise_robustness(
     Noise is added before normalisation: an input z of the task stands for x = z std + mean. The draws of all levels
     are the same noise, scaled.
 
-    Source: LSS paper, Table 6; methods.md 3.5. The paper calls the noise l0; its sizes make sense as l_infinity.
+    Source: LSS paper, Table 6; papers.md 3.5. The paper calls the noise l0; its sizes make sense as l_infinity.
 
     Args:
         task: Model, loss and samples.

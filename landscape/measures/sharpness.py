@@ -20,7 +20,7 @@ from landscape.sweep.evaluate import evaluate
 from landscape.sweep.threads import PointPool
 
 TINY = 1e-16
-"""Added to a gradient's norm before division (methods.md 2.1)."""
+"""Added to a gradient's norm before division (papers.md 2.1)."""
 
 
 @takes_models("theta")
@@ -48,7 +48,7 @@ def ball_sharpness(
     with its opposite, so that the slope cancels and few of them suffice. T is 1 everywhere; adaptive, it is |w| + eta
     on tensors with "weight" in their name, so that a rescaled ReLU network stays about as sharp as it was.
 
-    Source: Foret et al. 2021 (SAM), section 2; Kwon et al. 2021 (ASAM), section 3; methods.md 2.1.
+    Source: Foret et al. 2021 (SAM), section 2; Kwon et al. 2021 (ASAM), section 3; papers.md 2.1.
 
     Args:
         task: Model, loss and samples.
@@ -89,7 +89,7 @@ def ball_sharpness(
     values |= {"mean": float(rises.mean()), "spread": float(rises.std())}
     units = "nats" if task.loss is cross_entropy else "1"
     variables = {name: ((), value, _NAMES[name], units) for name, value in values.items()}
-    about = {"analysis": "ball_sharpness", "source": "Foret et al. 2021; Kwon et al. 2021; methods.md 2.1"}
+    about = {"analysis": "ball_sharpness", "source": "Foret et al. 2021; Kwon et al. 2021; papers.md 2.1"}
     return labelled(
         variables, {**about, "radius": radius, "adaptive": int(adaptive), "split": split_name(split), "seed": seed}
     )

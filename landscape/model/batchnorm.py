@@ -1,7 +1,7 @@
 """Running statistics of batch normalisation: switched to those of the batch, or recomputed for a model.
 
 The statistics of an average of models are not the average of their statistics; between trained models they are
-recomputed at every point (IMA paper, section 3.2 and methods.md, section 3).
+recomputed at every point (IMA paper, section 3.2 and papers.md 3).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Deep Interest Network for MovieLens-1M: attention over the films that a user has seen (FedEve; methods.md 5.3)."""
+"""Deep Interest Network for MovieLens-1M: attention over the films that a user has seen (FedEve; papers.md 5.3)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def build(
     Inputs are whole numbers: one tensor (n, 6 + h) with columns user, gender, age, occupation, zip, item and the
     history, latest film last; or these seven by name or in order, the history as (n, h).
 
-    Source: Zhou et al. 2018, section 4; methods.md 5.3.
+    Source: Zhou et al. 2018, section 4; papers.md 5.3.
 
     Args:
         shape, classes: (6 + h,) for a history of h films, 56 in the paper; classes is 2.

@@ -1,4 +1,4 @@
-"""ResNet, ViT and others by name from a folder or the Hugging Face hub, with LoRA (LSS; methods.md 5.3)."""
+"""ResNet, ViT and others by name from a folder or the Hugging Face hub, with LoRA (LSS; papers.md 5.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ResNet18 with the ImageNet stem and batch normalisation, not pre-trained (LSS; methods.md 5.3)."""
+"""ResNet18 with the ImageNet stem and batch normalisation, not pre-trained (LSS; papers.md 5.3)."""
 
 from __future__ import annotations
 

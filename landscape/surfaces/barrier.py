@@ -95,7 +95,7 @@ def pairwise_barriers(
 ) -> xr.Dataset:
     """Loss barriers, as in `barrier`, between all pairs of models.
 
-    Source: Chen et al. 2024, section 4.3 (connectivity); methods.md 3.5.
+    Source: Chen et al. 2024, section 4.3 (connectivity); papers.md 3.5.
 
     Args:
         task: Model, loss and samples.
@@ -172,7 +172,7 @@ def simplex_losses(
 ) -> xr.Dataset:
     """Metrics at random averages of models, uniform on their simplex.
 
-    Source: Chen et al. 2024, section 4.3; methods.md 3.5.
+    Source: Chen et al. 2024, section 4.3; papers.md 3.5.
 
     Args:
         task: Model, loss and samples.

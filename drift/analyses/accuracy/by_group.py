@@ -22,7 +22,7 @@ from landscape.model.model import buffers_of
 def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Dataset:
     """Test accuracy of the global model on each domain, and the mean over domains.
 
-    Source: IMA paper (Digit-Five and PACS report the mean over domains); methods.md 6.3.
+    Source: IMA paper (Digit-Five and PACS report the mean over domains); papers.md 6.3.
 
     Args:
         run: Run to analyse.
@@ -57,7 +57,7 @@ def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Data
     )
     dataset["mean_accuracy"] = dataset.accuracy.mean("domain")
     dataset["accuracy_std"] = dataset.accuracy.std("domain", ddof=1)
-    return result(dataset, _ABOUT, analysis="domain_accuracy", source="IMA paper; methods.md 6.3")
+    return result(dataset, _ABOUT, analysis="domain_accuracy", source="IMA paper; papers.md 6.3")
 
 
 _ABOUT = {
@@ -72,7 +72,7 @@ _ABOUT = {
 def ranking_rounds(run: Run, *, rounds: Sequence[int] | None = None, k: Sequence[int] = (5, 10)) -> xr.Dataset:
     """AUC, HR@k and NDCG@k of the global model on the test candidates of each user, over rounds.
 
-    Source: FedEve paper, Table 2; methods.md 7.
+    Source: FedEve paper, Table 2; papers.md 7.
 
     Args:
         run: Run to analyse.

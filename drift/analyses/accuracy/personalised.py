@@ -35,7 +35,7 @@ def personal_accuracy(
     A client starts from the global model at the end of a round and trains by the local settings of that round with
     fresh minibatches; the run does not change. This is FedBABU's fine-tuning, for every method.
 
-    Source: Oh et al. 2022, section 5 (one epoch of the whole model); methods.md 2.4.
+    Source: Oh et al. 2022, section 5 (one epoch of the whole model); papers.md 2.4.
 
     Args:
         run: Run to analyse.

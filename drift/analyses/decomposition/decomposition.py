@@ -86,7 +86,7 @@ def decomposition(
     outputs. Models come from the record one by one, retrained ones that do not fit from a temporary file, and samples
     are evaluated in blocks, so that any number of clients and samples fits into `memory`.
 
-    Source: Zhou et al. 2024 (IMA), theorem 1, lemma 1 and corollary 1; estimators as in methods.md 3.2.1 and 3.2.2.
+    Source: Zhou et al. 2024 (IMA), theorem 1, lemma 1 and corollary 1; estimators as in papers.md 3.2.1 and 3.2.2.
 
     Args:
         run: Run to analyse.

@@ -31,7 +31,7 @@ def five_factors(
     the difference of the computed sides, which is rounding: the left side comes from the ensemble's outputs, the right
     one from those of the clients.
 
-    Source: Zhou et al. 2024 (IMA), theorem 1 and corollary 1; methods.md 3.2.1 and 3.2.4. Variance and covariance are
+    Source: Zhou et al. 2024 (IMA), theorem 1 and corollary 1; papers.md 3.2.1 and 3.2.4. Variance and covariance are
     averaged over the data.
 
     Args:

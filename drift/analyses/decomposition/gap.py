@@ -45,7 +45,7 @@ def gap_scaling(
 
     Computed in float64, as small gaps are below the rounding of float32.
 
-    Source: Zhou et al. 2024 (IMA), lemma 1; methods.md 3.2.2.
+    Source: Zhou et al. 2024 (IMA), lemma 1; papers.md 3.2.2.
 
     Args:
         run: Run to analyse.

@@ -38,7 +38,7 @@ def ntk_variance(
     near 1, as for most networks, the expression can be far off and even negative. Both sides are for the sampled
     points: n is their number, not the number of the client's samples.
 
-    Source: Zhou et al. 2024 (IMA), theorem 2; methods.md 3.2.3.
+    Source: Zhou et al. 2024 (IMA), theorem 2; papers.md 3.2.3.
 
     Args:
         run: Run to analyse.

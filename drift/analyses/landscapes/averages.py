@@ -41,7 +41,7 @@ def error_averaged(
     Batch statistics of a mean as in `round_plane`; with statistics = "averaged" the mean of the whole cohort is the
     global model that FedAvg recorded.
 
-    Source: IMA paper, Fig. 4; methods.md 3.2.6.
+    Source: IMA paper, Fig. 4; papers.md 3.2.6.
 
     Args:
         run: Run to analyse.
@@ -90,7 +90,7 @@ def similarity_rounds(
 ) -> xr.Dataset:
     """Mean CKA of the outputs of the cohort's client models over rounds; NaN for fewer than two clients.
 
-    Source: IMA paper, Fig. 4; methods.md 3.2.5.
+    Source: IMA paper, Fig. 4; papers.md 3.2.5.
 
     Args:
         run: Run to analyse.

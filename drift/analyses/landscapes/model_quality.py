@@ -119,7 +119,7 @@ def ball_sharpness(
 ) -> xr.Dataset:
     """Worst, one-step and mean rise of the loss in balls around a global model, over the radius (value).
 
-    Source: methods.md 2.1; see `landscape.measures.sharpness.ball_sharpness`.
+    Source: papers.md 2.1; see `landscape.measures.sharpness.ball_sharpness`.
 
     Args:
         run: Run to analyse.
@@ -149,7 +149,7 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
     was trained on. worst_ood is the mean over i of the smallest a_ij with j != i, ood_min the smallest of all.
     ood_mean is the measure of the released code, model i on the joined data of all other clients.
 
-    Source: LSS paper, Fig. 6; methods.md 3.5.
+    Source: LSS paper, Fig. 6; papers.md 3.5.
 
     Args:
         run: Run to analyse.

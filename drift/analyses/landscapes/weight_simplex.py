@@ -98,7 +98,7 @@ def best_weights(
     computes the whole landscape of one round.
 
     Source: Li et al. 2023, appendix B, figure 12 (three clients, 100 rounds of FedAvg); mean and covariance of the
-    optima: methods.md 3.3.
+    optima: papers.md 3.3.
 
     Args:
         run: Run to analyse.

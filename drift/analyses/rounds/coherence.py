@@ -41,7 +41,7 @@ def coherence(
     also has the weighted mean cosine, in [-1, 1]. Both are NaN where a cohort has no pair. A client that did not
     move has cosine 0 with every other client.
 
-    Source: Li et al. 2023, definition 5.1; normalisation: methods.md 3.3; critical point:
+    Source: Li et al. 2023, definition 5.1; normalisation: papers.md 3.3; critical point:
     `drift.analyses.rounds.critical_point`.
 
     Args:

@@ -24,7 +24,7 @@ def cohort_table(run: Run, *, round: int = -1) -> xr.Dataset:
     with p_j the weights that the experiment gives by data. The mean includes the client itself; `drift.apart` has the
     cosine with the mean of the others. A client that did not move has cosine 0.
 
-    Source: Li et al. 2023, definition 5.1 (cosines of pairs); methods.md 3.3.
+    Source: Li et al. 2023, definition 5.1 (cosines of pairs); papers.md 3.3.
 
     Args:
         run: Run to analyse.

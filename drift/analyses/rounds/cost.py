@@ -31,7 +31,7 @@ def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = Tru
     differ by more than their ranges. Therefore the same client is also trained plainly, without the method's part, in
     turn with the method; plain_ratio compares the two, and methods should be compared by it.
 
-    Source: LSS paper, Table 5; methods.md 3.5.
+    Source: LSS paper, Table 5; papers.md 3.5.
 
     Args:
         run: Run to analyse.

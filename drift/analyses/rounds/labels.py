@@ -24,7 +24,7 @@ def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
     data. The first number relates to client drift, the second to period drift. Both are between 0 and ln 2; for equal
     distributions over C classes, n samples give about (C - 1) / (8 n). Clients without samples do not count.
 
-    Source: Shen et al., FedEve, section 3.2 and Fig. 3a; methods.md 3.4.
+    Source: Shen et al., FedEve, section 3.2 and Fig. 3a; papers.md 3.4.
 
     Args:
         run: Run to analyse.
@@ -165,7 +165,7 @@ def heterogeneity(run: Run) -> xr.Dataset:
         cosine = <p, q> / (|p| |q|)
         jensen_shannon = 1 - JS(p, q) / ln 2
 
-    Source: Li et al. 2023, definition 5.2 and figure 7; the similarities: methods.md 3.3.
+    Source: Li et al. 2023, definition 5.2 and figure 7; the similarities: papers.md 3.3.
 
     Args:
         run: Run to analyse.

@@ -58,7 +58,7 @@ def update_norms(run: Run) -> xr.Dataset:
         "update_norm_min": ("smallest norm of a client update", "1"),
         "update_norm_max": ("largest norm of a client update", "1"),
     }
-    return series(run, measure, about, analysis="update_norms", source="methods.md 3.3")
+    return series(run, measure, about, analysis="update_norms", source="papers.md 3.3")
 
 
 @analysis("round", cost="record")
@@ -102,7 +102,7 @@ def balance_mean(run: Run, *, window: tuple[float, float] = (0.45, 0.55)) -> xr.
     The paper's rounds 90 to 110 of 200, both included, are the default window; in a run of R rounds it reaches from
     round floor(0.45 R) to round ceil(0.55 R). Missing rounds, and those without a ratio, are left out.
 
-    Source: Li et al. 2023, section 4.2 and appendix B, figure 11; methods.md 3.3.
+    Source: Li et al. 2023, section 4.2 and appendix B, figure 11; papers.md 3.3.
 
     Args:
         run: Run to analyse.
@@ -180,7 +180,7 @@ def locality(run: Run) -> xr.Dataset:
 
     Delta = max_k |w_k - w_FMA|, computed from the Gram matrix alone.
 
-    Source: Zhou et al. 2024, section 5, theorem 1; methods.md 3.2.
+    Source: Zhou et al. 2024, section 5, theorem 1; papers.md 3.2.
 
     Args:
         run: Run to analyse.

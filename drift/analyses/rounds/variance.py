@@ -37,7 +37,7 @@ def drift_variances(
     equation 13: sigma_R^2 is the variance of a mean of m updates. Clients without samples do not count in m.
     For a FedEve run with one gain, the result equals the recorded one.
 
-    Source: Shen et al., FedEve, equations 12 and 13; methods.md 1.4 and 3.4.
+    Source: Shen et al., FedEve, equations 12 and 13; papers.md 1.4 and 3.4.
 
     Args:
         run: A run of any method.

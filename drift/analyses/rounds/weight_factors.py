@@ -29,7 +29,7 @@ def weight_factors(run: Run, *, over: str = "sum", confidence: float = 0.95) -> 
     participation AW mostly counts how often a client was in a cohort; over = "mean" takes the mean over these rounds
     instead. Clients without samples or without a round do not count.
 
-    Source: Li et al. 2023, appendix B, table 11; methods.md 3.3.
+    Source: Li et al. 2023, appendix B, table 11; papers.md 3.3.
 
     Args:
         run: Run to analyse.

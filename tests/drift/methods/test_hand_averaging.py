@@ -30,7 +30,7 @@ def test_swa():
 
 
 def test_swad():
-    """Eight epochs of one step; the valley is read off the validation losses by the words of methods.md 2.5."""
+    """Eight epochs of one step; the valley is read off the validation losses by the words of papers.md 2.5."""
     options = {"cycles": 4, "patience_start": 3, "patience_end": 2, "tolerance": 0.99}
     found = played({"name": "swad", **options}, held=True, lr=1.0, momentum=0.5).ends
     w, valleys = found[0], []

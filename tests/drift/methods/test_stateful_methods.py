@@ -79,7 +79,7 @@ def test_scaffold_server_control_is_the_mean_of_the_clients_at_full_participatio
 
 
 def test_scaffold_round_0_and_without_controls_is_fedavg(tmp_path):
-    """Controls are 0 in round 0; methods.md 8, identity 6."""
+    """Controls are 0 in round 0."""
     same = ("local.momentum=0.0", "rounds=1")
     plain, found = trained(tmp_path, *same), trained(tmp_path, *same, "method=scaffold", "method.weighting=samples")
     torch.testing.assert_close(found.round(0).end, plain.round(0).end)

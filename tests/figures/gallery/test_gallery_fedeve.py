@@ -92,7 +92,7 @@ def test_settings_by_local_epochs_have_a_row_each(tmp_path):
 
 
 def test_the_papers_numbers_are_whole():
-    """Each table of methods.md 4.4 has as many cells as the paper prints of it."""
+    """Each table has as many cells as the paper prints of it."""
     cells = {item.item: len(item.numbers) for item in papers.load("fedeve").items if item.numbers}
     assert cells == {
         "Table 1, FEMNIST": 18,

@@ -141,7 +141,7 @@ def test_quick_variants_leave_the_options_of_the_papers_model_and_data_behind():
 
 
 def test_the_papers_numbers_are_whole():
-    """Each table of methods.md 4.3 has as many cells as the paper prints of it."""
+    """Each table has as many cells as the paper prints of it."""
     cells = {item.item: len(item.numbers) for item in papers.load("lss").items if item.numbers}
     counts = {"Table 1": 48, "Table 2": 48, "Table 4": 5, "Table 5": 15, "Table 6": 8, "Table 7": 4}
     assert cells == {**counts, **{f"Table {number}": 8 for number in (8, 9, 10, 11)}}

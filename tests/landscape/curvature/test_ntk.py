@@ -79,7 +79,7 @@ def kernels(own: Tensor, data: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @pytest.mark.parametrize("shared", [0, 3])
 def test_both_sides_agree_for_orthogonal_features(shared: int) -> None:
-    """Identity 11 of methods.md 8; the data may hold the client's own points."""
+    """The data may hold the client's own points."""
     torch.manual_seed(1)
     own = 1.7 * torch.linalg.qr(torch.randn(9, 5, dtype=torch.float64)).Q.T
     data = torch.cat([own[:shared], torch.randn(7, 9, dtype=torch.float64)])

@@ -1,4 +1,4 @@
-"""AUC, HR@k and NDCG@k: identity 15 of methods.md, and brute force."""
+"""AUC, HR@k and NDCG@k: known values, and brute force."""
 
 from __future__ import annotations
 

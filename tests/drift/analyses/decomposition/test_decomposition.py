@@ -33,7 +33,7 @@ def made(replicates: int = REPLICATES) -> tuple[Tensor, Tensor, Tensor, Tensor, 
 
 
 def by_loops(outputs: Tensor, targets: Tensor, member: Tensor, weights: Tensor, shares: Tensor) -> dict[str, float]:
-    """Every factor as methods.md writes it, one term at a time."""
+    """Every factor as papers.md 3.2.1 writes it, one term at a time."""
     replicates, clients, samples, _ = outputs.shape
     names = ["B_T", "B_H", "B_TH", "bias2", "var", "cov", "cov_bound", "train_bias", "heterogeneity_bias"]
     found = dict.fromkeys(names, 0.0)
