@@ -8,7 +8,7 @@ import pytest
 import tiny
 import xarray as xr
 
-from benchmarks.diagnosis import FAULTS, HELD_OUT, judged, summary, table, trained
+from benchmarks.diagnosis import FAULTS, HELD_OUT, NAMED, constants, judged, summary, table, trained
 from drift.analyses.counterfactual.step_parts import balanced_cohort
 from drift.diagnosis.diagnose import diagnose
 from figures.commands.diagnose import WIDTH, screen
@@ -48,6 +48,19 @@ def test_published_results_are_those_of_the_benchmark_on_seeds_held_out():
     page = (path.parents[1] / "diagnosis.md").read_text()
     for line in table(rows):
         assert line in page, line
+
+
+def test_a_constant_advice_leaves_runs_without_it_as_they_are():
+    rows = [
+        {"change": "a", "final": {"unchanged": 1.0, "a": 0.8, "b": 0.5}},
+        {"change": "a", "final": {"unchanged": 2.0, "a": 1.0, "b": 3.0}},
+        {"change": None, "final": {"unchanged": 1.0, "b": 0.9, "c": 0.7, "longer": 0.1}},
+    ]
+    assert constants(rows) == {
+        "a": pytest.approx((2 / 3, (0.3 + 0.0 + 0.3) / 3)),
+        "b": pytest.approx((2 / 3, (0.0 + 1.0 + 0.2) / 3)),
+    }
+    assert set(NAMED) < set(FAULTS)
 
 
 def test_regret_and_the_share_that_gained_by_hand():
