@@ -6,13 +6,14 @@ They are judged on the items of a campaign that name them; docs/findings.md has 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.variance import drift_variances
 from drift.claims import cross_measures as measures
 from drift.claims.claim import Claim, Effects
-from drift.claims.cross_measures import ahead, while_averaging, with_ima
+from drift.claims.cross_measures import ahead, exact_while_averaging, while_averaging, with_ima
 from drift.claims.select_runs import method_effects, pair_effects
 from drift.runs.run import Run
 
@@ -49,6 +50,34 @@ _AVERAGING = tuple(
         ("accuracy", "accuracy", "minus", "last 10 evaluated rounds", "points", ahead),
     )
     for name, (title, options) in _VARIANTS.items()
+)
+
+_SAMPLING = tuple(
+    (
+        f"{name}-{key}",
+        f"{what}, {title}",
+        f"{title} over FedAvg, seven rounds while it averages",
+        "log2",
+        with_ima(exact_while_averaging(variable), **options),
+    )
+    for key, what, variable in (
+        ("sampling", "sampling drift, exact", "period_variance"),
+        ("sampling-estimate", "the same by equation 13", "period_estimate"),
+        ("client-exact", "client drift, exact", "client_variance"),
+    )
+    for name, (title, options) in _VARIANTS.items()
+) + tuple(
+    (
+        f"carried-{name}",
+        f"sampling drift that the next start undoes, {title}",
+        "its term in the update change over the squared sampling drift, seven rounds while IMA averages",
+        "fraction",
+        partial(measures.carried, label=label, **options),
+    )
+    for name, title, label, options in (
+        ("fedavg", "FedAvg", "fedavg", {"late": "na"}),
+        ("alone", "averaging with FedAvg's rates", "ima", {"late": "na"}),
+    )
 )
 
 _FEDEVE = (
@@ -173,6 +202,7 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
     name: tuple(_question(*row) for row in rows)
     for name, rows in {
         "averaging": _AVERAGING,
+        "sampling": _SAMPLING,
         "fedeve": _FEDEVE,
         "start": _START,
         "loss": _LOSS,

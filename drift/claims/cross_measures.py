@@ -9,6 +9,7 @@ import xarray as xr
 from scipy import stats
 
 from drift.analyses.counterfactual.counterfactual import counterfactual
+from drift.analyses.counterfactual.update_change import update_change
 from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
@@ -26,6 +27,9 @@ ROUNDS = 12
 
 WINDOW = 5
 """Aggregates in IMA's mean."""
+
+EXACT = 7
+"""Averaging rounds at which all clients are trained again."""
 
 FEW = 6
 """Rounds of a run at which curvature is computed."""
@@ -56,6 +60,43 @@ def while_averaging(
         return float(np.log2(means[0] / means[1])) if log else means[0] - means[1]
 
     return measure
+
+
+def exact_while_averaging(name: str) -> Callable[[Run, Run], float]:
+    """Binary logarithm of an exact variance of IMA over that of its base, means over the same averaging rounds."""
+
+    def measure(run: Run, other: Run) -> float:
+        rounds = _late_rounds(run, other)
+        means = [float(member.cached(counterfactual, rounds=rounds)[name].mean()) for member in (run, other)]
+        return float(np.log2(means[0] / means[1]))
+
+    return measure
+
+
+def carried(runs: Sequence[Run], label: str, **options: object) -> Effects:
+    """What the next start undoes of a round's squared sampling drift, in the update change: a fraction, by seed.
+
+    Args:
+        label: "fedavg", or "ima" with these options, at the same rounds.
+    """
+    place = 0 if label == "ima" else 1
+
+    def measure(*pair: Run) -> float:
+        parts = pair[place].cached(update_change, rounds=_late_rounds(*pair))
+        return float(parts["carried"].mean() / parts["sampling_before"].mean())
+
+    return with_ima(measure, **options)(runs)
+
+
+def _late_rounds(*runs: Run) -> list[int]:
+    """A few rounds in which the first, of IMA, averages, and whose models and those of the round before all kept."""
+    kept = set.intersection(*(set(run.kept("globals")) for run in runs))
+    found = [index for index in sorted(kept) if index - 1 in kept and index > averaging_rounds(runs[0])]
+    if not found:
+        raise LookupError(
+            f"run {runs[0].name} kept no two successive models while it averaged; train with --set keep.globals=all"
+        )
+    return evenly_spaced(found, EXACT)
 
 
 def with_ima(

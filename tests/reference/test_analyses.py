@@ -184,6 +184,32 @@ def test_counterfactual(run):
         previous = mean
 
 
+@reference("drift.update_change", by="all clients of both rounds by written-out gradient descent, float64")
+def test_update_change(run):
+    found = drift.update_change(run, rounds=list(range(1, ROUNDS)))
+
+    def updates(index):
+        start = run.round(index).start.double().numpy()
+        every = np.array([trained(start, *part(run, k)) - start for k in range(4)])
+        q, _ = own_weights(run, [len(indices) for indices in run.parts])
+        ids = run.round(index).ids.numpy()
+        return own_weights(run, run.round(index).sizes)[0] @ every[ids], q @ every
+
+    for index in range(1, ROUNDS):
+        (mean, full), (mean_before, full_before), own = updates(index), updates(index - 1), found.sel(round=index)
+        now, before, moved = mean - full, mean_before - full_before, full - full_before
+        size = np.sum((mean - mean_before) ** 2)
+        for name, value in {
+            "change": size,
+            "sampling": now @ now,
+            "sampling_before": before @ before,
+            "full_change": moved @ moved,
+            "carried": -2 * before @ moved,
+            "chance": 2 * now @ (moved - before),
+        }.items():
+            agree("drift.update_change", own[name], value, relative=1e-4, absolute=1e-5 * size)
+
+
 @reference("drift.interventions", by="the window's rounds written out with another rate, epochs or all clients")
 def test_interventions(run):
     candidates = {change.name: change.settings for change in changes(run)}

@@ -79,9 +79,9 @@ def step_parts(
         fit: a is the least-squares factor sum_k q_k <D_k, U_k> / sum_k q_k |U_k|^2; else a = 1.
     """
     origin = start.double()
-    mean, full = _sum(weights, models) - origin, _sum(shares, models) - origin
+    mean, full = weighted_sum(weights, models) - origin, weighted_sum(shares, models) - origin
     scale = _fit(origin, models, frozen, shares) if fit else 1.0
-    expected, whole = scale * _sum(weights, frozen), scale * _sum(shares, frozen)
+    expected, whole = scale * weighted_sum(weights, frozen), scale * weighted_sum(shares, frozen)
     step = end.double() - origin
     parts = [step, mean, full, mean - full, step - mean, whole, expected - whole, mean - expected]
     vectors = torch.stack(parts)
@@ -133,7 +133,7 @@ def _fit(origin: Tensor, models: Tensor | Sequence[Tensor], frozen: Tensor | Seq
     return above / below if below > 0 else 0.0
 
 
-def _sum(weights: Tensor, rows: Tensor | Sequence[Tensor]) -> Tensor:
+def weighted_sum(weights: Tensor, rows: Tensor | Sequence[Tensor]) -> Tensor:
     """Weighted sum (d,) of rows (K, d) in float64; rows with weight 0 are not read."""
     total = torch.zeros(len(rows[0]), dtype=torch.float64)
     for weight, row in zip(weights.tolist(), rows, strict=True):

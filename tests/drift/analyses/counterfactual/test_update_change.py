@@ -1,0 +1,90 @@
+"""The update change: its split is exact, and its expectation is that of docs/update-change.md, over all cohorts."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import tiny
+
+import drift
+
+
+@pytest.mark.parametrize("share", [1.0, 0.2, 0.5, 0.0])
+@pytest.mark.parametrize(("number", "cohort"), [(5, 2), (6, 1), (4, 4)])
+def test_its_expectation_over_all_cohorts_is_the_closed_form_of_affine_updates(share, number, cohort):
+    """D_k(w) = A (c_k - w), A = I - (I - h H)^tau; every cohort of both rounds is taken in turn."""
+    draw = np.random.default_rng(number)
+    d, tau, rate = 3, 4, 0.2
+    root = draw.normal(size=(d, d))
+    matrix = np.eye(d) - np.linalg.matrix_power(np.eye(d) - rate * root @ root.T / np.linalg.norm(root, 2) ** 2, tau)
+    optima, start, other = draw.normal(size=(number, d)), draw.normal(size=d), draw.normal(size=d)
+
+    def update(w, clients):
+        return np.mean([matrix @ (optima[k] - w) for k in clients], axis=0)
+
+    everyone = range(number)
+    full = update(start, everyone)
+    changes, split = [], {name: [] for name in ("now", "before", "moved", "carried", "chance")}
+    for first in combinations(everyone, cohort):
+        before = update(start, first)
+        start_now = start + share * before + other
+        full_now = update(start_now, everyone)
+        for second in combinations(everyone, cohort):
+            mean = update(start_now, second)
+            changes.append(np.sum((mean - before) ** 2))
+            s, s_before, moved = mean - full_now, before - full, full_now - full
+            split["now"].append(s @ s)
+            split["before"].append(s_before @ s_before)
+            split["moved"].append(moved @ moved)
+            split["carried"].append(-2 * s_before @ moved)
+            split["chance"].append(2 * s @ (moved - s_before))
+    mean = {name: np.mean(values) for name, values in split.items()}
+    covariance = np.cov(optima.T) * (1 / cohort - 1 / number)  # of the mean over a cohort
+    sampling = np.trace(matrix @ covariance @ matrix.T)
+    carried = 2 * share * np.trace(matrix @ matrix @ covariance @ matrix.T)
+    fixed = matrix @ (share * full + other)
+    moved = fixed @ fixed + share**2 * np.trace(matrix @ matrix @ covariance @ matrix.T @ matrix.T)
+    np.testing.assert_allclose(mean["now"], sampling, atol=1e-14)
+    np.testing.assert_allclose(mean["before"], sampling, atol=1e-14)
+    np.testing.assert_allclose(mean["carried"], carried, atol=1e-14)
+    np.testing.assert_allclose(mean["moved"], moved, rtol=1e-12)
+    np.testing.assert_allclose(mean["chance"], 0, atol=1e-13)
+    np.testing.assert_allclose(np.mean(changes), 2 * sampling + carried + moved, rtol=1e-12)
+    assert 0 <= carried <= 2 * share * sampling + 1e-14, "averaging lowers it, and leaves the sampling drift"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tiny.trained(tmp_path_factory.mktemp("runs"), "rounds=5", "keep.globals=all", "keep.clients=none")
+
+
+def test_the_parts_sum_to_the_change_which_equation_13_squares(run):
+    ds = drift.update_change(run, rounds=[1, 2, 4])
+    parts = ds.sampling + ds.sampling_before + ds.full_change + ds.carried + ds.chance
+    np.testing.assert_allclose(parts, ds.change, rtol=1e-9)
+    recorded = drift.drift_variances(run)
+    expected = (recorded.period_variance * recorded.cohort * recorded.d).sel(round=[1, 2, 4])
+    np.testing.assert_allclose(ds.change, expected, rtol=1e-5)
+    exact = drift.counterfactual(run, rounds=[1, 2, 4])
+    np.testing.assert_allclose(ds.sampling, exact.norm.sel(part="period") ** 2, rtol=1e-5)
+    starts = [run.round(index).start.double() for index in range(5)]
+    moved = [float((starts[index] - starts[index - 1]).square().sum()) for index in (1, 2, 4)]
+    np.testing.assert_allclose(ds.start_change, moved, rtol=1e-12)
+
+
+def test_the_default_takes_pairs_and_a_round_without_the_one_before_is_refused(run, tmp_path):
+    assert drift.update_change(run)["round"].values.tolist() == [1, 2, 3, 4]
+    with pytest.raises(LookupError, match="did not keep the round before round 0"):
+        drift.update_change(run, rounds=[0, 2])
+    few = tiny.trained(tmp_path, "rounds=5", "keep.globals=every 3", "keep.clients=none")
+    with pytest.raises(LookupError, match=r"keep\.globals=all"):
+        drift.update_change(few, rounds=[few.kept("globals")[0]])
+
+
+def test_full_participation_has_no_sampling_drift(tmp_path):
+    all_of_them = tiny.trained(tmp_path, "rounds=3", "keep.globals=all", "clients.per_round=6", "clients.number=6")
+    ds = drift.update_change(all_of_them)
+    assert float(ds.sampling.max()) < 1e-10 * float(ds.full_change.min())
+    np.testing.assert_allclose(ds.change, ds.full_change, rtol=1e-4)
