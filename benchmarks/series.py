@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the f
 
 from drift.analyses.rounds.coherence import cohort_coherence, cosines, mean_cosine
 from drift.analyses.rounds.norms_and_weights import distances
-from drift.analyses.rounds.variance import client_variance, period_variance
+from drift.analyses.rounds.variance import change_variance, client_variance
 from drift.store.round_record import gram
 from landscape import models
 from landscape.model.bound_model import Flat
@@ -88,7 +88,7 @@ def series(matrix: Tensor, weights: Tensor, d: int) -> tuple[float, ...]:
     return (
         cohort_coherence(cosine, weights),
         mean_cosine(cosine, weights),
-        period_variance(matrix, weights, d),
+        change_variance(matrix, weights, d),
         client_variance(matrix, weights, d),
         float(distances(matrix, weights).max()),
     )

@@ -46,7 +46,7 @@ labels.draw(labels.data([fedavg]))
 
 # %% [markdown]
 # In the bars on the right, ten equal colours would be a fair sample of the data. Rounds differ because other clients
-# take part: that is *period drift*. Within a round, clients differ because they hold other labels: *client drift*.
+# take part: that is *sampling drift*. Within a round, clients differ because they hold other labels: *client drift*.
 #
 # ## What came out
 #
@@ -105,14 +105,14 @@ figures.surface3d(ds)
 #
 # *Coherence* is high where the clients' updates point one way, and falls to 0 when they no longer do. The two
 # *variances* compare how much clients of one round differ (client drift) with how much a round's mean differs from
-# what was expected of it (period drift).
+# what was expected of it (update change).
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
 figures.coherence(fedavg.cached(drift.coherence), ax=left)
 figures.variances(fedavg.cached(drift.drift_variances), ax=right)
 left.set_ylabel("coherence")
-right.legend(right.lines[:2], ["client drift", "period drift"])
+right.legend(right.lines[:2], ["client drift", "update change"])
 plt.show()
 
 # %% [markdown]

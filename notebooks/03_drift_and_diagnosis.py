@@ -2,7 +2,7 @@
 # # 3. Drift and diagnosis
 #
 # Two things push a federated model off its way. *Client drift*: clients hold different data, so their updates point in
-# different directions. *Period drift*: each round has another cohort, so what a round optimises changes from round to
+# different directions. *Update change*: each round has another cohort, so what a round optimises changes from round to
 # round. This notebook measures both, checks the estimates against the truth, asks what they cost, and lets `diagnose`
 # say what ails a run.
 
@@ -29,8 +29,8 @@ for name, one in runs.items():
     variances = one.cached(drift.drift_variances)
     axes[0].plot(one.rounds(), one.metrics().accuracy, label=name)
     axes[1].semilogy(one.rounds(), variances.client_variance)
-    axes[2].semilogy(one.rounds(), variances.period_variance)
-for ax, title in zip(axes, ("test accuracy", "client-drift variance", "period-drift variance"), strict=True):
+    axes[2].semilogy(one.rounds(), variances.change_variance)
+for ax, title in zip(axes, ("test accuracy", "client-drift variance", "update change"), strict=True):
     ax.set(xlabel="round", title=title)
 axes[0].legend()
 plt.show()
@@ -48,16 +48,16 @@ plt.show()
 # Both variances are estimates from one cohort. The record allows the exact answer: `counterfactual` trains *all* 20
 # clients from the recorded start of a round, and so splits the step that was taken into
 #
-# > step = full + period + server, where *full* is what full participation would have done.
+# > step = full + sampling + server, where *full* is what full participation would have done.
 #
 # `loss_cost` is the loss that a part cost: positive means that the round would have ended lower without it.
 
 # %%
 exact = run.cached(drift.counterfactual, rounds=[3, 12, ROUNDS - 1])
-exact.loss_cost.sel(part=["period", "local"]).to_pandas().round(3)
+exact.loss_cost.sel(part=["sampling", "local"]).to_pandas().round(3)
 
 # %% [markdown]
-# A positive *period* says: whoever happened to take part pulled the model to where the others lose. FedEve predicts
+# A positive *sampling* says: whoever happened to take part pulled the model to where the others lose. FedEve predicts
 # this part from the past and weighs it against client drift by a *Kalman gain*: near 1 it trusts the round, near 0 the
 # prediction.
 
@@ -124,8 +124,8 @@ for name, one in {"5 of 20 clients": run, "10 of 20 clients": more, "fair shares
 # %% [markdown]
 # ## Look around
 #
-# *Drift* has client and period drift, gain and coherence over rounds; click a round, and *Round* shows who drifts far
-# in it. Click a client there and see in *Plane* where it stands. *Diagnosis* runs `diagnose` from the page.
+# *Drift* has client drift, update change, gain and coherence over rounds; click a round, and *Round* shows who drifts
+# far in it. Click a client there and see in *Plane* where it stands. *Diagnosis* runs `diagnose` from the page.
 
 # %%
 figures.explorer([run, fair, more], points=11, view="drift", second="round")

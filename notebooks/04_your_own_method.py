@@ -163,8 +163,8 @@ left.plot(given["round"], given.values, ".", color="tab:green")
 left.axhline(1 / 5, color="black", linewidth=0.8)
 left.set(xlabel="round", ylabel="weight of each client")
 for run in (fedavg, balanced):
-    right.semilogy(run.rounds(), run.cached(drift.drift_variances).period_variance, label=run.label)
-right.set(xlabel="round", ylabel="period-drift variance")
+    right.semilogy(run.rounds(), run.cached(drift.drift_variances).change_variance, label=run.label)
+right.set(xlabel="round", ylabel="update change")
 right.legend()
 plt.show()
 

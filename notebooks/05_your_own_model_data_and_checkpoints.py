@@ -128,12 +128,12 @@ task = (net(), loss, {"train": (x[train], y[train]), "test": (x[test], y[test])}
 recorded = drift.open("runs/sites", task=task, parts=[site.tolist() for site in sites])
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 figures.variances(recorded.cached(drift.drift_variances), ax=left)
-left.legend(left.lines[:2], ["client drift", "period drift"])
+left.legend(left.lines[:2], ["client drift", "update change"])
 figures.contour(recorded.cached(drift.round_plane, round=1, points=15), ax=right)
 plt.show()
 
 # %% [markdown]
-# All six sites take part in every round, so period drift is only what the rounds' mean changes from one to the next,
+# All six sites take part in every round, so update change is only what the rounds' mean changes from one to the next,
 # and it dies out. Client drift falls far more slowly: the sites go on to disagree.
 #
 # ## 3. A folder of checkpoints

@@ -57,10 +57,13 @@ def draw(files: Path, folder: Path) -> list[Path]:
 def _averaging(runs: Runs) -> Figure:
     figure, ((left, right),) = style.panels(1, 2)
     shown = _paired(runs, ("FedAvg", "IMA", "IMA (late = na)", "IMA (window = 1)"))
-    for ax, name, text in ((left, "period_variance", "period"), (right, "client_variance", "client")):
+    for ax, name, text in (
+        (left, "change_variance", "update change"),
+        (right, "client_variance", "client drift by equation 13"),
+    ):
         for method, own in shown.items():
             _band(ax, [run.series()[name] for run in own], method, log=True, first=75)
-        ax.set(xlabel="round", ylabel=f"{text} drift by equation 13", yscale="log")
+        ax.set(xlabel="round", ylabel=text, yscale="log")
         ax.axvline(90, color="0.6", linewidth=0.8, linestyle=":")
     style.key(figure, [left], columns=4)
     return figure
@@ -96,13 +99,13 @@ def _start(runs: Runs) -> Figure:
     return figure
 
 
-_KINDS = {"client": "client drift", "period": "difference of successive updates", "random": "random directions"}
+_KINDS = {"client": "client drift", "change": "update change", "random": "random directions"}
 
 
 def _loss(runs: Runs) -> Figure:
     figure, ((left, right),) = style.panels(1, 2)
     values = xr.concat(_stored(runs["FedAvg"], costs), "seed", join="exact", combine_attrs="drop")
-    colours = {"client": COLOURS["FedAvg"], "period": COLOURS["IMA"], "random": "0.5"}
+    colours = {"client": COLOURS["FedAvg"], "change": COLOURS["IMA"], "random": "0.5"}
     for kind, colour in colours.items():
         own = values.sel(kind=kind)
         left.plot(
@@ -127,16 +130,16 @@ def _loss(runs: Runs) -> Figure:
 def _exact(runs: Runs) -> Figure:
     figure, ((left, right),) = style.panels(1, 2)
     values = _stored(runs["FedAvg"], exact_parts)
-    parts = ("period", "sampling", "local")
+    parts = ("sampling", "gradient_sampling", "local")
     for place, part in enumerate(parts):
         _bar(left, place, [float(one["loss_cost"].sel(part=part).mean("round")) for one in values])
-    left.set_xticks(range(len(parts)), parts)
+    left.set_xticks(range(len(parts)), ("sampling drift", "of gradients alone", "local steps"))
     left.axhline(0, color="0.4", linewidth=0.6)
     left.set(ylabel="loss that the part costs, nats", xlim=(-0.5, 2.5))
-    for place, name in enumerate(("period", "client")):
+    for place, name in enumerate(("sampling", "client")):
         _bar(right, place, [float(one[f"{name}_ratio"].mean("round")) for one in values])
     right.axhline(1, color="0.4", linewidth=0.6)
-    right.set_xticks(range(2), ("period drift", "client drift"))
+    right.set_xticks(range(2), ("sampling drift", "client drift"))
     right.set(ylabel="FedEve's estimate over exact", xlim=(-0.5, 1.5))
     return figure
 

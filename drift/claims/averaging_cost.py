@@ -21,7 +21,7 @@ from landscape.model.model import buffers_of, with_buffers
 from landscape.model.samples import Samples
 from landscape.sweep.evaluate import evaluate
 
-KINDS = ("client", "period", "random")
+KINDS = ("client", "change", "random")
 
 AT_ONCE = 16
 """Displacements in memory at a time."""
@@ -31,8 +31,8 @@ def averaging_cost(run: Run, *, rounds: Sequence[int], k: int = 10, samples: int
     """Cost of moving the mean of a round's clients by each drift, and the drift's share in the sharpest directions.
 
         client   w_k - mean, for every client of the cohort with samples
-        period   D' - D, from the mean update D to that of the round before: what equation 13 of FedEve squares, which
-                 contains the period drift of both rounds and the change of the full step between them
+        change   D' - D, from the mean update D to that of the round before: what equation 13 of FedEve squares
+                 (`drift.update_change`)
         random   Gaussian directions as long as the client drifts
 
     Each displacement d has a measured cost L(mean + d) - L(mean), its second-order part g'd + d'Hd / 2 with gradient g
@@ -67,7 +67,7 @@ def _measure(run: Run, record: Round, before: Round, k: int, samples: Samples) -
     start, clients = record.kept("start"), record.kept("clients")
     mean = weighted_models(weights, clients)
     numbers = active.nonzero().flatten().tolist()
-    period = (before.kept("end") - before.kept("start")) - (mean - start)
+    change = (before.kept("end") - before.kept("start")) - (mean - start)
     flat, model = run.task.flat(mean), with_buffers(mean, record.end_buffers)
     flat.load(mean, buffers_of(model))
     product, gradient = linearise(flat, mean, samples)
@@ -76,7 +76,7 @@ def _measure(run: Run, record: Round, before: Round, k: int, samples: Samples) -
     shares = weights[active] / weights[active].sum()
     groups: dict[str, tuple[Iterable[Tensor], Tensor]] = {
         "client": (_drifts(clients, mean, numbers), shares),
-        "period": ([period], torch.ones(1).double()),
+        "change": ([change], torch.ones(1).double()),
         "random": (_noise(run, record.index, _drifts(clients, mean, numbers)), shares),
     }
     values: dict[str, list[float]] = {name: [] for name in _ABOUT}

@@ -28,7 +28,7 @@ def _method(label: str, measure: Callable[[Run], float]) -> Measure:
     return lambda runs: method_effects(runs, label, measure)
 
 
-_PERIOD = while_averaging("period_variance", drift_variances, log=True)
+_CHANGE = while_averaging("change_variance", drift_variances, log=True)
 _CLIENT = while_averaging("client_variance", drift_variances, log=True)
 _GAIN = while_averaging("gain", drift_variances)
 _COSINE = while_averaging("mean_cosine", coherence)
@@ -43,8 +43,8 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 _AVERAGING = tuple(
     (f"{name}-{key}", f"{what}, {title}", f"{title} {how} FedAvg, {when}", unit, with_ima(measure, **options))
     for key, what, how, when, unit, measure in (
-        ("period", "period drift by FedEve's estimate", "over", "while it averages", "log2", _PERIOD),
-        ("client", "client drift by FedEve's estimate", "over", "while it averages", "log2", _CLIENT),
+        ("change", "update change", "over", "while it averages", "log2", _CHANGE),
+        ("client", "client drift by equation 13", "over", "while it averages", "log2", _CLIENT),
         ("coherence", "mean cosine of the clients", "minus", "while it averages", "1", _COSINE),
         ("gain", "Kalman gain of the updates", "minus", "while it averages", "1", _GAIN),
         ("accuracy", "accuracy", "minus", "last 10 evaluated rounds", "points", ahead),
@@ -61,8 +61,8 @@ _SAMPLING = tuple(
         with_ima(exact_while_averaging(variable), **options),
     )
     for key, what, variable in (
-        ("sampling", "sampling drift, exact", "period_variance"),
-        ("sampling-estimate", "the same by equation 13", "period_estimate"),
+        ("sampling", "sampling drift, exact", "sampling_variance"),
+        ("sampling-estimate", "the same by equation 13", "sampling_estimate"),
         ("client-exact", "client drift, exact", "client_variance"),
     )
     for name, (title, options) in _VARIANTS.items()
@@ -83,11 +83,11 @@ _SAMPLING = tuple(
 _FEDEVE = (
     ("fedeve-gain", "FedEve's gain", "FedEve with IMA minus FedEve while it averages", "1", with_ima(_GAIN, "fedeve")),
     (
-        "fedeve-period",
-        "period drift around FedEve's prediction",
+        "fedeve-change",
+        "update change from FedEve's prediction",
         "variance, FedEve with IMA over FedEve while it averages",
         "log2",
-        with_ima(_PERIOD, "fedeve"),
+        with_ima(_CHANGE, "fedeve"),
     ),
     (
         "fedeve-accuracy",
@@ -161,16 +161,16 @@ _LOSS = tuple(
             measures.quadratic_error,
         ),
     )
-    for part, moved in (("client", "client drift"), ("period", "the difference of successive updates"))
+    for part, moved in (("client", "client drift"), ("change", "the update change"))
 )
 
 _EXACT = (
     (
-        "cost-period",
-        "what period drift costs a round",
-        "loss of FedAvg's model minus that without the exact period part",
+        "cost-sampling",
+        "what sampling drift costs a round",
+        "loss of FedAvg's model minus that without it, exact",
         "nats",
-        _method("fedavg", measures.part_cost("period")),
+        _method("fedavg", measures.part_cost("sampling")),
     ),
     (
         "cost-local",
@@ -187,7 +187,7 @@ _EXACT = (
             "log2",
             _method("fedavg", measures.estimate_ratio(part)),
         )
-        for part in ("period", "client")
+        for part in ("sampling", "client")
     ),
     (
         "gamma-drift",

@@ -99,27 +99,27 @@ def _error(run: Run) -> Finding:
 
 
 def _drift(run: Run, quick: bool, workers: int) -> Finding:
-    """Cost of period drift and local steps in the last rounds, and the participation at which they are equal.
+    """Cost of sampling drift and local steps in the last rounds, and the participation at which they are equal.
 
-    The ratio of period and client drift is no property of a run: it follows from the participation
+    The ratio of sampling and client drift is no property of a run: it follows from the participation
     (`drift.analyses.counterfactual.step_parts`).
     """
     if quick:
-        share = mean_interval(drift_variances(run).period_share.values[-ROUNDS:])
-        measure = "period drift in the sum of both, by FedEve's estimate"
+        share = mean_interval(drift_variances(run).change_share.values[-ROUNDS:])
+        measure = "update change in the sum of both variances of equation 13"
         statement = "what the drifts cost is not known without training"
         return finding("drift", statement, measure, share, "fraction", "variance-rounds")
     exact = run.cached(counterfactual, rounds=evenly_spaced(_late_globals(run), FEW), workers=workers)
     least = CLEAR * float(exact.loss.mean())
-    costs = {part: mean_interval(exact.loss_cost.sel(part=part).values) for part in ("period", "local")}
-    words = {"period": "period drift costs loss", "local": "what local steps add costs loss"}
+    costs = {part: mean_interval(exact.loss_cost.sel(part=part).values) for part in ("sampling", "local")}
+    words = {"sampling": "sampling drift costs loss", "local": "what local steps add costs loss"}
     clear = [words[part] for part, cost in costs.items() if cost.low >= least]
-    statement = " and ".join(clear) or "neither period drift nor what local steps add costs loss clearly"
+    statement = " and ".join(clear) or "neither sampling drift nor what local steps add costs loss clearly"
     balance = balanced_cohort(exact, run.experiment.clients.number)
     if np.isfinite(balance):
         statement += f"; they are equally long with {balance:.0f} of {run.experiment.clients.number} clients per round"
-    measure = "removing period drift from a round gains"
-    return finding("drift", statement, measure, costs["period"], "nats", "variance-rounds", tested=True)
+    measure = "removing sampling drift from a round gains"
+    return finding("drift", statement, measure, costs["sampling"], "nats", "variance-rounds", tested=True)
 
 
 def _coherence(run: Run) -> Finding:

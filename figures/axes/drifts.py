@@ -92,7 +92,7 @@ def evenness(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
 
 
 def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Client-drift variance (solid) and period-drift variance (dashed) over rounds, on a logarithmic axis.
+    """Client-drift variance (solid) and update change (dashed) over rounds, on a logarithmic axis.
 
     Args:
         ds: Result of `drift.drift_variances`.
@@ -101,7 +101,7 @@ def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """
     ax = style.axes(ax)
     curve(ds, ax=ax, variable="client_variance", **look)
-    curve(ds, ax=ax, variable="period_variance", names=False, log=True, linestyle="--", **look)
+    curve(ds, ax=ax, variable="change_variance", names=False, log=True, linestyle="--", **look)
     ax.set_ylabel("drift variance per parameter")
     return ax
 

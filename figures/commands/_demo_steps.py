@@ -59,7 +59,7 @@ COLUMNS = {
     "centre_offset_error": "its error",
     "eigenvalue": "lambda_1",
     "coherence": "coherence",
-    "drift_ratio": "period/client drift",
+    "drift_ratio": "update change/client drift",
 }
 
 
@@ -179,7 +179,7 @@ def _page(folders: list[Path], path: Path) -> list[dict[str, Any]]:
     runs = [Run(folder) for folder in folders]
     report(runs, path, points=POINTS)
     numbers = summary(runs, samples=SAMPLES)
-    numbers["drift_ratio"] = numbers.period_variance / numbers.client_variance
+    numbers["drift_ratio"] = numbers.change_variance / numbers.client_variance
     names = [name for name in COLUMNS if name != "method"]
     return [
         {"method": str(name), **{column: float(numbers[column].sel(algorithm=name)) for column in names}}

@@ -21,17 +21,17 @@ COST = "minutes per run"
 
 _PARTS = {
     "full": ("full participation", "black"),
-    "period": ("period drift", "#D55E00"),
+    "sampling": ("sampling drift", "#D55E00"),
     "client": ("client drift", "#0072B2"),
     "server": ("server", "#CC79A7"),
     "gradient": ("gradients at the start, all clients", "#777777"),
-    "sampling": ("gradients at the start, cohort minus all", "#E69F00"),
+    "gradient_sampling": ("gradients at the start, cohort minus all", "#E69F00"),
     "local": ("local steps", "#009E73"),
 }
 """Label and colour of the parts."""
 
-_DRAWN = ["norm", "loss_cost", "client_norm", "expected_period"]
-_DRAWN += [f"{drift}_{kind}" for drift in ("period", "client") for kind in ("variance", "estimate")]
+_DRAWN = ["norm", "loss_cost", "client_norm", "expected_sampling"]
+_DRAWN += [f"{drift}_{kind}" for drift in ("sampling", "client") for kind in ("variance", "estimate")]
 
 
 def data(
@@ -63,19 +63,19 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(2, 2, height=4.9)
     parts = ds.isel(algorithm=0)
     has_server = float(parts.norm.sel(part="server").max()) > 1e-4 * float(parts.norm.sel(part="step").max())
-    drifts = ["full", "period", "client", *(["server"] if has_server else [])]
+    drifts = ["full", "sampling", "client", *(["server"] if has_server else [])]
     for name in drifts:
         values = parts.client_norm if name == "client" else parts.norm.sel(part=name)
         _line(values, axs[0, 0], name)
-    expected = {"linestyle": ":", "marker": "", "label": "period drift, expected of a random cohort"}
-    _line(parts.expected_period, axs[0, 0], "period", **expected)
-    for name in ("gradient", "sampling", "local"):
+    expected = {"linestyle": ":", "marker": "", "label": "sampling drift, expected of a random cohort"}
+    _line(parts.expected_sampling, axs[0, 0], "sampling", **expected)
+    for name in ("gradient", "gradient_sampling", "local"):
         _line(parts.norm.sel(part=name), axs[0, 1], name)
     style.same_range(*axs[0])
-    for name in ("period", *drifts[3:], "sampling", "local"):
+    for name in ("sampling", *drifts[3:], "gradient_sampling", "local"):
         _line(parts.loss_cost.sel(part=name), axs[1, 0], name)
     axs[1, 0].axhline(0, color="#555555", linewidth=0.6, zorder=1)
-    for name in ("period", "client"):
+    for name in ("sampling", "client"):
         _line(parts[f"{name}_variance"], axs[1, 1], name)
         _line(parts[f"{name}_estimate"], axs[1, 1], name, linestyle="--", marker="", label=f"{name} drift, equation 13")
     style.logarithmic(axs[1, 1])

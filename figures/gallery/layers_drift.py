@@ -1,4 +1,4 @@
-"""Client and period drift, gain and coherence of every layer over rounds (FedEve paper, equation 13, by layer)."""
+"""Client drift, update change, gain and coherence of every layer over rounds (FedEve, equation 13, by layer)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COST = "seconds"
 
 _SHOWN = {
     "client_variance": r"client drift $\sigma_R^2$",
-    "period_variance": r"period drift $\sigma_Q^2$",
+    "change_variance": r"update change $\sigma_Q^2$",
     "gain": "Kalman gain G",
     "mean_cosine": "mean cosine of clients",
 }
@@ -37,7 +37,7 @@ def data(
     rounds: Sequence[int] | None = None,
     momentum: str = "previous",
 ) -> xr.Dataset:
-    """client_variance, period_variance, gain and mean_cosine over round and layer.
+    """client_variance, change_variance, gain and mean_cosine over round and layer.
 
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
@@ -55,7 +55,7 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(
         1, 4, height=max(2.4, height), stacked=2, cell=max(0.9, 0.14 * ds.sizes["layer"]), sharey=True
     )
-    variances = np.concatenate([ds[name].values.ravel() for name in ("client_variance", "period_variance")])
+    variances = np.concatenate([ds[name].values.ravel() for name in ("client_variance", "change_variance")])
     positive = variances[np.isfinite(variances) & (variances > 0)]
     looks = {
         "gain": {"vmin": 0, "vmax": 1, "cmap": style.sequential()},

@@ -174,5 +174,5 @@ _TEXTS = {
 }
 _DASHES = ("-", "--", ":", "-.")
 _MARKERS = ("", "o", "s", "D", "^", "v", "P", "X")
-_LOG = ("loss", "client_variance", "period_variance", "ratio")
+_LOG = ("loss", "client_variance", "change_variance", "ratio")
 """Numbers whose axis is logarithmic."""

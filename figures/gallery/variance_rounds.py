@@ -1,4 +1,4 @@
-"""Client- and period-drift variance and their Kalman gain over rounds (FedEve paper, equations 12 and 13)."""
+"""Client-drift variance and update change and their Kalman gain over rounds (FedEve paper, equations 12 and 13)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ COST = "seconds"
 
 
 def data(runs: Sequence[Run], *, momentum: str = "recorded") -> xr.Dataset:
-    """client_variance, period_variance (squared parameter units) and gain over algorithm, seed and round.
+    """client_variance, change_variance (squared parameter units) and gain over algorithm, seed and round.
 
     Args:
         momentum: What a round's update is compared with, as in `drift.drift_variances`.
     """
-    variables = ["client_variance", "period_variance", "gain"]
+    variables = ["client_variance", "change_variance", "gain"]
     return _stack.stack_runs(
         _runs.select_comparable(runs), lambda run: run.cached(drift_variances, momentum=momentum)[variables]
     )
@@ -34,9 +34,9 @@ def draw(ds: xr.Dataset) -> Figure:
     """Both variances on one logarithmic scale, and the gain."""
     figure, axs = style.panels(1, 3)
     curves.curve(ds, ax=axs[0, 0], variable="client_variance", log=True)
-    curves.curve(ds, ax=axs[0, 1], variable="period_variance", log=True)
+    curves.curve(ds, ax=axs[0, 1], variable="change_variance", log=True)
     style.same_range(*axs[0, :2])
-    for ax, text in zip(axs[0], (r"client drift $\sigma_R^2$", r"period drift $\sigma_Q^2$"), strict=False):
+    for ax, text in zip(axs[0], (r"client drift $\sigma_R^2$", r"update change $\sigma_Q^2$"), strict=False):
         style.logarithmic(ax)
         ax.set_ylabel(text)
     curves.curve(ds, ax=axs[0, 2], variable="gain")

@@ -44,7 +44,7 @@ QUANTITIES = {
     "accuracy": Quantity(lambda run: run.metrics()["accuracy"].assign_attrs(long_name="test accuracy")),
     "loss": Quantity(lambda run: run.metrics()["loss"].assign_attrs(long_name="test loss"), log=True),
     "client_variance": Quantity(lambda run: run.cached(drift_variances).client_variance, log=True),
-    "period_variance": Quantity(lambda run: run.cached(drift_variances).period_variance, log=True),
+    "change_variance": Quantity(lambda run: run.cached(drift_variances).change_variance, log=True),
     "gain": Quantity(lambda run: run.cached(drift_variances).gain),
     "coherence": Quantity(lambda run: run.cached(coherence).coherence, zero=True),
     "gamma": Quantity(lambda run: run.cached(learned).gamma),
@@ -52,7 +52,7 @@ QUANTITIES = {
 }
 """What `curves` draws, by name."""
 
-DRIFTS = ("client_variance", "period_variance", "gain", "coherence")
+DRIFTS = ("client_variance", "change_variance", "gain", "coherence")
 
 
 def curves(runs: Sequence[Run], quantity: str) -> go.Figure:
@@ -78,7 +78,7 @@ def accuracy_rounds(runs: Sequence[Run]) -> go.Figure:
 
 
 def drift_curves(runs: Sequence[Run]) -> go.Figure:
-    """Client- and period-drift variance, Kalman gain and coherence over rounds, in four panels.
+    """Client-drift variance and update change, Kalman gain and coherence over rounds, in four panels.
 
     Args:
         runs: Runs to show, of any methods and seeds.

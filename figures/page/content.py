@@ -169,7 +169,7 @@ _SECTIONS = (
 
 _CAPTIONS = {
     "client_variance": "Client drift: how much the updates of one round differ from their mean, per parameter.",
-    "period_variance": "Period drift: how much a round's mean update differs from the one expected, per parameter.",
+    "change_variance": "Update change: how much a round's mean update differs from the one expected, per parameter.",
     "gain": "Kalman gain: the trust that FedEve's fusion would put in this round's update (1: all).",
     "coherence": "Local gradient coherence: how far the clients of a round pull in one direction; at or below 0 they "
     "do not.",

@@ -34,7 +34,7 @@ def summary(runs: Sequence[Run], *, samples: int | None = None) -> xr.Dataset:
         Dataset over algorithm with accuracy_mean and accuracy_std (fractions; sample standard deviation over
         seeds, NaN for one), loss, centre_offset, centre_offset_error (its standard error, of the fits and the test
         samples), centre_offset_seeds (seeds whose minimum is inside their plane, NaN where no run kept a plane),
-        eigenvalue, coherence, period_variance, client_variance, and seeds, the number of runs. NaN where a run kept
+        eigenvalue, coherence, change_variance, client_variance, and seeds, the number of runs. NaN where a run kept
         too little, or was recorded without its data.
 
     Raises:
@@ -61,7 +61,7 @@ _ABOUT = {
     "centre_offset_seeds": ("seeds whose minimum is inside the plane", "1"),
     "eigenvalue": ("largest Hessian eigenvalue", "1"),
     "coherence": ("mean local gradient coherence", "1"),
-    "period_variance": ("mean period-drift variance", "1"),
+    "change_variance": ("mean update change", "1"),
     "client_variance": ("mean client-drift variance", "1"),
 }
 
@@ -71,7 +71,7 @@ def _row(runs: list[Run], samples: int | None) -> dict[str, float]:
         "loss": lambda run: last_ten(run, "loss"),
         "eigenvalue": lambda run: _eigenvalue(run, samples),
         "coherence": lambda run: float(run.cached(coherence).coherence.mean("round")),
-        "period_variance": lambda run: float(run.cached(drift_variances).period_variance.mean("round")),
+        "change_variance": lambda run: float(run.cached(drift_variances).change_variance.mean("round")),
         "client_variance": lambda run: float(run.cached(drift_variances).client_variance.mean("round")),
     }
     accuracy = np.array([last_ten(run) for run in runs])

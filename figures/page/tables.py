@@ -23,7 +23,7 @@ COLUMNS = {
     "centre_offset": "Centre offset",
     "eigenvalue": "λ₁",
     "coherence": "Coherence",
-    "period_variance": "Period-drift variance",
+    "change_variance": "Update change",
     "client_variance": "Client-drift variance",
 }
 """Numbers of the summary table and their headings."""

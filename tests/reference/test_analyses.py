@@ -159,8 +159,12 @@ def test_counterfactual(run):
         frozen = np.array([-LR * EPOCHS * gradient(start, *part(run, k)) for k in range(4)])
         a = sum(q[k] * updates[k] @ frozen[k] for k in range(4)) / sum(q[k] * frozen[k] @ frozen[k] for k in range(4))
         mean, full = p @ updates, q @ updates
-        vectors = {"step": end - start, "mean": mean, "full": full, "period": mean - full}
-        vectors |= {"gradient": a * q @ frozen, "sampling": a * (p - q) @ frozen, "local": mean - a * p @ frozen}
+        vectors = {"step": end - start, "mean": mean, "full": full, "sampling": mean - full}
+        vectors |= {
+            "gradient": a * q @ frozen,
+            "gradient_sampling": a * (p - q) @ frozen,
+            "local": mean - a * p @ frozen,
+        }
         for name, vector in vectors.items():
             place = own.sel(part=name)
             agree("drift.counterfactual", place.norm, np.linalg.norm(vector), relative=1e-4)
@@ -172,11 +176,11 @@ def test_counterfactual(run):
         m = int((p > 0).sum())
         far = [np.linalg.norm(updates[k] - full) for k in active]
         agree("drift.counterfactual", own.distance[active], far, relative=1e-4)
-        period = np.sum((mean - full) ** 2) / (m * 36)
+        sampling = np.sum((mean - full) ** 2) / (m * 36)
         client = sum(np.square(far)) / (len(active) * m * 36)
-        agree("drift.counterfactual", own.period_variance, period, relative=1e-4)
+        agree("drift.counterfactual", own.sampling_variance, sampling, relative=1e-4)
         agree("drift.counterfactual", own.client_variance, client, relative=1e-4)
-        agree("drift.counterfactual", own.period_estimate, np.sum((previous - mean) ** 2) / (m * 36), relative=1e-4)
+        agree("drift.counterfactual", own.sampling_estimate, np.sum((previous - mean) ** 2) / (m * 36), relative=1e-4)
         estimate = sum(p_ > 0 and np.sum((updates[k] - mean) ** 2) for k, p_ in enumerate(p)) / (m**2 * 36)
         agree("drift.counterfactual", own.client_estimate, estimate, relative=1e-4, absolute=1e-12)
         drifts = np.sqrt(sum(p[k] * np.sum((updates[k] - mean) ** 2) for k in range(4)))
@@ -253,7 +257,7 @@ def test_layer_drift(run):
             r = np.sum((updates[active] - mean) ** 2) / (m**2 * size)
             gain = (s + q) / (s + q + r)
             s, previous = (1 - gain) * (s + q), mean
-            agree("drift.layer_drift", own.period_variance, q, relative=1e-5)
+            agree("drift.layer_drift", own.change_variance, q, relative=1e-5)
             agree("drift.layer_drift", own.client_variance, r, relative=1e-5, absolute=1e-12)
             agree("drift.layer_drift", own.gain, gain, relative=1e-5)
             agree("drift.layer_drift", own.update_norm, np.linalg.norm(mean), relative=1e-5)

@@ -222,9 +222,9 @@ def test_drift_variances(run, center):
         s = (1 - gain) * (s + q)
         rows.append([q, r, q / (q + r), gain, s])
     found = drift.drift_variances(run, center=center, sigma0=0.3)
-    for place, name in enumerate(("period_variance", "client_variance", "period_share", "gain", "sigma")):
+    for place, name in enumerate(("change_variance", "client_variance", "change_share", "gain", "sigma")):
         agree("drift.drift_variances", found[name], np.array(rows)[:, place], relative=1e-12)
-    zero = drift.drift_variances(run, momentum="zero").period_variance[0]
+    zero = drift.drift_variances(run, momentum="zero").change_variance[0]
     updates, *_, sizes, _ = arrays(run.records[0])
     agree("drift.drift_variances", zero, np.sum((own_weights(run, sizes) @ updates) ** 2) / (3 * D), relative=1e-12)
 

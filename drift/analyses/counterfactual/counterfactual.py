@@ -19,10 +19,10 @@ from drift.analyses.counterfactual.all_clients import (
     frozen_update,
     train_all_clients,
 )
-from drift.analyses.counterfactual.step_parts import PARTS, StepParts, expected_period, step_parts
+from drift.analyses.counterfactual.step_parts import PARTS, StepParts, expected_sampling, step_parts
 from drift.analyses.evaluate_on import losses_and_errors
 from drift.analyses.per_round import parameters, result, selected_rounds, stack_rows
-from drift.analyses.rounds.variance import client_variance, period_variance
+from drift.analyses.rounds.variance import change_variance, client_variance
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import Rows, filled
@@ -39,20 +39,20 @@ ROUNDS = 5
 def counterfactual(
     run: Run, *, rounds: Sequence[int] | None = None, split: str = "test", scale: Scale = "fit", workers: int = 1
 ) -> xr.Dataset:
-    """Period drift, client drift and the server's part of a step, exactly, with the loss that each part costs.
+    """Sampling drift, client drift and the server's part of a step, exactly, with the loss that each part costs.
 
     All K clients are trained from the start that the record holds. With their updates D_k, weights q_k over all
     clients and p_k over the cohort (data sizes, or uniform where the experiment says so):
 
-        step = full + period + server         full = sum_k q_k D_k, the step of full participation
-        mean = full + period                  period = sum_k p_k D_k - full; client drift of k: D_k - mean
-        mean = gradient + sampling + local    the same from the gradients at the start
+        step = full + sampling + server       full = sum_k q_k D_k, the step of full participation
+        mean = full + sampling                sampling = sum_k p_k D_k - full; client drift of k: D_k - mean
+        mean = gradient + gradient_sampling + local             the same from the gradients at the start
 
-    gradient: all clients with their gradients frozen at the start for as many steps, times one factor a; sampling: the
-    cohort's instead; local: the rest of training (curvature on the way, minibatch noise, terms of the method). Client
-    drift is likewise a data part (frozen gradients differ) and a local part. Definitions in `step_parts` and
-    `frozen_update`. For FedAvg the server part is zero to rounding; with full participation so are period and sampling,
-    with one client in the cohort its client drift.
+    gradient: all clients with their gradients frozen at the start for as many steps, times one factor a;
+    gradient_sampling: the cohort's instead; local: the rest of training (curvature on the way, minibatch noise, terms
+    of the method). Client drift is likewise a data part (frozen gradients differ) and a local part. Definitions in
+    `step_parts` and `frozen_update`. For FedAvg the server part is zero to rounding; with full participation so are
+    both sampling parts, with one client in the cohort its client drift.
 
     A part's cost is the loss of the recorded end minus the loss of the end without the part: positive where the part
     is harmful. The client's cost is that of its drift: the end with the client replaced by the cohort's mean. Models
@@ -60,7 +60,7 @@ def counterfactual(
 
     The estimates of FedEve's equation 13 are from the recorded Gram matrix:
 
-        period: |period|^2 / (m d)                            estimated by |M - D|^2 / (m d)
+        sampling: |sampling|^2 / (m d)                        estimated by |M - D|^2 / (m d)
         client: sum over all K of |D_k - full|^2 / (K m d)    estimated by sum over the m of |D_k - D|^2 / (m^2 d)
 
     The cohort's models are those of the record if it has their exact bits, which training again would give as well.
@@ -83,9 +83,9 @@ def counterfactual(
         Dataset with norm, loss_without, error_without, loss_cost, error_cost (round, part), cosine (round, part,
         other); over round: loss and error of the end, client_norm, data_norm, client_local_norm (root of the mean
         square over the cohort by p_k), scale, local_share (of the squared updates that frozen gradients miss),
-        expected_period (norm of the period part over random cohorts), period_variance, client_variance, _estimate and
-        _ratio (estimate over exact) of both, period_share and its estimate (of the sum of both), clients and
-        cohort (numbers of clients that count); over round and client: share, update_norm, distance and alignment (to
+        expected_sampling (norm of the sampling part over random cohorts), sampling_variance, client_variance,
+        _estimate and _ratio (estimate over exact) of both, sampling_share and its estimate (of the sum of both),
+        clients and cohort (numbers of clients that count); over round and client: share, update_norm, distance and alignment (to
         the full step), and in the cohort client_drift, client_data, client_local (norms) and client_cost (nats).
 
     Raises:
@@ -179,21 +179,21 @@ def _variances(run: Run, parts: StepParts, record: Round, q: Tensor, p: Tensor) 
     d, m, number = len(record.kept("start")), int((p > 0).sum()), int((q > 0).sum())
     weights, distances = run.experiment.cohort_weights(record.sizes), parts.clients["distance"]
     exact = {
-        "period": float(parts["period"].square().sum()) / (m * d),
+        "sampling": float(parts["sampling"].square().sum()) / (m * d),
         "client": float(distances[q > 0].square().sum()) / (number * m * d),
     }
     estimate = {
-        "period": period_variance(record.gram, weights, d),
+        "sampling": change_variance(record.gram, weights, d),
         "client": client_variance(record.gram, weights, d),
     }
     row: dict[str, np.ndarray | float] = {"clients": number, "cohort": m}
-    row["expected_period"] = expected_period(distances.nan_to_num(), q, m)
+    row["expected_sampling"] = expected_sampling(distances.nan_to_num(), q, m)
     for name in exact:
         row |= {f"{name}_variance": exact[name], f"{name}_estimate": estimate[name]}
         row[f"{name}_ratio"] = estimate[name] / exact[name] if exact[name] > 0 else np.nan
-    for name, both in {"period_share": exact, "period_share_estimate": estimate}.items():
-        total = both["period"] + both["client"]
-        row[name] = both["period"] / total if total > 0 else np.nan
+    for name, both in {"sampling_share": exact, "sampling_share_estimate": estimate}.items():
+        total = both["sampling"] + both["client"]
+        row[name] = both["sampling"] / total if total > 0 else np.nan
     return row
 
 
@@ -212,15 +212,15 @@ _ABOUT: dict[str, tuple[tuple[str, ...], str, str]] = {
     "client_local_norm": (_ROUND, "norm of its local part", "1"),
     "scale": (_ROUND, "factor of the frozen updates", "1"),
     "local_share": (_ROUND, "squared updates that frozen gradients miss", "fraction"),
-    "expected_period": (_ROUND, "norm of the period drift over random cohorts", "1"),
-    "period_variance": (_ROUND, "period-drift variance", "1"),
+    "expected_sampling": (_ROUND, "norm of the sampling drift over random cohorts", "1"),
+    "sampling_variance": (_ROUND, "sampling-drift variance", "1"),
     "client_variance": (_ROUND, "client-drift variance", "1"),
-    "period_estimate": (_ROUND, "period-drift variance by equation 13", "1"),
+    "sampling_estimate": (_ROUND, "sampling-drift variance by equation 13", "1"),
     "client_estimate": (_ROUND, "client-drift variance by equation 13", "1"),
-    "period_ratio": (_ROUND, "period drift, estimate over exact", "1"),
+    "sampling_ratio": (_ROUND, "sampling drift, estimate over exact", "1"),
     "client_ratio": (_ROUND, "client drift, estimate over exact", "1"),
-    "period_share": (_ROUND, "period drift in the sum of both variances", "fraction"),
-    "period_share_estimate": (_ROUND, "the same by equation 13", "fraction"),
+    "sampling_share": (_ROUND, "sampling drift in the sum of both variances", "fraction"),
+    "sampling_share_estimate": (_ROUND, "the same by equation 13", "fraction"),
     "clients": (_ROUND, "clients that count", "1"),
     "cohort": (_ROUND, "clients of the cohort that count", "1"),
     "share": (_CLIENT, "weight in the full step", "fraction"),

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 import xarray as xr
 from torch import Tensor
 
-PARTS = ("step", "mean", "full", "period", "server", "gradient", "sampling", "local")
+PARTS = ("step", "mean", "full", "sampling", "server", "gradient", "gradient_sampling", "local")
 """Names of the vectors in `StepParts`."""
 
 
@@ -61,14 +61,14 @@ def step_parts(
     """Parts of end - start, with updates D_k = w_k - start of all K clients, client minus start:
 
         step = end - start      mean = sum_k p_k D_k      full = sum_k q_k D_k
-        period = mean - full    server = step - mean
+        sampling = mean - full    server = step - mean
 
     and with frozen updates a U_k (the gradient as it is at the start)
 
-        gradient = sum_k q_k a U_k      sampling = sum_k p_k a U_k - gradient      local = mean - sum_k p_k a U_k
+        gradient = sum_k q_k a U_k    gradient_sampling = sum_k p_k a U_k - gradient    local = mean - sum_k p_k a U_k
 
-    so that step = full + period + server, and mean = gradient + sampling + local. In the cohort D_k - mean is
-    the client's drift; it is the sum of a data part a (U_k - sum_j p_j U_j) and a local part, (D_k - a U_k) - local.
+    so that step = full + sampling + server, and mean = gradient + gradient_sampling + local. In the cohort D_k - mean
+    is the client's drift; it is the sum of a data part a (U_k - sum_j p_j U_j) and a local part, (D_k - a U_k) - local.
     Weighted by p_k the drifts, and both parts, sum to zero.
 
     Args:
@@ -102,8 +102,8 @@ def step_parts(
     return StepParts(origin, vectors, values, scale, rest / total if total > 0 else float("nan"))
 
 
-def expected_period(distances: Tensor, shares: Tensor, cohort: int) -> float:
-    """Norm of the period drift of a random cohort, root of the mean square over cohorts.
+def expected_sampling(distances: Tensor, shares: Tensor, cohort: int) -> float:
+    """Norm of the sampling drift of a random cohort, root of the mean square over cohorts.
 
         E |mean - full|^2 = K (K - m) / (m (K - 1)) sum_k q_k^2 |D_k - full|^2
 
@@ -143,11 +143,11 @@ def weighted_sum(weights: Tensor, rows: Tensor | Sequence[Tensor]) -> Tensor:
 
 
 def balanced_cohort(exact: xr.Dataset, number: int) -> float:
-    """Cohort size m at which period drift is as large as the part of the mean step from local steps; NaN: unknown.
+    """Cohort size m at which sampling drift is as large as the part of the mean step from local steps; NaN: unknown.
 
     A cohort of m of K clients drawn without replacement has
 
-        E |period|^2 = T^2 (1/m - 1/K),    T^2 = K^2 / (K - 1) sum_k (q_k |D_k - full|)^2
+        E |sampling|^2 = T^2 (1/m - 1/K),    T^2 = K^2 / (K - 1) sum_k (q_k |D_k - full|)^2
 
     (S^2 (1/m - 1/K), with S^2 the sample variance of the updates, where all q_k are 1/K). The part of
     the mean step from local steps, L^2 = |local|^2, does not shrink with m. They are equal at
@@ -155,8 +155,8 @@ def balanced_cohort(exact: xr.Dataset, number: int) -> float:
         m = 1 / (L^2 / T^2 + 1 / K)
 
     Below it more clients help most, above it shorter or better local training. Client drift itself cannot be compared
-    with period drift in this way: the variance of a mean of m random clients is S^2 / m, so period drift over client
-    drift is 1 - m/K in every run.
+    with sampling drift in this way: the variance of a mean of m random clients is S^2 / m, so sampling drift over
+    client drift is 1 - m/K in every run.
 
     Source: sampling without replacement, Cochran 1977, chapter 2; parts as in `drift.counterfactual`.
 

@@ -21,7 +21,7 @@ def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
         within_t = mean over the cohort of JS(q_k, q_cohort),  between_t = JS(q_cohort, q)
 
     q_k are the class shares of client k in round t, q_cohort those of all data of the cohort, q those of all clients'
-    data. The first number relates to client drift, the second to period drift. Both are between 0 and ln 2; for equal
+    data. The first number relates to client drift, the second to sampling drift. Both are between 0 and ln 2; for equal
     distributions over C classes, n samples give about (C - 1) / (8 n). Clients without samples do not count.
 
     Source: Shen et al., FedEve, section 3.2 and Fig. 3a; papers.md 3.4.

@@ -14,8 +14,8 @@ from landscape.plugins import unknown
 
 OF_RECORD: dict[str, Callable[..., xr.Dataset]] = {
     "client_variance": drift_variances,
-    "period_variance": drift_variances,
-    "period_share": drift_variances,
+    "change_variance": drift_variances,
+    "change_share": drift_variances,
     "gain": drift_variances,
     "coherence": coherence,
     "mean_cosine": coherence,

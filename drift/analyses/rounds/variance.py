@@ -1,4 +1,4 @@
-"""Variances of period drift and client drift, and the Kalman gain of FedEve, of the model and per parameter tensor."""
+"""Update change and client-drift variance, and the Kalman gain of FedEve, of the model and per parameter tensor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Center = Literal["weighted", "uniform"]
 def drift_variances(
     run: Run, *, momentum: Momentum = "recorded", center: Center = "weighted", sigma0: float = 0.0
 ) -> xr.Dataset:
-    """Period-drift and client-drift variance of every round, and the Kalman gain of FedEve.
+    """Update change and client-drift variance of every round, and the Kalman gain of FedEve.
 
         sigma_Q^2 = |M - D|^2 / (m d),  sigma_R^2 = sum_k |D_k - D|^2 / (m^2 d)
         G = (s + sigma_Q^2) / (s + sigma_Q^2 + sigma_R^2),  s' = (1 - G) (s + sigma_Q^2)
@@ -49,7 +49,7 @@ def drift_variances(
         sigma0: s before the first round.
 
     Returns:
-        Dataset over round with period_variance, client_variance, their shares of the sum, gain, sigma (s', a
+        Dataset over round with change_variance, client_variance, their shares of the sum, gain, sigma (s', a
         variance) and cohort m; attribute d.
     """
     d = parameters(run)
@@ -63,33 +63,33 @@ def drift_variances(
         matrix = _against_previous(run, record) if momentum == "previous" else record.gram
         if matrix is None:
             return values
-        period = period_variance(matrix, weights, d, momentum=momentum != "zero")
-        if period + client > 0:
-            values |= {"period_share": period / (period + client), "client_share": client / (period + client)}
-        return {**values, "period_variance": period}
+        change = change_variance(matrix, weights, d, momentum=momentum != "zero")
+        if change + client > 0:
+            values |= {"change_share": change / (change + client), "client_share": client / (change + client)}
+        return {**values, "change_variance": change}
 
     about = {name: text for name, text in _ABOUT.items() if name not in ("gain", "sigma")}
     dataset = series(run, measure, about, analysis="drift_variances", source="FedEve, equations 12 and 13")
-    gain, sigma = gains(dataset["period_variance"].values, dataset["client_variance"].values, sigma0)
+    gain, sigma = gains(dataset["change_variance"].values, dataset["client_variance"].values, sigma0)
     dataset = dataset.assign(gain=("round", gain), sigma=("round", sigma))
     return result(dataset, _ABOUT, d=d, momentum=momentum, center=center, sigma0=sigma0)
 
 
-def gains(period: np.ndarray, client: np.ndarray, sigma0: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def gains(change: np.ndarray, client: np.ndarray, sigma0: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Kalman gain and variance after each round, shape (R,), from both drift variances over the rounds.
 
     A round without them has NaN and leaves the variance as it is.
     """
-    columns = np.full((2, len(period)), np.nan)
+    columns = np.full((2, len(change)), np.nan)
     carried = torch.tensor(sigma0, dtype=torch.float64)
-    for row, (q, r) in enumerate(zip(period, client, strict=True)):
+    for row, (q, r) in enumerate(zip(change, client, strict=True)):
         if not np.isnan(q) and not np.isnan(r):
             gain, carried = fuse(carried, torch.as_tensor(q), torch.as_tensor(r))
             columns[:, row] = float(gain), float(carried)
     return columns[0], columns[1]
 
 
-def period_variance(gram: Tensor, weights: Tensor, d: int, *, momentum: bool = True) -> float:
+def change_variance(gram: Tensor, weights: Tensor, d: int, *, momentum: bool = True) -> float:
     """sigma_Q^2 = |M - D|^2 / (m d) from the Gram matrix of a round; |D|^2 / (m d) without the momentum.
 
     Args:
@@ -114,9 +114,9 @@ def client_variance(gram: Tensor, weights: Tensor, d: int, *, uniform: bool = Fa
 
 
 _ABOUT = {
-    "period_variance": ("period-drift variance", "1"),
+    "change_variance": ("update change, variance", "1"),
     "client_variance": ("client-drift variance", "1"),
-    "period_share": ("period drift in the sum of both variances", "fraction"),
+    "change_share": ("update change in the sum of both variances", "fraction"),
     "client_share": ("client drift in the sum of both variances", "fraction"),
     "gain": ("Kalman gain", "1"),
     "sigma": ("variance of the fused update", "1"),
@@ -157,7 +157,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Laye
 
     The quantities are those of `drift_variances` and `coherence`, from the Gram matrix of the tensor's slice of the
     updates. With d_l parameters in tensor l, squared norms and d_l times the variances sum to those of the whole model.
-    Round t is compared with the mean update of round t - 1, which must have kept its clients too; else period_variance
+    Round t is compared with the mean update of round t - 1, which must have kept its clients too; else change_variance
     and gain are NaN. The filter behind the gain starts anew after a gap in the rounds: a single round has
     G = q / (q + r).
 
@@ -170,7 +170,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Laye
         momentum: What the update D is compared with: the "previous" mean update, or "zero".
 
     Returns:
-        Dataset with period_variance, client_variance, gain, update_norm (norm of the weighted mean update), step_norm
+        Dataset with change_variance, client_variance, gain, update_norm (norm of the weighted mean update), step_norm
         (of the global step), client_norm (root of the weighted mean square of the clients' norms), coherence and
         mean_cosine, all (round, layer), and size (layer,), d_l.
 
@@ -191,7 +191,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Laye
                 columns[name][row, column] = value
     for stretch in np.split(np.arange(len(indices)), np.flatnonzero(np.diff(indices) > 1) + 1):
         for column in range(len(places)):
-            q, r = (columns[name][stretch, column] for name in ("period_variance", "client_variance"))
+            q, r = (columns[name][stretch, column] for name in ("change_variance", "client_variance"))
             columns["gain"][stretch, column], _ = gains(q, r)
     sizes = [place.stop - place.start for place in places.values()]
     variables = {name: (("round", "layer"), values) for name, values in columns.items()} | {"size": ("layer", sizes)}
@@ -216,7 +216,7 @@ def _measure(
         "client_norm": float((weights @ inner.diagonal()).clamp(min=0).sqrt()),
     }
     if previous is not None or momentum == "zero":
-        values["period_variance"] = period_variance(matrix, weights, size, momentum=momentum == "previous")
+        values["change_variance"] = change_variance(matrix, weights, size, momentum=momentum == "previous")
     if len(clients) > 1:
         cosine, used = cosines(matrix), relative(record.weights)
         values |= {"coherence": cohort_coherence(cosine, used), "mean_cosine": mean_cosine(cosine, used)}
@@ -234,7 +234,7 @@ def _previous(run: Run, record: Round) -> Tensor | None:
 
 
 _LAYERS: About = {
-    "period_variance": ("period-drift variance", "1"),
+    "change_variance": ("update change, variance", "1"),
     "client_variance": ("client-drift variance", "1"),
     "gain": ("Kalman gain", "1"),
     "update_norm": ("norm of the mean update", "1"),

@@ -20,7 +20,7 @@ TIMED = 25
 """Rounds in each sum of seconds."""
 
 NORMS = ("end_norm", "step_norm")
-VARIANCES = ("period_variance", "client_variance", "period_share", "gain", "cohort")
+VARIANCES = ("change_variance", "client_variance", "change_share", "gain", "cohort")
 
 ANALYSES: dict[str, tuple[str, ...]] = {
     "coherence": ("mean_cosine",),

@@ -28,9 +28,9 @@ FACTORS = {
 
 PARTS = {
     "full": ("full participation", "#333333", ""),
-    "period": ("period drift", "#D55E00", "/"),
+    "sampling": ("sampling drift", "#D55E00", "/"),
     "server": ("server", "#CC79A7", "x"),
-    "sampling": ("sampling of the cohort", "#E69F00", "."),
+    "gradient_sampling": ("sampling of the cohort", "#E69F00", "."),
     "local": ("local steps", "#009E73", "\\"),
 }
 """Label, colour and pattern of the parts of a global step."""

@@ -17,13 +17,13 @@ from figures.interactive.look import blank, small
 from figures.interactive.words import plain
 
 ABOUT = (
-    "Client drift, period drift and coherence of every parameter tensor of the model, from the recorded models of the "
+    "Client drift, update change and coherence of every parameter tensor of the model, from the recorded models of the "
     "clients of a round and of the round before it."
 )
 
 SHOWN = {
     "client_variance": ("client drift", "#009E73", "circle"),
-    "period_variance": ("period drift", "#D55E00", "diamond-open"),
+    "change_variance": ("update change", "#D55E00", "diamond-open"),
 }
 """Label, colour and symbol of the variances."""
 
@@ -44,7 +44,7 @@ class LayerPanel:
             label="layers shown", options=[], placeholder="all", sizing_mode="stretch_width", visible=False
         )
         self.layers.param.watch(self._picked, "value")
-        self.plot = Plot("client and period drift by layer", height=340, visible=False)
+        self.plot = Plot("client drift and update change by layer", height=340, visible=False)
         self.panel = pn.Column(self.demand.panel, self.layers, self.plot, sizing_mode="stretch_width")
 
     def offer(self, run: Run, rounds: list[int]) -> None:
@@ -78,7 +78,7 @@ class LayerPanel:
 
 
 def layers_figure(ds: xr.Dataset, index: int, layers: list[str]) -> go.Figure:
-    """Client- and period-drift variance of layers in a round, the input's layer first.
+    """Client-drift variance and update change of layers in a round, the input's layer first.
 
     Args:
         ds: Result of `drift.layer_drift`.

@@ -37,8 +37,8 @@ class Derived:
 
 DERIVED = {
     "client_variance": Derived("client-drift variance", log=True),
-    "period_variance": Derived("period-drift variance", log=True),
-    "period_share": Derived("period drift in the sum of both variances"),
+    "change_variance": Derived("update change", log=True),
+    "change_share": Derived("update change in the sum of both variances"),
     "gain": Derived("Kalman gain"),
     "coherence": Derived("local gradient coherence", zero=True),
     "mean_cosine": Derived("mean cosine between client updates", zero=True),

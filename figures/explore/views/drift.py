@@ -1,4 +1,4 @@
-"""The view of drift: client and period drift, gain, coherence and locality over rounds, and what they cost."""
+"""The view of drift: client drift and update change, gain, coherence and locality over rounds, and what they cost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STEPS = "parts of the step"
 
 PANELS = {
     "client_variance": "client-drift variance over rounds",
-    "period_variance": "period-drift variance over rounds",
+    "change_variance": "update change over rounds",
     "gain": "Kalman gain over rounds",
     "coherence": "local gradient coherence over rounds",
     "locality": "largest distance of a client to the mean of its cohort over rounds",
@@ -57,7 +57,7 @@ FACTORS = (
     "theorem 1). Variance and covariance need clients that are trained again."
 )
 STEP = (
-    "What the global step is made of, exactly: all clients are trained from the round's start, so that period drift, "
+    "What the global step is made of, exactly: all clients are trained from the round's start, so that sampling drift, "
     "client drift and the server's part are known, with the loss that each costs."
 )
 

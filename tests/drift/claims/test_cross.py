@@ -27,7 +27,7 @@ def test_the_cost_of_a_drift_is_that_of_the_clients_and_of_the_previous_update(t
     losses = landscape.evaluate(run.task, models, torch.eye(len(models)), split=part, metrics=("loss",))["loss"]
     costs = (losses[1:] - losses[0]).double().numpy()
     np.testing.assert_allclose(result["cost"].sel(kind="client"), weights.double().numpy() @ costs[:-1], rtol=1e-4)
-    np.testing.assert_allclose(result["cost"].sel(kind="period"), costs[-1], rtol=1e-3)
+    np.testing.assert_allclose(result["cost"].sel(kind="change"), costs[-1], rtol=1e-3)
     assert abs(float(result["linear"].sel(kind="client"))) < 1e-6  # weighted drifts sum to zero
     assert ((result["share"] >= 0) & (result["share"] <= 1 + 1e-6)).all()
     assert float(result["norm"].sel(kind="random")) == pytest.approx(float(result["norm"].sel(kind="client")), rel=1e-5)
@@ -36,7 +36,7 @@ def test_the_cost_of_a_drift_is_that_of_the_clients_and_of_the_previous_update(t
 def test_short_drifts_cost_what_the_second_order_says(tmp_path):
     run = tiny.trained(tmp_path, "rounds=2", "local.lr=0.001")
     result = averaging_cost(run, rounds=[1], k=2, samples=20).isel(round=0)
-    for kind in ("client", "period"):
+    for kind in ("client", "change"):
         cost, quadratic = (float(result[name].sel(kind=kind)) for name in ("cost", "quadratic"))
         assert quadratic == pytest.approx(cost, abs=2e-6), kind
 
@@ -69,8 +69,8 @@ def test_pairs_with_ima_have_the_options_asked_for(tmp_path):
 def test_series_are_compared_over_the_rounds_in_which_ima_averages(tmp_path):
     base, run = tiny.trained(tmp_path, "rounds=14"), tiny.trained(tmp_path, *IMA)
     assert averaging_rounds(run) == 11
-    series = [one.cached(drift_variances)["period_variance"].values[11:].mean() for one in (run, base)]
-    measured = while_averaging("period_variance", drift_variances, log=True)(run, base)
+    series = [one.cached(drift_variances)["change_variance"].values[11:].mean() for one in (run, base)]
+    measured = while_averaging("change_variance", drift_variances, log=True)(run, base)
     assert measured == pytest.approx(np.log2(series[0] / series[1]))
     with pytest.raises(LookupError, match="none of ima"):
         averaging_rounds(base)
@@ -97,6 +97,6 @@ def test_every_question_can_be_asked_of_any_runs(tmp_path):
     runs = [tiny.trained(tmp_path, "rounds=14", *more) for more in ((), IMA)]
     verdicts = {question.name: question.judge(runs) for question in QUESTIONS}
     assert len(verdicts) == len(QUESTIONS) == sum(map(len, SECTIONS.values()))
-    assert verdicts["cross-ima-period"].seeds == (5,)
+    assert verdicts["cross-ima-change"].seeds == (5,)
     assert verdicts["cross-fedeve-gain"].outcome == "not tested"
-    assert verdicts["cross-cost-period"].seeds == (5,)
+    assert verdicts["cross-cost-sampling"].seeds == (5,)

@@ -89,7 +89,7 @@ def test_without_sizes_clients_have_those_of_the_given_partition(source, tmp_pat
     variances = drift_variances(found), drift_variances(source)
     for index in source.rounds():
         assert torch.equal(found.round(index).sizes, source.round(index).sizes)
-    for name in ("client_variance", "period_variance"):
+    for name in ("client_variance", "change_variance"):
         np.testing.assert_allclose(variances[0][name], variances[1][name], rtol=1e-4)
     assert not any("client sizes" in text for text in found.about["unknown"])
 

@@ -29,16 +29,16 @@ def _check(run):
             assert int(ds.cohort) == m
             assert float(ds.client_variance) == pytest.approx(spread / (m**2 * d), rel=1e-4)
             assert 0 < float(ds.gain) <= 1
-        assert float(row["zero"].period_variance) == pytest.approx(float(mean.square().sum()) / (m * d), rel=1e-4)
+        assert float(row["zero"].change_variance) == pytest.approx(float(mean.square().sum()) / (m * d), rel=1e-4)
         if index > 0:
             moved = float((before - mean).square().sum()) / (m * d)
-            assert float(row["previous"].period_variance) == pytest.approx(moved, rel=1e-3)
+            assert float(row["previous"].change_variance) == pytest.approx(moved, rel=1e-3)
         before = mean
     layers = layer_drift(run)
     sums = (layers.client_variance * layers["size"]).sum("layer") / d
     np.testing.assert_allclose(sums, found["zero"].client_variance, rtol=1e-4)
     np.testing.assert_allclose(
-        (layers.period_variance * layers["size"]).sum("layer") / d, found["previous"].period_variance, rtol=1e-3
+        (layers.change_variance * layers["size"]).sum("layer") / d, found["previous"].change_variance, rtol=1e-3
     )
     assert coherence(run).coherence.notnull().all()
     assert label_scatter(run).within_divergence.notnull().all()

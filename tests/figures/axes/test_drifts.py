@@ -59,7 +59,7 @@ def test_seeds_without_a_critical_point_are_counted():
 def test_variances_are_solid_for_clients_and_dashed_for_the_period():
     values = {
         name: ("round", np.array([1e-4, 2e-4, 3e-4]) * scale)
-        for name, scale in {"client_variance": 1, "period_variance": 5}.items()
+        for name, scale in {"client_variance": 1, "change_variance": 5}.items()
     }
     ax = drifts.variances(xr.Dataset(values, coords={"round": [0, 1, 2]}), ax=_ax())
     assert [line.get_linestyle() for line in ax.lines] == ["-", "--"]

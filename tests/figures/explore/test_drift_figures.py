@@ -64,7 +64,7 @@ def test_factors_and_parts_are_those_of_the_analyses(run):
     assert traces["squared bias"].y == pytest.approx(ds.bias2.values, rel=1e-6) and "variance" not in traces
     ds = counterfactual(run, rounds=[1])
     bars = {trace.name: trace for trace in parts_figure(ds, "norm").data}
-    assert bars["period drift"].y == pytest.approx(ds.norm.sel(part="period").values, rel=1e-6)
+    assert bars["sampling drift"].y == pytest.approx(ds.norm.sel(part="sampling").values, rel=1e-6)
     assert "server" not in bars, "FedAvg's server part is rounding"
     assert "full participation" not in {trace.name for trace in parts_figure(ds, "loss_cost").data}
     (clients,) = client_costs_figure(ds, 1, [int(run.round(1).ids[0])]).data
@@ -90,8 +90,8 @@ def test_clients_that_differ_are_selected():
 def test_layers_are_those_that_are_selected(run):
     ds = layer_drift(run, rounds=[1, 2])
     names = [str(name) for name in ds.layer.values]
-    client, period = layers_figure(ds, 1, []).data
+    client, change = layers_figure(ds, 1, []).data
     assert list(client.x) == names and client.y == pytest.approx(ds.client_variance.sel(round=1).values, rel=1e-6)
-    assert period.y == pytest.approx(ds.period_variance.sel(round=1).values, rel=1e-6)
+    assert change.y == pytest.approx(ds.change_variance.sel(round=1).values, rel=1e-6)
     client, _ = layers_figure(ds, 2, [names[-1]]).data
     assert client.y == pytest.approx(ds.client_variance.sel(round=2, layer=names[-1:]).values, rel=1e-6)

@@ -43,7 +43,7 @@ def test_the_split_agrees_with_every_client_trained_by_hand(run):
     q /= q.sum()
     mean, full = record.shares @ updates[record.ids], q @ updates
     step = record.end.double() - record.start.double()
-    vectors = {"step": step, "mean": mean, "full": full, "period": mean - full}
+    vectors = {"step": step, "mean": mean, "full": full, "sampling": mean - full}
     for name, vector in vectors.items():
         assert float(found.norm.sel(part=name)) == pytest.approx(float(vector.norm())), name
         without = loss(run, (record.end.double() - vector).float())
@@ -52,10 +52,10 @@ def test_the_split_agrees_with_every_client_trained_by_hand(run):
     np.testing.assert_allclose(found.loss_cost, found.loss - found.loss_without)
     np.testing.assert_allclose(found.distance, (updates - full).norm(dim=1))
     m, d = len(record.ids), len(step)
-    assert float(found.period_variance) == pytest.approx(float((mean - full).square().sum()) / (m * d))
+    assert float(found.sampling_variance) == pytest.approx(float((mean - full).square().sum()) / (m * d))
     assert float(found.client_variance) == pytest.approx(float((updates - full).square().sum()) / (4 * m * d))
     cosine = torch.nn.functional.cosine_similarity(full, mean - full, dim=0)
-    assert float(found.cosine.sel(part="full", other="period")) == pytest.approx(float(cosine))
+    assert float(found.cosine.sel(part="full", other="sampling")) == pytest.approx(float(cosine))
 
 
 def test_a_clients_cost_is_that_of_its_drift(run):
@@ -72,29 +72,29 @@ def test_a_clients_cost_is_that_of_its_drift(run):
 
 def test_estimates_are_those_of_equation_13(run):
     found, cheap = counterfactual(run, rounds=[0, 1, 2]), drift_variances(run)
-    for drift in ("period", "client"):
+    for drift in ("sampling", "client"):
         np.testing.assert_allclose(found[f"{drift}_estimate"], cheap[f"{drift}_variance"])
         np.testing.assert_allclose(found[f"{drift}_ratio"], found[f"{drift}_estimate"] / found[f"{drift}_variance"])
-    np.testing.assert_allclose(found.period_share_estimate, cheap.period_share)
+    np.testing.assert_allclose(found.sampling_share_estimate, cheap.change_share)
 
 
-def test_without_server_and_period_fedavg_is_full_participation(run):
+def test_without_server_and_sampling_fedavg_is_full_participation(run):
     found = counterfactual(run)
     assert found.sizes["round"] == 3
     assert float(found.norm.sel(part="server").max()) < 1e-6
     assert np.isnan(found.cosine.sel(part="server")).all()
-    assert float(found.norm.sel(part="period").min()) > 1e-3
+    assert float(found.norm.sel(part="sampling").min()) > 1e-3
     assert found.attrs["trainings"] == 3  # one of four clients is outside each cohort
 
 
 @pytest.mark.parametrize("more", [(), ("clients.train_all=true",)])
-def test_full_participation_has_no_period_part_and_exact_client_variance(runs, more):
+def test_full_participation_has_no_sampling_part_and_exact_client_variance(runs, more):
     found = counterfactual(trained(runs, ALL, *more))
-    assert float(found.norm.sel(part=["period", "sampling"]).max()) < 1e-12
+    assert float(found.norm.sel(part=["sampling", "gradient_sampling"]).max()) < 1e-12
     np.testing.assert_allclose(found.client_ratio, 1, rtol=1e-5)
-    np.testing.assert_allclose(found.period_share, 0, atol=1e-12)
+    np.testing.assert_allclose(found.sampling_share, 0, atol=1e-12)
     assert found.attrs["trainings"] == 0
-    assert not found.expected_period.any()
+    assert not found.expected_sampling.any()
 
 
 def test_one_client_in_the_cohort_has_no_client_drift(runs):
@@ -102,14 +102,14 @@ def test_one_client_in_the_cohort_has_no_client_drift(runs):
     assert float(found.client_norm.max()) < 1e-12
     assert float(found.data_norm.max()) < 1e-12
     np.testing.assert_allclose(found.client_cost.max("client"), 0, atol=1e-6)
-    assert found.period_share.isnull().sum() == 0
+    assert found.sampling_share.isnull().sum() == 0
 
 
 def test_one_full_batch_step_has_no_local_part(runs):
     found = counterfactual(trained(runs, "local.batch=1000", "rounds=2"))
     np.testing.assert_allclose(found.scale, 1, rtol=1e-4)
     np.testing.assert_allclose(found.local_share, 0, atol=1e-6)
-    np.testing.assert_allclose(found.norm.sel(part="sampling"), found.norm.sel(part="period"), rtol=1e-3)
+    np.testing.assert_allclose(found.norm.sel(part="gradient_sampling"), found.norm.sel(part="sampling"), rtol=1e-3)
 
 
 def test_recorded_clients_need_not_be_trained_again(runs, run):
@@ -153,7 +153,7 @@ def test_a_client_that_diverges_is_left_out(run, monkeypatch):
     found = counterfactual(run, rounds=[1]).isel(round=0)
     assert float(found.clients) == 3
     assert np.isnan(found.distance.sel(client=outside))
-    assert float(found.norm.sel(part="period")) < 1e-12
+    assert float(found.norm.sel(part="sampling")) < 1e-12
 
 
 def test_a_round_in_which_every_client_diverged_is_missing(run, monkeypatch):

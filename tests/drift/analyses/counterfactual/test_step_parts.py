@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from drift.analyses.counterfactual.all_clients import frozen_update, full_gradient
-from drift.analyses.counterfactual.step_parts import PARTS, expected_period, step_parts
+from drift.analyses.counterfactual.step_parts import PARTS, expected_sampling, step_parts
 from drift.config.experiment import Local
 from drift.training.client import Client, steps
 from tests.drift import hand
@@ -30,8 +30,8 @@ def split(weights=WEIGHTS, shares=SHARES, **options):
 def test_parts_sum_to_the_step(fit):
     start, end, models, _, parts = split(fit=fit)
     same = {"rtol": 0, "atol": 1e-14}
-    torch.testing.assert_close(parts["full"] + parts["period"] + parts["server"], end - start, **same)
-    torch.testing.assert_close(parts["gradient"] + parts["sampling"] + parts["local"], parts["mean"], **same)
+    torch.testing.assert_close(parts["full"] + parts["sampling"] + parts["server"], end - start, **same)
+    torch.testing.assert_close(parts["gradient"] + parts["gradient_sampling"] + parts["local"], parts["mean"], **same)
     torch.testing.assert_close(parts["mean"], WEIGHTS @ (models - start), **same)
     torch.testing.assert_close(parts["full"], SHARES @ (models - start), **same)
     assert parts.vectors.shape == (len(PARTS), D)
@@ -41,7 +41,7 @@ def test_float32_models_are_summed_in_float64():
     start, models = hand.random(D, seed=1).float(), hand.random(K, D, seed=3).float()
     parts = step_parts(start, models[0], models, models, SHARES, WEIGHTS)
     torch.testing.assert_close(parts["mean"], WEIGHTS @ (models.double() - start.double()), rtol=0, atol=1e-14)
-    torch.testing.assert_close(parts["full"] + parts["period"] + parts["server"], models[0].double() - start.double())
+    torch.testing.assert_close(parts["full"] + parts["sampling"] + parts["server"], models[0].double() - start.double())
 
 
 def test_a_clients_drift_is_its_data_part_and_its_local_part():
@@ -66,9 +66,9 @@ def test_the_fitted_factor_leaves_the_shortest_local_parts():
     assert split(fit=False)[-1].scale == 1
 
 
-def test_full_participation_has_no_period_drift_and_one_client_no_client_drift():
+def test_full_participation_has_no_sampling_drift_and_one_client_no_client_drift():
     whole = split(weights=SHARES)[-1]
-    assert float(whole["period"].norm()) == float(whole["sampling"].norm()) == 0
+    assert float(whole["sampling"].norm()) == float(whole["gradient_sampling"].norm()) == 0
     alone = split(weights=hand.vector(0, 0, 1, 0, 0))[-1]
     assert float(alone.clients["client_drift"][2]) < 1e-14
 
@@ -84,10 +84,10 @@ def test_two_clients_on_quadratics_by_hand():
         "step": 0.5,
         "mean": moved,
         "full": -0.25 * moved,
-        "period": 1.25 * moved,
+        "sampling": 1.25 * moved,
         "server": 0.5 - moved,
         "gradient": -0.25 * moved,
-        "sampling": 1.25 * moved,
+        "gradient_sampling": 1.25 * moved,
         "local": 0.0,
     }
     for name, value in expected.items():
@@ -95,7 +95,7 @@ def test_two_clients_on_quadratics_by_hand():
     assert fitted.scale == pytest.approx(moved / straight)
     assert fitted.local_share == pytest.approx(0, abs=1e-15)
     assert float(plain["local"]) == pytest.approx(moved - straight)
-    assert float(plain["sampling"]) == pytest.approx(1.25 * straight)
+    assert float(plain["gradient_sampling"]) == pytest.approx(1.25 * straight)
     assert plain.local_share == pytest.approx((1 - straight / moved) ** 2)
     assert fitted.clients["alignment"].tolist() == pytest.approx([-1, 1])
 
@@ -103,18 +103,18 @@ def test_two_clients_on_quadratics_by_hand():
 def test_cosines_of_parts_that_are_rounding_alone_are_missing():
     parts = split(weights=SHARES)[-1]
     cosines = parts.cosines(1e-12)
-    assert bool(torch.isnan(cosines[PARTS.index("period")]).all())
+    assert bool(torch.isnan(cosines[PARTS.index("sampling")]).all())
     known = [PARTS.index(name) for name in ("step", "full", "local")]
     found = torch.nn.functional.cosine_similarity(parts.vectors[known[0]], parts.vectors[known[1]], dim=0)
     assert float(cosines[known[0], known[1]]) == pytest.approx(float(found))
 
 
-def test_expected_period_is_the_mean_over_all_cohorts():
+def test_expected_sampling_is_the_mean_over_all_cohorts():
     updates, equal = hand.random(K, D), torch.full((K,), 1 / K, dtype=torch.float64)
     full = updates.mean(0)
     squares = [float((updates[list(some)].mean(0) - full).square().sum()) for some in combinations(range(K), 2)]
-    assert expected_period((updates - full).norm(dim=1), equal, 2) == pytest.approx(np.mean(squares) ** 0.5)
-    assert expected_period(hand.vector(1, 2, 3, 4, 5), equal, K) == 0
+    assert expected_sampling((updates - full).norm(dim=1), equal, 2) == pytest.approx(np.mean(squares) ** 0.5)
+    assert expected_sampling(hand.vector(1, 2, 3, 4, 5), equal, K) == 0
 
 
 def client(task, samples, **local):

@@ -65,10 +65,10 @@ def test_the_parts_sum_to_the_change_which_equation_13_squares(run):
     parts = ds.sampling + ds.sampling_before + ds.full_change + ds.carried + ds.chance
     np.testing.assert_allclose(parts, ds.change, rtol=1e-9)
     recorded = drift.drift_variances(run)
-    expected = (recorded.period_variance * recorded.cohort * recorded.d).sel(round=[1, 2, 4])
+    expected = (recorded.change_variance * recorded.cohort * recorded.d).sel(round=[1, 2, 4])
     np.testing.assert_allclose(ds.change, expected, rtol=1e-5)
     exact = drift.counterfactual(run, rounds=[1, 2, 4])
-    np.testing.assert_allclose(ds.sampling, exact.norm.sel(part="period") ** 2, rtol=1e-5)
+    np.testing.assert_allclose(ds.sampling, exact.norm.sel(part="sampling") ** 2, rtol=1e-5)
     starts = [run.round(index).start.double() for index in range(5)]
     moved = [float((starts[index] - starts[index - 1]).square().sum()) for index in (1, 2, 4)]
     np.testing.assert_allclose(ds.start_change, moved, rtol=1e-12)

@@ -32,7 +32,7 @@ def test_sums_over_layers_are_those_of_the_whole_model(run):
     found, whole = layer_drift(run), drift_variances(run)
     d = float(found["size"].sum())
     assert d == whole.attrs["d"] == len(run.round(0).end)
-    for name in ("period_variance", "client_variance"):
+    for name in ("change_variance", "client_variance"):
         np.testing.assert_allclose((found[name] * found["size"]).sum("layer") / d, whole[name], rtol=1e-5)
     for index in run.rounds():
         record = run.round(index)
@@ -75,16 +75,16 @@ def test_rounds_without_the_one_before_have_no_period_drift(tmp_path):
     thin = trained(tmp_path, 'keep.clients="at 0 2 3"')
     found = layer_drift(thin)
     assert found["round"].values.tolist() == [0, 2, 3]
-    assert np.isnan(found.period_variance).all("layer").values.tolist() == [False, True, False]
+    assert np.isnan(found.change_variance).all("layer").values.tolist() == [False, True, False]
     assert np.isnan(found.gain).all("layer").values.tolist() == [False, True, False]
     assert not np.isnan(found.client_variance).any()
     last = found.sel(round=3)
-    alone = last.period_variance / (last.period_variance + last.client_variance)
+    alone = last.change_variance / (last.change_variance + last.client_variance)
     np.testing.assert_allclose(last.gain, alone)
     np.testing.assert_array_equal(layer_drift(thin, rounds=[3, 0]).sel(round=3).gain, last.gain)
     zero = layer_drift(thin, momentum="zero")
     assert not np.isnan(zero.gain).any()
-    np.testing.assert_allclose(zero.period_variance, found.update_norm**2 / (3 * found["size"]), rtol=1e-9)
+    np.testing.assert_allclose(zero.change_variance, found.update_norm**2 / (3 * found["size"]), rtol=1e-9)
 
 
 def test_gains_are_between_zero_and_one_and_everything_is_labelled(run):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from drift.analyses.rounds.variance import client_variance, drift_variances, gains, period_variance
+from drift.analyses.rounds.variance import change_variance, client_variance, drift_variances, gains
 from drift.methods.fedavg import FedAvg
 from drift.methods.fedeve import FedEve
 from drift.methods.ima import IMA
@@ -28,8 +28,8 @@ def run_of(method, *, updates=None, sizes=SIZES, **options):
 def test_variances_equal_their_definition():
     start, momentum, deltas = hand.random(D, seed=1), hand.random(D, seed=2), hand.random(3, D)
     matrix, mean = gram(start, momentum, start, deltas), SHARES @ deltas
-    assert period_variance(matrix, SHARES, D) == pytest.approx(float((momentum - mean).square().sum()) / (3 * D))
-    assert period_variance(matrix, SHARES, D, momentum=False) == pytest.approx(float(mean.square().sum()) / (3 * D))
+    assert change_variance(matrix, SHARES, D) == pytest.approx(float((momentum - mean).square().sum()) / (3 * D))
+    assert change_variance(matrix, SHARES, D, momentum=False) == pytest.approx(float(mean.square().sum()) / (3 * D))
     assert client_variance(matrix, SHARES, D) == pytest.approx(float((deltas - mean).square().sum()) / (9 * D))
     around = float((deltas - deltas.mean(0)).square().sum()) / (9 * D)
     assert client_variance(matrix, SHARES, D, uniform=True) == pytest.approx(around)
@@ -49,7 +49,7 @@ def test_variances_equal_their_definition():
 def test_a_fedeve_run_gives_what_it_recorded(options, arguments):
     run = run_of(FedEve(**options))
     found = drift_variances(run, **arguments)
-    recorded = {"gain": "gain", "sigma": "sigma", "period_variance": "q_variance", "client_variance": "r_variance"}
+    recorded = {"gain": "gain", "sigma": "sigma", "change_variance": "q_variance", "client_variance": "r_variance"}
     for name, extra in recorded.items():
         np.testing.assert_allclose(found[name], [float(made.extras[extra]) for made in run.records], rtol=1e-9)
 
@@ -66,8 +66,8 @@ def test_fedavg_is_compared_with_its_previous_mean_update():
     found = drift_variances(run_of(FedAvg(), updates=updates))
     means = torch.stack([SHARES @ deltas for deltas in updates])
     expected = (means[1:] - means[:-1]).square().sum(1) / (3 * D)
-    np.testing.assert_allclose(found.period_variance[1:], expected.numpy())
-    assert float(found.period_variance[0]) == pytest.approx(float(means[0].square().sum()) / (3 * D))
+    np.testing.assert_allclose(found.change_variance[1:], expected.numpy())
+    assert float(found.change_variance[0]) == pytest.approx(float(means[0].square().sum()) / (3 * D))
 
 
 @pytest.mark.parametrize("method", [FedEve(), IMA(base=FedEve(), window=2, start=3)])
@@ -76,7 +76,7 @@ def test_previous_update_is_taken_from_kept_clients_where_a_momentum_was_recorde
     run = run_of(method, updates=updates)
     means = torch.stack([SHARES @ deltas for deltas in updates])
     expected = (means[1:] - means[:-1]).square().sum(1) / (3 * D)
-    np.testing.assert_allclose(drift_variances(run, momentum="previous").period_variance[1:], expected.numpy())
+    np.testing.assert_allclose(drift_variances(run, momentum="previous").change_variance[1:], expected.numpy())
 
 
 def test_rounds_without_kept_clients_are_missing_and_the_variance_is_carried_over():
@@ -84,7 +84,7 @@ def test_rounds_without_kept_clients_are_missing_and_the_variance_is_carried_ove
     bare = hand.Round(**{**vars(run.records[2]), "clients": None})
     thin = hand.HandRun([*run.records[:2], bare, *run.records[3:]], run.experiment, d=D)
     found = drift_variances(thin, momentum="previous")
-    assert np.isnan(found.period_variance).values.tolist() == [False, False, True, True, False]
+    assert np.isnan(found.change_variance).values.tolist() == [False, False, True, True, False]
     assert np.isnan(found.gain).values.tolist() == [False, False, True, True, False]
     assert not np.isnan(found.client_variance).any()
     assert drift_variances(run, momentum="recorded").equals(drift_variances(thin, momentum="recorded"))
@@ -92,7 +92,7 @@ def test_rounds_without_kept_clients_are_missing_and_the_variance_is_carried_ove
 
 def test_shares_sum_to_one():
     found = drift_variances(run_of(FedAvg()))
-    np.testing.assert_allclose(found.period_share + found.client_share, 1)
+    np.testing.assert_allclose(found.change_share + found.client_share, 1)
 
 
 def test_gains_by_hand():
@@ -111,7 +111,7 @@ def test_uniform_weighting_of_the_experiment_is_followed():
     updates = hand.random(2, 3, D)
     found = drift_variances(run_of(FedAvg(), updates=updates, clients={"weighting": "uniform"}))
     expected = float(updates[0].mean(0).square().sum()) / (3 * D)
-    assert float(found.period_variance[0]) == pytest.approx(expected)
+    assert float(found.change_variance[0]) == pytest.approx(expected)
 
 
 def test_every_variable_is_labelled():
