@@ -2,7 +2,7 @@
 # # 3. Drift and diagnosis
 #
 # Two things push a federated model off its way. *Client drift*: clients hold different data, so their updates point in
-# different directions. *Update change*: each round has another cohort, so what a round optimises changes from round to
+# different directions. *Sampling drift*: each round has another cohort, so what a round optimises changes from round to
 # round. This notebook measures both, checks the estimates against the truth, asks what they cost, and lets `diagnose`
 # say what ails a run.
 

@@ -85,8 +85,9 @@ def counterfactual(
         square over the cohort by p_k), scale, local_share (of the squared updates that frozen gradients miss),
         expected_sampling (norm of the sampling part over random cohorts), sampling_variance, client_variance,
         _estimate and _ratio (estimate over exact) of both, sampling_share and its estimate (of the sum of both),
-        clients and cohort (numbers of clients that count); over round and client: share, update_norm, distance and alignment (to
-        the full step), and in the cohort client_drift, client_data, client_local (norms) and client_cost (nats).
+        clients and cohort (numbers of clients that count); over round and client: share, update_norm, distance and
+        alignment (to the full step), and in the cohort client_drift, client_data, client_local (norms) and
+        client_cost (nats).
 
     Raises:
         LookupError: If no round, or one of those named, kept its start, or clients' state was not recorded.
