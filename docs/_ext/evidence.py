@@ -35,7 +35,10 @@ from figures.papers import load as paper  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 FILES = RESULTS / "data"
-PAGES = tuple(ROOT / "docs" / f"{name}.md" for name in ("results", "results-settings", "findings"))
+PAGES = (
+    *(ROOT / "docs" / f"{name}.md" for name in ("results", "results-settings", "findings")),
+    ROOT / "paper/findings.md",
+)
 
 ByItem = Mapping[str, Sequence[RecordedRun]]
 """Recorded runs by the name of their item."""
