@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import stats
 
 from drift.analyses.landscapes.planes import average_line, global_line, round_plane
 from drift.claims.claim import Claim
@@ -34,6 +35,19 @@ def _tracks(run: Run) -> float:
 def _dominates(run: Run) -> float:
     result = biases(run)
     return float((result["heterogeneity_bias"] - result["train_bias"]).mean("round"))
+
+
+def _above_loss(run: Run) -> float:
+    """By how much the heterogeneity part of the squared bias exceeds the averaged model's squared error, a fraction."""
+    result = biases(run)
+    return float((result["B_H"] / result["fma_loss"]).mean("round") - 1)
+
+
+def _rest_by_distance(run: Run) -> float:
+    """Rank correlation over rounds of the error that averaging adds and the squared distance of the clients."""
+    result = biases(run)
+    both = np.stack([result["residual"].values, result["locality"].values ** 2])
+    return float(stats.spearmanr(*both).statistic) if both.shape[1] > 2 else float("nan")
 
 
 def _between_globals(run: Run) -> float:
@@ -95,6 +109,24 @@ CLAIMS = (
         "correlation of both over rounds, second half of FedAvg",
         "1",
         lambda runs: method_effects(runs, "fedavg", _tracks),
+    ),
+    Claim(
+        "ima-loss-heterogeneity",
+        "IMA, Theorem 1",
+        "after the early phase the heterogeneity bias bounds the loss of the mean",
+        "heterogeneity part of the squared bias over the squared error of the mean, minus 1, second half of FedAvg",
+        "1",
+        lambda runs: method_effects(runs, "fedavg", _above_loss),
+        "no less",
+        0.1,
+    ),
+    Claim(
+        "ima-rest-distance",
+        "IMA, Theorem 1",
+        "the term of the distance grows with its square",
+        "rank correlation over rounds of the error that averaging adds and the squared locality, second half of FedAvg",
+        "1",
+        lambda runs: method_effects(runs, "fedavg", _rest_by_distance),
     ),
     Claim(
         "ima-more-models",
