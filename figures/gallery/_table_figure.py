@@ -24,9 +24,9 @@ PALE = "#6a6a6a"
 def draw_table(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> Figure:
     """A table: per column the measured numbers, the best in bold, ties in italics; next to them those of a paper.
 
-    What all columns have in common stands above the table once. Columns that do not fit into one block form another
-    below it, with the rows that have numbers there. Numbers of five seeds or more have the 95 % t interval of their
-    mean; fewer have their standard deviation.
+    What all of several columns have in common stands above the table once. Columns that do not fit into one block form
+    another below it, with the rows that have numbers there. Numbers of five seeds or more have the 95 % t interval of
+    their mean; fewer have their standard deviation.
 
     Args:
         ds: As `_tables.tabulate` returns it.
@@ -54,9 +54,10 @@ def _letters() -> float:
 
 
 def _heads(columns: Sequence[str]) -> tuple[list[list[str]], list[str]]:
-    """Lines of the head of every column, and the parts that all columns have."""
+    """Lines of the head of every column, and the parts that all of several columns have."""
     parts = [column.split(", ") for column in columns]
-    common = [part for part in parts[0] if part and all(part in others for others in parts)]
+    several = len(parts) > 1
+    common = [part for part in parts[0] if several and part and all(part in others for others in parts)]
     heads = [[part for part in own if part not in common] for own in parts]
     return [[line for part in own for line in textwrap.wrap(part, 18)] for own in heads], common
 
@@ -73,7 +74,7 @@ _Group = dict[str, Any]
 def _group(ds: xr.Dataset, head: list[str], write: Callable[[float], str]) -> _Group:
     middle, reach = mean(ds.measured, "seed"), map(best_rows.spread, ds.measured.transpose("row", "seed").values)
     texts = [[_written(value, wide, write) for value, wide in zip(middle.values, reach, strict=True)]]
-    subheads, pale = ["quick" if int(ds.quick) else ""], [False]
+    subheads, pale = ["quick" if int(ds.quick) else "" if head else "measured"], [False]
     if "printed" in ds and bool(ds.printed.notnull().any()):
         subheads[0] = subheads[0] or "measured"
         texts.append([_written(value, np.nan, write) for value in ds.printed.values])
