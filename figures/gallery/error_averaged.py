@@ -64,7 +64,8 @@ def draw(ds: xr.Dataset) -> Figure:
         curves.curve(part, ax=row[1], variable="cka", over="cka_round", marker="o", markersize=2.5)
         style.name_axes(row[1], "round", "mean CKA of client pairs")
         _cases.set_title(row[0], title or averaged)
-        row[1].set_title(curves.band(ds) or "", fontsize=style.small())
     _cases.share_ranges(axs)
-    style.key(figure, axs[:, 0], title=averaged if len(parts) > 1 else None)
+    seeds = curves.band(ds)
+    told = [averaged if len(parts) > 1 else "", f"CKA: {seeds}" if seeds else ""]
+    style.key(figure, axs[:, 0], title="; ".join(filter(None, told)) or None)
     return figure

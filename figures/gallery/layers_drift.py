@@ -69,7 +69,8 @@ def draw(ds: xr.Dataset) -> Figure:
         figure.colorbar(image, ax=ax, location="top", label=label, aspect=12, pad=0.02)
         ax.set_facecolor("#e4e4e4")
         if why := _why_grey(ds, name):
-            ax.text(0.5, 0.5, "grey: " + "\nor ".join(why), transform=ax.transAxes, **_NOTE)
+            note = ax.text(0.5, 0.5, "grey: " + "\nor ".join(why), transform=ax.transAxes, **_NOTE)
+            note.set_path_effects(style.outline())
         ax.grid(False)
         ax.set_xticks(ticks + 0.5, ds["round"].values[ticks])
         ax.set_xlabel("round")

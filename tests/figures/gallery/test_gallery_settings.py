@@ -134,7 +134,7 @@ def test_a_table_of_one_column_has_a_head(column):
     )
     figure = _table_figure.draw_table(ds, title="accuracy in %", write=_table_figure.percent)
     (ax,) = figure.axes
-    above = [text for text in ax.texts if text.get_text() and text.get_position()[1] > 2]
+    above = [text for text in ax.texts if text.get_text() and text.get_position()[1] > 2.05]
     head = [text.get_text() for text in sorted(above, key=lambda text: -text.get_position()[1])]
     assert " ".join(head) == (column.replace(",", "") or "measured")
     assert not any(part in ax.get_title("left") for part in head)

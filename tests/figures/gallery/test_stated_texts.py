@@ -304,10 +304,8 @@ def test_the_band_of_averaged_errors_is_the_deviation_that_the_title_names(seeds
         ends = np.unique(band.get_paths()[0].vertices[:, 1])
         wanted = np.concatenate([pooled.mean(1) - pooled.std(1, ddof=1), pooled.mean(1) + pooled.std(1, ddof=1)])
         np.testing.assert_allclose(ends, np.sort(wanted), rtol=1e-12)
-    about_seeds = _panels(figure)[1].get_title()
-    assert about_seeds == {1: "", 3: "thin: each of 3 seeds, bold: their mean"}.get(
-        seeds, "mean and 95 % t interval of 6 seeds"
-    )
+    about = {1: "", 3: "CKA: thin: each of 3 seeds, bold: their mean", 6: "CKA: mean and 95 % t interval of 6 seeds"}
+    assert figure.legends[0].get_title().get_text() == about[seeds]
 
 
 def _group_runs(sizes, seeds):
