@@ -63,9 +63,9 @@ def ask(claim: Claim, runs: Sequence[records.Observed]) -> None:
     """
     same = [[run for run in runs if run.experiment.seed == seed] for seed in {run.experiment.seed for run in runs}]
     for group in same:
-        _note(claim, group, lambda group=group: claim.measure(group).values())  # type: ignore[arg-type, misc]
+        _note(claim, group, lambda group=group: claim.measure(group).values())  # type: ignore[misc]
         for run in group if claim.of_run is not None else ():
-            _note(claim, [run], lambda run=run: [claim.of_run(run)])  # type: ignore[arg-type, misc]
+            _note(claim, [run], lambda run=run: [claim.of_run(run)])  # type: ignore[misc]
 
 
 def _note(claim: Claim, runs: Sequence[records.Observed], numbers: Callable[[], Iterable[float]]) -> None:
