@@ -198,11 +198,6 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
     return ax
 
 
-def largest_bubble(counts: xr.DataArray) -> str:
-    """How many samples the largest bubble stands for, in words."""
-    return f"largest bubble: {int(counts.max()):,} samples"
-
-
 def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
     """Stacked bars of class shares, one bar per round (or client); the parts of a few bars are named.
 

@@ -66,6 +66,6 @@ def draw(ds: xr.Dataset) -> Figure:
         _cases.set_title(row[0], title or averaged)
     _cases.share_ranges(axs)
     seeds = curves.band(ds)
-    told = [averaged if len(parts) > 1 else "", f"CKA: {seeds}" if seeds else ""]
-    style.key(figure, axs[:, 0], title="; ".join(filter(None, told)) or None)
+    notes = [averaged if len(parts) > 1 else "", f"CKA: {seeds}" if seeds else ""]
+    style.key(figure, axs[:, 0], title="; ".join(filter(None, notes)) or None)
     return figure

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.optim.adam import adam
+
+_plain = partial(adam, weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False)
 
 
 class Adam:
@@ -22,24 +25,11 @@ class Adam:
 
     def __init__(self, tensors: Iterable[Tensor], betas: tuple[float, float] = (0.9, 0.999)) -> None:
         self.tensors, self.betas = list(tensors), betas
-        self._means, self._squares = ([torch.zeros_like(each).detach() for each in self.tensors] for _ in range(2))
+        self._means, self._squares = ([torch.zeros_like(part).detach() for part in self.tensors] for _ in range(2))
         self._steps = [torch.tensor(0.0) for _ in self.tensors]
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor], lr: float) -> None:
         """One step against the gradients of the tensors, at this rate."""
-        adam(
-            self.tensors,
-            list(gradients),
-            self._means,
-            self._squares,
-            [],
-            self._steps,
-            lr=lr,
-            beta1=self.betas[0],
-            beta2=self.betas[1],
-            weight_decay=0.0,
-            eps=1e-8,
-            amsgrad=False,
-            maximize=False,
-        )
+        moments, rates = (self._means, self._squares, []), dict(zip(("beta1", "beta2"), self.betas, strict=True))
+        _plain(self.tensors, list(gradients), *moments, self._steps, lr=lr, **rates)

@@ -69,17 +69,16 @@ def ask(claim: Claim, runs: Sequence[records.Observed]) -> None:
 
 
 def _note(claim: Claim, runs: Sequence[records.Observed], numbers: Callable[[], Iterable[float]]) -> None:
-    for run in runs:
-        run.forget()
-    known = _known(numbers)
-    short = [run for run in runs if run.absent]
-    for run in runs:
-        run.filled = True
-    if not known and _known(numbers):
+    def known(*filled: records.Observed) -> bool:
         for run in runs:
-            run.filled = False
-            short += [run] if run.partial and not _known(numbers) else []
-            run.filled = True
+            run.absent = run.partial = False
+            run.filled = run in filled
+        return _known(numbers)
+
+    missing, partial = not known(), [run for run in runs if run.partial]
+    short = [run for run in runs if run.absent]
+    if missing and known(*partial):
+        short += [run for run in partial if not known(*(other for other in partial if other is not run))]
     for run in runs:
         run.filled = False
     for run in short:

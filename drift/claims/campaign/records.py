@@ -45,12 +45,7 @@ class Observed:
         self.run = run
         self.results: dict[str, xr.Dataset] = {}
         self.lacking: set[str] = set()
-        self.filled = False
-        self.forget()
-
-    def forget(self) -> None:
-        """Forget what was read so far: whether a result was absent, and whether one had missing values."""
-        self.absent = self.partial = False
+        self.absent = self.partial = self.filled = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.run, name)
