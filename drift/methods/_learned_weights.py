@@ -6,16 +6,17 @@ all m + 1 weights is m + 1 inner products with q; no forward pass through a comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.optim import lr_scheduler
-from torch.optim.swa_utils import SWALR
 
 from drift.store.column_blocks import Updates
+from landscape.model.adam import Adam
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 
@@ -97,6 +98,34 @@ class Schedule:
     average_lr: float
     average_after: int
 
+    def rates(self, average: bool) -> Iterator[float]:
+        """The rate of each epoch: bit by bit those of torch's StepLR, or CosineAnnealingLR and then SWALR."""
+        rate = self.lr
+        for epoch in count(1):
+            yield rate
+            if not average:
+                rate *= 0.5 if epoch % self.halve_every == 0 else 1.0
+            elif epoch <= self.average_after:
+                rate = self._along_cosine(rate, epoch)
+            else:
+                begun, now = (_eased(min(1.0, (epoch - self.average_after - back) / ANNEALED)) for back in (1, 0))
+                first = self.average_lr if begun == 1 else (rate - begun * self.average_lr) / (1 - begun)
+                rate = self.average_lr * now + first * (1 - now)
+
+    def _along_cosine(self, rate: float, epoch: int) -> float:
+        """The rate after this epoch of the cosine, from that in it."""
+        if (epoch - 1 - COSINE) % (2 * COSINE) == 0:
+            return rate + self.lr * (1 - math.cos(math.pi / COSINE)) / 2
+        return (1 + math.cos(math.pi * epoch / COSINE)) / (1 + math.cos(math.pi * (epoch - 1) / COSINE)) * rate
+
+
+COSINE, ANNEALED = 100, 10
+"""Epochs of half a cosine, and until the constant rate is reached."""
+
+
+def _eased(part: float) -> float:
+    return (1 - math.cos(math.pi * part)) / 2
+
 
 @dataclass
 class Learner:
@@ -125,20 +154,18 @@ class Learner:
     ) -> None:
         """Train s, x or both for `epochs` passes over what `batches` gives; afterwards x is its mean if averaged."""
         learned = {"both": (self.s, self.x), "shrink": (self.s,), "shares": (self.x,)}[learns]
-        optimizer = torch.optim.Adam(learned, lr=self.schedule.lr, betas=self.schedule.betas)
-        advance = _rates(optimizer, self.schedule, average)
+        optimizer, rates = Adam(learned, self.schedule.betas), self.schedule.rates(average)
         averaged: list[Tensor] = []
-        for epoch in range(epochs):
-            total, count = 0.0, 0
+        for epoch, rate in zip(range(epochs), rates, strict=False):
+            total, samples = 0.0, 0
             for batch in batches():
                 loss, mean, products = objective.gradient(*self.mixture(), batch)
-                self.s.grad, self.x.grad = slopes(self.base, self.s, self.x, mean, products)
-                optimizer.step()
-                total, count = total + loss * len(batch), count + len(batch)
+                s, x = slopes(self.base, self.s, self.x, mean, products)
+                optimizer.step({"both": (s, x), "shrink": (s,), "shares": (x,)}[learns], rate)
+                total, samples = total + loss * len(batch), samples + len(batch)
             if average and epoch >= self.schedule.average_after:
                 averaged.append(self.x.clone())
-            advance(epoch)
-            self._note(total / count if count else float("nan"))
+            self._note(total / samples if samples else float("nan"))
         if averaged:
             self.x.copy_(torch.stack(averaged).mean(0))
 
@@ -152,13 +179,3 @@ class Learner:
         self.shrinks.append(shrink)
         self.shares.append(shares)
         self.losses.append(loss)
-
-
-def _rates(optimizer: torch.optim.Optimizer, schedule: Schedule, average: bool) -> Callable[[int], None]:
-    """A function of the epoch just finished that sets the next epoch's rate."""
-    if not average:
-        halving = lr_scheduler.StepLR(optimizer, step_size=schedule.halve_every, gamma=0.5)
-        return lambda epoch: halving.step()
-    cosine = lr_scheduler.CosineAnnealingLR(optimizer, T_max=100)
-    constant = SWALR(optimizer, swa_lr=schedule.average_lr, anneal_epochs=10, anneal_strategy="cos")
-    return lambda epoch: constant.step() if epoch >= schedule.average_after else cosine.step()

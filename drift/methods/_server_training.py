@@ -14,6 +14,7 @@ from torch import Tensor
 from drift.config.method import Method
 from drift.config.method_values import Beta, Cohort, Setting
 from drift.config.random_keys import generator
+from landscape.model.adam import Adam
 from landscape.model.batchnorm import recompute_statistics, use_batches
 from landscape.model.samples import Samples
 
@@ -54,13 +55,8 @@ class ServerTraining(Method):
         flat, least = setting.task.flat(start), 2 if setting.task.layout.buffer_size else 1
         flat.load(start)
         use_batches(flat, True)
-        parameter = torch.nn.Parameter(flat.theta)
-        parameter.grad = flat.grad
-        kinds = {
-            "adam": lambda: torch.optim.Adam([parameter], lr=self.server_lr, betas=self.server_betas),
-            "sgd": lambda: torch.optim.SGD([parameter], lr=self.server_lr),
-        }
-        optimizer, order = kinds[self.server_optimizer](), generator(setting.experiment.seed, cohort.index, "server")
+        adam = Adam([flat.theta], self.server_betas) if self.server_optimizer == "adam" else None
+        order = generator(setting.experiment.seed, cohort.index, "server")
         yield start
         for _ in range(epochs):
             for numbers in torch.randperm(len(samples), generator=order).split(self.server_batch):
@@ -70,7 +66,10 @@ class ServerTraining(Method):
                 where = numbers.to(samples.targets.device)
                 with torch.enable_grad():
                     loss(flat.outputs(samples[where].inputs), where).backward()
-                optimizer.step()
+                if adam is None:
+                    flat.theta.add_(flat.grad, alpha=-self.server_lr)
+                else:
+                    adam.step([flat.grad], self.server_lr)
             yield flat.theta.clone()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +17,7 @@ from drift.config.random_keys import generator
 from drift.plugins.bundles import Bundle
 from drift.training.client import Client, Update
 from drift.training.model_parts import features, require_classes, require_head
+from landscape.model.adam import Adam
 from landscape.model.bound_model import Flat
 from landscape.model.losses import batch_mean
 from landscape.model.samples import Samples
@@ -187,7 +188,8 @@ class Calibration:
 
     flat: Flat
     anchors: Tensor
-    optimizer: torch.optim.Optimizer
+    optimizer: Adam
+    lr: float
 
     def step(self) -> None:
         """One step; the workspace's gradient is kept as it is."""
@@ -196,10 +198,10 @@ class Calibration:
         labels = torch.arange(len(self.anchors), device=self.anchors.device)
         with torch.enable_grad():
             F.cross_entropy(head(self.anchors), labels).backward()  # type: ignore[operator]  # checked by the method
-        self.optimizer.step()
+        self.optimizer.step([cast(Tensor, part.grad) for part in self.optimizer.tensors], self.lr)
         self.flat.grad.copy_(grad)
 
 
 def calibrate(flat: Flat, anchors: Tensor, lr: float) -> Calibration:
     """Calibration of the head in a workspace."""
-    return Calibration(flat, anchors, torch.optim.Adam(flat.module.head.parameters(), lr=lr))  # type: ignore[union-attr]
+    return Calibration(flat, anchors, Adam(flat.module.head.parameters()), lr)  # type: ignore[union-attr]

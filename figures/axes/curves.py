@@ -167,12 +167,18 @@ def _summary(table: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.nd
 
 
 def band(ds: xr.Dataset) -> str | None:
-    """What was drawn of the seeds, for a legend; None where there is one seed."""
-    notes = current().notes
-    if notes:
-        return _joined(notes)
-    seeds = ds.sizes.get("seed", 1)
+    """What was drawn of the seeds, for a legend; None where no line has several seeds."""
+    part = current()
+    if part.notes or part.going_on:
+        return _joined(part.notes) or None
+    seeds = max((_most_seeds(values) for values in ds.data_vars.values() if "seed" in values.dims), default=1)
     return _TEXTS["lines" if seeds < FEW_SEEDS else "interval"].format(count=seeds) if seeds > 1 else None
+
+
+def _most_seeds(values: xr.DataArray) -> int:
+    """Seeds with values, of the method that has most."""
+    others = [name for name in values.dims if name not in ("seed", "algorithm")]
+    return int(values.notnull().any(others).sum("seed").max())
 
 
 def _joined(notes: list[str]) -> str:

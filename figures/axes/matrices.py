@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -60,11 +61,16 @@ def name_ticks(axis: Axis, names: Sequence[str], places: Sequence[float] | None 
     axis.set_ticks((range(len(names)) if places is None else places)[::step], names[::step])
 
 
+def hundredths(value: float) -> str:
+    """A number with two digits after the point, without the 0 before it: .25, -.25, 10.05."""
+    return re.sub(r"^(-?)0\.", r"\1.", f"{value:.2f}")
+
+
 def _write(ax: Axes, values: np.ndarray) -> None:
     """Numbers in the cells, outlined: readable on every colour."""
     whole = np.array_equal(values, np.round(values))
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value) and (value or not whole):
-            text = f"{value:.0f}" if whole else f"{value:.2f}".replace("0.", ".", 1)
+            text = f"{value:.0f}" if whole else hundredths(value)
             note = ax.text(column, row, text, ha="center", va="center", fontsize=style.small(), gid=CELL)
             note.set_path_effects(style.outline(1.2))

@@ -12,6 +12,7 @@ from matplotlib.textpath import TextPath
 
 from figures.axes.curves import line_look, mean, method_look, require_values, seeds_at, split_algorithms
 from figures.axes.fit import CELL
+from figures.axes.matrices import hundredths
 from figures.looks import style
 
 
@@ -91,7 +92,7 @@ def matrix(values: xr.DataArray, *, ax: Axes | None = None, **look: Any) -> Axes
     ax.grid(False)
     if ordered.size <= 144:
         for (row, column), value in np.ndenumerate(ordered.values):
-            text = "" if np.isnan(value) else f"{value:.2f}".removeprefix("0")
+            text = "" if np.isnan(value) else hundredths(value)
             look = {"fontsize": style.small(), "path_effects": style.outline(), "gid": CELL}
             ax.text(column, row, text, ha="center", va="center", **look)
     every = max(1, ordered.sizes["client"] // 12)

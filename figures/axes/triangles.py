@@ -78,19 +78,23 @@ def optima(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         look: Passed to `Axes.scatter`.
     """
     ax = style.axes(ax)
-    best = ds["best_weight"].dropna("round").transpose("client", "round")
-    x, y = on_triangle(best.values[0], best.values[1])
+    best = ds["best_weight"].transpose("client", "round")
+    known = np.isfinite(best.values).all(0)
+    x, y = on_triangle(best.values[0, known], best.values[1, known])
     ax.plot(x, y, color="white", linewidth=0.6, alpha=0.8, zorder=6)
     look = {"s": 18, "edgecolors": "white", "linewidths": 0.5, "zorder": 7, "clip_on": False, **look}
-    ax.scatter(x, y, color=by_round(best.sizes["round"]), **look)
+    ax.scatter(x, y, color=by_round(ds["round"], known), **look)
     if "covariance" in ds and bool(np.isfinite(ds["covariance"].values).all()):
         _spread(ds, ax)
     return ax
 
 
-def by_round(count: int) -> list[Any]:
-    """Colours of points in a sequence that are seen on a map in viridis, from dark to light."""
-    return list(mpl.colormaps["inferno"](np.linspace(0.1, 0.95, max(count, 1))))[:count]
+def by_round(rounds: xr.DataArray, shown: np.ndarray) -> np.ndarray:
+    """Colours (n, 4) of the rounds that are shown, from the dark of the first of all to the light of the last.
+
+    They are seen on a map in viridis.
+    """
+    return mpl.colormaps["inferno"](np.linspace(0.1, 0.95, max(rounds.size, 1)))[: rounds.size][shown]
 
 
 def _corners(ds: xr.Dataset, variable: str, ax: Axes) -> None:

@@ -14,7 +14,14 @@ Papers = Annotated[
     several("--paper", "NAME", "Only items of these papers (fedscape list papers). By default all of the plan."),
 ]
 
-COLUMNS = {"item": "item", "paper": "paper", "seeds": "seeds", "runs": "recorded", "hours": "core-hours left"}
+COLUMNS = {
+    "item": "item",
+    "paper": "paper",
+    "seeds": "seeds",
+    "runs": "recorded",
+    "hours": "core-hours left",
+    "lacking": "no number for",
+}
 
 
 def reproduce(
@@ -36,7 +43,7 @@ def reproduce(
 
     A plan lists the runs, each with its worth and its core-hours; they are trained in order of worth per core-hour. All
     of them take days: --list shows them, --budget limits them. Stopped at any moment, the same command resumes where it
-    was, on any machine that has the files: a run whose file has the results that its claims read is not trained again.
+    was, on any machine that has the files: a run whose file has a number for each of its claims is not trained again.
     A run that diverges is recorded up to there. Exit code 2 if a run failed, or gives no results for its claims.
 
     Example: `fedscape reproduce --paper ima --budget 2h --workers 2`
@@ -63,6 +70,8 @@ def reproduce(
     ended = []
     places = Places(runs, files, data)
     todo = [units for units in sets if not _recorded(units, have)]
+    if lacking := sorted(set().union(*have.values())):
+        console.say(f"files of {sum(map(bool, have.values()))} runs have no number for {', '.join(lacking)}.")
     if not todo:
         console.say(f"all {sum(map(len, sets))} runs of the plan are recorded in {files}.")
     for result in execute(todo, places, hours=hours, workers=workers, device=device, report=console.say):
@@ -85,7 +94,7 @@ def _hours(text: str | None) -> float | None:
     return float(match[1]) * {"h": 1.0, "m": 1 / 60, "s": 1 / 3600}[match[2]]
 
 
-def _rows(plan: Any, have: set[str]) -> list[dict[str, Any]]:
+def _rows(plan: Any, have: dict[str, set[str]]) -> list[dict[str, Any]]:
     rows = []
     for item in plan.items:
         units = [unit for units in plan.sets() for unit in units if unit.item.name == item.name]
@@ -97,13 +106,15 @@ def _rows(plan: Any, have: set[str]) -> list[dict[str, Any]]:
                 "seeds": len(item.seeds),
                 "runs": f"{len(units) - len(remaining)} of {len(units)}",
                 "hours": round(sum(unit.row.minutes for unit in remaining) / 60, 1),
+                "lacking": ", ".join(sorted(set().union(*(have.get(unit.identity, ()) for unit in units)))),
             }
         )
     return rows
 
 
-def _recorded(units: Any, have: set[str]) -> bool:
-    return all(unit.identity in have for unit in units)
+def _recorded(units: Any, have: dict[str, set[str]]) -> bool:
+    """Whether each run has a file with a number for every claim of its item."""
+    return all(unit.identity in have and not have[unit.identity] for unit in units)
 
 
 def _to_dict(result: Any) -> dict[str, Any]:

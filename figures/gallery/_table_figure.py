@@ -24,9 +24,9 @@ PALE = "#6a6a6a"
 def draw_table(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> Figure:
     """A table: per column the measured numbers, the best in bold, ties in italics; next to them those of a paper.
 
-    What all columns have in common stands above the table once. Columns that do not fit into one block form another
-    below it, with the rows that have numbers there. Numbers of five seeds or more have the 95 % t interval of their
-    mean; fewer have their standard deviation.
+    What all of several columns have in common stands above the table once. Columns that do not fit into one block form
+    another below it, with the rows that have numbers there. Numbers of five seeds or more have the 95 % t interval of
+    their mean; fewer have their standard deviation.
 
     Args:
         ds: As `_tables.tabulate` returns it.
@@ -38,7 +38,8 @@ def draw_table(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> 
     groups = [_group(ds.isel(column=place), head, write) for place, head in enumerate(heads)]
     letters = _letters()
     blocks = _blocks(groups, names, letters)
-    heights = [len(rows) * 0.17 + tall * 0.13 + 0.42 for rows, tall in map(_extent, blocks)]
+    extents = [(*_extent(block), _lift(block)) for block in blocks]
+    heights = [len(rows) * 0.17 + tall * 0.13 + 0.27 + 0.15 * lift for rows, tall, lift in extents]
     note = textwrap.wrap(_note(ds, title, common), int(letters))
     height = sum(heights) + 0.2 + 0.13 * len(note)
     figure, axs = style.panels(len(blocks), 1, height=height, height_ratios=heights)
@@ -54,11 +55,12 @@ def _letters() -> float:
 
 
 def _heads(columns: Sequence[str]) -> tuple[list[list[str]], list[str]]:
-    """Lines of the head of every column, and the parts that all columns have."""
+    """Lines of the head of every column, and the parts that all of several columns have."""
     parts = [column.split(", ") for column in columns]
-    common = [part for part in parts[0] if part and all(part in others for others in parts)]
+    several = len(parts) > 1
+    common = [part for part in parts[0] if several and part and all(part in others for others in parts)]
     heads = [[part for part in own if part not in common] for own in parts]
-    return [[line for part in own for line in textwrap.wrap(part, 18)] for own in heads], common
+    return [[line for part in own for line in textwrap.wrap(part, 18 if several else 40)] for own in heads], common
 
 
 def percent(value: float) -> str:
@@ -73,7 +75,7 @@ _Group = dict[str, Any]
 def _group(ds: xr.Dataset, head: list[str], write: Callable[[float], str]) -> _Group:
     middle, reach = mean(ds.measured, "seed"), map(best_rows.spread, ds.measured.transpose("row", "seed").values)
     texts = [[_written(value, wide, write) for value, wide in zip(middle.values, reach, strict=True)]]
-    subheads, pale = ["quick" if int(ds.quick) else ""], [False]
+    subheads, pale = ["quick" if int(ds.quick) else "" if head else "measured"], [False]
     if "printed" in ds and bool(ds.printed.notnull().any()):
         subheads[0] = subheads[0] or "measured"
         texts.append([_written(value, np.nan, write) for value in ds.printed.values])
@@ -122,13 +124,18 @@ def _extent(groups: Sequence[_Group]) -> tuple[list[int], int]:
     return shown or list(range(count)), max(len(group["head"]) for group in groups)
 
 
+def _lift(groups: Sequence[_Group]) -> float:
+    """Height of the line of subheads, in rows: next to none where there is no subhead."""
+    return 1.0 if any(any(group["subheads"]) for group in groups) else 0.1
+
+
 def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: float) -> None:
     """One block: names at the left, each group under its head between thin rules."""
     ax.set_axis_off()
     shown, tall = _extent(groups)
     first = 2.0 + max(map(len, names))
-    rows, line = len(shown), 0.76
-    top = rows + 1.1 + tall * line
+    rows, line, lift = len(shown), 0.76, _lift(groups)
+    top = rows + 0.1 + lift + tall * line
     end = first + sum(sum(_widths(group)) for group in groups)
     ax.set(xlim=(0, max(end, letters)), ylim=(-0.1, top + 0.1))
     for place, wide in ((0.0, 0.9), (rows + 0.1, 0.6), (top, 0.9)):
@@ -142,7 +149,12 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: fl
             ax.plot([at + 1.5, at + sum(widths)], [rows + 1.0, rows + 1.0], color="black", linewidth=0.4)
         for number, text in enumerate(reversed(group["head"])):
             ax.text(
-                at + sum(widths), rows + 1.15 + number * line, text, ha="right", va="bottom", fontsize=style.small()
+                at + sum(widths),
+                rows + 0.15 + lift + number * line,
+                text,
+                ha="right",
+                va="bottom",
+                fontsize=style.small(),
             )
         for width, subhead, texts, pale in zip(widths, group["subheads"], group["texts"], group["pale"], strict=True):
             look: dict[str, Any] = {"ha": "right", "va": "center", "color": PALE if pale else "black"}

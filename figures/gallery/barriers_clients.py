@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.barriers import client_barriers
 from drift.runs.run import Run
 from figures.axes.fit import CELL
+from figures.axes.matrices import hundredths
 from figures.gallery import _runs, _stack
 from figures.looks import style
 
@@ -86,7 +87,8 @@ def shown_variables(ds: xr.Dataset) -> list[str]:
 
 def without_barriers(ds: xr.Dataset) -> str:
     """The sentence in place of matrices of zeros."""
-    pairs = int(ds.barrier.notnull().sum()) // 2
+    known = ds.barrier.notnull().transpose(..., "mark", "mark_other").values
+    pairs = int(np.triu(known, 1).sum())
     return f"no loss barrier above {NO_BARRIER:g} nats between any of {pairs} pairs"
 
 
@@ -117,7 +119,8 @@ def matrix(ds: xr.Dataset, variable: str, ax: Axes, look: dict[str, Any]) -> Qua
     ax.set_aspect("equal")
     for (i, j), value in np.ndenumerate(values):
         if len(names) <= 7 and i != j and np.isfinite(value):
-            text = f"{value:.2f}".replace("0.", ".", 1)
-            note = ax.text(j + 0.5, i + 0.5, text, fontsize=style.small(), ha="center", va="center", gid=CELL)
+            note = ax.text(
+                j + 0.5, i + 0.5, hundredths(value), fontsize=style.small(), ha="center", va="center", gid=CELL
+            )
             note.set_path_effects(style.outline())
     return mesh

@@ -58,7 +58,9 @@ def data(
         about = {"long_name": "share of the class in the client's data", "units": "fraction"}
         ds["class_share"] = (("client", "class"), shares[ids], about)
         ds = ds.assign_coords({"class": [str(name) for name in run.dataset.classes]})
-    selected = np.isin(ids, [] if clients is None else list(clients)).astype(float)
+    if absent := sorted(set(clients or ()) - set(ids)):
+        raise LookupError(f"client {absent[0]} is not in round {index} of run {run.name}; its clients: {ids}.")
+    selected = np.isin(ids, list(clients or ())).astype(float)
     ds["selected"] = ("client", selected, {"long_name": "selected client", "units": "1"})
     return _stack.name_runs(ds, [run])
 

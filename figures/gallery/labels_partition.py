@@ -53,7 +53,8 @@ def draw(ds: xr.Dataset) -> Figure:
     height = 2.6 if ds.sizes["class"] <= 12 else 4.5
     figure, axs = style.panels(1, 2, height=height)
     drifts.bubbles(ds, ax=axs[0, 0], largest=min(60.0, 1600 / ds.sizes["client"], 2000 / ds.sizes["class"]))
-    axs[0, 0].set_title(f"{ds.attrs['partition']}; largest {int(ds['count'].max())} samples", fontsize=style.small())
+    most = f"largest bubble: {int(ds['count'].max()):,} samples"
+    axs[0, 0].set_title(f"{ds.attrs['partition']}; {most}", fontsize=style.small())
     drifts.mixture(ds, ax=axs[0, 1])
     axs[0, 1].set_ylabel("classes in the cohort's data")
     return figure

@@ -68,14 +68,26 @@ def draw(ds: xr.Dataset) -> Figure:
         image = ax.pcolormesh(np.ma.masked_invalid(values.values), **looks.get(name, shared))
         figure.colorbar(image, ax=ax, location="top", label=label, aspect=12, pad=0.02)
         ax.set_facecolor("#e4e4e4")
-        if not np.isfinite(values.values).all():
-            ax.text(0.5, 0.5, "grey: clients of this\nor the round before\nnot kept", transform=ax.transAxes, **_NOTE)
+        if why := _why_grey(ds, name):
+            note = ax.text(0.5, 0.5, "grey: " + "\nor ".join(why), transform=ax.transAxes, **_NOTE)
+            note.set_path_effects(style.outline())
         ax.grid(False)
         ax.set_xticks(ticks + 0.5, ds["round"].values[ticks])
         ax.set_xlabel("round")
     axs[0, 0].set_yticks(np.arange(ds.sizes["layer"]) + 0.5, [str(name) for name in ds.layer.values])
     axs[0, 0].invert_yaxis()
     return figure
+
+
+def _why_grey(ds: xr.Dataset, name: str) -> list[str]:
+    """Why some cells of a map have no colour: no number, or one that a logarithmic scale has no place for."""
+    missing, lost = ds[name].isnull(), ds.client_variance.isnull()
+    reasons = {
+        "no client's model": missing & lost,
+        "one client" if name == "mean_cosine" else "clients of the round\nbefore not kept": missing & ~lost,
+        "0": ds[name] <= 0 if name.endswith("variance") else missing & ~missing,
+    }
+    return [reason for reason, cells in reasons.items() if bool(cells.any())]
 
 
 def _evenly(rounds: np.ndarray) -> np.ndarray:

@@ -74,8 +74,8 @@ def draw(ds: xr.Dataset) -> Figure:
         for which, colour, dash in zip(_WHICH, COLOURS, _DASHES, strict=True)
     ]
     parts = [
-        Patch(facecolor="#cccccc", edgecolor="black", linewidth=1.3, label="lowest tenth of its own loss"),
-        Line2D([], [], color="black", linewidth=0.7, label="lowest quarter"),
+        Patch(facecolor="#cccccc", edgecolor="black", linewidth=1.3, label="tenth of the map with its lowest losses"),
+        Line2D([], [], color="black", linewidth=0.7, label="quarter of it"),
         Line2D([], [], color="white", marker="X", markeredgecolor="black", linewidth=0, label="mean of the models"),
     ]
     style.key(figure, axs.flat, handles=[*named, *parts])

@@ -63,7 +63,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, plane in zip(axs[0], planes, strict=True):
         short = plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values])
         surfaces.contour(short, ax=ax, levels=levels)
-        blank = "" if bool(plane.loss.notnull().all()) else "\n(blank where a variance falls below 0)"
+        blank = "" if bool(plane.loss.notnull().all()) else "\n(blank: no finite loss)"
         ax.set_title(f"round {ds.attrs['round']}: {plane.attrs['label']}{blank}", fontsize=style.small())
     style.name_edges(axs)
     surfaces.colorbar(figure, axs[0], levels, style.text(ds.loss))

@@ -83,12 +83,13 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _losses(ds: xr.Dataset, ax: Axes) -> None:
     """Loss under the weights by size and under the best ones, in the colours of the rounds."""
-    losses = ds[["best_loss", "size_loss"]].dropna("round")
+    known = (ds.best_loss.notnull() & ds.size_loss.notnull()).values
+    losses = ds[["best_loss", "size_loss"]].isel(round=known)
     colour = style.colour(ds.attrs["label"])
     ax.plot(losses["round"], losses.size_loss, "-", color=colour, label="loss, weights by size")
     ax.plot(losses["round"], losses.best_loss, "-", color=style.GLOBAL, linewidth=0.8, label="loss, best weights")
     dots: dict[str, Any] = {"s": 18, "edgecolors": "white", "linewidths": 0.5, "zorder": 5}
-    ax.scatter(losses["round"], losses.best_loss, color=triangles.by_round(losses.sizes["round"]), **dots)
+    ax.scatter(losses["round"], losses.best_loss, color=triangles.by_round(ds["round"], known), **dots)
     loss = ds.best_loss.assign_attrs(long_name="loss of the average")
     style.name_axes(ax, "round (colours as on the triangle)", style.text(loss), whole=5)
     style.logarithmic(ax)

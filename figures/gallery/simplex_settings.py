@@ -70,7 +70,7 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """A column per partition: classes of the three clients; the landscape with the path of the best weights."""
-    count = ds.sizes["panel"]
+    ds, count = ds.dropna("round", how="all", subset=["best_weight"]), ds.sizes["panel"]
     figure, axs = style.panels(2, count, height=4.7, height_ratios=(1, 1.7), turned=True, cell=0.95)
     levels = surfaces.common_levels(ds.loss)
     for place in range(count):

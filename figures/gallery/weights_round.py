@@ -70,7 +70,7 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.tick_params(axis="x", labelrotation=90)
         style.name_axes(ax, "weights", style.text(ds[name]))
     if classes:
-        matrices.matrix(ds.class_error.fillna(0), ax=axs[0, 3], high=1.0, aspect="auto")
+        matrices.matrix(ds.class_error, ax=axs[0, 3], high=1.0, aspect="auto")
         axs[0, 3].set_ylabel("")
     return figure
 

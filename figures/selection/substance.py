@@ -70,7 +70,15 @@ def _listed(panels: list[str]) -> str:
 
 def _same_rows(ds: xr.Dataset) -> str:
     """That all rows of a table are equal; empty where they are not, or there is one alone."""
-    groups = [group for values in ds.data_vars.values() for group in sampling_error.comparisons(values)]
-    if not groups or any(np.ptp(list(group.values())) > 1e-12 for group in groups):
-        return ""
-    return f"{', '.join(groups[0])} have the same numbers"
+    named: list[str] = []
+    for values in ds.data_vars.values():
+        groups = sampling_error.comparisons(values)
+        if not groups:
+            continue
+        dim = next(name for name in sampling_error.ALONG if name in values.dims)
+        rows = values.dropna(dim, how="all").transpose(dim, *({"seed"} & set(values.dims)), ...).values
+        rows = np.sort(rows, axis=1) if "seed" in values.dims else rows  # no table tells which is which
+        if not np.allclose(rows, rows[:1], rtol=1e-12, atol=0, equal_nan=True):
+            return ""
+        named = max((*map(list, groups), named), key=len)
+    return f"{', '.join(named)} have the same numbers" if named else ""

@@ -11,6 +11,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from landscape.model.adam import Adam
 from landscape.model.batchnorm import (
     CALIBRATION,
     Statistics,
@@ -125,8 +126,7 @@ def connecting_curve(
     if len(samples) == 0:
         raise ValueError("the split has no samples; a curve is trained on at least one.")
     curve = Curve(kind, _straight(ends, bends + 2), buffers)
-    flat, inner = task.flat(ends), torch.nn.Parameter(curve.points[1:-1])  # shares the curve's memory
-    optimizer = torch.optim.Adam([inner], lr=lr)
+    flat, optimizer = task.flat(ends), Adam([curve.points[1:-1]])  # a view: it changes the curve
     generator = torch.Generator().manual_seed(seed)
     device = ends.device
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
@@ -138,9 +138,8 @@ def connecting_curve(
             shares = torch.from_numpy(curve.coefficients(place)[0]).to(ends)
             flat.load(shares @ curve.points)
             flat.gradient(samples[indices.to(samples.targets.device)])
-            inner.grad = shares[1:-1, None] * flat.grad
-            optimizer.param_groups[0]["lr"] = lr * min(1.0, max(0.01, 1 - 0.99 * (step / steps - 0.5) / 0.4))
-            optimizer.step()
+            rate = lr * min(1.0, max(0.01, 1 - 0.99 * (step / steps - 0.5) / 0.4))
+            optimizer.step([shares[1:-1, None] * flat.grad], rate)
     return curve
 
 

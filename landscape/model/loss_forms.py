@@ -209,7 +209,8 @@ def _warn_of_unweighted(loss: Any, trial: Trial) -> None:
     if abs(mean - own) > 1e-4 * abs(own) and not _is_plain_cross_entropy(loss, trial):
         warnings.warn(
             f"{loss_name(loss)} with reduction='none' is averaged over all {len(outputs)} samples tried ({mean:.4g}); "
-            f"with reduction='mean' it is divided by the weights of what counts, which is another number ({own:.4g}).",
+            f"with reduction='mean' it is divided by the weights of what counts, which is another number ({own:.4g}). "
+            "Give it with reduction='mean' for the number of torch; the plain mean is taken here.",
             stacklevel=2,
         )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from drift.claims import claims as all_claims
 from drift.claims.campaign import records
-from drift.claims.campaign.judge import Recorded, by_identity
+from drift.claims.campaign.judge import Recorded, ask, by_identity
 from drift.claims.campaign.plan import PlanItem, Unit
 from drift.claims.cross import QUESTIONS
 from drift.config.experiment import Experiment
@@ -59,19 +59,22 @@ class _BudgetUsed(Exception):
     """Raised between two rounds; committed rounds stay."""
 
 
-def recorded(sets: Iterable[Sequence[Unit]], files: Path) -> set[str]:
-    """Identities of the runs whose file has all results that the claims of their item read."""
+def recorded(sets: Iterable[Sequence[Unit]], files: Path) -> dict[str, set[str]]:
+    """Names of the claims that the file of each run has no number for, by identity of the run: of most runs, none."""
     have = by_identity(files)
-    short = {unit.identity for units in sets for unit in lacking(units, have)}
-    return set(have) - short
+    named: dict[str, set[str]] = {identity: set() for identity in have}
+    for units in sets:
+        for unit, names in lacking(units, have).items():
+            named[unit.identity] |= names
+    return named
 
 
-def lacking(units: Sequence[Unit], have: Recorded) -> set[Unit]:
-    """Runs of a paired set whose file lacks results that claims read; one that diverged has none."""
+def lacking(units: Sequence[Unit], have: Recorded) -> dict[Unit, set[str]]:
+    """Claims that files of a paired set have no number for, by run; one that diverged has none."""
     observed = {unit: records.Observed(have[unit.identity]) for unit in units if unit.identity in have}
     observed = {unit: run for unit, run in observed.items() if not run.diverged}
     _ask(units[0].item, list(observed.values()))
-    return {unit for unit, run in observed.items() if run.lacking}
+    return {unit: run.lacking for unit, run in observed.items() if run.lacking}
 
 
 def _unanswered(units: Sequence[Unit], have: Recorded) -> list[str]:
@@ -81,11 +84,11 @@ def _unanswered(units: Sequence[Unit], have: Recorded) -> list[str]:
         return []
     asked = [claim for claim in (*all_claims(), *QUESTIONS) if claim.name in units[0].item.claims and not claim.across]
     verdicts = [claim.judge(runs, reason="") for claim in asked]  # type: ignore[arg-type]  # they stand for runs
-    return [
-        f"{verdict.claim.name} has no number: {verdict.reason}"
-        for verdict in verdicts
-        if verdict.reason and not verdict.seeds
-    ]
+    reasons = {verdict.claim.name: verdict.reason for verdict in verdicts if verdict.reason and not verdict.seeds}
+    for unit, names in lacking(units, have).items():
+        missing = f"values that it reads of {have[unit.identity].name} are missing"
+        reasons = dict.fromkeys(sorted(names), missing) | reasons
+    return [f"{name} has no number: {reason}" for name, reason in reasons.items()]
 
 
 def execute(
@@ -224,10 +227,7 @@ def _ask(item: PlanItem, observed: Sequence[records.Observed]) -> None:
     """Read the results of runs that the claims of an item read."""
     for claim in (*all_claims(), *QUESTIONS):
         if claim.name in item.claims:
-            claim.judge(observed)  # type: ignore[arg-type]  # each stands for its run and remembers what is asked
-            for run in observed if claim.of_run is not None else ():
-                with suppress(LookupError):
-                    claim.of_run(run)  # type: ignore[arg-type, misc]
+            ask(claim, observed)
 
 
 def _on(experiment: Experiment, device: str) -> Experiment:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from drift.claims import claims
 from drift.claims.campaign import records
@@ -53,6 +55,44 @@ def _recorded_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> l
     return list(selected.values())
 
 
+def ask(claim: Claim, runs: Sequence[records.Observed]) -> None:
+    """Let a claim read its results of runs; those that have no number for it note its name in `lacking`.
+
+    A run lacks a result that is absent, or values without which the number of the claim is NaN: with others in their
+    place it would not be.
+    """
+    same = [[run for run in runs if run.experiment.seed == seed] for seed in {run.experiment.seed for run in runs}]
+    for group in same:
+        _note(claim, group, lambda group=group: claim.measure(group).values())  # type: ignore[misc]
+        for run in group if claim.of_run is not None else ():
+            _note(claim, [run], lambda run=run: [claim.of_run(run)])  # type: ignore[misc]
+
+
+def _note(claim: Claim, runs: Sequence[records.Observed], numbers: Callable[[], Iterable[float]]) -> None:
+    def known(*filled: records.Observed) -> bool:
+        for run in runs:
+            run.absent = run.partial = False
+            run.filled = run in filled
+        return _known(numbers)
+
+    missing, partial = not known(), [run for run in runs if run.partial]
+    short = [run for run in runs if run.absent]
+    if missing and known(*partial):
+        short += [run for run in partial if not known(*(other for other in partial if other is not run))]
+    for run in runs:
+        run.filled = False
+    for run in short:
+        run.lacking.add(claim.name)
+
+
+def _known(numbers: Callable[[], Iterable[float]]) -> bool:
+    """Whether none of the numbers is NaN; where a run or a result is absent, that is the reason for having none."""
+    try:
+        return bool(np.isfinite(list(numbers())).all())
+    except LookupError:
+        return True
+
+
 def _of_claim(claim: Claim, plan: Plan, recorded: Recorded) -> list[Verdict]:
     items = [item for item in plan.items if claim.name in item.claims]
     groups = [items] if claim.across else [[item] for item in items]
@@ -72,11 +112,11 @@ def _of_claim(claim: Claim, plan: Plan, recorded: Recorded) -> list[Verdict]:
 def _waiting(claim: Claim, items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> Verdict:
     if not items:
         return claim.judge([], reason="the plan has no runs for it")
-    runs = {identity(run.experiment): records.Observed(run) for run in runs_of(items, plan, recorded)}
-    verdict = claim.judge(list(runs.values()))  # type: ignore[arg-type]  # each stands for its run, and says if it lacks
+    runs = [records.Observed(run) for run in runs_of(items, plan, recorded)]
+    ask(claim, runs)
     absent = [unit for unit in _units(items, plan) if unit.identity not in recorded]
-    if not absent and not any(run.lacking for run in runs.values()):
-        return verdict
+    if not absent and not any(run.lacking for run in runs):
+        return claim.judge(runs)  # type: ignore[arg-type]  # each stands for its run
     named = ", ".join(item.name for item in items)
     planned = f"its runs are planned, {hours(absent):.1f} core-hours"
     again = "to be measured again, the files of its runs have no result for it"

@@ -35,7 +35,7 @@ LARGEST = 300
 
 
 class Observed:
-    """A run that records which cached results are read, and whether it lacked one.
+    """A run that records which cached results are read, and which claims it has no number for (`judge.ask`).
 
     Args:
         run: The run on disk, or as its file keeps it.
@@ -44,20 +44,23 @@ class Observed:
     def __init__(self, run: Run | RecordedRun) -> None:
         self.run = run
         self.results: dict[str, xr.Dataset] = {}
-        self.lacking = False
+        self.lacking: set[str] = set()
+        self.absent = self.partial = self.filled = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.run, name)
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
-        """The run's own result, remembered."""
+        """The run's own result, remembered; if `filled`, with 1 in place of its missing values."""
         try:
             result = self.run.cached(analysis, **arguments)
         except LookupError:
-            self.lacking = True
+            self.absent = True
             raise
+        stored = bool(arguments) or analysis not in series.SOURCES  # the series have rounds without a number
+        self.partial |= stored and any(bool(values.isnull().any()) for values in result.data_vars.values())
         self.results[_key(self, analysis, arguments)] = result
-        return result
+        return result.fillna(1.0) if stored and self.filled else result
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 import tiny
 import torch
 
+from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.norms_and_weights import balance, locality
 from drift.claims import claims
 from drift.claims.campaign import records
@@ -110,7 +111,7 @@ def test_runs_from_a_checkpoint_are_known_where_it_is_not_and_never_mixed_with_t
     texts = {path: path.read_text() for path in files.glob("*.json")}
     assert len(texts) == 2 and not any(str(tmp_path) in text for text in texts.values())
     shutil.rmtree(start)
-    assert {unit.identity for unit in plan.sets()[0]} == recorded(plan.sets(), files)
+    assert recorded(plan.sets(), files) == {unit.identity: set() for unit in plan.sets()[0]}
     assert len(runs_of(plan.items, plan, by_identity(files))) == 2
     with pytest.raises(LookupError, match="make it by: fedscape pretrain"):
         _ = plan.sets()[1][0].experiment
@@ -235,10 +236,55 @@ def test_a_file_without_the_results_of_its_claims_is_not_recorded_and_gets_them(
     path.write_text(json.dumps({**whole, "results": {}}))
     if folder_lost:
         shutil.rmtree(where.runs)
-    assert recorded(plan.sets(), where.files) == set()
+    assert [*recorded(plan.sets(), where.files).values()] == [{"ima-between-globals"}]
     assert [one.state for one in execute(plan.sets(), where)] == ["recorded"]
     assert json.loads(path.read_text())["results"] == whole["results"]
-    assert len(recorded(plan.sets(), where.files)) == 1
+    assert [*recorded(plan.sets(), where.files).values()] == [set()]
+
+
+def _without(stored, name):
+    """The results of a file, the values of a variable missing."""
+    changed = json.loads(json.dumps(stored))
+    for result in changed.values():
+        if name in result["variables"]:
+            values = result["variables"][name]["values"]
+            result["variables"][name]["values"] = np.full(np.shape(values), None).tolist()
+    assert changed != stored
+    return changed
+
+
+def test_a_file_whose_values_are_missing_is_not_recorded_and_is_measured_again(tmp_path):
+    claimed = {"claims": ["ima-between-globals"], "rows": [{"set": ["method=fedavg"], "seeds": 1, "minutes": 6}]}
+    plan, where = small_plan(tmp_path, **claimed), places(tmp_path)
+    list(execute(plan.sets(), where))
+    (path,) = where.files.glob("*.json")
+    whole = json.loads(path.read_text())
+    (variable,) = {name for one in whole["results"].values() for name in one["variables"]} & {"loss"}
+    path.write_text(json.dumps({**whole, "results": _without(whole["results"], variable)}))
+    identity = plan.sets()[0][0].identity
+    assert recorded(plan.sets(), where.files) == {identity: {"ima-between-globals"}}
+    assert [one.state for one in execute(plan.sets(), where)] == ["recorded"]
+    assert json.loads(path.read_text())["results"] == whole["results"]
+    assert recorded(plan.sets(), where.files) == {identity: set()}
+
+
+def test_a_value_that_stays_missing_makes_its_set_incomplete(tmp_path, monkeypatch):
+    claimed = {"claims": ["ima-between-globals"], "rows": [{"set": ["method=fedavg"], "seeds": 1, "minutes": 1}]}
+    plan, where = small_plan(tmp_path, **claimed), places(tmp_path)
+    kept = records._stored
+    monkeypatch.setattr(records, "_stored", lambda result: kept(result.where(False)))
+    for _ in range(2):
+        done, incomplete = execute(plan.sets(), where)
+        assert (done.state, incomplete.state) == ("recorded", "incomplete")
+        assert incomplete.reason.startswith("ima-between-globals has no number: values that it reads of fedavg-")
+
+
+def test_a_run_without_a_critical_point_lacks_nothing(tmp_path):
+    claimed = {"claims": ["cross-start-critical"], "set": ["rounds=6", "keep.clients=all"]}
+    plan, where = small_plan(tmp_path, **claimed), places(tmp_path)
+    list(execute(plan.sets(), where))
+    assert all(np.isnan(run.cached(coherence).critical_point) for run in records.read_all(where.files))
+    assert set().union(*recorded(plan.sets(), where.files).values()) == set()
 
 
 def test_a_pair_whose_files_both_lack_a_result_waits_and_is_measured_again_where_folders_are_lost(tmp_path):
@@ -290,7 +336,8 @@ def test_a_diverged_run_is_recorded_as_such_and_not_trained_again(tmp_path):
     assert [one.state for one in ended] == ["recorded", "diverged"]
     assert "no finite model" in ended[1].reason
     runs = by_identity(where.files)
-    assert {identity(one.unit.experiment) for one in ended} == set(runs) == recorded(plan.sets(), where.files)
+    assert {identity(one.unit.experiment) for one in ended} == set(runs) == set(recorded(plan.sets(), where.files))
+    assert set().union(*recorded(plan.sets(), where.files).values()) == set()
     finite, diverged = (runs[identity(one.unit.experiment)] for one in ended)
     assert diverged.diverged and not finite.diverged
     assert len(diverged.rounds()) < len(finite.rounds()) == 6

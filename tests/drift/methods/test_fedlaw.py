@@ -13,6 +13,7 @@ from drift.config.method_values import Cohort, Combined, Setting
 from drift.methods._learned_weights import Aggregate, Base, Learner, Schedule, initial, mixture, slopes
 from drift.methods.fedlaw import FedLAW, _balanced
 from drift.store.column_blocks import Updates
+from landscape.model.adam import Adam
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from tests.drift import hand
@@ -191,14 +192,14 @@ def test_swa_averages_the_free_parameters_after_their_sixth_epoch() -> None:
 def test_swa_rates_fall_along_a_cosine_and_then_reach_the_constant_rate() -> None:
     task, cohort, rates = mlp_task(), group(), []
     learner = Learner("exponential", *initial("exponential", cohort.weights), Schedule(0.01, (0.5, 0.999), 20, 0.05, 6))
-    step = torch.optim.Adam.step
+    step = Adam.step
 
-    def spying(self: torch.optim.Adam, *args: Any) -> Any:
-        rates.append(self.param_groups[0]["lr"])
-        return step(self, *args)
+    def spying(self: Adam, gradients: Any, lr: float) -> None:
+        rates.append(lr)
+        step(self, gradients, lr)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.optim.Adam, "step", spying)
+        patch.setattr(Adam, "step", spying)
         objective = Aggregate(task.flat(cohort.start), Updates(cohort.clients, cohort.start, cohort.sizes > 0))
         learner.learn("shares", 20, objective, lambda: [task.samples["test"]], average=True)
     cosine = [0.005 * (1 + float(torch.cos(torch.tensor(torch.pi * t / 100)))) for t in range(7)]

@@ -1,5 +1,7 @@
 """What the drift view draws, and where the answers of a diagnosis are seen."""
 
+import re
+
 import numpy as np
 import pytest
 import tiny
@@ -7,6 +9,7 @@ import xarray as xr
 
 from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.analyses.decomposition.decomposition import decomposition
+from drift.analyses.rounds.critical_point import critical_point
 from drift.analyses.rounds.norms_and_weights import locality
 from drift.analyses.rounds.variance import layer_drift
 from drift.diagnosis.findings import Finding
@@ -56,6 +59,24 @@ def test_a_change_point_is_marked_with_its_interval(run):
     shade, line = figure.layout.shapes[:2]
     assert (shade.x0, shade.x1, line.x0) == (4.5, 9.5, 7) and "round 7 (95 %: 5 to 9" in text
     assert len(figure.layout.shapes) == 4, "zero and the selected round stay"
+
+
+@pytest.mark.parametrize("change", [8, 17, 30])
+def test_the_stated_round_is_the_first_after_the_best_split_of_a_positive_and_a_negative_phase(run, change):
+    rounds, draw = np.arange(5, 45), np.random.default_rng(change)
+    values = np.where(rounds < 5 + change, 0.3, -0.2) + draw.normal(0, 0.05, 40)
+    point = critical_point(rounds, values)
+    ends = {"critical_point": point.round, "critical_low": point.low, "critical_high": point.high}
+    figure = line_figure([], "coherence", Marks())
+    text = mark_critical_point(figure, OpenRuns([run.folder]).recorded(run.name), xr.Dataset(ends))
+    stated, low, high = map(int, re.findall(r"turns negative in round (\d+) \(95 %: (\d+) to (\d+), shaded\)", text)[0])
+    splits = [values[:place].sum() - values[place:].sum() for place in range(len(values))]
+    assert stated == rounds[int(np.argmax(splits))]
+    assert values[rounds < stated].mean() > 0 > values[rounds >= stated].mean()
+    assert values[rounds == stated] < 0 < values[rounds == stated - 1]
+    shade, line = figure.layout.shapes[:2]
+    assert (shade.x0, shade.x1, line.x0, line.x1) == (low - 0.5, high + 0.5, stated, stated)
+    assert low <= stated <= high
 
 
 def test_factors_and_parts_are_those_of_the_analyses(run):

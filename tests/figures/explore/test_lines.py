@@ -96,6 +96,23 @@ def test_the_figure_has_thin_lines_and_means_or_bands_and_shows_the_selection(us
     assert difference.layout.yaxis.type != "log" and difference.layout.shapes[0].y0 == 0
 
 
+def test_hovering_names_how_many_runs_a_mean_and_its_band_are_of(usable):
+    drawn, _ = lines(usable, "loss")
+    for count, intervals in ((2, False), (2, True), (5, True), (5, False)):
+        some = [replace(drawn[place % 2], name=f"run {place}") for place in range(count)]
+        figure = line_figure(some, "loss", Marks(), intervals=intervals)
+        (mean,) = [trace for trace in figure.data if trace.hovertemplate and "mean of" in trace.hovertemplate]
+        assert f"mean of {count} runs" in mean.hovertemplate
+        banded = [trace for trace in figure.data if trace.fill == "toself"]
+        assert ("band: its 95 % t interval" in mean.hovertemplate) == bool(banded) == (intervals and count >= 5)
+        table = np.stack([line.values for line in some])
+        np.testing.assert_allclose(mean.y, table.mean(0), rtol=1e-6)
+        if banded:
+            reach = stats.t.ppf(0.975, count - 1) * table.std(0, ddof=1) / count**0.5
+            ends = np.concatenate([table.mean(0) + reach, (table.mean(0) - reach)[::-1]])
+            np.testing.assert_allclose(banded[0].y, ends, rtol=1e-6)
+
+
 def test_curves_of_many_points_keep_their_extremes_and_all_points_where_one_looks():
     values = np.sin(np.arange(5000.0))
     values[[17, 4001]] = 9, -9

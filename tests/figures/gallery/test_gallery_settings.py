@@ -126,6 +126,20 @@ def test_cells_have_mean_and_deviation_and_the_paper_stands_in_grey():
     assert "not to be compared" in figure.axes[0].get_title("left")
 
 
+@pytest.mark.parametrize("column", ["digits, 2 shards per client", ""])
+def test_a_table_of_one_column_has_a_head(column):
+    ds = xr.Dataset(
+        {"measured": (("row", "column", "seed"), [[[0.5, 0.6]], [[0.7, 0.8]]]), "quick": ("column", [0])},
+        coords={"row": ["fedavg", "ima"], "column": [column], "seed": [1, 2]},
+    )
+    figure = _table_figure.draw_table(ds, title="accuracy in %", write=_table_figure.percent)
+    (ax,) = figure.axes
+    above = [text for text in ax.texts if text.get_text() and text.get_position()[1] > 2.05]
+    head = [text.get_text() for text in sorted(above, key=lambda text: -text.get_position()[1])]
+    assert " ".join(head) == (column.replace(",", "") or "measured")
+    assert not any(part in ax.get_title("left") for part in head)
+
+
 def test_wide_tables_go_on_below():
     held = np.random.default_rng(0).random((3, 14, 2))
     ds = xr.Dataset(

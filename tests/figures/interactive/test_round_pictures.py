@@ -104,3 +104,38 @@ def test_a_path_until_a_round_shows_its_cohort_with_and_without_a_map(run):
         assert list(cohort.customdata) == ids
         assert list(cohort.text) == [str(ids[0]), "", ""]
         np.testing.assert_allclose(cohort.x, ds.client_alpha.sel(round=1, client=ids), rtol=1e-5)
+
+
+def _bold(axis):
+    """Names of an axis that are bold, and all of them."""
+    texts = list(axis.ticktext)
+    return [text[3:-4] for text in texts if text.startswith("<b>") and text.endswith("</b>")], texts
+
+
+def test_bold_names_are_those_of_what_is_selected_in_every_picture(run, table):
+    ids = table.client.values.tolist()
+    for some in ([], [ids[1]], [ids[0], ids[2], 99]):
+        inside = [str(client) for client in ids if client in some]
+        shares = np.full((len(ids), 2), 0.5)
+        pictures = (
+            cosine_map(table, some),
+            cosine_map(table, some, alike=True),
+            label_bars(ids, shares, ["a", "b"], some),
+            own_losses(client_losses(run, round=1), some),
+        )
+        for figure in pictures:
+            bold, texts = _bold(figure.layout.xaxis)
+            assert sorted(bold) == sorted(inside) and len(texts) == len(ids)
+            assert [text.removeprefix("<b>").removesuffix("</b>") for text in texts] == list(
+                figure.layout.xaxis.tickvals
+            )
+    ds = confusion(run, round=1, models=["end", "start"])
+    for truth in (None, 0, 1):
+        bold, texts = _bold(class_errors(ds, {"end": "global model"}, truth).layout.xaxis)
+        assert bold == ([] if truth is None else [str(ds["class"].values[truth])]) and len(texts) == ds.sizes["class"]
+    groups = disagreement(run, round=0, groups=4)
+    for group in (None, 0, groups.sizes["group"] - 1):
+        _, texts = _bold(group_bars(groups, ["a", "b", "c"], ("client 0", "global model"), group).layout.yaxis)
+        assert [place for place, text in enumerate(texts) if text.startswith("<b>")] == (
+            [] if group is None else [group]
+        )

@@ -194,3 +194,33 @@ def test_the_gallery_counts_the_samples_of_each_class(runs):
     ds = gallery.load("planes-classes").data(runs[:1], points=5)
     targets = runs[0].dataset.samples["test"].targets.numpy()
     assert ds.class_samples.values.tolist() == np.bincount(targets)[:10].tolist()
+
+
+def _table(held: np.ndarray) -> xr.Dataset:
+    about = {"long_name": "test accuracy", "units": "fraction"}
+    rows = ["fedavg", "ima", "lss"][: len(held)]
+    coords = {"row": rows, "column": ["a", "b"], "seed": range(held.shape[2])}
+    return xr.Dataset({"measured": (("row", "column", "seed"), held, about)}, coords)
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        (lambda held: held, ["FedAvg", "FedAvg+IMA", "LSS"]),
+        (lambda held: held[:, :, ::-1], ["FedAvg", "FedAvg+IMA", "LSS"]),
+        (lambda held: held + np.array([-0.05, 0.05]) * np.eye(3)[1][:, None, None], None),  # the mean stays
+        (lambda held: held + 1e-9 * np.eye(3)[1][:, None, None], None),
+        (lambda held: np.where(np.eye(3)[2][:, None, None] > 0, np.nan, held), ["FedAvg", "FedAvg+IMA"]),
+        (lambda held: np.where(np.eye(3)[2][:, None, None] * [[1], [0]] > 0, np.nan, held), None),
+    ],
+)
+def test_rows_with_the_same_numbers_have_the_same_mean_and_spread_in_every_column(change, same):
+    row = np.array([[0.5, 0.7], [0.2, 0.3]])
+    ds = _table(change(np.stack([row] * 3)))
+    figure = gallery.load("accuracy-table").draw(ds.assign(quick=("column", [0, 0])).assign_attrs(metric="x", last=1))
+    told = [text for text in substance.remarks(figure, ds, needs="runs") if "have the same numbers" in text]
+    assert told == ([f"{', '.join(same)} have the same numbers"] if same else [])
+    middle, spread = (getattr(ds.measured, name)("seed", skipna=True) for name in ("mean", "std"))
+    written = [(*map(float, middle[place]), *map(float, spread[place])) for place in range(3)]
+    known = [place for place in range(3) if np.isfinite(written[place]).any()]
+    assert bool(same) == bool(np.allclose(np.array(written)[known], written[0], rtol=1e-12, atol=1e-12, equal_nan=True))

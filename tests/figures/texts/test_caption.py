@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from figures import gallery
-from figures.axes.curves import curve
+from figures.axes.curves import curve, seeds_at
 from figures.gallery import AnyOf
 from figures.looks import style
 from figures.pictures.draw_files import draw
@@ -63,6 +63,34 @@ def test_a_figure_adds_its_own_words_and_may_name_its_band():
     )
     assert caption("Accuracy.", _curves(1), figure) == "Accuracy."
     assert "FedAvg from 0.4 to 0.6" in alt_text("Accuracy", figure)
+
+
+@pytest.mark.parametrize("seeds", [1, 3, 5])
+@pytest.mark.parametrize("shape", ["curve", "bars"])
+def test_a_caption_names_bands_or_whiskers_where_there_are_any(seeds, shape):
+    ds = _curves(seeds)
+    figure, axs = style.panels()
+    if shape == "curve":
+        curve(ds, ax=axs[0, 0])
+    else:
+        seeds_at(ds.accuracy.values[0, :, -1], 0.0, axs[0, 0])
+    about = "mean and 95 % t interval of 5 seeds"
+    expected = {"curve": f" Lines and bands: {about}.", "bars": f" Bars and whiskers: {about}."}[shape]
+    assert caption("Accuracy.", ds, figure) == "Accuracy." + expected * (seeds == 5)
+
+
+def test_numbers_of_an_alternative_text_are_those_of_the_drawn_lines_and_axes():
+    values = np.array([0.123456, 0.5, np.nan, 0.75, np.nan])
+    figure, axs = style.panels()
+    axs[0, 0].plot(np.arange(5) * 10, values, label="first")
+    axs[0, 0].plot(np.arange(5) * 10, values[::-1] + 1, label="second")
+    axs[0, 0].plot([0, 40], [2, 2], label="level")
+    axs[0, 0].set(xlabel="round", ylabel="loss", xlim=(40, 0), ylim=(-1.25, 2.5))
+    said = alt_text("Loss.", figure)
+    assert said == (
+        "Loss. lines over round from 0 to 40 and loss from -1.25 to 2.5; first from 0.123 to 0.75, "
+        "second from 1.75 to 1.12."
+    )
 
 
 def test_signs_of_latex_are_escaped():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -122,9 +124,20 @@ def test_one_ignored_label_among_thousands_is_noticed():
 
 def test_unreduced_class_weights_say_that_their_mean_is_another_number():
     loss = nn.CrossEntropyLoss(weight=WEIGHTS, reduction="none")
-    with pytest.warns(UserWarning, match=r"averaged over all 60 samples tried \(2.794\).*another number \(1.197\)"):
+    with pytest.warns(UserWarning, match="another number") as told:
         task = landscape.make_task(net(), loss, (X, Y))
-    assert landscape.loss(task, net()) == pytest.approx(loss(net()(X), Y).mean().item(), rel=1e-6)
+    (said,) = [str(warning.message) for warning in told]
+    assert "\n" not in said and "Give it with reduction='mean' for the number of torch" in said
+    rows = -net()(X).detach().double().log_softmax(1)[torch.arange(len(Y)), Y] * WEIGHTS[Y].double()
+    plain, divided = float(rows.mean()), float(rows.sum() / WEIGHTS[Y].double().sum())
+    stated = [float(number) for number in re.findall(r"\((\d\.\d+)\)", said)]
+    assert stated == pytest.approx([plain, divided], abs=5e-4) and f"all {len(Y)} samples tried" in said
+    assert (plain, divided) == pytest.approx((2.794, 1.197), abs=5e-4)
+    assert landscape.loss(task, net()) == pytest.approx(plain, rel=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        told_to = landscape.make_task(net(), nn.CrossEntropyLoss(weight=WEIGHTS), (X, Y))
+    assert landscape.loss(told_to, net()) == pytest.approx(divided, rel=1e-6)
 
 
 def test_given_weights_are_those_of_the_mean():

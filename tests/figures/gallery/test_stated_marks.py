@@ -1,0 +1,187 @@
+"""Notes, hollow and dashed marks and percentages of further figures, from made-up data and counts by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.contour import ContourSet
+
+from figures.gallery import (
+    _stack,
+    accuracy_setting,
+    basin_rounds,
+    planes_classes,
+    planes_statistics,
+    samples_round,
+    weights_corrupted,
+    weights_round,
+    what_if_rounds,
+)
+
+SEEDS = {"algorithm": ["fedavg"], "seed": [1, 2, 3], "round": [4, 9]}
+
+
+def _titles(figure) -> str:
+    keys = [key.get_title().get_text() for key in figure.legends]
+    return " | ".join([*keys, *(ax.get_title() for ax in figure.axes)])
+
+
+def _basins(climb, offset):
+    rng, dims = np.random.default_rng(0), tuple(SEEDS)
+    values = {name: rng.uniform(1, 2, (1, 3, 2)) for name in ("excess", "radius", "area", "curvature")}
+    values |= {"climb": climb, "offset": offset, "offset_error": np.where(np.isfinite(offset), 0.5, np.nan)}
+    values["located"] = np.isfinite(offset).astype(float)
+    return xr.Dataset({name: (dims, table) for name, table in values.items()}, SEEDS, {"rise": 0.1})
+
+
+@pytest.mark.parametrize("climb", [0.0, 0.9e-3, 1.1e-3])
+def test_a_sentence_stands_for_climbs_where_none_is_above_the_number_that_it_names(climb):
+    climbs = np.zeros((1, 3, 2))
+    climbs[0, 1, 1] = climb
+    figure = basin_rounds.draw(_basins(climbs, np.ones((1, 3, 2))))
+    said = " ".join(text.get_text() for text in figure.axes[-1].texts).split()
+    level = climbs.max() <= float(said[said.index("than") + 1]) if said else False
+    assert bool(said) == level == (climb < 1e-3)
+    assert not said or " ".join(said) == "no line between the models climbs by more than 0.001 nats"
+
+
+def test_planes_without_a_minimum_inside_are_counted_and_bars_are_errors_of_the_mean():
+    offset = np.array([[[1.0, 2.0], [3.0, np.nan], [np.nan, np.nan]]])
+    figure = basin_rounds.draw(_basins(np.ones((1, 3, 2)), offset))
+    (ax,) = [ax for ax in figure.axes if "distance from the mean" in ax.get_ylabel()]
+    assert ax.get_title() == "minimum not inside 3 of 6 planes"
+    (bars,) = [part for part in ax.containers if isinstance(part, ErrorbarContainer)]
+    ends = np.array([segment[:, 1] for segment in bars[2][0].get_segments()])
+    middle, error = np.array([2.0, 2.0]), 0.5 / np.array([2, 1]) ** 0.5
+    np.testing.assert_allclose(ends, np.stack([middle - error, middle + error], 1))
+
+
+def test_lines_of_what_if_are_the_means_of_the_stated_seeds_and_windows():
+    rng = np.random.default_rng(0)
+    variants = ["end", "fma", "uniform", "ima-3", "ima-5", "gamma", "weights"]
+    dims = ("algorithm", "seed", "round", "variant")
+    coords = {**SEEDS, "variant": variants}
+    gain = rng.normal(size=(1, 3, 2, 7))
+    gain[..., 1] = 1e-6  # the recorded model
+    ds = xr.Dataset({"gain": (dims, gain), "error_gain": (dims, gain / 7)}, coords)
+    ds["gamma"] = (dims[:3], rng.uniform(0.9, 1, (1, 3, 2)))
+    figure = what_if_rounds.draw(ds)
+    assert "FedAvg, mean of 3 seeds" in _titles(figure)
+    drawn = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines if line.get_label()[0] != "_"}
+    names = {"equal weights": 2, "mean of 3 rounds": 3, "mean of 5 rounds": 4, "best $\\gamma$": 5, "best weights": 6}
+    assert drawn.keys() == names.keys()
+    for name, place in names.items():
+        np.testing.assert_allclose(drawn[name], gain[0, :, :, place].mean(0))
+    points = {line.get_label(): line.get_ydata() for line in figure.axes[1].lines}
+    np.testing.assert_allclose(points["best weights"], 100 * gain[0, :, :, 6].mean(0) / 7)
+
+
+def _predictions():
+    counts = np.array([[5.0, 1, 0], [2, 6, 0], [0, 3, 8]])
+    about = {"client": "client 4", "model": "end"}
+    ds = xr.Dataset(
+        {"count": (("class", "predicted"), counts)}, {"class": list("abc"), "predicted": list("abc")}, about
+    )
+    ds["error"] = 1 - np.trace(counts) / counts.sum()
+    ds["group_size"] = ("group", [6.0, 4.0])
+    ds["group_client_right"], ds["group_other_right"] = ("group", [0.5, 0.25]), ("group", [0.5, 0.0])
+    ds["group_share"], ds["group_class"] = ("group", [0.6, 0.125]), ("group", [1, 2])
+    return ds, counts
+
+
+def test_the_error_and_the_parts_of_groups_are_counts_of_samples():
+    ds, counts = _predictions()
+    figure = samples_round.draw(ds)
+    wrong = counts.sum() - counts.diagonal().sum()
+    assert figure.axes[0].get_title() == f"global model: error {100 * wrong / counts.sum():.1f} %"
+    cells = {note.get_position(): note.get_text() for note in figure.axes[0].texts}
+    assert cells == {(column, row): f"{n:.0f}" for (row, column), n in np.ndenumerate(counts) if n}
+    groups = figure.axes[1]
+    bars = {part.get_label(): part for part in groups.containers if isinstance(part, BarContainer)}
+    widths = {name: [bar.get_width() for bar in part] for name, part in bars.items()}
+    assert widths == {"client 4 right": [3, 1], "global model right": [3, 0], "both wrong": [0, 3]}
+    assert [note.get_text() for note in groups.texts] == ["60 %", "12 %"]
+    assert [tick.get_text() for tick in groups.get_yticklabels()] == ["class b", "class c"]
+
+
+def test_a_class_without_samples_has_no_error_in_its_cell():
+    errors = np.array([[0.25, np.nan, 0.5], [0.0, np.nan, 0.75], [0.1, np.nan, 1.0], [0.2, np.nan, 0.3]])
+    marks = ["these weights", "by size", "uniform", "round's end"]
+    coords = {"mark": marks, "class": list("abc"), "client": [3, 1]}
+    ds = xr.Dataset({"class_error": (("mark", "class"), errors, {"units": "fraction"})}, coords)
+    ds["loss"], ds["error"] = ("mark", [1.0, 2, 3, 4]), ("mark", [0.4, 0.3, 0.2, 0.1])
+    ds["weight"] = (("mark", "client"), np.array([[0.7, 0.3], [0.5, 0.5], [0.45, 0.45], [np.nan, np.nan]]))
+    ds["gamma"] = ("mark", [1.0, 1.0, 0.9, np.nan])
+    figure = weights_round.draw(ds)
+    matrix = figure.axes[3]
+    cells = {note.get_position(): float(note.get_text()) for note in matrix.texts}
+    assert cells == {(column, row): value for (row, column), value in np.ndenumerate(errors) if np.isfinite(value)}
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert labels == ["these weights", "by size", "uniform, $\\gamma$ = 0.9"]
+
+
+def test_a_map_with_cells_without_a_loss_says_so_and_no_other_does():
+    alpha, beta = np.linspace(0, 1, 5), np.linspace(0, 1, 4)
+    parts = []
+    for label, hole in (("interpolated", True), ("of a batch", False)):
+        loss = 1 + np.add.outer(alpha**2, beta)
+        loss[0, 0] = np.nan if hole else loss[0, 0]
+        marks = {"mark_alpha": ("mark", [0.0, 1, 0]), "mark_beta": ("mark", [0.0, 0, 1])}
+        ds = xr.Dataset({"loss": (("alpha", "beta"), loss, {"units": "nats"}), **marks})
+        coords = {"alpha": alpha, "beta": beta, "mark": ["client 1", "client 2", "client 3"]}
+        parts.append(ds.assign_coords(coords).assign_attrs(label=label))
+    figure = planes_statistics.draw(_stack.join_panels(parts).assign_attrs(round=3))
+    titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
+    assert titles == ["round 3: interpolated\n(blank: no finite loss)", "round 3: of a batch"]
+
+
+def test_holders_of_a_class_are_named_by_their_colour():
+    alpha, beta = np.linspace(0, 1, 5), np.linspace(0, 1, 4)
+    errors = np.random.default_rng(0).random((5, 4, 2))
+    holds = np.array([[1, 0, 1], [0, 0, 1]], bool)
+    ds = xr.Dataset({"class_error": (("alpha", "beta", "class"), errors), "holds": (("class", "client"), holds)})
+    ds = ds.assign(mark_alpha=("mark", [0.0, 1, 0]), mark_beta=("mark", [0.0, 0, 1]))
+    ds = ds.assign_coords(alpha=alpha, beta=beta, mark=["client 4", "client 9", "client 2"], **{"class": ["x", "y"]})
+    figure = planes_classes.draw(ds)
+    names = {"black": "client that holds the class", "white": "client without it"}
+    for place, title in enumerate(("class x", "class y")):
+        (ax,) = [ax for ax in figure.axes if ax.get_title() == title]
+        for client, line in enumerate(ax.lines):
+            colour = "black" if holds[place, client] else "white"
+            assert (line.get_color(), line.get_label()) == (colour, names[colour])
+            assert line.get_xydata()[0].tolist() == [float(ds.mark_alpha[client]), float(ds.mark_beta[client])]
+        assert any(isinstance(part, ContourSet) for part in ax.collections)
+
+
+def test_corrupted_clients_are_dashed_and_their_share_is_stated():
+    dims = ("panel", "algorithm", "group", "seed", "round")
+    coords = {"panel": [0.25, 1 / 3], "algorithm": ["fedlaw"], "group": ["clean", "corrupted"], "seed": [1]}
+    coords["round"] = range(4)
+    values = np.random.default_rng(0).uniform(0.5, 2, (2, 1, 2, 1, 4))
+    ds = xr.Dataset(
+        {"weight_ratio": (dims, values, {"long_name": "weight over data share"})}, coords | {"round": range(4)}
+    )
+    figure = weights_corrupted.draw(ds)
+    assert [ax.get_title() for ax in figure.axes] == ["25% of the clients corrupted", "33% of the clients corrupted"]
+    for place, ax in enumerate(figure.axes):
+        lines = {line.get_label(): line for line in ax.lines if "FedLAW" in line.get_label()}
+        for number, (group, dash) in enumerate((("clean", "-"), ("corrupted", "--"))):
+            line = lines[f"FedLAW, {group}"]
+            np.testing.assert_array_equal(line.get_ydata(), values[place, 0, number, 0])
+            assert line.get_linestyle() == dash
+
+
+def test_methods_with_ima_alone_are_dashed_and_their_gain_is_named_by_what_it_is_over():
+    rows = ["fedavg", "ima", "fedprox"]
+    accuracy = np.random.default_rng(0).uniform(0.5, 0.9, (3, 2, 1))
+    coords = {"row": rows, "value": [1.0, 4.0], "seed": [3]}
+    ds = xr.Dataset({"accuracy": (("row", "value", "seed"), accuracy, {"units": "fraction"})}, coords)
+    ds = ds.assign_attrs(metric="accuracy", over="local.epochs", reference="base")
+    figure = accuracy_setting.draw(accuracy_setting._with_gain(ds, "accuracy", "base"))
+    dashed = {line.get_label(): line.is_dashed() for line in figure.axes[0].lines}
+    assert dashed == {"FedAvg": False, "FedAvg+IMA": True, "FedProx": False}
+    assert figure.axes[1].get_title() == "over the same without IMA"
+    (gain,) = [line for line in figure.axes[1].lines if line.get_label() == "FedAvg+IMA"]
+    np.testing.assert_allclose(gain.get_ydata(), 100 * (accuracy[1] - accuracy[0])[:, 0])

@@ -1,0 +1,355 @@
+"""Sentences, marks and bold names of named figures, against numbers that are counted here from the same data."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+from gallery_runs import QUICK
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex, to_rgba
+from matplotlib.contour import ContourSet
+
+from drift.analyses.landscapes.planes import round_plane
+from figures.axes import triangles
+from figures.gallery import (
+    _stack,
+    barriers_clients,
+    clients_round,
+    error_averaged,
+    gap_scaling,
+    labels_partition,
+    labels_scatter,
+    layers_drift,
+    ntk_clients,
+    numbers_rounds,
+    planes_overlay,
+    simplex_optima,
+    simplex_settings,
+    topology_rounds,
+)
+
+
+def _texts(figure) -> str:
+    """Titles of legends and panels, in one line."""
+    keys = [key.get_title().get_text() for key in figure.legends]
+    titles = [ax.get_title(loc=loc) for ax in figure.axes for loc in ("center", "left")]
+    return " | ".join(" ".join(text.split()) for text in [*keys, *titles] if text)
+
+
+def _panels(figure):
+    return [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+
+
+def test_a_tenth_and_a_quarter_of_the_map_are_outlined_where_the_own_loss_is_lowest():
+    rng = np.random.default_rng(1)
+    alpha, beta = np.linspace(-1, 2, 37), np.linspace(0, 1, 29)
+    x, y = np.meshgrid(alpha, beta, indexing="ij")
+    at = rng.uniform(-0.5, 1.2, (3, 2))
+    own = np.stack([(1 + place) * ((x - a) ** 2 + 3 * (y - b) ** 2) for place, (a, b) in enumerate(at)])
+    marks = {"mark_alpha": ("mark", [0.0, 1, 0, 0.3]), "mark_beta": ("mark", [0.0, 0, 1, 0.3])}
+    values = {"loss": (("alpha", "beta"), own.mean(0)), "client_loss": (("client", "alpha", "beta"), own)}
+    ds = xr.Dataset({**values, **marks}, {"alpha": alpha, "beta": beta, "client": [4, 7, 9]}, {"label": "round 3"})
+    figure = planes_overlay.draw(_stack.join_panels([ds]))
+    contours = [part for part in _panels(figure)[0].collections if isinstance(part, ContourSet)]
+    filled = [part for part in contours if part.filled and part.get_alpha()]
+    lines = [part for part in contours if not part.filled and len(part.levels) == 2]
+    assert len(filled) == len(lines) == 3
+    for client, (area, outline, colour) in enumerate(zip(filled, lines, planes_overlay.COLOURS, strict=True)):
+        inside = [(own[client] <= level).mean() for level in outline.levels]
+        assert inside == pytest.approx([0.1, 0.25], abs=1.5 / own[client].size)
+        assert area.levels[0] < own[client].min() and area.levels[1] == outline.levels[0]
+        assert outline.get_linewidths().tolist() == [1.3, 0.7]
+        assert {to_hex(edge) for edge in outline.get_edgecolors()} == {colour.lower()}
+    entries = {text.get_text().replace("\n", " "): part for key in figure.legends for text, part in _entries(key)}
+    assert entries["tenth of the map with its lowest losses"].get_linewidth() == 1.3
+    assert entries["quarter of it"].get_linewidth() == 0.7
+    names = ("first client", "second client", "third client")
+    assert [to_hex(entries[name].get_color()) for name in names] == [
+        colour.lower() for colour in planes_overlay.COLOURS
+    ]
+
+
+def _entries(key):
+    return zip(key.get_texts(), key.legend_handles, strict=True)
+
+
+@pytest.mark.parametrize("most", [7, 1_234_567])
+def test_the_largest_bubble_is_the_stated_number_of_samples(most):
+    counts = np.array([[3, 0, 1], [2, most, 0], [0, 5, 4], [1, 1, 1]])
+    coords = {"client": range(4), "class": ["a", "b", "c"], "round": [0, 1]}
+    whole = xr.Dataset({"count": (("client", "class"), counts)}, coords, {"partition": "two shards"})
+    mixed = counts.reshape(2, 2, 3).sum(1)
+    whole["cohort_share"] = (("round", "class"), mixed / mixed.sum(1, keepdims=True), {"long_name": "share"})
+    drawn = {"labels-partition": labels_partition.draw(whole).axes[0]}
+    other = xr.Dataset({"count": (("panel", "round", "place", "class"), np.full((2, 2, 2, 3), np.nan))})
+    other = other.assign_coords(panel=["even", "skewed"], round=[0, 1], **{"class": coords["class"]})
+    other["count"][0], other["count"][1] = 2.0, counts.reshape(2, 2, 3)
+    for name in ("within_divergence", "between_divergence"):
+        other[name] = (("panel", "round"), np.ones((2, 2)))
+    panels = labels_scatter.draw(other).axes
+    assert panels[0].get_title() == "even; largest bubble: 2 samples"
+    drawn["labels-scatter"] = panels[2]
+    for name, ax in drawn.items():
+        (stated,) = re.findall(r"largest bubble: ([\d,]+) samples", ax.get_title())
+        assert int(stated.replace(",", "")) == most, name
+        (dots,) = [part for part in ax.collections if isinstance(part, PathCollection)]
+        areas = dots.get_sizes() / dots.get_sizes().max()
+        np.testing.assert_allclose(np.sort(areas), np.sort(counts[counts > 0]) / most, rtol=1e-12, err_msg=name)
+
+
+def _grid_minima(values: np.ndarray) -> int:
+    """Cells that no cell beside them is below."""
+    padded = np.pad(values, 1, constant_values=np.inf)
+    beside = [padded[2:, 1:-1], padded[:-2, 1:-1], padded[1:-1, 2:], padded[1:-1, :-2]]
+    return int((values < np.min(beside, axis=0)).sum())
+
+
+def test_dashed_minima_are_those_of_every_fourth_point_along_each_axis(numbers, kinds):
+    ds = numbers("topology-rounds")
+    figure = topology_rounds.draw(ds)
+    (stated,) = re.findall(r"dashed: one point in (\d+) along each axis", _texts(figure))
+    by_name = {run.name: run for run in kinds}
+    minima = {int(stated): {}, 1: {}}
+    for run in (by_name[name] for name in ds.attrs["runs"].split(", ")):
+        for index in ds["round"].values.tolist():
+            loss = run.cached(round_plane, round=index, points=QUICK["topology-rounds"]["points"], margin=0.3)
+            for stride, found in minima.items():
+                count = _grid_minima(loss.loss.values[::stride, ::stride])
+                found.setdefault(run.label, {}).setdefault(index, []).append(count)
+    drawn = {line.get_linestyle(): [] for line in figure.axes[0].lines}
+    for line in figure.axes[0].lines:
+        drawn[line.get_linestyle()].append(line.get_ydata().tolist())
+    for stride, own in ((int(stated), drawn["--"]), (1, [line for style in drawn for line in drawn[style]])):
+        for by_round in minima[stride].values():
+            assert [np.mean(by_round[index]) for index in sorted(by_round)] in own
+
+
+def _path(rounds, best, seed):
+    """The data of simplex-optima with best weights in some rounds, NaN in others."""
+    corners = np.linspace(0, 1, 5)
+    rng = np.random.default_rng(seed)
+    alpha, beta = np.meshgrid(corners, corners, indexing="ij")
+    loss = np.where(alpha + beta <= 1 + 1e-9, 1 + (alpha - 0.4) ** 2 + (beta - 0.3) ** 2, np.nan)
+    weights = rng.dirichlet(np.ones(3), len(rounds))
+    weights[~np.isin(rounds, best)] = np.nan
+    marks = ["client 0", "client 1", "client 2", "mean", "by size"]
+    about = {"long_name": "loss", "units": "nats"}
+    values = {
+        "loss": (("alpha", "beta"), loss, about),
+        "best_weight": (("round", "client"), weights),
+        "best_loss": ("round", np.where(np.isin(rounds, best), 0.5, np.nan), about),
+        "size_loss": ("round", np.full(len(rounds), 0.7), about),
+        "mean": ("client", np.nanmean(weights, 0)),
+        "mark_alpha": ("mark", [1.0, 0, 0, 1 / 3, 0.5]),
+        "mark_beta": ("mark", [0.0, 1, 0, 1 / 3, 0.2]),
+        "mark_loss": ("mark", [2.0, 3, 4, 1, 1.5]),
+    }
+    coords = {"alpha": corners, "beta": corners, "round": rounds, "client": range(3), "mark": marks}
+    return xr.Dataset(values, coords, {"label": "fedavg", "shown": 2})
+
+
+def _dots(ax):
+    """Places and colours of the dots of a panel."""
+    (dots,) = [part for part in ax.collections if isinstance(part, PathCollection)]
+    return np.asarray(dots.get_offsets()), dots.get_facecolors()
+
+
+def test_the_colours_of_best_weights_run_from_the_first_to_the_last_stated_round_in_every_panel():
+    parts = [_path([2, 4, 6], [2, 4, 6], 0), _path([4, 6, 8], [6, 8], 1)]
+    joined = xr.concat([part.drop_attrs(deep=False) for part in parts], "panel", join="outer")
+    joined = joined.assign_coords({"panel": ["a", "b"], "class": ["x", "y"]})
+    joined["class_share"] = (("panel", "client", "class"), np.full((2, 3, 2), 0.5), {"long_name": "share"})
+    joined["shown"] = ("panel", [4, 6])
+    figure = simplex_settings.draw(joined)
+    assert "dots: best weights of rounds 2 (dark) to 8 (pale)" in _texts(figure)
+    shades = dict(
+        zip([2, 4, 6, 8], map(to_rgba, triangles.by_round(xr.DataArray(range(4)), np.ones(4, bool))), strict=True)
+    )
+    light = [sum(shade[:3]) for shade in shades.values()]
+    assert light == sorted(light), "dark first"
+    landscapes = [ax for ax in _panels(figure) if ax.get_title().startswith("landscape of round")]
+    assert [ax.get_title() for ax in landscapes] == ["landscape of round 4", "landscape of round 6"]
+    for ax, part, rounds in zip(landscapes, parts, ([2, 4, 6], [6, 8]), strict=True):
+        places, colours = _dots(ax)
+        np.testing.assert_allclose(colours, [shades[index] for index in rounds], atol=1e-9)
+        best = part.best_weight.sel(round=rounds).values
+        corner = np.array([triangles.on_triangle(*pair) for pair in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0))])
+        np.testing.assert_allclose(places, best @ corner, atol=1e-9)
+
+
+def test_losses_have_the_colours_of_their_rounds_on_the_triangle():
+    ds = _path([1, 3, 5, 7], [1, 5, 7], 4)
+    ds.size_loss[3] = np.nan
+    on_map, beside = _panels(simplex_optima.draw(ds))
+    assert beside.get_xlabel() == "round (colours as on the triangle)"
+    of_round = dict(zip([1, 5, 7], _dots(on_map)[1].tolist(), strict=True))
+    places, colours = _dots(beside)
+    assert places[:, 0].tolist() == [1, 5]
+    assert colours.tolist() == [of_round[1], of_round[5]]
+
+
+@pytest.mark.parametrize(
+    ("change", "panel", "told"),
+    [
+        ({}, None, set()),
+        ({"period_variance": (1, None, np.nan), "gain": (1, None, np.nan)}, "period_variance", {"before not kept"}),
+        ({"mean_cosine": (2, None, np.nan)}, "mean_cosine", {"one client"}),
+        ({"client_variance": (None, 1, 0.0)}, "client_variance", {"0"}),
+        (dict.fromkeys(("client_variance", "gain"), (0, None, np.nan)), "client_variance", {"no client's model"}),
+    ],
+)
+def test_grey_cells_of_layers_state_why_they_are_grey(change, panel, told):
+    rng = np.random.default_rng(0)
+    coords = {"round": [3, 4, 9], "layer": ["a.weight", "a.bias"]}
+    names = ("client_variance", "period_variance", "gain", "mean_cosine")
+    ds = xr.Dataset({name: (("round", "layer"), rng.uniform(0.1, 0.9, (3, 2))) for name in names}, coords)
+    for name, (row, column, value) in change.items():
+        ds[name][slice(row, None if row is None else row + 1), slice(column, None)] = value
+    figure = layers_drift.draw(ds)
+    for name, ax in zip(names, _panels(figure), strict=True):
+        notes = " ".join(text.get_text().replace("\n", " ") for text in ax.texts)
+        (mesh,) = ax.collections
+        shades = mesh.to_rgba(mesh.get_array())
+        grey = bool((np.asarray(shades)[..., 3] == 0).any()) or bool(np.ma.getmaskarray(mesh.get_array()).any())
+        assert notes.startswith("grey: ") == grey, name
+        if name == panel:
+            assert all(part in notes for part in told), notes
+
+
+def test_dots_on_the_line_of_both_equal_have_equal_numbers():
+    rng = np.random.default_rng(0)
+    diagonal = 2.0
+    variance = rng.uniform(0.2, 1.5, (2, 5))
+    expression = variance * np.array([1, 1.3, 0.5, 1, 2])
+    values = {"variance": variance, "expression": expression, "mmd2": variance**2, "off_diagonal": variance}
+    ds = xr.Dataset(
+        {name: (("round", "client"), table) for name, table in values.items()} | {"diagonal": ((), diagonal)},
+        {"round": [1, 4], "client": range(5)},
+        {"label": "fedavg"},
+    )
+    figure = ntk_clients.draw(ds)
+    ax = _panels(figure)[1]
+    (line,) = [line for line in ax.lines if line.get_label() == "both equal"]
+    ends = line.get_xydata()
+    assert (ends[:, 0] == ends[:, 1]).all() and ends[0, 0] < ends[1, 0]
+    places = np.concatenate([part.get_offsets() for part in ax.collections])
+    np.testing.assert_allclose(np.sort(places[:, 0]), np.sort(variance.ravel()) / diagonal)
+    on_line = np.isclose(places[:, 0], places[:, 1])
+    assert on_line.sum() == np.isclose(variance, expression).sum() == 4
+    assert ends[0, 0] <= places[on_line, 0].min() and places[on_line, 0].max() <= ends[1, 0]
+    assert "one dot per client" in _texts(figure) and len(places) == variance.size
+
+
+def test_the_line_of_slope_2_has_slope_2_and_slopes_are_of_the_drawn_gaps():
+    scale = np.array([0.125, 0.25, 0.5, 1.0])
+    gaps = np.stack([0.3 * scale**2, 0.2 * scale**1.7])[None, None]
+    slopes = np.polyfit(np.log(scale), np.log(gaps[0, 0].T), 1)[0]
+    dims = ("algorithm", "seed", "round")
+    ds = xr.Dataset(
+        {"gap": ((*dims, "scale"), gaps), "slope": (dims, slopes[None, None], {"long_name": "slope"})},
+        {"algorithm": ["fedavg"], "seed": [3], "round": [2, 7], "scale": scale},
+    )
+    figure = gap_scaling.draw(ds)
+    against, over = _panels(figure)
+    (dashed,) = [line for line in against.lines if line.get_linestyle() == "--"]
+    x, y = np.log(dashed.get_xydata().astype(float)).T
+    np.testing.assert_allclose(np.polyfit(x, y, 1)[0], 2, rtol=1e-9)
+    assert np.exp(y.max()) == pytest.approx(gaps.max())
+    (level,) = [line for line in over.lines if str(line.get_label()).startswith("slope 2")]
+    assert set(level.get_ydata()) == {2} and level.get_linestyle() == dashed.get_linestyle()
+    assert level.get_color() == dashed.get_color()
+    (drawn,) = [line for line in over.lines if line.get_label() == "FedAvg"]
+    np.testing.assert_allclose(drawn.get_ydata(), [2, 1.7])
+
+
+def test_names_of_selected_clients_alone_are_bold(kinds):
+    run = kinds[0]
+    ids = run.round(2).ids.tolist()
+    for some in ([], [ids[1]], [ids[0], ids[2]]):
+        figure = clients_round.draw(clients_round.data([run], round=2, clients=some or None, losses=False))
+        notes = {int(note.get_text()): note.get_fontweight() for note in figure.axes[0].texts}
+        assert sorted(notes) == sorted(ids)
+        assert sorted(client for client, weight in notes.items() if weight == "bold") == sorted(some)
+        picked = [part for part in figure.axes[0].collections if len(part.get_facecolors())]
+        assert sum(len(part.get_offsets()) for part in picked) == len(some)
+
+
+def test_clients_outside_the_round_are_not_selected_without_a_word(kinds):
+    run = kinds[0]
+    absent = next(client for client in range(5) if client not in run.round(2).ids.tolist())
+    with pytest.raises(LookupError, match=rf"client {absent} .*round 2.*clients"):
+        clients_round.data([run], round=2, clients=[absent], losses=False)
+
+
+@pytest.mark.parametrize(("seeds", "draws"), [(1, 4), (3, 4), (1, 1), (6, 2)])
+def test_the_band_of_averaged_errors_is_the_deviation_that_the_title_names(seeds, draws):
+    rng = np.random.default_rng(0)
+    error = rng.uniform(0.1, 0.5, (1, seeds, 1, 3, draws))
+    dims = ("algorithm", "seed", "round", "models", "draw")
+    about = {"long_name": "test error", "units": "fraction"}
+    coords = {"algorithm": ["fedavg"], "seed": range(seeds), "round": [4], "models": [1, 2, 3], "draw": range(draws)}
+    ds = xr.Dataset({"error": (dims, error, about)}, {**coords, "cka_round": [0, 4]})
+    ds["cka"] = (("algorithm", "seed", "cka_round"), rng.random((1, seeds, 2)), {"long_name": "CKA"})
+    figure = error_averaged.draw(ds)
+    title = _panels(figure)[0].get_title(loc="left")
+    pooled = error[0, :, 0].transpose(1, 0, 2).reshape(3, -1)
+    named = [name for name, count in (("draws", draws), ("seeds", seeds)) if count > 1]
+    assert title == ("FedAvg" + (f"; band: std over {' and '.join(named)}" if named else ""))
+    bands = list(_panels(figure)[0].collections)
+    assert len(bands) == bool(named)
+    for band in bands:
+        ends = np.unique(band.get_paths()[0].vertices[:, 1])
+        wanted = np.concatenate([pooled.mean(1) - pooled.std(1, ddof=1), pooled.mean(1) + pooled.std(1, ddof=1)])
+        np.testing.assert_allclose(ends, np.sort(wanted), rtol=1e-12)
+    about = {1: "", 3: "CKA: thin: each of 3 seeds, bold: their mean", 6: "CKA: mean and 95 % t interval of 6 seeds"}
+    assert figure.legends[0].get_title().get_text() == about[seeds]
+
+
+def _group_runs(sizes, seeds):
+    names = [name for name, count in sizes.items() for _ in range(count)]
+    table = np.random.default_rng(0).random((len(names), 3))
+    coords = {"run": range(len(names)), "group": ("run", names), "round": [0, 1, 2]}
+    ds = xr.Dataset({"value": (("run", "round"), table, {"long_name": "loss", "units": "nats"})}, coords)
+    return numbers_rounds._with_means(ds).assign_attrs(seeds=seeds, reference="", number="loss"), table
+
+
+@pytest.mark.parametrize(("sizes", "stated"), [({"fedavg": 3, "ima": 1}, "1 to 3"), ({"fedavg": 5, "ima": 5}, "5")])
+def test_numbers_over_rounds_name_their_seeds_and_draw_them(sizes, stated):
+    ds, table = _group_runs(sizes, "lines")
+    figure = numbers_rounds.draw(ds)
+    assert f"thin: each of {stated} seeds" in _texts(figure)
+    thin = [line.get_ydata().tolist() for line in figure.axes[0].lines if line.get_linewidth() == 0.5]
+    several = np.repeat([count > 1 for count in sizes.values()], list(sizes.values()))
+    assert thin == table[several].tolist()
+    figure = numbers_rounds.draw(ds.assign_attrs(seeds="interval"))
+    assert f"bands: 95 % t interval of the mean of {stated} seeds" in _texts(figure)
+    assert not [line for line in figure.axes[0].lines if line.get_linewidth() == 0.5]
+
+
+@pytest.mark.parametrize("value", [10.05, 20.5, 0.5, -0.25, 100.0, 0.004])
+def test_numbers_in_cells_are_those_of_the_cells(value):
+    heights = np.array([[0, value, 0.3], [value, 0, 0.2], [0.3, 0.2, 0]])
+    np.fill_diagonal(heights, 0)
+    names = ["client 1", "client 2", "global"]
+    tables = dict.fromkeys(("barrier", "midpoint"), (("mark", "mark_other"), heights))
+    ds = xr.Dataset(tables, {"mark": names, "mark_other": names}, {"label": "round 0"})
+    figure = barriers_clients.draw(_stack.join_panels([ds]))
+    places = {tuple(np.array(note.get_position()) - 0.5): note.get_text() for note in figure.axes[0].texts}
+    assert float(places[0, 1]) == float(places[1, 0]) == pytest.approx(value, abs=0.005)
+    assert float(places[2, 0]) == 0.3
+
+
+def test_the_sentence_in_place_of_barriers_counts_the_pairs():
+    names = [f"client {place}" for place in range(4)]
+    heights = np.zeros((4, 4))
+    for missing, pairs in ((False, 6), (True, 5)):
+        if missing:
+            heights[0, 1] = heights[1, 0] = np.nan
+        tables = {"barrier": heights, "midpoint": heights - 0.5 * (1 - np.eye(4))}
+        ds = xr.Dataset({name: (("mark", "mark_other"), table) for name, table in tables.items()})
+        ds = ds.assign_coords(mark=names, mark_other=names).assign_attrs(label="round 0")
+        figure = barriers_clients.draw(_stack.join_panels([ds]))
+        assert figure.get_supxlabel() == f"no loss barrier above 0.001 nats between any of {pairs} pairs"
