@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -49,9 +51,7 @@ def test_period_drift_compares_means_by_samples_whatever_the_weights(tmp_path, w
     run, made = rounds(tmp_path / "run", weights)
     shares = torch.tensor(SIZES, dtype=torch.float64) / sum(SIZES)
     means: list[Tensor] = [shares @ (clients - start).double() for start, clients in made]
-    expected = [
-        float((before - mean).square().sum()) / (3 * 50) for before, mean in zip(means, means[1:], strict=False)
-    ]
+    expected = [float((before - mean).square().sum()) / (3 * 50) for before, mean in pairwise(means)]
     np.testing.assert_allclose(drift.drift_variances(run).period_variance[1:], expected, rtol=1e-4)
 
 
