@@ -82,7 +82,9 @@ def top_eigenvalues(
         curvature: "hessian" or "gauss_newton".
         tolerance: Bound on the residual, relative to |value|; for other choices than "magnitude", where values may be
             near 0, |value| counts as a tenth of the largest magnitude at least. Its square is the relative error
-            expected of a value. 1e-3 as in PyHessian.
+            expected of a value. 1e-3 as in PyHessian. Rounding is accepted: a residual up to 100 units in the last
+            place of the largest magnitude, so that smaller values are known to their residual only (float64 has more
+            digits).
         max_products: Hessian-vector products of the search at most, beside one per value; 500 is the papers' 100
             iterations for each of five values.
         buffers: Floating buffers (b,) of the model; by default the model's own.

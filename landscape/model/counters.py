@@ -25,16 +25,14 @@ def require_same_counters(name: str, state: Mapping[str, Tensor], task: Task) ->
         ValueError: Calls the model `name`, and names the counters.
     """
     others = {
-        key: own.clone()
+        key: own
         for key, own in task.model.named_buffers()
         if own.ndim == 0 and not own.is_floating_point() and not equal_values(state.get(key, own), own)
     }
-    if all(key.endswith("num_batches_tracked") for key in others):
+    few = next((samples[:2] for samples in task.samples.values() if len(samples)), None)
+    if few is None or all(key.endswith("num_batches_tracked") for key in others):
         return
     module = copy_module(task.model).eval()
-    few = next((samples[:2] for samples in task.samples.values() if len(samples)), None)
-    if few is None:
-        return
     inputs, outputs = few.to(dtype=task.theta.dtype, device=task.theta.device).inputs, list[Tensor]()
     for values in (state, {**state, **others}):
         module.load_state_dict(values, strict=False)
