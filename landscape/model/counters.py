@@ -37,7 +37,7 @@ def require_same_counters(name: str, state: Mapping[str, Tensor], task: Task) ->
     for values in (state, {**state, **others}):
         module.load_state_dict(values, strict=False)
         outputs.append(call_module(module, inputs))
-    if not alike(*outputs):
+    if not alike(outputs[0], outputs[1]):
         raise ValueError(
             f"{name}: its outputs depend on {', '.join(others)}, which has another value in the task's model and is no "
             "parameter; set it there before make_task."
