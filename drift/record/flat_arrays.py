@@ -50,7 +50,7 @@ class FlatArrays:
         left out, and all others are parameters; `parameters` and `buffers` override these rules.
 
         Raises:
-            ValueError: If a name is unknown, or no parameter is left.
+            ValueError: If a name is unknown, a parameter is complex, or no parameter is left.
         """
         arrays = arrays_by_name(model)
         constants: dict[str, np.ndarray] = {}
@@ -63,6 +63,7 @@ class FlatArrays:
             floating = [name for name, value in arrays.items() if _is_parameter_or_buffer(name, value)]
             statistics = [name for name in floating if name.rpartition(".")[2] in STATISTICS]
             trained = [name for name in floating if name not in statistics]
+            trained += [name for name, value in arrays.items() if np.iscomplexobj(value) and parameters is None]
         if buffers is not None:
             statistics = list(buffers)
             trained = [name for name in trained if name not in statistics]
@@ -72,6 +73,11 @@ class FlatArrays:
         tensors = arrays | constants
         if unknown := [name for name in (*trained, *statistics) if name not in tensors]:
             raise ValueError(f"the model has no tensor {unknown[0]!r}; it has {', '.join(list(tensors)[:8])}.")
+        if complexes := [name for name in trained if np.iscomplexobj(tensors[name])]:
+            raise ValueError(
+                f"tensor {complexes[0]!r} is complex, and models are recorded as real numbers; record its real and "
+                "imaginary parts (torch.view_as_real), or name the parameters without it."
+            )
         if not trained:
             raise ValueError(f"the model has no parameters; it has {', '.join(list(tensors)[:8]) or 'nothing'}.")
         theta, rest = (tuple((name, tensors[name].shape) for name in group) for group in (trained, statistics))

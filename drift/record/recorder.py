@@ -160,7 +160,7 @@ class Recorder:
             end: The new global model.
             start: The model that the clients received; None: the last global model.
             metrics: Numbers of the round, such as loss (nats), error and accuracy (fractions) on test data.
-            weights: Aggregation weights by client; None: their shares of the samples.
+            weights: Aggregation weights by client, scaled to sum 1 unless they give `end` as is; None: by samples.
             index: Number of the round; None: the next.
 
         Returns:
@@ -184,7 +184,7 @@ class Recorder:
             if not all(np.isfinite(part).all() for part in (*before, *after)):
                 raise ValueError(f"round {number}: a global model is not finite; the round is not recorded.")
             ids, names = number_clients(clients, self._files.about.get("names"), fresh=not self._files.about)
-            cohort = RecordedCohort.from_clients(flat, clients, ids, before, weights)
+            cohort = RecordedCohort.from_clients(flat, clients, ids, before, after[0], weights)
             about = describe_run(
                 self._files.about.get("experiment"),
                 flat,
@@ -201,7 +201,7 @@ class Recorder:
             tensors["gram"] = gram(before[0], previous, after[0] - before[0], cohort.models - before[0])
             tensors |= {f"metric.{name}": np.array(float(value)) for name, value in (metrics or {}).items()}
             if len(cohort.ids):
-                previous = cohort.weights.astype(before[0].dtype) @ (cohort.models - before[0])
+                previous = cohort.shares.astype(before[0].dtype) @ (cohort.models - before[0])
             state = {"theta": after[0], "buffers": after[1], "previous": previous}
             self._files.commit(number, about, tensors, state)
         return number

@@ -16,13 +16,16 @@ from drift.record.flat_arrays import Entry, FlatArrays, State
 Clients = Mapping[Any, tuple[State, int]]
 """Model after local training and number of samples, by client."""
 
+SAME = 1e-5
+"""Largest difference, as a part of the largest parameter, of a global model and the weighted sum that it is."""
+
 
 @dataclass(frozen=True)
 class RecordedCohort:
     """Clients of a round with finite models, ascending by number, and the numbers of the others.
 
     Args:
-        ids, sizes, weights: Client numbers, samples, and aggregation weights that sum to 1, shape (m,).
+        ids, sizes, weights: Client numbers, samples, and aggregation weights, shape (m,).
         models, buffers: Parameters (m, d) and floating buffers (m, b).
         excluded: Numbers of the clients with models that are not finite.
         partial: Numbers of the clients that sent a part of the tensors.
@@ -38,6 +41,12 @@ class RecordedCohort:
     partial: np.ndarray
     recorded: tuple[str, ...] = ()
 
+    @property
+    def shares(self) -> np.ndarray:
+        """Weights by samples, which sum to 1, shape (m,); equal where no client has samples."""
+        sizes = self.sizes.astype(np.float64) if self.sizes.any() else np.ones(len(self.sizes))
+        return sizes / sizes.sum()
+
     @classmethod
     def from_clients(
         cls,
@@ -45,14 +54,17 @@ class RecordedCohort:
         clients: Clients,
         ids: Sequence[int],
         start: tuple[np.ndarray, np.ndarray],
+        end: np.ndarray,
         weights: Mapping[Any, float] | None = None,
     ) -> RecordedCohort:
         """The cohort of `clients` in any order; `ids` are their numbers in the same order.
 
-        Tensors that a client did not send are those that it received, `start`.
+        Tensors that a client did not send are those that it received, `start`. Weights are kept where they give the
+        parameters `end` (d,), as of a server that shrinks the mean; others are scaled to sum 1.
 
         Raises:
-            ValueError: If a model is of another layout, or a client has no number of samples or no weight.
+            ValueError: If a model is of another layout, a client has no number of samples or no weight, or the weights
+                have no finite sum above 0.
         """
         finite, excluded, partial, recorded = [], [], [], dict[str, None]()
         for number, client in sorted(zip(ids, clients, strict=True)):
@@ -73,13 +85,19 @@ class RecordedCohort:
                 excluded.append(number)
         numbers, sizes, shares, models, statistics = zip(*finite, strict=True) if finite else ((),) * 5
         share = np.array(shares, np.float64)
-        share = share if share.any() else np.ones(len(finite))  # if no client has samples, all have equal weights
-        empty = flat.vectors_of(0)
+        share = share if weights is not None or share.any() else np.ones(len(finite))  # no client has samples
+        empty, total = flat.vectors_of(0), share.sum()
+        stacked = np.stack(models) if finite else empty[0]
+        if finite and not 0 < total < np.inf:
+            raise ValueError(f"the weights {dict(weights or {})} sum to {total:g}; give a finite sum above 0.")
+        if weights is not None:
+            away = np.abs(share.astype(stacked.dtype) @ stacked - end).max()
+            total = 1.0 if away <= SAME * np.abs(end).max() else total
         return cls(
             np.array(numbers, np.int64),
             np.array(sizes, np.int64),
-            share / share.sum() if finite else share,
-            np.stack(models) if finite else empty[0],
+            share / total if finite else share,
+            stacked,
             np.stack(statistics) if finite else empty[1],
             np.array(excluded, np.int64),
             np.array(partial, np.int64),

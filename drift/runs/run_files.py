@@ -147,9 +147,8 @@ class RunFiles:
         return ", ".join(known) or f"data {UNKNOWN}"
 
     def rounds(self) -> list[int]:
-        """Indices of the rounds on disk, ascending; only those before the commit point."""
-        done = self.committed
-        return [index for index in round_headers.round_numbers(self.folder) if index < done]
+        """Indices of the rounds before the commit point, ascending; one is missing only in a run of another program."""
+        return round_headers.complete_rounds(self.folder, self.committed, gaps=bool(self.about.get("imported")))
 
     @property
     def committed(self) -> int:

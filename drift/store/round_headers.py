@@ -156,6 +156,18 @@ def round_numbers(folder: Path) -> list[int]:
     return sorted(int(name.partition(".")[0]) for name in names if ROUND_FILE.fullmatch(name))
 
 
+def complete_rounds(folder: Path, following: int, *, gaps: bool) -> list[int]:
+    """Numbers of the round files before round `following`, ascending.
+
+    Raises:
+        Damaged: If one is missing, unless there may be gaps.
+    """
+    present = [index for index in round_numbers(folder) if index < following]
+    if not gaps and len(present) < following:
+        raise Damaged(paths.round_path(folder, min({*range(following)} - {*present})), "is missing", _ANEW)
+    return present
+
+
 def last_link(folder: Path, following: int) -> str:
     """Link of the last round before round `following`; "" where there is none."""
     with suppress(Damaged):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import torch
@@ -63,24 +62,19 @@ class Products:
         Raises:
             ValueError: If there are no samples, or the loss of one is not finite.
         """
-        if self.chain is None or len(samples) == 0 or bool((samples.targets < 0).any()):
-            result = self._by_autograd(samples)
-        else:
-            result = self._by_chain(self.chain, samples)
-        if not math.isfinite(result[1].norm().item()):
-            check_loss(self.flat, samples, block=self.block)
-        return result
+        usable = self.chain if len(samples) and not bool((samples.targets < 0).any()) else None
+        return (usable and self._by_chain(usable, samples)) or self._by_autograd(samples)
 
-    def _by_chain(self, model_chain: Chain, samples: Samples) -> tuple[Product, Tensor]:
+    def _by_chain(self, model_chain: Chain, samples: Samples) -> tuple[Product, Tensor] | None:
         exact = self.curvature == "hessian"
         room = PASS if self.theta.device.type == "cpu" else self.memory // 4
         block = max(LEAST, room // self.sample_bytes)
         return model_chain.linearise(samples, block=block, memory=self.memory, gauss_newton=not exact)
 
     def _by_autograd(self, samples: Samples) -> tuple[Product, Tensor]:
+        check_loss(self.flat, samples, block=self.block)
         if self.curvature == "hessian":
             return linearise(self.flat, self.theta, samples, block=self.block, memory=self.memory)
-        check_loss(self.flat, samples, block=self.block)
         return gnvp(self.flat, self.theta, samples, block=self.block), torch.zeros_like(self.theta)
 
     def _agreeing(self, probe: Samples) -> Chain | None:
@@ -90,7 +84,9 @@ class Products:
             return None
         self.sample_bytes = max(1, model_chain.state_bytes(probe) // len(probe))
         vector = starting(self.theta, 0)
-        mine, theirs = self._by_chain(model_chain, probe)[0](vector), self._by_autograd(probe)[0](vector)
+        if (linear := self._by_chain(model_chain, probe)) is None:
+            return None
+        mine, theirs = linear[0](vector), self._by_autograd(probe)[0](vector)
         close = (mine - theirs).norm() <= torch.finfo(vector.dtype).eps ** 0.5 * theirs.norm()
         return model_chain if bool(close) else None
 

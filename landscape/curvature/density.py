@@ -14,6 +14,9 @@ from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
 
+COARSEST = 1.25
+"""Standard deviations from one value of the grid to the next, at most: a sum over it is off by less than 1e-5 then."""
+
 
 @takes_models("theta")
 def density(
@@ -44,7 +47,7 @@ def density(
         theta: Model, shape (d,).
         curvature: "hessian" or "gauss_newton".
         steps, probes: Of the recurrence, and random starting vectors; products are at most steps x probes.
-        points: Values of the grid.
+        points: Values of the grid, at most `COARSEST` sigma apart.
         width: Standard deviation sigma of the Gaussian, as a fraction of the spectrum's range.
         buffers: Floating buffers (b,) of the model; by default the model's own.
         block: Samples in one pass.
@@ -57,10 +60,10 @@ def density(
     Raises:
         ValueError: If steps, probes, points or width are too small, or as `landscape.curvature.hessian.pose`.
     """
-    if steps < 1 or probes < 1 or points < 3 or not width > 0:
+    if steps < 1 or probes < 1 or not width > 0 or points < 1 + (12 + 1 / width) / COARSEST:
         raise ValueError(
             f"steps {steps}, probes {probes}, points {points}, width {width}; a density takes steps >= 1, probes >= 1, "
-            "points >= 3 and width > 0."
+            f"width > 0 and points >= 1 + (12 + 1 / width) / {COARSEST}, so that the grid resolves the Gaussian."
         )
     posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
     matrix, rules = product(posed), []

@@ -12,6 +12,7 @@ from torch import Tensor
 from landscape import plugins
 from landscape.curvature.krylov import WHICH, Eigenpairs
 from landscape.model.bound_model import Flat
+from landscape.model.loss_trial import require_sum
 from landscape.model.losses import loss_blocks
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
@@ -81,7 +82,9 @@ def top_eigenvalues(
         curvature: "hessian" or "gauss_newton".
         tolerance: Bound on the residual, relative to |value|; for other choices than "magnitude", where values may be
             near 0, |value| counts as a tenth of the largest magnitude at least. Its square is the relative error
-            expected of a value. 1e-3 as in PyHessian.
+            expected of a value. 1e-3 as in PyHessian. Rounding is accepted: a residual up to 100 units in the last
+            place of the largest magnitude, so that smaller values are known to their residual only (float64 has more
+            digits).
         max_products: Hessian-vector products of the search at most, beside one per value; 500 is the papers' 100
             iterations for each of five values.
         buffers: Floating buffers (b,) of the model; by default the model's own.
@@ -142,14 +145,16 @@ def pose(
 
 @torch.no_grad()
 def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
-    """Require finite losses of all samples at the theta of `flat`.
+    """Require finite losses of all samples at the theta of `flat`, of which the loss of a block is the mean.
 
     Raises:
-        ValueError: If a loss is not finite; names the sample.
+        ValueError: If a loss is not finite, which names the sample; or the loss is no mean there.
     """
     start = 0
     for part in loss_blocks(flat.loss, samples, block)[0]:
-        losses = flat.loss(flat.outputs(part.inputs), part.targets.to(flat.theta.device))
+        outputs, targets = flat.outputs(part.inputs), part.targets.to(flat.theta.device)
+        losses = flat.loss(outputs, targets)
+        require_sum(flat.loss, outputs, targets)
         if not losses.isfinite().all():
             bad = start + int((~losses.isfinite()).nonzero()[0, 0])
             raise ValueError(

@@ -18,6 +18,7 @@ from landscape.curvature.r_affine_layers import LayerState, NamedViews
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 from landscape.model.task import cross_entropy
+from landscape.probe import close_outputs
 from landscape.sweep.layer_calls import trace_calls
 
 
@@ -31,8 +32,10 @@ class Chain:
 
     def linearise(
         self, samples: Samples, *, block: int, memory: int, gauss_newton: bool = False
-    ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    ) -> tuple[Callable[[Tensor], Tensor], Tensor] | None:
         """v (d,) -> H v (d,) of the mean loss, or G v with the Gauss-Newton matrix G; and the gradient (d,).
+
+        None where the model is another function of one of these samples, or has an infinite loss there.
 
         Args:
             block: Samples in one pass.
@@ -43,6 +46,11 @@ class Chain:
         blocks = list(samples.blocks(block))
         for part in blocks:
             state_block = self._block(part, len(samples), gradient)
+            with torch.no_grad():
+                outputs = self.flat.outputs(part.inputs)
+                finite = bool(self.flat.loss(outputs, part.targets.to(outputs.device)).isfinite().all())
+                if not finite or not close_outputs(state_block.softmax, outputs.softmax(1)):
+                    return None
             room -= state_block.nbytes()
             if room >= 0:
                 cached.append(state_block)
@@ -136,7 +144,7 @@ def chain(flat: Flat, theta: Tensor, probe: Samples) -> Chain | None:
 def _calls(flat: Flat, probe: Samples) -> list[tuple[str, nn.Module, tuple[int, ...]]] | None:
     """Name, layer and shape of one input of every layer in the order of calls; None if they are no chain."""
     seen = trace_calls(flat, probe.inputs)
-    usable = seen.chained and seen.once and not any(call.layer.training for call in seen.calls)
+    usable = seen.chained and seen.once and not any(call.layer.training or call.hooked for call in seen.calls)
     if not seen.calls or not usable or seen.output.ndim != 2:
         return None
     return [(call.name, call.layer, tuple(call.inputs[0].shape[1:])) for call in seen.calls]

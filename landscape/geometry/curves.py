@@ -211,7 +211,7 @@ def along(
             ds[prefix + name] = ("t", values.numpy(), _about(name, task, name))
     for prefix, what in {"": "of the curve", "straight_": "of the straight line"}.items():
         loss = ds[f"{prefix}loss"].values
-        height = max(0.0, float((loss - (1 - t) * loss[0] - t * loss[-1]).max()))
+        height = np.maximum(0.0, (loss - (1 - t) * loss[0] - t * loss[-1]).max())
         ds[f"{prefix}barrier"] = ((), height, _about(f"loss barrier {what}", task, "loss"))
     for name, path, what in (("length", bent, "curve"), ("distance", straight, "straight line")):
         ds[name] = ((), _length(curve.points, path), {"long_name": f"length of the {what}", "units": "1"})

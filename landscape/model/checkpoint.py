@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from landscape.model.copies import HALF
+from landscape.model.counters import require_same_counters
 from landscape.model.file_formats import SUFFIXES, refuse_folder, weight_map
 from landscape.model.fitted_names import Fitted, Names, equal_values
 from landscape.model.foreign_tensors import Found, choice, found_in, only, selected, split_choice, state_dicts
@@ -156,7 +157,8 @@ def _of_model(candidates: list[Found], task: Task) -> dict[str, Tensor]:
         others = f" It has {len(fits)} state dicts; this one is the nearest." if len(fits) > 1 else ""
         raise ValueError(f"{candidate.name}: {fit.reason(candidate.entries)}{others}{_advice(candidate, model)}")
     candidate, fit = fitting[0]
-    return _completed(candidate, fit, model)
+    require_same_counters(candidate.name, state := _completed(candidate, fit, model), task)
+    return state
 
 
 def _advice(candidate: Found, model: Names) -> str:

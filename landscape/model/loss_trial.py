@@ -87,9 +87,7 @@ class Trial:
         Args:
             number: The user's own loss () of a batch; None: `found` gives values, which must not depend on the batch.
         """
-        precise = Trial(
-            self.outputs.double(), self.targets.double() if self.targets.is_floating_point() else self.targets
-        )
+        precise = Trial(self.outputs.double(), self.targets.to(_wide(self.targets)))
         for trial, convert in ((precise, _in_float64), (self, lambda loss: loss)):
             try:
                 return trial._agrees(convert(form), None if number is None else convert(number))
@@ -110,19 +108,7 @@ class Trial:
                 return False
             if total > 0 and not _close(number(*batch), values.sum() / total, values / total):
                 return False
-        return all(self._adds_up(form, number, *self.rows(rows)) for rows in self._large_batches())
-
-    def _adds_up(self, form: PerSample, number: Loss | None, outputs: Tensor, targets: Tensor) -> bool:
-        """Whether the loss of a large batch follows from its two parts."""
-        parts = _cut(outputs, targets)
-        if number is None:
-            whole = form(outputs, targets)
-            return _close(whole, torch.cat([form(*part) for part in parts]), whole)
-        sums = [batch_mean(form, *part) * total_weight(form, part[1]) for part in parts]
-        total = total_weight(form, targets)
-        return total == 0 or _close(
-            number(outputs, targets), torch.stack(sums).sum() / total, torch.stack(sums) / total
-        )
+        return all(_adds_up(form, number, *self.rows(rows)) for rows in self._large_batches())
 
     def _small_batches(self) -> Iterator[Tensor]:
         """Rows of targets: the first, then batches that mix special targets with others."""
@@ -154,6 +140,44 @@ class Trial:
             return _close(loss(outputs, targets).mean(), singles.mean(), singles)
         except (*_FAILS, AttributeError):
             return False
+
+
+def require_sum(loss: PerSample, outputs: Tensor, targets: Tensor) -> None:
+    """Refuse outputs of which the loss is no mean over samples, though it was one of those that it was tried on.
+
+    Losses that leave out samples by their outputs, such as those below a threshold, are of this kind.
+
+    Raises:
+        ValueError: If the user's own number of the batch does not follow from two parts of it.
+    """
+    if not isinstance(loss, SampleLoss) or loss.batch is None:
+        return
+    try:
+        precise = _in_float64(loss)
+        same = _adds_up(precise, precise.batch, outputs.double(), targets.to(_wide(targets)))
+    except _FAILS:  # it computes in float32 only
+        same = _adds_up(loss, loss.batch, outputs, targets)
+    if not same:
+        raise ValueError(
+            f"the loss {loss_name(loss)} is no mean over samples at this model: its value for {len(targets)} samples "
+            "does not follow from two parts of them, as where samples count or not by their outputs. Return a pair "
+            "(numerators, weights), each (n,), or give coupled=True, which takes all samples as one batch."
+        )
+
+
+def _adds_up(form: PerSample, number: Loss | None, outputs: Tensor, targets: Tensor) -> bool:
+    """Whether the loss of a large batch follows from its two parts."""
+    parts = _cut(outputs, targets)
+    if number is None:
+        whole = form(outputs, targets)
+        return _close(whole, torch.cat([form(*part) for part in parts]), whole)
+    sums = [batch_mean(form, *part) * total_weight(form, part[1]) for part in parts]
+    total = total_weight(form, targets)
+    return total == 0 or _close(number(outputs, targets), torch.stack(sums).sum() / total, torch.stack(sums) / total)
+
+
+def _wide(values: Tensor) -> torch.dtype:
+    return torch.float64 if values.is_floating_point() else values.dtype
 
 
 def _cut(outputs: Tensor, targets: Tensor) -> list[tuple[Tensor, Tensor]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from landscape.model.loss_trial import require_sum
 from landscape.model.loss_weights import Counted
 from landscape.model.losses import IGNORED, PerSample, SampleLoss, batch_mean, error, sample_weights, total_weight
 
@@ -97,6 +98,7 @@ class Means:
 
     def _add_batch(self, loss: SampleLoss, point: int, outputs: Tensor, targets: Tensor, group: Tensor | None) -> None:
         """Add a block by the loss of the block, or of each group in it."""
+        require_sum(loss, outputs, targets)
         sums, counts = self._totals(outputs.new_zeros((), dtype=torch.float64))
         places = [None] if group is None else group.unique().tolist()
         for place in places:

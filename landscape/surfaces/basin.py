@@ -134,21 +134,22 @@ def flatness_radius(ds: xr.Dataset, rise: float, mark: str = "mean", metric: str
     the grid, so that it is a lower bound where the surface is flat up to there.
     """
     bound, place = float(minimum(ds, metric)) + rise, _mark(ds, mark)
-    if float(place[f"mark_{metric}"]) > bound:
+    if not float(place[f"mark_{metric}"]) <= bound:
         return 0.0
     centre = {name: float(place[f"mark_{name}"]) for name in ds[metric].dims}
     edge = min(min(at - float(ds[name].min()), float(ds[name].max()) - at) for name, at in centre.items())
     squares = xr.zeros_like(ds[metric])
     for name, at in centre.items():
         squares = squares + (ds[name] - at) ** 2
-    above = (squares**0.5).where(ds[metric] > bound).min()
+    above = (squares**0.5).where(~(ds[metric] <= bound)).min()
     return max(0.0, min(edge, float(above)) if bool(above.notnull()) else edge)
 
 
 def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr.Dataset:
     """Minimum, ends, barrier and centre offset of a line through two models.
 
-    barrier = max over t in [0, 1] of L(t) - ((1 - t) L(0) + t L(1)), at least 0 because the ends count.
+    barrier = max over t in [0, 1] of L(t) - ((1 - t) L(0) + t L(1)), at least 0 because the ends count; NaN where
+    a loss on it is NaN, or no point of the grid is there.
 
     Source: IMA paper, section 3.2 (line); Frankle et al. 2020, section 2 (barrier).
 
@@ -162,7 +163,7 @@ def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr
     """
     start, end = (float(value) for value in ds[f"mark_{metric}"].values[:2])
     between = ds[metric].where((ds.t >= 0) & (ds.t <= 1), drop=True)
-    above = between - ((1 - between.t) * start + between.t * end)
+    above = (between - ((1 - between.t) * start + between.t * end)).values
     units, offset = ds[metric].attrs.get("units", "1"), fitted_minimum(ds, metric)
     summary = {
         "minimum": ((), float(minimum(ds, metric)), f"smallest {metric}", units),
@@ -170,7 +171,7 @@ def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr
         "minimum_t_error": ((), offset.errors["t"], "standard error of that place"),
         "start": ((), start, f"{metric} at t = 0", units),
         "end": ((), end, f"{metric} at t = 1", units),
-        "barrier": ((), max(0.0, float(above.max())), f"{metric} barrier", units),
+        "barrier": ((), np.maximum(0.0, above.max()) if above.size else np.nan, f"{metric} barrier", units),
         "centre_offset": ((), centre_offset(ds, mark, metric), f"distance from {mark} to the minimum"),
     }
     return labelled(summary, {"analysis": "line_summary", "source": "IMA paper, section 3.2"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
 from landscape.model.hooks import hooked
-from landscape.model.samples import Inputs, call_module
+from landscape.model.input_format import writes
+from landscape.model.samples import Inputs, call_module, leaves
 from landscape.sweep.layer_forward import overridden
 
 
@@ -32,11 +33,15 @@ class Call:
 
 @dataclass(frozen=True)
 class ForwardTrace:
-    """A forward pass: the inputs of the model, the calls in order, and its output."""
+    """A forward pass: the inputs of the model, the calls in order, and its output.
+
+    `written` says whether a function between layers wrote to a tensor, which may show on other samples only.
+    """
 
     inputs: Inputs
     calls: list[Call]
     output: Any
+    written: bool
 
     @property
     def once(self) -> bool:
@@ -51,26 +56,36 @@ class ForwardTrace:
             if len(call.inputs) != 1 or call.inputs[0] is not value:
                 return False
             value = call.output
-        return value is self.output
+        return value is self.output and not self.written
 
 
 @torch.no_grad()
 def trace_calls(flat: Flat, inputs: Inputs) -> ForwardTrace:
     """Record the layer calls of a forward pass of `flat`; the model does not change."""
-    calls: list[Call] = []
+    calls, states, written = list[Call](), dict[int, object](), list[bool]()
+    names = {layer: name for name, layer in flat.module.named_modules() if not list(layer.children())}
 
-    def make_hook(name: str) -> Callable[[nn.Module, tuple[Any, ...], Any], None]:
-        return lambda layer, received, output: calls.append(Call(name, layer, received, output))
+    def note(values: Iterable[Any]) -> None:
+        states.update({id(value): writes(value) for value in values if isinstance(value, Tensor)})
+
+    def enter(layer: nn.Module, received: tuple[Any, ...]) -> None:
+        written.extend(states[id(value)] != writes(value) for value in received if id(value) in states)
+
+    def leave(layer: nn.Module, received: tuple[Any, ...], output: Any) -> None:
+        calls.append(Call(names[layer], layer, received, output))
+        note((*received, output))
 
     cast_inputs = flat.cast(inputs)
-    layers = [(name, layer) for name, layer in flat.module.named_modules() if not list(layer.children())]
-    handles = [layer.register_forward_hook(make_hook(name)) for name, layer in layers]
+    note(leaves(cast_inputs))
+    handles = [layer.register_forward_pre_hook(enter) for layer in names]
+    handles += [layer.register_forward_hook(leave) for layer in names]
     try:
         output = call_module(flat.module, cast_inputs)
     finally:
         for handle in handles:
             handle.remove()
-    return ForwardTrace(cast_inputs, calls, output)
+    enter(flat.module, (output,))
+    return ForwardTrace(cast_inputs, calls, output, any(written))
 
 
 def layer_input(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:

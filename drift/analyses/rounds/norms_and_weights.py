@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import ceil, floor, nan
 
 import numpy as np
 import torch
@@ -23,10 +23,12 @@ def update_norms(run: Run) -> xr.Dataset:
         run: Run to analyse.
 
     Returns:
-        Dataset with start_norm and end_norm (models), step_norm (end - start), previous_norm (the expected update),
+        Dataset with start_norm and end_norm (models), step_norm (end - start), previous_norm (the expected update; NaN
+        where the round before was not recorded),
         mean_update_norm (weighted mean of the client updates), update_norm_mean, _min and _max over round; update_norm
         over round and client.
     """
+    rounds = {-1, *run.rounds()}
 
     def measure(record: Round) -> dict[str, float | Tensor]:
         matrix = record.gram.double()
@@ -37,7 +39,7 @@ def update_norms(run: Run) -> xr.Dataset:
             "start_norm": float(squares[START].sqrt()),
             "end_norm": norm(matrix, end),
             "step_norm": float(squares[STEP].sqrt()),
-            "previous_norm": float(squares[PREVIOUS].sqrt()),
+            "previous_norm": float(squares[PREVIOUS].sqrt()) if record.index - 1 in rounds else nan,
         }
         if not len(record.ids):
             return norms

@@ -42,9 +42,9 @@ def drift_variances(
     Args:
         run: A run of any method.
         momentum: M, which the update D is compared with. "recorded": FedEve's M, for methods without a momentum
-            the previous mean update. "previous": that for every method; where a momentum was recorded instead,
-            it needs the clients of two successive rounds, and is NaN where these were not kept. "zero": nothing,
-            as in the author's code (EVE-1).
+            the previous mean update, NaN where the round before was not recorded. "previous": that for every
+            method; where a momentum was recorded instead, it needs the clients of two successive rounds, and is NaN
+            where these were not kept. "zero": nothing, as in the author's code (EVE-1).
         center: Mean that sigma_R^2 is around, weighted or uniform (EVE-2).
         sigma0: s before the first round.
 
@@ -52,7 +52,8 @@ def drift_variances(
         Dataset over round with change_variance, client_variance, their shares of the sum, gain, sigma (s', a
         variance) and cohort m; attribute d.
     """
-    d = parameters(run)
+    d, rounds = parameters(run), {-1, *run.rounds()}
+    recorded = momentum == "zero" or _records_momentum(run.method)
 
     def measure(record: Round) -> dict[str, float]:
         if not bool((record.sizes > 0).any()):
@@ -61,7 +62,7 @@ def drift_variances(
         client = client_variance(record.gram, weights, d, uniform=center == "uniform")
         values = {"client_variance": client, "cohort": int((weights > 0).sum())}
         matrix = _against_previous(run, record) if momentum == "previous" else record.gram
-        if matrix is None:
+        if matrix is None or not (recorded or record.index - 1 in rounds):
             return values
         change = change_variance(matrix, weights, d, momentum=momentum != "zero")
         if change + client > 0:

@@ -72,6 +72,19 @@ def test_density_integrates_to_one_and_has_the_moments_of_the_spectrum():
     assert square == pytest.approx(ds.mean_square.item() + ds.attrs["sigma"] ** 2, rel=1e-4)
 
 
+@pytest.mark.parametrize("options", [{"points": 51}, {"width": 1e-4}, {"points": 3}])
+def test_a_grid_that_does_not_resolve_the_gaussian_is_refused(options):
+    task = mlp_task()
+    with pytest.raises(ValueError, match=r"points >= 1 \+ \(12 \+ 1 / width\) / 1.25"):
+        density(task, task.theta, **options)
+
+
+def test_the_coarsest_grid_has_the_mean_of_the_spectrum():
+    task = mlp_task()
+    ds = density(task, task.theta, steps=6, probes=3, width=0.05, points=27)
+    assert np.trapezoid(ds.density * ds.value, ds.value) == pytest.approx(float(ds["mean"]), rel=1e-4)
+
+
 def test_density_of_equal_eigenvalues_is_one_peak():
     problem = quadratic(4, eigenvalues=[5.0, 5, 5, 5])
     ds = density(problem.task, problem.task.theta, steps=3, probes=2)

@@ -101,6 +101,34 @@ def test_earlier_and_later_names_of_norms_are_one(norm, tmp_path):
         assert loss(make_task(into, ENTROPY, (X, Y)), tmp_path / "a.pt") == pytest.approx(own(of), rel=1e-5)
 
 
+class Counting(nn.Module):
+    """Counts its passes in training; `used` says whether its outputs depend on the number."""
+
+    def __init__(self, used: bool) -> None:
+        super().__init__()
+        self.layer, self.used = nn.Linear(5, 3), used
+        self.register_buffer("passes", torch.tensor(0))
+
+    def forward(self, x):
+        self.passes += int(self.training)
+        return self.layer(x) * (1 - 0.9**self.passes if self.used else 1)
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_counter_that_the_outputs_depend_on_is_no_detail(used):
+    x, y = torch.randn(40, 5, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 3
+    task, trained = make_task(Counting(used), nn.CrossEntropyLoss(), (x, y)), Counting(used)
+    for _ in range(4):
+        trained(x)
+    if not used:
+        expected = nn.functional.cross_entropy(trained(x), y).item()
+        assert landscape.loss(task, trained) == pytest.approx(expected, rel=1e-6)
+        return
+    for model in (trained, trained.state_dict()):
+        with pytest.raises(ValueError, match="outputs depend on passes"):
+            landscape.loss(task, model)
+
+
 def test_frozen_values_that_differ_are_refused_and_absent_ones_are_those_of_the_task(tmp_path):
     base, other = net(3), net(4)
     for model in (base, other):

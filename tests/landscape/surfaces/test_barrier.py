@@ -7,11 +7,13 @@ import pytest
 import torch
 from torch import nn
 
+from landscape.geometry.curves import Curve, along
 from landscape.geometry.lines import line
 from landscape.geometry.simplex import points
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.surfaces.barrier import barrier, pairwise_barriers, simplex_losses
+from landscape.surfaces.basin import line_summary
 from landscape.surfaces.surface import surface
 from tests.oracles import cnn_task, mlp_task, quadratic, thetas
 
@@ -41,6 +43,22 @@ def test_double_well_has_the_known_barrier():
 def test_convex_loss_has_none():
     oracle = quadratic(4)
     assert float(barrier(oracle.task, *thetas(oracle.task, 2, spread=2.0)).barrier) == 0
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_diverged_model_has_no_barrier(bad):
+    task = mlp_task()
+    a, b = thetas(task, 2)
+    b[-1] = bad
+    assert np.isnan(float(barrier(task, a, b).barrier))
+    ds = along(task, Curve("polygon", torch.stack([a, 0.5 * (a + b), b])), points=5)
+    assert np.isnan(float(ds.barrier)) and np.isnan(float(ds.straight_barrier))
+
+
+def test_a_line_without_a_point_between_the_models_has_no_barrier():
+    task = mlp_task()
+    ds = surface(task, line(*thetas(task, 2), points=2))
+    assert np.isnan(float(line_summary(ds).barrier))
 
 
 def test_barrier_is_the_same_both_ways():
