@@ -6,7 +6,6 @@ They are judged on the items of a campaign that name them; docs/findings.md has 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from drift.analyses.rounds.coherence import coherence
@@ -72,12 +71,9 @@ _SAMPLING = tuple(
         f"sampling drift that the next start undoes, {title}",
         "its term in the update change over the squared sampling drift, seven rounds while IMA averages",
         "fraction",
-        partial(measures.carried, label=label, **options),
+        measures.carried(label, late="na"),
     )
-    for name, title, label, options in (
-        ("fedavg", "FedAvg", "fedavg", {"late": "na"}),
-        ("alone", "averaging with FedAvg's rates", "ima", {"late": "na"}),
-    )
+    for name, title, label in (("fedavg", "FedAvg", "fedavg"), ("alone", "averaging with FedAvg's rates", "ima"))
 )
 
 _FEDEVE = (

@@ -73,7 +73,7 @@ def exact_while_averaging(name: str) -> Callable[[Run, Run], float]:
     return measure
 
 
-def carried(runs: Sequence[Run], label: str, **options: object) -> Effects:
+def carried(label: str, **options: object) -> Callable[[Sequence[Run]], Effects]:
     """What the next start undoes of a round's squared sampling drift, in the update change: a fraction, by seed.
 
     Args:
@@ -85,7 +85,7 @@ def carried(runs: Sequence[Run], label: str, **options: object) -> Effects:
         parts = pair[place].cached(update_change, rounds=_late_rounds(*pair))
         return float(parts["carried"].mean() / parts["sampling_before"].mean())
 
-    return with_ima(measure, **options)(runs)
+    return with_ima(measure, "fedavg", **options)
 
 
 def _late_rounds(*runs: Run) -> list[int]:

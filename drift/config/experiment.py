@@ -68,8 +68,7 @@ class TaskPart(Part):
 
 def partition_gathered(clients: dict[str, Any]) -> dict[str, Any]:
     """The settings of clients with what stands beside the name of their partition in its table."""
-    table = clients["partition"]
-    table = {"name": table} if isinstance(table, str) else table
+    table = {"name": clients["partition"]} if isinstance(clients["partition"], str) else clients["partition"]
     options = set(partitions.load(str(table.get("name"))).model_fields) - set(Clients.model_fields)
     own = {key: value for key, value in clients.items() if key in options}
     rest = {key: value for key, value in clients.items() if key not in options}
@@ -94,9 +93,8 @@ class Clients(Part):
     @classmethod
     def _partition_options_beside_its_name(cls, values: Any) -> Any:
         """`partition = "dirichlet", concentration = 0.1` means `partition = {name = ..., concentration = ...}`."""
-        if not isinstance(values, dict) or not isinstance(values.get("partition"), str | dict):
-            return values
-        return partition_gathered(values)
+        named = isinstance(values, dict) and isinstance(values.get("partition"), str | dict)
+        return partition_gathered(values) if named else values
 
     @field_validator("corrupted", mode="before")
     @classmethod

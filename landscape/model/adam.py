@@ -31,5 +31,7 @@ class Adam:
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor], lr: float) -> None:
         """One step against the gradients of the tensors, at this rate."""
-        moments, rates = (self._means, self._squares, []), dict(zip(("beta1", "beta2"), self.betas, strict=True))
-        _plain(self.tensors, list(gradients), *moments, self._steps, lr=lr, **rates)
+        largest: list[Tensor] = []
+        beta1, beta2 = self.betas
+        steps = (self._means, self._squares, largest, self._steps)
+        _plain(self.tensors, list(gradients), *steps, lr=lr, beta1=beta1, beta2=beta2)

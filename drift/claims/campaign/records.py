@@ -65,12 +65,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A finished run as its file keeps it: what claims and figures of series need, without models or data.
-
-    Args:
-        content: Of the file.
-        path: The file.
-    """
+    """A finished run as its file keeps it (content, path): what claims and series need, without models or data."""
 
     content: Mapping[str, Any]
     path: Path
@@ -97,7 +92,7 @@ class RecordedRun:
 
     @property
     def plan(self) -> str:
-        """Digest of the item that it was trained for; "" where its file has none."""
+        """Digest of the item that it was trained for, or ""."""
         return str(self.content.get("plan", ""))
 
     @property
@@ -120,10 +115,7 @@ class RecordedRun:
         return series.as_metrics(self.content, _numbers)
 
     def series(self) -> xr.Dataset:
-        """Local loss and the series of the Gram matrices over `round`, the first round of each block.
-
-        Each value is the mean of a block of rounds; attribute block says of how many, 1 in runs of 300 rounds or fewer.
-        """
+        """Means of blocks of rounds over `round`, the first of each; attribute block: rounds in it, 1 up to 300."""
         return series.as_blocks(self.content, _numbers).assign_attrs(block=self.content["block"])
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
@@ -145,13 +137,13 @@ def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset], diverged: b
     """Write the file of a finished run, or of one that diverged.
 
     Args:
-        results: Results that claims read, as `Observed.results`; merged with those in the file. Those of Gram matrices
-            that the series hold already are left out, and so are variables over rounds and more with over 300 numbers.
+        results: As `Observed.results`; merged with those in the file. Those that the series hold are left out, and so
+            are variables over rounds and more with over 300 numbers.
         diverged: Whether it ended before its last round, without a finite model.
         plan: Digest of the item that it was trained for (`PlanItem.digest`); a file keeps the first that it had.
     """
     path = folder / f"{run.name}.json"
-    earlier = read(path).content if path.exists() else {"results": {}, "plan": plan}
+    earlier: Mapping[str, Any] = read(path).content if path.exists() else {"results": {}, "plan": plan}
     stored = {key: _stored(result) for key, result in results.items() if key not in _in_series(run)}
     content = {
         "format": FORMAT,

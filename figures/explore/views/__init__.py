@@ -6,6 +6,6 @@ plane      loss and error on the plane through three models
 weights    the aggregate of a round at other weights
 samples    which samples a model gets wrong
 path       the global models over rounds
-drift      series of client and period drift
+drift      series of client drift and update change
 diagnosis  what is wrong with a run, and what helps
 """

@@ -109,7 +109,7 @@ def test_a_record_without_models_is_answered_as_far_as_it_goes(runs):
     assert "keep.clients=all" in said["error"] and "critical point" in said["coherence"]
 
 
-def test_balance_of_period_drift_and_local_steps_follows_its_formula():
+def test_balance_of_sampling_drift_and_local_steps_follows_its_formula():
     share, distance = np.array([[0.5, 0.25, 0.25]]), np.array([[1.0, 2.0, 2.0]])
     norm = xr.DataArray([[np.sqrt(0.5)]], coords={"part": ["local"]}, dims=("round", "part"))
     exact = xr.Dataset({"share": (("round", "client"), share), "distance": (("round", "client"), distance)})

@@ -27,11 +27,11 @@ def test_the_update_before_a_gap_is_not_compared_with_the_one_after_it(tmp_path,
     before = [torch.zeros(40).double(), *means[:-1]]
     period = [float((a - b).square().sum()) / 80 for a, b in zip(before, means, strict=True)]
     found, norms = drift.drift_variances(run), drift.update_norms(run).previous_norm
-    np.testing.assert_allclose(found.period_variance, np.where(known, period, np.nan), rtol=1e-4)
+    np.testing.assert_allclose(found.change_variance, np.where(known, period, np.nan), rtol=1e-4)
     np.testing.assert_allclose(norms, np.where(known, [float(part.norm()) for part in before], np.nan), rtol=1e-4)
     assert np.isfinite(found.client_variance).all()
     assert np.isfinite(found.gain).values.tolist() == known
-    assert np.isfinite(drift.drift_variances(run, momentum="zero").period_variance).all()
+    assert np.isfinite(drift.drift_variances(run, momentum="zero").change_variance).all()
 
 
 @pytest.mark.parametrize("lost", [1, 3])

@@ -47,12 +47,12 @@ def test_weights_that_do_not_give_the_end_are_relative(tmp_path, weights):
 
 
 @pytest.mark.parametrize("weights", [[0.2, 0.3, 0.4], [0.7, 0.2, 0.1]])
-def test_period_drift_compares_means_by_samples_whatever_the_weights(tmp_path, weights):
+def test_the_update_change_compares_means_by_samples_whatever_the_weights(tmp_path, weights):
     run, made = rounds(tmp_path / "run", weights)
     shares = torch.tensor(SIZES, dtype=torch.float64) / sum(SIZES)
     means: list[Tensor] = [shares @ (clients - start).double() for start, clients in made]
     expected = [float((before - mean).square().sum()) / (3 * 50) for before, mean in pairwise(means)]
-    np.testing.assert_allclose(drift.drift_variances(run).period_variance[1:], expected, rtol=1e-4)
+    np.testing.assert_allclose(drift.drift_variances(run).change_variance[1:], expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("weights", [[1.0, -1.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [float("nan"), 0.5, 0.5]])

@@ -195,7 +195,7 @@ def test_losses_have_the_colours_of_their_rounds_on_the_triangle():
     ("change", "panel", "told"),
     [
         ({}, None, set()),
-        ({"period_variance": (1, None, np.nan), "gain": (1, None, np.nan)}, "period_variance", {"before not kept"}),
+        ({"change_variance": (1, None, np.nan), "gain": (1, None, np.nan)}, "change_variance", {"before not kept"}),
         ({"mean_cosine": (2, None, np.nan)}, "mean_cosine", {"one client"}),
         ({"client_variance": (None, 1, 0.0)}, "client_variance", {"0"}),
         (dict.fromkeys(("client_variance", "gain"), (0, None, np.nan)), "client_variance", {"no client's model"}),
@@ -204,7 +204,7 @@ def test_losses_have_the_colours_of_their_rounds_on_the_triangle():
 def test_grey_cells_of_layers_state_why_they_are_grey(change, panel, told):
     rng = np.random.default_rng(0)
     coords = {"round": [3, 4, 9], "layer": ["a.weight", "a.bias"]}
-    names = ("client_variance", "period_variance", "gain", "mean_cosine")
+    names = ("client_variance", "change_variance", "gain", "mean_cosine")
     ds = xr.Dataset({name: (("round", "layer"), rng.uniform(0.1, 0.9, (3, 2))) for name in names}, coords)
     for name, (row, column, value) in change.items():
         ds[name][slice(row, None if row is None else row + 1), slice(column, None)] = value

@@ -71,7 +71,7 @@ def test_a_tensor_that_holds_nearly_all_gives_the_whole_model(tmp_path):
     np.testing.assert_allclose(weight.mean_cosine, pulled.mean_cosine, atol=0.05)
 
 
-def test_rounds_without_the_one_before_have_no_period_drift(tmp_path):
+def test_rounds_without_the_one_before_have_no_update_change(tmp_path):
     thin = trained(tmp_path, 'keep.clients="at 0 2 3"')
     found = layer_drift(thin)
     assert found["round"].values.tolist() == [0, 2, 3]
