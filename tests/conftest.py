@@ -22,7 +22,8 @@ torch.use_deterministic_algorithms(True)
 
 
 LONG = re.compile(
-    r"_browser\.py|test_(docs|notebooks|howtos|cli_processes|first_contact|same_bytes)\.py|tests/outside/"
+    r"_browser\.py|tests/(outside|torture|figures/page)/|test_(drawings|docs|notebooks|howtos|readme|cli_processes)\.py|"
+    r"test_(first_contact|same_bytes|caption|peak_memory|other_systems|server_state|stopped_runs|conformance)\.py"
 )
 """Modules of few tests that take long; they begin first, so that no worker waits for one of them at the end."""
 

@@ -15,6 +15,8 @@ import xarray as xr
 from figures.commands.analyse import analyses
 from landscape.results.export import export_bytes
 
+ANALYSES = analyses()
+
 OPTIONS = {
     "pool_barriers": ["method=lss"],
     "server_epochs": ["method=fedlaw", "method.server_epochs=3"],
@@ -31,9 +33,9 @@ def runs(tmp_path_factory):
     return tmp_path_factory.mktemp("runs")
 
 
-@pytest.mark.parametrize("name", sorted(set(analyses()) - set(ELSEWHERE)))
+@pytest.mark.parametrize("name", sorted(set(ANALYSES) - set(ELSEWHERE)))
 def test_a_result_comes_back_equal_from_netcdf_csv_and_pandas(name, runs):
-    analysis = analyses()[name]
+    analysis = ANALYSES[name]
     run = tiny.trained(runs, *OPTIONS.get(analysis.name, []))
     result = run.cached(
         getattr(importlib.import_module(analysis.module), analysis.name), **kinds.quick(analysis.options)
