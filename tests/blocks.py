@@ -54,6 +54,10 @@ NOT_RUN = {
     ("docs/results.md", "fedscape reproduce"): "hours; tests/drift/claims/test_campaign.py",
     ("docs/results.md", "fedscape claims --files"): "needs the files; tests/drift/claims/test_evidence.py",
     ("docs/results.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
+    ("docs/results.md", "fedscape figures draw lines-fma-ima"): "seconds; that of howto-figure.md is run",
+    ("docs/index.md", "fedscape figures draw lines-fma-ima"): "seconds; that of howto-figure.md is run",
+    ("docs/diagnosis.md", "fedscape diagnose --json"): "seconds; tests/figures/commands/test_diagnose.py",
+    ("README.md", "fedscape diagnose"): "seconds; that of diagnosis.md is run",
     ("docs/gallery.md", "fedscape figures gallery"): "minutes; tests/figures/gallery/test_gallery.py",
     (
         "docs/howto-figure.md",
