@@ -10,34 +10,39 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import forkserver, get_context
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from drift.parallel import worker_pool
 from figures.explore.work import processes
 
-PROCESSES = get_context("forkserver")
-PROCESSES.set_forkserver_preload(
-    [
-        "tiny",
-        "torture.kills",
-        "drift.analyses",
-        "drift.engines.client_pool",
-        "figures.gallery",
-        "figures.pictures.draw_files",
-        "figures.page.report",
-        "figures.explore.plane.survey_results",
-        "matplotlib.pyplot",
-        "warm",
-    ]
-)
+IMPORTED = [
+    "tiny",
+    "torture.kills",
+    "drift.analyses",
+    "drift.engines.client_pool",
+    "figures.gallery",
+    "figures.pictures.draw_files",
+    "figures.page.report",
+    "figures.explore.plane.survey_results",
+    "matplotlib.pyplot",
+    "warm",
+]
+FORKED = sys.platform == "linux"  # Windows forks nothing, and on macOS a fork may not use system libraries
+PROCESSES = get_context("forkserver" if FORKED else "spawn")
+if FORKED:
+    PROCESSES.set_forkserver_preload(IMPORTED)
 STARTERS = (worker_pool, processes)
 """Modules of the library that start processes."""
 
 
 def warm() -> None:
     """Start the process that the others are forked from."""
+    if not FORKED:
+        return
+    from multiprocessing import forkserver
+
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # it does not take over sys.path
     try:

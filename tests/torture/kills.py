@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event as Begun
 from pathlib import Path
 
@@ -159,7 +159,7 @@ def _length(work: Callable[..., None], *given: object) -> float:
     return time.monotonic() - first
 
 
-def begun(work: Callable[..., None], *given: object) -> ForkServerProcess:
+def begun(work: Callable[..., None], *given: object) -> BaseProcess:
     """A process that has begun its work, or ended before it could."""
     event = PROCESSES.Event()
     child = PROCESSES.Process(target=work, args=(event, *given))
