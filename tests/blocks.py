@@ -54,6 +54,10 @@ NOT_RUN = {
     ("docs/results.md", "fedscape reproduce"): "hours; tests/drift/claims/test_campaign.py",
     ("docs/results.md", "fedscape claims --files"): "needs the files; tests/drift/claims/test_evidence.py",
     ("docs/results.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
+    ("docs/results.md", "fedscape figures draw lines-fma-ima"): "seconds; that of howto-figure.md is run",
+    ("docs/index.md", "fedscape figures draw lines-fma-ima"): "seconds; that of howto-figure.md is run",
+    ("docs/diagnosis.md", "fedscape diagnose --json"): "seconds; tests/figures/commands/test_diagnose.py",
+    ("README.md", "fedscape diagnose"): "seconds; that of diagnosis.md is run",
     ("docs/gallery.md", "fedscape figures gallery"): "minutes; tests/figures/gallery/test_gallery.py",
     (
         "docs/howto-figure.md",
@@ -77,6 +81,8 @@ NOT_RUN = {
     ("docs/howto-flower.md", "python"): "needs flwr; tests/drift/importers/test_flower.py",
     ("docs/howto-compare-strategies.md", "fedscape explore"): "a server; tests/figures/explore",
     ("README.md", "fedscape explore"): "a server; tests/figures/explore",
+    ("docs/howto-compare-strategies.md", "fedscape report"): "seconds; that of howto-own-task.md is run",
+    ("docs/howto-checkpoints.md", "fedscape report"): "seconds; that of howto-own-task.md is run",
     ("docs/explore.md", "fedscape explore"): "a server; tests/figures/explore",
     ("docs/explore.md", "python"): "needs a notebook; tests/test_notebooks_browser.py",
     ("docs/engines.md", "python"): "a piece of drift/methods/fedprox.py",
@@ -184,7 +190,7 @@ class Session:
         assert Path(path).exists() or (ROOT / path).exists(), f"{self.page} runs {path}, which is not there"
 
     def fedscape(self, tokens: list[str]) -> None:
-        """Run a command of ours, by one worker; exit code 0 is expected."""
+        """Run a command of ours, by one worker, pictures in one format; exit code 0 is expected."""
         if tokens[0] == "report":  # of one run, as a page of many takes long
             tokens = ["RUN" if token == "RUNS" else token for token in tokens]
         given = [found for token in tokens for found in self.meant(token)]
@@ -193,6 +199,8 @@ class Session:
             return
         if "--workers" in given:
             given[given.index("--workers") + 1] = "1"
+        if given[:2] == ["figures", "draw"] and "--format" not in given:
+            given += ["--format", "png"]
         with pytest.raises(SystemExit) as left:
             main(given)
         assert left.value.code == 0, f"{self.page}: fedscape {' '.join(tokens)}"
@@ -203,6 +211,7 @@ class Session:
         word = re.sub(r"\$(\w+)", lambda name: self.variables.get(name[1]) or STAND_INS.get(name[1], "2"), token)
         word = word.replace("fashion-mnist", "blobs")  # the data of the tiny experiment
         word = word.replace("folds=20", "folds=3")  # which has seven test samples
+        word = word.replace("points=21", "points=5")
         word = {"RUNS": "runs", "RUN": next(iter(runs), ""), "FILE": "tiny.toml", "DIR": "."}.get(word, word)
         return sorted(glob.glob(word)) or [word] if "*" in word else [word]
 

@@ -12,6 +12,7 @@ os.environ["FEDSCAPE_PLANS"] = "off"  # no plan that another sweep of this machi
 import numpy as np
 import pytest
 import torch
+import warm
 from hypothesis import settings
 
 settings.register_profile("fedscape", deadline=None, max_examples=25, derandomize=True, database=None)
@@ -21,7 +22,8 @@ torch.use_deterministic_algorithms(True)
 
 
 LONG = re.compile(
-    r"_browser\.py|test_(docs|notebooks|howtos|cli_processes|first_contact|same_bytes)\.py|tests/outside/"
+    r"_browser\.py|tests/(outside|torture|figures/page)/|test_(drawings|docs|notebooks|howtos|readme|cli_processes)\.py|"
+    r"test_(first_contact|same_bytes|caption|peak_memory|other_systems|server_state|stopped_runs|conformance)\.py"
 )
 """Modules of few tests that take long; they begin first, so that no worker waits for one of them at the end."""
 
@@ -29,6 +31,22 @@ LONG = re.compile(
 def pytest_collection_modifyitems(items):
     counts = Counter(item.path for item in items)
     items.sort(key=lambda item: (not LONG.search(item.path.as_posix()), -counts[item.path]))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _warm_processes():
+    """Processes of the library are forked from one that has imported what they need."""
+    warm.take_over()
+    yield
+    warm.give_back()
+
+
+@pytest.fixture
+def cold(_warm_processes):
+    """Processes start as in use."""
+    warm.give_back()
+    yield
+    warm.take_over()
 
 
 @pytest.fixture(autouse=True)

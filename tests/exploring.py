@@ -1,15 +1,14 @@
 """The explorer for tests: `fedscape explore` as a process of its own, and its page in headless Chromium."""
 
-import os
-import subprocess
-import sys
+import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import warm
 from browsing import DESK, chromium
 
-ROOT = Path(__file__).parents[1]
 PLOT = """name => {
     const within = root => [...root.querySelectorAll('*')].flatMap(part => [
         ...(part.classList.contains('js-plotly-plot') ? [part] : []),
@@ -29,17 +28,15 @@ PLOT = """name => {
 @contextmanager
 def exploring(*arguments, **environment):
     """The address that `fedscape explore ARGUMENTS` writes, with its token, while it runs."""
-    command = [sys.executable, "-m", "figures.cli", "--debug", "explore", *map(str, arguments), "--no-browser"]
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    given = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **environment}
-    server = subprocess.Popen(command, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        address = server.stdout.readline().strip()
-        assert address.startswith("http://"), server.stderr.read()
-        yield address
-    finally:
-        server.terminate()
-        server.communicate(timeout=30)
+    tokens = ["--debug", "explore", *map(str, arguments), "--no-browser"]
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "told"
+        with warm.command(tokens, told, OMP_NUM_THREADS="1", **environment) as server:
+            while not (told.exists() and told.read_text().endswith("\n")) and server.is_alive():
+                time.sleep(0.02)
+            address = told.read_text().strip()
+            assert address.startswith("http://"), told.with_name("told.errors").read_text()
+            yield address
 
 
 class Watched:

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 
 import blocks
 import pytest
@@ -182,6 +183,9 @@ def test_figures_of_the_pages_get_the_runs_that_their_papers_compare():
 def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monkeypatch):
     from _ext import plan, remake
 
+    planned = remake.planned
+    monkeypatch.setattr(remake, "sources", cache(remake.sources))
+    monkeypatch.setattr(remake, "planned", cache(planned))
     now = remake.digests()
     assert set(now) == {f"gallery/{name}.png" for name in remake.plan()} | {f"{name}.png" for name in remake.LARGE}
     images = tmp_path / "images"
@@ -206,6 +210,7 @@ def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monk
         patch.setitem(remake.OPTIONS, "planes-clients", {"points": 9})
         assert remake.stale() == ["gallery/planes-clients.png"]
     with monkeypatch.context() as patch:
+        patch.setattr(remake, "planned", planned)
         patch.setitem(plan.FURTHER, "shrink", (("method=shrink", "rounds=7"),))
         assert remake.stale() == ["gallery/shrink-rounds.png"]
     with monkeypatch.context() as patch:

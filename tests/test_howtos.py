@@ -9,17 +9,17 @@ DOCS = blocks.ROOT / "docs"
 NAMES = sorted(path.name for path in DOCS.glob("howto-*.md"))
 MADE = {
     "howto-own-task.md": ["figures/planes-clients.png", "report.html"],
-    "howto-checkpoints.md": ["figures/planes-clients.png", "report.html", "plane.png"],
-    "howto-compare-strategies.md": ["out/figures/planes-clients.png", "report.html"],
+    "howto-checkpoints.md": ["figures/planes-clients.png", "plane.png"],
+    "howto-compare-strategies.md": ["out/figures/planes-clients.png"],
     "howto-transformers.md": ["figures/planes-clients.png", "report.html", "plane.png", "curvature.png"],
     "howto-training.md": ["trajectory.png", "curvature.png", "curve.png", "figures/trajectory-plane.png"],
     "howto-method.md": ["out/figures/accuracy-rounds.png", "out/figures/Spread.png"],
     "howto-paper.md": [
-        *("figures/accuracy-rounds.pdf", "wide/accuracy-rounds.pdf", "slides/accuracy-rounds.png"),
-        *("figures/accuracy-table.pdf", "film.gif", "gain.pdf"),
+        *("figures/accuracy-rounds.png", "wide/accuracy-rounds.pdf", "slides/accuracy-rounds.png"),
+        *("figures/accuracy-table.png", "film.gif", "gain.pdf"),
     ],
     "howto-look.md": ["figures/accuracy-rounds.pdf", "two-figures.pdf"],
-    "howto-figure.md": ["out/figures/planes-clients.png", "out/figures/lines-fma-ima.pdf", "accuracy.pdf"],
+    "howto-figure.md": ["out/figures/planes-clients.png", "out/figures/lines-fma-ima.png", "accuracy.pdf"],
 }
 NEEDED = {"howto-transformers.md": ("transformers", "peft")}
 

@@ -46,6 +46,16 @@ def test_stub_and_package_have_the_same_names(package):
     assert (ROOT / package / "py.typed").exists()
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_type_checker_takes_names_from_the_stub_alone(package):
+    """`make lint` checks that its imports are right; a name that it lacks is refused where it states all names."""
+    body = ast.parse((ROOT / package / "__init__.pyi").read_text()).body
+    assert all(isinstance(node, ast.Import | ast.ImportFrom | ast.AnnAssign) for node in body), "no __getattr__"
+    aliases = [alias for node in body if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names]
+    assert aliases and all(alias.asname == alias.name for alias in aliases), "a stub exports what is imported as itself"
+
+
+@pytest.mark.slow  # minutes without a cache; test_a_type_checker_takes_names_from_the_stub_alone and make lint
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
 def test_a_type_checker_sees_public_names_in_a_script(tmp_path):
     script = tmp_path / "script.py"

@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny
+from kinds import METHODS
 
 from drift.config import method as methods
 from figures.commands.analyse import analyses
+
+ANALYSES = analyses()
 
 EXTRA = {
     "ima": ["method.window=2", "method.start=0.4"],
@@ -44,23 +47,22 @@ SPECIAL = {
 REFUSED = {("fedbn", "aligned_barrier"): "alignment reorders"}
 """What an analysis says of a method's model, where it cannot take it."""
 
-
-SHARE = 6
-"""Each method is tested on one analysis in so many; the slow test takes all."""
+QUICK = [name for name in METHODS if name != "fedbn"]
+"""Methods that share the analyses; FedBN, whose models are the largest, has those alone that tell it from others."""
 
 
 def _sample(name: str) -> list[str]:
-    """Analyses for a method: every SHARE-th one, those that only some methods have, and those that refuse it."""
-    place = methods.names().index(name)
+    """A method's share of all analyses, those that only some methods have, and those that refuse it."""
+    share = list(ANALYSES)[QUICK.index(name) :: len(QUICK)] if name in QUICK else ["layer_drift"]
     own = [one for one, having in SPECIAL.items() if name in having] + [one for of, one in REFUSED if of == name]
-    return sorted({*own, *list(analyses())[place % SHARE :: SHARE]})
+    return sorted({*own, *share})
 
 
 def test_the_samples_reach_every_analysis():
-    assert {one for name in methods.names() for one in _sample(name)} == set(analyses())
+    assert {one for name in METHODS for one in _sample(name)} == set(ANALYSES)
 
 
-@pytest.mark.parametrize("name", methods.names())
+@pytest.mark.parametrize("name", METHODS)
 def test_a_method_has_what_analyses_read(name, tmp_path):
     _require_works(name, _sample(name), tmp_path)
 
@@ -68,12 +70,12 @@ def test_a_method_has_what_analyses_read(name, tmp_path):
 @pytest.mark.slow  # 30 methods times 60 analyses
 @pytest.mark.parametrize("name", methods.names())
 def test_every_analysis_works_on_every_method(name, tmp_path):
-    _require_works(name, list(analyses()), tmp_path)
+    _require_works(name, list(ANALYSES), tmp_path)
 
 
 def _require_works(name: str, wanted: list[str], folder: Path) -> None:
     run = tiny.trained(folder, f"method={name}", *EXTRA.get(name, []))
-    for analysis in (analyses()[one] for one in wanted):
+    for analysis in (ANALYSES[one] for one in wanted):
         function = getattr(importlib.import_module(analysis.module), analysis.name)
         if name not in SPECIAL.get(analysis.name, (name,)):
             with pytest.raises(LookupError, match=run.name):

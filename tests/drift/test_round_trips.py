@@ -6,6 +6,7 @@ import csv
 import importlib
 import io
 
+import kinds
 import numpy as np
 import pytest
 import tiny
@@ -13,6 +14,8 @@ import xarray as xr
 
 from figures.commands.analyse import analyses
 from landscape.results.export import export_bytes
+
+ANALYSES = analyses()
 
 OPTIONS = {
     "pool_barriers": ["method=lss"],
@@ -30,11 +33,13 @@ def runs(tmp_path_factory):
     return tmp_path_factory.mktemp("runs")
 
 
-@pytest.mark.parametrize("name", sorted(set(analyses()) - set(ELSEWHERE)))
+@pytest.mark.parametrize("name", sorted(set(ANALYSES) - set(ELSEWHERE)))
 def test_a_result_comes_back_equal_from_netcdf_csv_and_pandas(name, runs):
-    analysis = analyses()[name]
+    analysis = ANALYSES[name]
     run = tiny.trained(runs, *OPTIONS.get(analysis.name, []))
-    result = run.cached(getattr(importlib.import_module(analysis.module), analysis.name))
+    result = run.cached(
+        getattr(importlib.import_module(analysis.module), analysis.name), **kinds.quick(analysis.options)
+    )
     xr.testing.assert_identical(xr.load_dataset(io.BytesIO(export_bytes(result, "nc")), engine="scipy"), result)
     for array in result.data_vars.values():
         if array.dims:

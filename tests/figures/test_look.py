@@ -235,15 +235,6 @@ def test_a_figure_is_drawn_into_axes_and_parts_of_another_one(runs):
     assert not [text for text in whole.texts if text.get_label() == "footnote"]
 
 
-@pytest.mark.parametrize("name", [name for name in gallery.names() if name != "ranking-table"])
-def test_every_figure_becomes_a_part_of_another_one(name, numbers):
-    whole = Figure(figsize=(6.9, 5.0), layout="constrained")
-    _, part = whole.subfigures(1, 2)
-    gallery.load(name).draw(numbers(name), subfigure=part)
-    assert part.axes
-    assert set(whole.axes) == set(part.axes), "something was drawn beside the part"
-
-
 def test_numbers_state_how_their_seeds_are_drawn(runs, tmp_path):
     figures.draw("accuracy-rounds", runs, tmp_path, width="column", formats=["png"])
     text = " ".join((tmp_path / "accuracy-rounds.txt").read_text().split())

@@ -6,18 +6,24 @@ import json
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
 import tiny
+from kinds import one_of_each
 from outside_plugins import NAMES, PLURAL, ROOT, SETTINGS, WAYS, called, recorded
 
 from drift.plugins import trust
 from landscape.results import zarr_files
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", SETTINGS)
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    one_of_each(
+        product(SETTINGS, WAYS), [(kind, way) for kind in SETTINGS for way in WAYS if "method" in kind or way == "file"]
+    ),
+)
 def test_the_command_line_trains_shows_draws_and_refuses(elsewhere, fedscape, kind, way):
     text = recorded(elsewhere, kind, way)
     code, out, err = fedscape("train", "tiny.toml", "--set", f"{SETTINGS[kind]}={called(kind, way)}")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import os
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable
-from multiprocessing import forkserver, get_context
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event as Begun
 from pathlib import Path
 
@@ -20,6 +17,7 @@ import torch
 from torture.compared import difference
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.settings import DIGITS
+from warm import PROCESSES, warm  # so that kills fall into the work and not into imports
 
 from drift.analyses.landscapes.planes import global_line
 from drift.config.load import validated
@@ -32,9 +30,6 @@ from drift.store.links import origin
 from landscape.results import zarr_files
 
 POINTS = 201
-
-_PROCESSES = get_context("forkserver")  # children begin warm, so that kills fall into the work and not into imports
-_PROCESSES.set_forkserver_preload(["torture.kills"])
 
 
 def train(begun: Begun, runs: Path) -> None:
@@ -111,7 +106,7 @@ def _recording(whole: Run, place: Path, source: np.random.Generator, count: int,
         problem = "; ".join(map(str, verify(target))) if any(target.glob("rounds/*.safetensors")) else ""
         done = Run(target).committed
         if not problem and (done == len(whole.rounds()) or len(found) % 4 == 3):
-            record(_PROCESSES.Event(), whole.folder, target)
+            record(PROCESSES.Event(), whole.folder, target)
             problem = difference(Run(target), whole)
             done = len(whole.rounds())
         if stopped or problem:
@@ -146,19 +141,6 @@ def _analysis(whole: Run, place: Path, source: np.random.Generator, count: int, 
     return found
 
 
-def warm() -> None:
-    """Start the process that children are forked from, with what they need imported."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # it does not take over sys.path
-    try:
-        forkserver.ensure_running()
-    finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
-
-
 def killed(moment: float, work: Callable[..., None], *given: object) -> bool:
     """Have a process work until a moment in seconds after it has begun; whether it was killed before its end."""
     child = begun(work, *given)
@@ -177,10 +159,10 @@ def _length(work: Callable[..., None], *given: object) -> float:
     return time.monotonic() - first
 
 
-def begun(work: Callable[..., None], *given: object) -> ForkServerProcess:
+def begun(work: Callable[..., None], *given: object) -> BaseProcess:
     """A process that has begun its work, or ended before it could."""
-    event = _PROCESSES.Event()
-    child = _PROCESSES.Process(target=work, args=(event, *given))
+    event = PROCESSES.Event()
+    child = PROCESSES.Process(target=work, args=(event, *given))
     child.start()
     while not event.wait(0.05) and child.is_alive():
         pass

@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from torture.disk import full
-from torture.kills import begun, killed, warm
+from torture.kills import begun, killed
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.programs import PROGRAMS, Program, prepared, reset
+from warm import warm
 
 from drift.store.locks import Busy
 

@@ -11,6 +11,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
+import kinds
 import pytest
 import torch
 import xarray as xr
@@ -31,17 +32,7 @@ from tests.tiny import trained
 
 WORKERS = 2
 
-QUICK = {
-    "points": 5,
-    "step": 0.25,
-    "steps": 5,
-    "repeats": 1,
-    "draws": 1,
-    "products": 6,
-    "folds": 2,
-    "count": 4,
-    "starts": (0,),
-}
+QUICK = {**kinds.QUICK, "folds": 2}
 """Options that make analyses fast; none changes whether they sweep."""
 
 SWEEPING = ("plane", "line", "curve", "barrier", "barriers", "slice", "simplex", "minimum")

@@ -26,7 +26,7 @@ def run(runs):
     return tiny.trained(runs)
 
 
-@pytest.mark.parametrize("fault", ["FedAdam, server rate 0.3", "1 local step"])
+@pytest.mark.parametrize("fault", ["FedAdam, server rate 0.3", pytest.param("1 local step", marks=pytest.mark.slow)])
 def test_first_advice_lowers_the_loss_of_a_training_it_has_not_seen(fault, runs):
     row = judged(trained("blobs", fault, 1, runs))
     assert row["change"] is not None

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from kinds import one_of_each
 
 from drift import coherence, decomposition, drift_variances, learned, locality, update_norms
 from drift.config import method as methods
@@ -83,7 +84,7 @@ def test_a_client_trained_alone_gives_the_recorded_bits(name, tmp_path):
     assert torch.equal(update.theta, record.clients[2])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_of_each(NAMES))
 def test_every_analysis_reads_every_method(name, tmp_path):
     run = simulate(experiment(name), runs=tmp_path)
     for analysis in (coherence, drift_variances, locality, update_norms, learned, decomposition):
@@ -92,7 +93,7 @@ def test_every_analysis_reads_every_method(name, tmp_path):
         assert run.cached(analysis).identical(found)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "ima"])
+@pytest.mark.parametrize("name", one_of_each(name for name in NAMES if name != "ima"))
 def test_ima_wraps_every_method(name, tmp_path):
     base = f'method.base={{name="{name}"}}'
     needs = [change for change in SHORT.get(name, []) if not change.startswith("method.")]

@@ -70,6 +70,11 @@ def test_jobs_end_in_any_order_and_a_death_costs_one_job_one_try(tmp_path):
     assert torch.equal(again[0], torch.full((2, 3), 11.0))
 
 
+def test_a_worker_begins_in_a_fresh_process(cold):
+    with Workers(1, begun, 10) as workers:
+        assert [job.result for job in workers.results(work, [("add", 1)])] == [11]
+
+
 def test_there_is_at_least_one_worker():
     with pytest.raises(ValueError, match="workers is 0"):
         Workers(0, begun, 1)

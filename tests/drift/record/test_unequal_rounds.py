@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import kinds
 import numpy as np
 import pytest
 import recordings
@@ -35,11 +36,14 @@ def test_a_plane_says_which_rounds_have_enough_clients(run, index, words):
         drift.round_plane(run, round=index)
 
 
-@pytest.mark.parametrize("name", registry.registered())
+KNOWN = registry.registered()
+
+
+@pytest.mark.parametrize("name", KNOWN)
 def test_an_analysis_works_or_says_why_not(run, name):
     """A reason is an error that the analysis raises itself, not one of xarray, numpy or torch about shapes."""
-    quick = {"points": 3, "steps": 2, "subsets": 2, "replicates": 2}
-    options = {key: value for key, value in quick.items() if key in registry.registered()[name].options}
+    quick = {**kinds.QUICK, "points": 3, "steps": 2, "subsets": 2, "replicates": 2}
+    options = {key: value for key, value in quick.items() if key in KNOWN[name].options}
     try:
         assert run.cached(getattr(drift, name), **options).data_vars
     except (LookupError, ValueError) as reason:

@@ -75,6 +75,7 @@ simulate(validated(json.loads(sys.argv[1])), runs=sys.argv[2], progress=lambda r
 """
 
 
+@pytest.mark.slow  # tests/torture/test_short.py kills training, recording and analysis
 def test_kill_9_at_random_moments_then_resume_gives_the_same_bits(tmp_path):
     """The process is killed at random moments until it gets through; another process never was."""
     settings = {**tiny.DIGITS, "rounds": 12, "local": {"lr": 0.1, "epochs": 3, "batch": 4}}

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -110,12 +111,15 @@ def test_every_name_exists_on_other_systems(system, tmp_path):
 SOURCES = [path for package in ("landscape", "drift", "figures") for path in (ROOT / package).rglob("*.py")]
 
 
+@cache
 def calls():
     """Every call in the packages, with the place where it is."""
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                yield node, f"{path.relative_to(ROOT)}:{node.lineno}"
+    return [
+        (node, f"{path.relative_to(ROOT)}:{node.lineno}")
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    ]
 
 
 def test_text_files_name_their_encoding():

@@ -79,7 +79,7 @@ def peak(runs, number, keep, what, method):
 @pytest.mark.parametrize(
     ("keep", "what", "method"),
     [
-        ("all", RECORDED, "fedavg"),
+        pytest.param("all", RECORDED, "fedavg", marks=pytest.mark.slow),  # all of it is in scaffold
         pytest.param("none", TRAINED_AGAIN, "fedavg", marks=pytest.mark.slow),
         ("all", RECORDED + STATES, "scaffold"),
         pytest.param("all", RECORDED + STATES, {"name": "fedfomo", "validation": "train"}, marks=pytest.mark.slow),

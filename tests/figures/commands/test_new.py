@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kinds import one_of_each
 
 import drift
 from drift.plugins import trust
@@ -35,9 +36,7 @@ def fedscape(tmp_path, monkeypatch, capsys):
     return call
 
 
-@pytest.mark.parametrize(
-    "kind", [kind if kind in ("method", "figure") else pytest.param(kind, marks=pytest.mark.slow) for kind in TEMPLATES]
-)
+@pytest.mark.parametrize("kind", one_of_each(TEMPLATES, ["method"]))
 def test_what_is_written_passes_its_test_and_works_in_the_next_command(fedscape, tmp_path, kind):
     name = f"my_own_{kind}"
     code, out, err = fedscape("new", kind, f"my-own-{kind}")

@@ -91,6 +91,13 @@ def test_quick_calls_share_one_other_process(jobs, run):
     assert len({values[place][0] for place in range(3)} - {os.getpid()}) == 1
 
 
+def test_calls_begin_in_a_fresh_process(run, cold):
+    fresh = Jobs(threads=2)
+    job, values = results(fresh, process_and_item, run, ["a"])
+    assert job.state == "done" and values[0][0] != os.getpid()
+    fresh.close()
+
+
 def test_the_first_error_ends_a_job(jobs, run):
     job, _ = results(jobs, refuse, run, ["luck"])
     assert job.state == "failed" and str(job.error) == "no luck." and isinstance(job.error, LookupError)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import re
 from pathlib import Path
 
 import pytest
 import recordings
 from gallery_runs import QUICK, suited
-from matplotlib.text import Text
 
 from drift.plugins import tables
 from drift.record.recorder import Recorder
@@ -17,8 +15,6 @@ from drift.runs.run import Run
 from figures import gallery
 from figures.commands._draw_files import draw_one
 from figures.gallery import _runs
-from figures.looks import style
-from figures.selection.identity import PARTS
 from landscape.results import zarr_files
 
 ELSEWHERE = ("ranking-table",)
@@ -112,34 +108,6 @@ def test_runs_that_are_named_are_all_drawn_or_refused(name, runs, tmp_path):
             continue
         assert sorted(ds.attrs["runs"].split(", ")) == sorted({run.name for run in some}), kind
         assert ds.attrs["left_out"] == "", kind
-
-
-@pytest.mark.parametrize("name", [name for name in gallery.names() if name not in ELSEWHERE])
-def test_every_figure_states_what_it_shows_in_its_data_and_on_its_picture(name, runs, numbers, tmp_path):
-    runs = suited(name, runs)
-    zarr_files.save(numbers(name), tmp_path / "data.zarr")
-    ds = zarr_files.load(tmp_path / "data.zarr")
-    drawn = [run for run in runs if run.name in ds.attrs["runs"].split(", ")]
-    assert all(ds.attrs[f"identity_{part}"] for part in PARTS)
-    for run in drawn:
-        assert style.label(run.label) in ds.attrs["identity_methods"] or "more" in ds.attrs["identity_methods"]
-        assert str(run.experiment.seed) in ds.attrs["identity_seeds"]
-    assert "blobs" in ds.attrs["identity_data"]
-    assert "samples" in ds.attrs["identity_samples"]
-    assert any(letter.isdigit() for letter in ds.attrs["identity_samples"])
-    told = sum(int(line.partition(" of ")[0]) for line in ds.attrs["left_out"].splitlines())
-    assert told == len(runs) - len(drawn)
-    figure = gallery.load(name).draw(ds)
-    shown = _texts(figure).replace("\n", " ")
-    assert ds.attrs["identity"] in shown
-    assert ds.attrs["left_out_brief"] in shown
-    figure.draw_without_rendering()
-    assert not [text.get_text() for text in figure.findobj(Text) if re.search(r"\bnan\b", text.get_text(), re.I)]
-    below = max(
-        text.get_window_extent().y1 for text in figure.texts if ds.attrs["identity_data"][:5] in text.get_text()
-    )
-    boxes = [ax.get_tightbbox() for ax in figure.axes]
-    assert all(box is None or box.y0 >= below - 1 for box in boxes), "the small line lies on a panel"
 
 
 def test_of_a_folder_one_group_is_drawn_and_each_other_one_is_told(fedscape, runs):

@@ -12,7 +12,7 @@ from figures.commands import _tiny_options
 from figures.pictures.draw_files import picture
 from landscape.results import zarr_files
 
-FEW = ["accuracy-rounds", "labels-scatter", "planes-clients", "eigen-rounds"]
+FEW = ["accuracy-rounds", "planes-clients"]
 
 TASK = """
 import torch

@@ -1,41 +1,12 @@
-"""The visual linter finds faults, and finds none in any figure at the widths of a column and of a page."""
+"""The visual linter finds faults; that figures of the gallery have none is in test_drawings."""
 
 from __future__ import annotations
 
-from functools import cache
-
-import pytest
 import xarray as xr
-from gallery_runs import QUICK
 from visual_linter import lint
 
-from drift.partitions.shards import Partition as Shards
-from figures import gallery
 from figures.axes import surfaces
-from figures.gallery import AnyOf
-from figures.looks import look, style
-
-ONE_PARTITION = {"accuracy-after", "robustness-table", "numbers-rounds"}
-"""Figures with a row or line per setting, drawn of the methods on one partition: of every kind of setting at once their
-tables are longer than a page, and lines of linear models coincide.
-"""
-
-
-@pytest.fixture(scope="module")
-def of_one_partition(kinds):
-    """Data of a figure by its name, from the methods on one partition; computed once."""
-    runs = [run for run in kinds if isinstance(run.experiment.clients.partition, Shards)]
-    runs = AnyOf(run for run in runs if run.experiment.task.model == "linear")
-    return cache(lambda name: gallery.load(name).data(runs, **QUICK.get(name, {})))
-
-
-@pytest.mark.parametrize("width", ["column", "page"])
-@pytest.mark.parametrize("name", [name for name in gallery.names() if name != "ranking-table"])
-def test_every_figure_is_readable(name, width, numbers, of_one_partition):
-    ds = (of_one_partition if name in ONE_PARTITION else numbers)(name)
-    title = "Methods compared" if width == "page" else ""
-    with look.drawing(look.read(width=width, title=title)):
-        assert lint(gallery.load(name).draw(ds)) == []
+from figures.looks import style
 
 
 def _panel(**options):

@@ -84,7 +84,7 @@ def test_tables_name_seeds_settings_and_fingerprints(text, runs):
 
 def test_the_same_runs_give_the_same_bytes(runs, tmp_path):
     """Both are made here: a diagnosis of these runs by another test would stand in one of them."""
-    first, again = (report(runs, tmp_path / f"{name}.html", points=4).read_bytes() for name in ("first", "again"))
+    first, again = (report(runs[::2], tmp_path / f"{name}.html", points=4).read_bytes() for name in ("first", "again"))
     assert first == again
 
 
@@ -119,11 +119,11 @@ def test_names_cannot_break_out_of_the_page():
 
 def test_progress_counts_runs(runs, tmp_path):
     seen = []
-    bare = [Run(shutil.copytree(run.folder, tmp_path / run.name, ignore=without_results)) for run in runs]
+    bare = [Run(shutil.copytree(run.folder, tmp_path / run.name, ignore=without_results)) for run in runs[::2]]
     report(bare, tmp_path / "r.html", points=4, progress=lambda done, note: seen.append((done, note)))
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert seen[0][0] == 0 and seen[-1][0] == len(runs) and runs[0].name in seen[0][1]
-    assert set(range(len(runs))) < {done for done, _ in seen}
+    assert seen[0][0] == 0 and seen[-1][0] == len(bare) and runs[0].name in seen[0][1]
+    assert set(range(len(bare))) < {done for done, _ in seen}
     assert {"0 of 20", "20 of 20", "3 of 3"} <= {note for _, note in seen}
 
 

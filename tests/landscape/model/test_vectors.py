@@ -170,8 +170,13 @@ def written(folder: Path, model: nn.Module, kind: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", [".pt", ".pth", ".ckpt", ".safetensors", ".npz", "folder", "several files"])
-@pytest.mark.parametrize("norm", [False, True])
+FORMS = (".pt", ".pth", ".ckpt", ".safetensors", ".npz", "folder", "several files")
+
+
+@pytest.mark.parametrize(
+    ("kind", "norm"),
+    [(kind, kind in (".pt", ".npz", "folder")) for kind in FORMS] + [(".safetensors", True), ("folder", False)],
+)
 def test_a_checkpoint_of_every_kind_gives_the_numbers_of_its_model(kind, norm, tmp_path):
     one, modules = task(norm), [net(seed, norm) for seed in (1, 2, 3)]
     paths = [written(tmp_path, module, kind) for module in modules]

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from kinds import one_of_each
 from tiny import trained
 
 from drift.analyses.counterfactual.changes import changed, changes
@@ -28,7 +29,7 @@ def options(name):
     return [f"method={name}", f"rounds={ROUNDS}", "task.model=mlp", *local, *plain, *start, *validation]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_of_each(NAMES))
 def test_unchanged_rounds_repeat_the_record_or_say_that_memory_began_anew(name, runs):
     run = trained(runs, *options(name))
     assert server_before(run, 0)[1] and server_before(run, ROUNDS)[1]
@@ -47,7 +48,7 @@ def test_moments_that_cannot_be_had_are_said_to_begin_anew(name, runs):
     assert interventions(run, length=1).attrs["memory"] == "anew"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_of_each(NAMES))
 def test_every_change_of_every_method_can_be_played_and_changes_its_setting_only(name, runs):
     run = trained(runs, *options(name))
     before = run.experiment.resolved()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from kinds import one_of_each
 
 from drift.analyses.landscapes.basin import global_minimum, locate_minimum, round_minimum
 from drift.analyses.landscapes.planes import average_line, client_sweep, round_plane
@@ -48,7 +49,7 @@ def optimum(run, sweep, start):
     return place.detach().numpy()
 
 
-@pytest.mark.parametrize("index", ROUNDS)
+@pytest.mark.parametrize("index", one_of_each(ROUNDS, ROUNDS[1:]))
 def test_the_fitted_minimum_is_that_of_an_optimisation_inside_the_plane(run, index):
     best = None
     for points in (21, 25, 15):

@@ -1,0 +1,107 @@
+"""Processes that begin warm: forked from one that has imported what they need.
+
+A start by `spawn`, as the library does it, takes seconds of imports. Tests that are about the start itself, or about
+what a process holds, ask for the fixture `cold`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from drift.parallel import worker_pool
+from figures.explore.work import processes
+
+IMPORTED = [
+    "tiny",
+    "torture.kills",
+    "drift.analyses",
+    "drift.engines.client_pool",
+    "figures.gallery",
+    "figures.pictures.draw_files",
+    "figures.page.report",
+    "figures.explore.plane.survey_results",
+    "matplotlib.pyplot",
+    "warm",
+]
+FORKED = sys.platform == "linux"  # Windows forks nothing, and on macOS a fork may not use system libraries
+PROCESSES = get_context("forkserver" if FORKED else "spawn")
+if FORKED:
+    PROCESSES.set_forkserver_preload(IMPORTED)
+STARTERS = (worker_pool, processes)
+"""Modules of the library that start processes."""
+
+
+def warm() -> None:
+    """Start the process that the others are forked from."""
+    if not FORKED:
+        return
+    from multiprocessing import forkserver
+
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # it does not take over sys.path
+    try:
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+class Warm:
+    """Stands for the context of `multiprocessing` that a module of the library starts its processes by."""
+
+    Pipe = staticmethod(PROCESSES.Pipe)
+
+    @staticmethod
+    def Process(target: Callable[..., None], args: tuple[Any, ...] = (), **options: Any) -> Any:
+        warm()
+        return PROCESSES.Process(target=_within, args=(dict(os.environ), target, *args), **options)
+
+
+def _within(environment: dict[str, str], target: Callable[..., None], *arguments: Any) -> None:
+    """Do it in this environment; processes that it starts are warm too."""
+    os.environ.clear()
+    os.environ.update(environment)
+    take_over()
+    target(*arguments)
+
+
+def take_over() -> None:
+    """Have the library start its processes warm."""
+    for module in STARTERS:
+        module.get_context = lambda _: Warm  # type: ignore[assignment, attr-defined]
+
+
+def give_back() -> None:
+    """Have the library start its processes as it does."""
+    for module in STARTERS:
+        module.get_context = get_context  # type: ignore[attr-defined]
+
+
+@contextmanager
+def command(tokens: list[str], told: Path, **environment: str) -> Iterator[Any]:
+    """The process of a `fedscape` command whose output is written to a file; it is terminated at the end."""
+    warm()
+    given = {**os.environ, **environment}
+    process = PROCESSES.Process(target=_within, args=(given, _command, tokens, str(told)))
+    process.start()
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.join(30)
+
+
+def _command(tokens: list[str], told: str) -> None:
+    for number, name in ((1, told), (2, f"{told}.errors")):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    from figures.cli import main
+
+    main(tokens)
