@@ -31,5 +31,5 @@ class Adam:
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor], lr: float) -> None:
         """One step against the gradients of the tensors, at this rate."""
-        moments, rates = (self._means, self._squares, []), dict(zip(("beta1", "beta2"), self.betas, strict=True))
-        _plain(self.tensors, list(gradients), *moments, self._steps, lr=lr, **rates)
+        moments, (beta1, beta2) = (self._means, self._squares), self.betas
+        _plain(self.tensors, list(gradients), *moments, [], self._steps, lr=lr, beta1=beta1, beta2=beta2)
