@@ -39,7 +39,6 @@ PAPERS = ("ima", "fedlaw", "lss", "fedeve")
 NOT_RUN = {
     ("docs/howto-other-frameworks.md", "fedscape"): "needs its runs; tests/drift/record/test_frameworks.py",
     ("docs/howto-other-frameworks.md", "python"): "needs NVFlare and pfl; tests/drift/record/test_frameworks.py",
-    ("docs/findings.md", "python"): "trains six runs of 120 rounds, and all their clients again: minutes",
     ("README.md", "fedscape demo"): "minutes; tests/test_first_contact.py",
     ("README.md", "fedscape import"): "its checkpoints are in howto-checkpoints.md",
     ("README.md", "fedscape figures draw --paper"): "needs the paper's runs; tests/figures/papers/test_papers.py",
@@ -52,6 +51,8 @@ NOT_RUN = {
     ("docs/index.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
     ("README.md", "fedscape reproduce"): "its presets are tiny here; tests/drift/claims/test_campaign.py",
     ("docs/results.md", "fedscape reproduce"): "hours; tests/drift/claims/test_campaign.py",
+    ("docs/results-settings.md", "fedscape train"): "hours; tests/drift/claims/test_settings.py reads the same experiments",
+    ("docs/results-settings.md", "fedscape pretrain"): "minutes; tests/figures/commands/test_pretrain.py",
     ("docs/results.md", "fedscape claims --files"): "needs the files; tests/drift/claims/test_evidence.py",
     ("docs/results.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
     ("docs/results.md", "fedscape figures draw lines-fma-ima"): "seconds; that of howto-figure.md is run",
