@@ -51,7 +51,10 @@ NOT_RUN = {
     ("docs/index.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
     ("README.md", "fedscape reproduce"): "its presets are tiny here; tests/drift/claims/test_campaign.py",
     ("docs/results.md", "fedscape reproduce"): "hours; tests/drift/claims/test_campaign.py",
-    ("docs/results-settings.md", "fedscape train"): "hours; tests/drift/claims/test_settings.py reads the same experiments",
+    (
+        "docs/results-settings.md",
+        "fedscape train",
+    ): "hours; tests/drift/claims/test_settings.py reads the same experiments",
     ("docs/results-settings.md", "fedscape pretrain"): "minutes; tests/figures/commands/test_pretrain.py",
     ("docs/results.md", "fedscape claims --files"): "needs the files; tests/drift/claims/test_evidence.py",
     ("docs/results.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",

@@ -40,7 +40,9 @@ def test_the_toctree_names_every_page():
 
 @pytest.mark.parametrize("page", blocks.PAGES, ids=lambda page: page.stem)
 def test_links_between_pages_lead_somewhere(page):
-    text = re.sub(r"```.*?```|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]*\$", "", page.read_text(), flags=re.DOTALL)  # code, formulas
+    text = re.sub(
+        r"```.*?```|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]*\$", "", page.read_text(), flags=re.DOTALL
+    )  # code, formulas
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         assert "://" in target or (page.parent / target).exists(), target
 

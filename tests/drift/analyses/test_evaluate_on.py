@@ -32,9 +32,6 @@ from tests.tiny import trained
 
 WORKERS = 2
 
-QUICK = {**kinds.QUICK, "folds": 2}
-"""Options that make analyses fast; none changes whether they sweep."""
-
 SWEEPING = ("plane", "line", "curve", "barrier", "barriers", "slice", "simplex", "minimum")
 """How the names of sweeps end."""
 
@@ -147,7 +144,7 @@ def seen_of(analysis: Analysis, runs: list[Callable[[], Run]], watch: Callable[.
     """What an analysis does on the first run that has what it needs."""
     function = getattr(importlib.import_module(analysis.module), analysis.name)
     usual = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
-    options = {name: value for name, value in QUICK.items() if name in analysis.options and usual[name] != 0}
+    options = {name: value for name, value in kinds.quick(analysis, folds=2).items() if usual[name] != 0}
     reasons = []
     for make in runs:
         run = make()

@@ -42,8 +42,7 @@ KNOWN = registry.registered()
 @pytest.mark.parametrize("name", KNOWN)
 def test_an_analysis_works_or_says_why_not(run, name):
     """A reason is an error that the analysis raises itself, not one of xarray, numpy or torch about shapes."""
-    quick = {**kinds.QUICK, "points": 3, "steps": 2, "subsets": 2, "replicates": 2}
-    options = {key: value for key, value in quick.items() if key in KNOWN[name].options}
+    options = kinds.quick(KNOWN[name], points=3, steps=2, subsets=2, replicates=2)
     try:
         assert run.cached(getattr(drift, name), **options).data_vars
     except (LookupError, ValueError) as reason:

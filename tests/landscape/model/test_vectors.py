@@ -27,6 +27,7 @@ MODELS = ("theta", "a", "b", "w1", "w2", "w3", "models", "basis", "direction")
 FEW: dict[str, dict[str, Any]] = {
     "evaluate": {"coefficients": torch.tensor([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])},
     "connecting_curve": {"steps": 2},
+    "density": {"points": 101},
     "ntk": {"samples": Samples(torch.ones(2, 3), torch.tensor([0, 1]))},
     "step_cost": {"repeats": 1},
     "ball_sharpness": {"steps": 1, "directions": 2},
