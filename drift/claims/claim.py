@@ -155,8 +155,8 @@ class Claim:
             return "too few"
         margin = self.margin or 0.0
         if self.test == "same":
-            apart = interval.low >= margin or interval.high <= -margin
-            return "equivalent" if interval.inside(margin) else "differs" if apart else "too few"
+            outside = interval.low >= margin or interval.high <= -margin
+            return "equivalent" if interval.inside(margin) else "differs" if outside else "too few"
         if printed is not None and not interval.low <= printed <= interval.high:
             return "differs"
         if interval.low > self._none:

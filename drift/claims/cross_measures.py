@@ -90,13 +90,13 @@ def carried(label: str, **options: object) -> Callable[[Sequence[Run]], Effects]
 
 def _late_rounds(*runs: Run) -> list[int]:
     """A few rounds in which the first, of IMA, averages, and whose models and those of the round before all kept."""
-    kept = set.intersection(*(set(run.kept("globals")) for run in runs))
-    found = [index for index in sorted(kept) if index - 1 in kept and index > averaging_rounds(runs[0])]
-    if not found:
+    stored = set.intersection(*(set(run.kept("globals")) for run in runs))
+    rounds = [index for index in sorted(stored) if index - 1 in stored and index > averaging_rounds(runs[0])]
+    if not rounds:
         raise LookupError(
             f"run {runs[0].name} kept no two successive models while it averaged; train with --set keep.globals=all"
         )
-    return evenly_spaced(found, EXACT)
+    return evenly_spaced(rounds, EXACT)
 
 
 def with_ima(

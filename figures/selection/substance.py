@@ -78,8 +78,8 @@ def _same_rows(ds: xr.Dataset) -> str:
         dim = next(name for name in sampling_error.ALONG if name in values.dims)
         rows = values.dropna(dim, how="all").transpose(dim, *({"seed"} & set(values.dims)), ...).values
         rows = np.sort(rows, axis=1) if "seed" in values.dims else rows  # no table tells which is which
-        one = np.nanmin(rows) == np.nanmax(rows)  # whichever columns a row has
-        if not one and not np.allclose(rows, rows[:1], rtol=1e-12, atol=0, equal_nan=True):
+        constant = np.nanmin(rows) == np.nanmax(rows)  # whichever columns a row has
+        if not constant and not np.allclose(rows, rows[:1], rtol=1e-12, atol=0, equal_nan=True):
             return ""
         named = max((*map(list, groups), named), key=len)
     return f"{', '.join(named)} have the same numbers" if named else ""

@@ -48,19 +48,19 @@ def update_change(run: Run, *, rounds: Sequence[int] | None = None, workers: int
     Raises:
         LookupError: If no round, or one of those named, kept its models or those of the round before.
     """
-    kept = set(run.kept("globals"))
-    pairs = [index for index in sorted(kept) if index - 1 in kept]
+    stored = set(run.kept("globals"))
+    pairs = [index for index in sorted(stored) if index - 1 in stored]
     indices = evenly_spaced(pairs, ROUNDS) if rounds is None else selected_rounds(run, "globals", rounds, ROUNDS)
     if not indices or (lacking := [index for index in indices if index not in pairs]):
         what = f"the round before round {lacking[0]}" if indices else "the models of two successive rounds"
         raise LookupError(
             f"run {run.name} did not keep {what}; name other rounds, or train with --set keep.globals=all"
         )
-    found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+    updates: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
     rows = []
     for index in run.context.track(indices):
-        found = {place: found.get(place) or _updates(run, place, workers) for place in (index - 1, index)}
-        rows.append(_split(*found[index - 1], *found[index]))
+        updates = {place: updates.get(place) or _updates(run, place, workers) for place in (index - 1, index)}
+        rows.append(_split(*updates[index - 1], *updates[index]))
     return result(
         stack_rows(rows, _ABOUT, {"round": indices}, dict.fromkeys(_ABOUT, ())),
         _ABOUT,

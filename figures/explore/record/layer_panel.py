@@ -44,7 +44,7 @@ class LayerPanel:
             label="layers shown", options=[], placeholder="all", sizing_mode="stretch_width", visible=False
         )
         self.layers.param.watch(self._picked, "value")
-        self.plot = Plot("client drift and update change by layer", height=340, visible=False)
+        self.plot = Plot("client drift by layer, and update change", height=340, visible=False)
         self.panel = pn.Column(self.demand.panel, self.layers, self.plot, sizing_mode="stretch_width")
 
     def offer(self, run: Run, rounds: list[int]) -> None:

@@ -167,7 +167,7 @@ def test_mistakes_are_found_before_anything_is_computed(runs, tmp_path, monkeypa
     empty = simulate(validated({**runs[0].experiment.resolved(), "seed": 9}), runs=tmp_path)
     for path in (empty.folder / "rounds").iterdir():
         path.unlink()
-    with pytest.raises(LookupError, match="no complete round"):
+    with pytest.raises(LookupError, match="is missing"):
         report([*runs, empty], tmp_path / "r.html")
     assert not [path for path in tmp_path.iterdir() if path.is_file() and path.name != "file"]
 
