@@ -86,6 +86,18 @@ def give_back() -> None:
 
 
 @contextmanager
+def begun_cold() -> Iterator[None]:
+    """Processes start as in use, so that they have the limits of this one."""
+    starters = [module.get_context for module in STARTERS]  # type: ignore[attr-defined]
+    give_back()
+    try:
+        yield
+    finally:
+        for module, starter in zip(STARTERS, starters, strict=True):
+            module.get_context = starter  # type: ignore[attr-defined]
+
+
+@contextmanager
 def command(tokens: list[str], told: Path, **environment: str) -> Iterator[Any]:
     """The process of a `fedscape` command whose output is written to a file; it is terminated at the end."""
     warm()

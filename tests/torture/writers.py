@@ -17,7 +17,7 @@ from torture.disk import full
 from torture.kills import begun, killed
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.programs import PROGRAMS, Program, prepared, reset
-from warm import warm
+from warm import begun_cold, warm
 
 from drift.store.locks import Busy
 
@@ -103,7 +103,8 @@ def _limited(program: Program, place: Path) -> str:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
-        program.work(place)
+        with begun_cold():
+            program.work(place)
     except OSError as reason:
         return "" if "File too large" in str(reason) else f"told {reason}"
     finally:
