@@ -25,7 +25,7 @@ PASSES = 32
 
 Loss = Callable[[Any, Tensor], Any]
 
-_FAILS = (RuntimeError, ValueError, IndexError, TypeError)
+_FAILS = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,8 @@ class Trial:
                 value, again = loss(outputs, targets), loss(outputs, targets)
             except _FAILS as reason:
                 first_line = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
-                raise ValueError(
-                    f"the loss {loss_name(loss)} fails on {self.shapes}: {first_line}{_advice(outputs, targets)}"
-                ) from reason
+                advice = _advice(outputs, targets, reason)
+                raise ValueError(f"the loss {loss_name(loss)} fails on {self.shapes}: {first_line}{advice}") from reason
             same = all(map(_same, _parts(value), _parts(again)))
             broadcast = any("Using a target size" in str(note.message) for note in notes) or self._broadcasts(loss)
         if not same:
@@ -138,7 +137,7 @@ class Trial:
         try:
             singles = torch.stack([loss(outputs[i : i + 1], targets[i : i + 1]).mean() for i in range(len(outputs))])
             return _close(loss(outputs, targets).mean(), singles.mean(), singles)
-        except (*_FAILS, AttributeError):
+        except _FAILS:
             return False
 
 
@@ -216,8 +215,10 @@ def _same(once: Tensor, again: Tensor) -> bool:
     return once.shape == again.shape and _close(once, again, once)
 
 
-def _advice(outputs: Tensor, targets: Tensor) -> str:
-    """How to compare classes of every place of a sequence."""
+def _advice(outputs: Tensor, targets: Tensor, reason: Exception) -> str:
+    """How to compare classes of every place of a sequence, and what the outputs of a model of transformers are."""
+    if isinstance(reason, AttributeError) and "'logits'" in str(reason):
+        return ". The loss gets the logits of the model themselves; write outputs in place of outputs.logits"
     if outputs.ndim == targets.ndim + 1 and outputs.ndim > 2 and outputs.shape[1:-1] == targets.shape[1:]:
         return (
             ". The classes lie in the last dimension of the outputs; torch takes them in the second: "

@@ -270,3 +270,20 @@ def test_batches_padded_to_their_own_length_are_one_split():
 def test_plain_cross_entropy_stays_itself():
     for loss in (CE, F.cross_entropy, nn.CrossEntropyLoss(reduction="none")):
         assert landscape.make_task(net(), loss, (X, Y)).loss is cross_entropy
+
+
+def test_a_loss_that_asks_a_model_of_transformers_for_its_logits_is_told_that_it_has_them():
+    class Wrapped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = net()
+
+        def forward(self, x: Tensor) -> SimpleNamespace:
+            return SimpleNamespace(logits=self.inner(x))
+
+    with pytest.raises(
+        ValueError, match=r"no attribute 'logits'\. The loss gets the logits .* write outputs in place of"
+    ):
+        landscape.make_task(Wrapped(), lambda outputs, targets: F.cross_entropy(outputs.logits, targets), (X, Y))
+    task = landscape.make_task(Wrapped(), lambda outputs, targets: F.cross_entropy(outputs, targets), (X, Y))
+    assert landscape.loss(task, task.theta) == pytest.approx(float(F.cross_entropy(net()(X), Y)), rel=1e-6)
