@@ -286,4 +286,4 @@ def test_a_loss_that_asks_a_model_of_transformers_for_its_logits_is_told_that_it
     ):
         landscape.make_task(Wrapped(), lambda outputs, targets: F.cross_entropy(outputs.logits, targets), (X, Y))
     task = landscape.make_task(Wrapped(), lambda outputs, targets: F.cross_entropy(outputs, targets), (X, Y))
-    assert landscape.loss(task, task.theta) == pytest.approx(float(F.cross_entropy(net()(X), Y)), rel=1e-6)
+    assert landscape.loss(task, task.theta) == pytest.approx(F.cross_entropy(net()(X), Y).item(), rel=1e-6)
