@@ -120,6 +120,7 @@ def test_ticks_select_runs_and_a_row_is_looked_at(shown):
     assert shown.errors == []
 
 
+@pytest.mark.slow
 def test_runs_appear_and_grow_while_they_are_trained(shown, folder):
     page = shown.open()
     curves(shown, least=4)
