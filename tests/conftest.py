@@ -44,9 +44,8 @@ def _warm_processes():
 @pytest.fixture
 def cold(_warm_processes):
     """Processes start as in use."""
-    warm.give_back()
-    yield
-    warm.take_over()
+    with warm.begun_cold():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -55,7 +55,7 @@ ENVIRONMENTS = {
         ("tqdm", "einops<1", "einconv==0.1.0", "linear_operator==0.6.1", "opt-einsum==3.4.0", "unfoldNd==0.2.3"),
         (
             *("tests/landscape/curvature/test_curvature.py", "tests/drift/analyses/curvature/test_spectral_density.py"),
-            "tests/reference/test_curvature.py",
+            "tests/reference/test_back_ends.py",
             *("-k", "curvlinops or back_ends"),
         ),
         alone=("curvlinops-for-pytorch==3.0.1", "backpack-for-pytorch==1.7.1"),  # backpack asks for torchvision

@@ -26,12 +26,11 @@ Judgement = Literal["agrees", "differs", "equivalent", "too few", "not tested"]
 
 @dataclass(frozen=True)
 class Interval:
-    """Mean of one effect per seed with Student's interval and test.
+    """Mean of one effect per seed with Student's interval; `p_at` tests a value.
 
     Args:
         mean: NaN without a seed.
         low, high: 95 % interval; NaN below two seeds.
-        p: Of the two-sided test that the mean is 0; NaN below two seeds.
         number: Of seeds.
         error: Standard error of the mean; NaN below two seeds.
     """
@@ -39,7 +38,6 @@ class Interval:
     mean: float
     low: float
     high: float
-    p: float
     number: int
     error: float = float("nan")
 
@@ -196,13 +194,12 @@ class Claim:
 
 
 def over_seeds(values: Sequence[float]) -> Interval:
-    """Mean of one value per seed, with the interval and the two-sided test of Student's t for paired differences."""
+    """Mean of one value per seed, with Student's interval for paired differences."""
     nan, count = float("nan"), len(values)
     if count < 2:
-        return Interval(float(values[0]) if count else nan, nan, nan, nan, count)
+        return Interval(float(values[0]) if count else nan, nan, nan, count)
     mean, low, high = (float(end[0]) for end in t_interval(np.array(values, dtype=np.float64)[:, None]))
-    interval = Interval(mean, low, high, nan, count, float(np.std(values, ddof=1) / np.sqrt(count)))
-    return replace(interval, p=interval.p_at(0.0))
+    return Interval(mean, low, high, count, float(np.std(values, ddof=1) / np.sqrt(count)))
 
 
 def adjusted(verdicts: Sequence[Verdict]) -> list[Verdict]:

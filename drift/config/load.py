@@ -10,9 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from drift import partitions
 from drift.config import method as methods
-from drift.config.experiment import Clients, Experiment, partition_gathered
+from drift.config.experiment import Experiment, partition_gathered
 from drift.config.explain import explain
 from drift.config.initial_model import with_digest
 from drift.config.shipped import experiment_file, plans, presets
@@ -20,7 +19,6 @@ from drift.plugins import trust
 from drift.plugins.tables import table_name
 from drift.store import files
 from landscape import plugins
-from landscape.plugins import outside
 from landscape.results.parsed_text import from_toml
 
 __all__ = ["plans", "presets", "read", "validated"]
@@ -55,11 +53,11 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
     variants = content.pop("variants", {})
     methods_named = [value for name, value in changes if name in ("method", "method.name")]
     selected = str(table_name([content.get("method", "fedavg"), *methods_named][-1]))
+    _gather_partition(content)
     for name, value in changes:
         _replace_plugin(content, name, value)
     for name, value in changes:  # after the method itself, whatever the order of the changes
         _replace_base(content, name, value)
-    _gather_partition(content)
     if isinstance(content.get("method"), str):
         content["method"] = {"name": content["method"]}
     if (base := _selected_base(content, changes)) is not None and base in variants:
@@ -161,12 +159,10 @@ def _replace_plugin(content: dict[str, Any], name: str, value: Any) -> None:
     if name in ("method", "method.name") and plugin != table_name(content.get("method")):
         content["method"] = {"name": plugin}
     clients = content.get("clients")
-    if name in ("clients.partition", "clients.partition.name") and isinstance(clients, dict):
-        before = table_name(clients.get("partition"))
-        if (before in partitions.names() or outside.is_outside(str(before))) and plugin != before:
-            options = set(partitions.load(before).model_fields) - set(Clients.model_fields)
-            rest = {key: option for key, option in clients.items() if key not in options}
-            content["clients"] = {**rest, "partition": {"name": plugin}}
+    if name not in ("clients.partition", "clients.partition.name") or not isinstance(clients, dict):
+        return
+    if plugin != table_name(clients.get("partition")):
+        content["clients"] = {**clients, "partition": {"name": plugin}}
 
 
 def _gather_partition(content: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from landscape import plugins
+from landscape.results.parsed_text import dotted
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -53,20 +54,12 @@ def track(run: Run, to: Tracker) -> None:
     """Send the settings of a run and the numbers of all its rounds (`export_table.table`) to a tracker."""
     from drift.analyses.rounds.export_table import table
 
-    to.begin(run.name, _flat(run.about["experiment"]))
+    settings = {key: value for key, value in dotted(run.about["experiment"]).items() if value is not None}
+    plain = (str, int, float)
+    to.begin(run.name, {key: value if isinstance(value, plain) else str(value) for key, value in settings.items()})
     try:
         for index, row in table(run).iterrows():
             finite = {str(name): float(value) for name, value in row.items() if math.isfinite(value)}
             to.log(int(str(index)), finite)
     finally:
         to.end()
-
-
-def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in content.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
-        elif value is not None:
-            flat[f"{prefix}{key}"] = value if isinstance(value, str | int | float) else str(value)
-    return flat

@@ -13,6 +13,7 @@ from figures.commands.opening import opened
 from figures.commands.options import Data, Json, RunName, RunNames, Runs, flag, several
 from figures.texts import console
 from landscape.plugins.unknown_names import unknown
+from landscape.results.parsed_text import dotted
 
 if TYPE_CHECKING:
     from drift.runs.run_summary import RunSummary
@@ -127,9 +128,9 @@ def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> N
     if json:
         console.put_json(described)
         return
-    console.pairs(_flat({key: value for key, value in described.items() if key not in ("experiment", "metrics")}))
+    console.pairs(_stated({key: value for key, value in described.items() if key not in ("experiment", "metrics")}))
     console.put("\nsettings")
-    console.pairs(_flat(described["experiment"]))
+    console.pairs(_stated(described["experiment"]))
     console.put("\nlast round")
     console.pairs(described["metrics"])
 
@@ -234,12 +235,6 @@ def _with_reason(about: Mapping[str, Any], what: str) -> str | None:
     return f"{about[what]} ({reason})" if reason else about.get(what)
 
 
-def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def _stated(content: Mapping[str, Any]) -> dict[str, Any]:
     """Nested settings as dotted keys; what is absent is left out."""
-    flat: dict[str, Any] = {}
-    for key, value in content.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        elif value is not None and value != []:
-            flat[f"{prefix}{key}"] = value
-    return flat
+    return {key: value for key, value in dotted(content).items() if value is not None and value != []}

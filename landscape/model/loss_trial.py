@@ -151,17 +151,28 @@ def require_sum(loss: PerSample, outputs: Tensor, targets: Tensor) -> None:
     """
     if not isinstance(loss, SampleLoss) or loss.batch is None:
         return
+    weights = sample_weights(loss, targets) if loss.kind == "mean" else None
+    if loss.kind == "mean" and weights is None:
+        weights = torch.ones(len(targets))
     try:
-        precise = _in_float64(loss)
-        same = _adds_up(precise, precise.batch, outputs.double(), targets.to(_wide(targets)))
+        same = _follows(_in_float64(loss.batch), outputs.double(), targets.to(_wide(targets)), weights)
     except _FAILS:  # it computes in float32 only
-        same = _adds_up(loss, loss.batch, outputs, targets)
+        same = _follows(loss.batch, outputs, targets, weights)
     if not same:
         raise ValueError(
             f"the loss {loss_name(loss)} is no mean over samples at this model: its value for {len(targets)} samples "
             "does not follow from two parts of them, as where samples count or not by their outputs. Return a pair "
             "(numerators, weights), each (n,), or give coupled=True, which takes all samples as one batch."
         )
+
+
+def _follows(number: Loss, outputs: Tensor, targets: Tensor, weights: Tensor | None) -> bool:
+    """Whether a batch's loss is the mean of those of its two parts by the weights (n,); without weights, their sum."""
+    parts = _cut(outputs, targets)
+    sizes = [1.0] * len(parts) if weights is None else [float(w.double().sum()) for _, w in _cut(targets, weights)]
+    total = 1.0 if weights is None else sum(sizes)
+    sums = [number(*part) * size for part, size in zip(parts, sizes, strict=True) if size > 0]
+    return not sums or _close(number(outputs, targets), torch.stack(sums).sum() / total, torch.stack(sums) / total)
 
 
 def _adds_up(form: PerSample, number: Loss | None, outputs: Tensor, targets: Tensor) -> bool:

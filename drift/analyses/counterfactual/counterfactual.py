@@ -46,7 +46,7 @@ def counterfactual(
 
         step = full + sampling + server       full = sum_k q_k D_k, the step of full participation
         mean = full + sampling                sampling = sum_k p_k D_k - full; client drift of k: D_k - mean
-        mean = gradient + gradient_sampling + local             the same from the gradients at the start
+        mean = gradient + gradient_sampling + local    the same from the gradients at the start
 
     gradient: all clients with their gradients frozen at the start for as many steps, times one factor a;
     gradient_sampling: the cohort's instead; local: the rest of training (curvature on the way, minibatch noise, terms

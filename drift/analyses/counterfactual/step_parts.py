@@ -60,7 +60,7 @@ def step_parts(
 ) -> StepParts:
     """Parts of end - start, with updates D_k = w_k - start of all K clients, client minus start:
 
-        step = end - start      mean = sum_k p_k D_k      full = sum_k q_k D_k
+        step = end - start        mean = sum_k p_k D_k    full = sum_k q_k D_k
         sampling = mean - full    server = step - mean
 
     and with frozen updates a U_k (the gradient as it is at the start)

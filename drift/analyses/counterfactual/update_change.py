@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import xarray as xr
 from torch import Tensor
 
+from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.counterfactual.all_clients import find_clients_to_train, train_all_clients
 from drift.analyses.counterfactual.step_parts import weighted_sum
 from drift.analyses.per_round import About, evenly_spaced, parameters, result, selected_rounds, stack_rows
@@ -48,14 +50,7 @@ def update_change(run: Run, *, rounds: Sequence[int] | None = None, workers: int
     Raises:
         LookupError: If no round, or one of those named, kept its models or those of the round before.
     """
-    stored = set(run.kept("globals"))
-    pairs = [index for index in sorted(stored) if index - 1 in stored]
-    indices = evenly_spaced(pairs, ROUNDS) if rounds is None else selected_rounds(run, "globals", rounds, ROUNDS)
-    if not indices or (lacking := [index for index in indices if index not in pairs]):
-        what = f"the round before round {lacking[0]}" if indices else "the models of two successive rounds"
-        raise LookupError(
-            f"run {run.name} did not keep {what}; name other rounds, or train with --set keep.globals=all"
-        )
+    indices = _with_the_round_before(run, rounds)
     updates: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
     rows = []
     for index in run.context.track(indices):
@@ -69,6 +64,28 @@ def update_change(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         source="FedEve, equation 13",
         d=parameters(run),
     )
+
+
+def update_change_effort(run: Run, **options: Any) -> Effort:
+    """Effort of `update_change` with the same options."""
+    values, clients = complete_options(update_change, run, options), run.experiment.clients
+    indices = _with_the_round_before(run, values.rounds)
+    trained = {*indices, *(index - 1 for index in indices)}
+    trainings = sum(len(find_clients_to_train(run, index).trained) for index in trained)
+    memory = (4 * clients.number + 48) * parameters(run)  # models, and six vectors in float64
+    return effort(run, trainings=trainings, forwards=0, memory=memory, workers=values.workers)
+
+
+def _with_the_round_before(run: Run, rounds: Sequence[int] | None) -> list[int]:
+    stored = set(run.kept("globals"))
+    pairs = [index for index in sorted(stored) if index - 1 in stored]
+    indices = evenly_spaced(pairs, ROUNDS) if rounds is None else selected_rounds(run, "globals", rounds, ROUNDS)
+    if not indices or (lacking := [index for index in indices if index not in pairs]):
+        what = f"the round before round {lacking[0]}" if indices else "the models of two successive rounds"
+        raise LookupError(
+            f"run {run.name} did not keep {what}; name other rounds, or train with --set keep.globals=all"
+        )
+    return indices
 
 
 def _updates(run: Run, index: int, workers: int) -> tuple[Tensor, Tensor, Tensor]:

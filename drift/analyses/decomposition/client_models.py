@@ -20,6 +20,7 @@ from drift.simulation.run_index import find
 from drift.store import chain, column_blocks, files
 from drift.store.round_record import Round
 from landscape.model.samples import leaves
+from landscape.results.parsed_text import dotted
 from landscape.results.progress import Progress
 
 Rows = Callable[[int], tuple[Tensor, Tensor]]
@@ -120,7 +121,7 @@ def require_same_cohort(runs: Sequence[Run], records: Sequence[Round]) -> None:
 
 
 def _require_same(run: Run, other: Run) -> None:
-    mine, theirs = (_flat(member.experiment.resolved()) for member in (run, other))
+    mine, theirs = map(_settings, (run, other))
     if changed := sorted(key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key)):
         key = changed[0]
         raise ValueError(
@@ -137,13 +138,8 @@ def _require_same(run: Run, other: Run) -> None:
         )
 
 
-def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in settings.items():
-        if not prefix and key in IGNORED:
-            continue
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
+def _settings(run: Run) -> dict[str, Any]:
+    return dotted({key: value for key, value in run.experiment.resolved().items() if key not in IGNORED})
 
 
 def _short(ids: list[int]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from drift.claims.campaign.plan import PlanItem, PlanRow
+from drift.claims.campaign.plan import PlanItem, PlanRow, portable
 from drift.config.experiment import Experiment
 from drift.config.load import read
+from landscape.results.parsed_text import dotted
 
 ALWAYS = (
     "task.dataset",
@@ -26,7 +26,6 @@ ALWAYS = (
     "local.epochs",
     "local.steps",
     "local.batch",
-    "local.augmentation",
 )
 """Settings that every table has, also where both are equal; all others are in it where they differ."""
 
@@ -89,21 +88,10 @@ def _title(row: PlanRow) -> str:
 
 
 def _flat(experiment: Experiment) -> dict[str, str]:
-    content = {name: value for name, value in experiment.resolved().items() if name not in SILENT}
-    if content.get("init") is not None:
-        content["init"] = {"path": content["init"]["path"].rpartition("/")[2], "head": content["init"]["head"]}
-    return dict(_leaves(content))
-
-
-def _leaves(content: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
-    parts: list[tuple[str, str]] = []
-    for name, value in content.items():
-        path = f"{above}.{name}" if above else name
-        if isinstance(value, Mapping) and value:
-            parts += _leaves(value, path)
-        elif value not in (None, {}, []):
-            parts.append((path, _text(value)))
-    return parts
+    content = {name: value for name, value in portable(experiment).items() if name not in SILENT}
+    if content["init"] is not None:
+        content["init"].pop("digest")
+    return {name: _text(value) for name, value in dotted(content).items() if value not in (None, [])}
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
@@ -73,6 +74,6 @@ print(sorted({"torch._dynamo", "torch._inductor", "sympy"} & set(sys.modules)))
 
 
 def test_no_method_that_trains_on_the_server_loads_a_compiler(tmp_path):
-    words = [sys.executable, "-c", TRAINS, str(tmp_path)]
-    shown = subprocess.run(words, capture_output=True, text=True, check=False)
+    words, known = [sys.executable, "-c", TRAINS, str(tmp_path)], os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    shown = subprocess.run(words, env=known, capture_output=True, text=True, check=False)
     assert shown.stdout.splitlines()[-1:] == ["[]"], shown.stderr[-2000:]

@@ -9,6 +9,8 @@ import pytest
 import tiny
 
 import drift
+from drift.analyses.counterfactual.all_clients import find_clients_to_train
+from drift.analyses.counterfactual.update_change import update_change_effort
 
 
 @pytest.mark.parametrize("share", [1.0, 0.2, 0.5, 0.0])
@@ -81,6 +83,13 @@ def test_the_default_takes_pairs_and_a_round_without_the_one_before_is_refused(r
     few = tiny.trained(tmp_path, "rounds=5", "keep.globals=every 3", "keep.clients=none")
     with pytest.raises(LookupError, match=r"keep\.globals=all"):
         drift.update_change(few, rounds=[few.kept("globals")[0]])
+
+
+def test_its_effort_counts_each_training_once(run):
+    stated = update_change_effort(run, rounds=[1, 2, 4])
+    cohorts = {index: len(find_clients_to_train(run, index).trained) for index in range(5)}
+    assert stated.trainings == sum(cohorts.values())  # rounds 0 to 4: round 1 is in two pairs, and trained once
+    assert update_change_effort(run, rounds=[1]).trainings == cohorts[0] + cohorts[1]
 
 
 def test_full_participation_has_no_sampling_drift(tmp_path):
