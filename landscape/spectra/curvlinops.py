@@ -5,6 +5,7 @@ Source: Dangel et al. 2025, curvlinops; the package of that name, version 2 or l
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,9 @@ def eigenpairs(
         inputs = map_leaves(lambda leaf: leaf.contiguous(), problem.flat.cast(part.inputs))
         blocks.append((inputs, part.targets.to(like.device)))
     with sdpa_kernel(SDPBackend.MATH):
-        parameters = [module.get_parameter(name) for name, _ in problem.flat.layout.parameters]
+        named = {name: module.get_parameter(name) for name, _ in problem.flat.layout.parameters}
+        by_name = "dict" in str(inspect.signature(kind).parameters["params"].annotation).lower()  # after version 3
+        parameters = named if by_name else list(named.values())
         operator = kind(module, nn.CrossEntropyLoss(), parameters, blocks, check_deterministic=False)
         grown: list[float] = []  # by each product: at most the norm, which values near 0 do not show
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -174,6 +175,26 @@ def test_curvlinops_agrees(curvature):
     theirs = top_eigenvalues(task, task.theta, 3, backend="curvlinops", **options)
     np.testing.assert_allclose(theirs.eigenvalue, mine.eigenvalue, rtol=1e-8)
     assert set(mine.attrs) == set(theirs.attrs)
+
+
+class ByName:
+    """Stands for the next curvlinops, whose operators take parameters by name alone."""
+
+    def __init__(self, model_func, loss_func, params: dict[str, torch.Tensor], data, *, check_deterministic=True):
+        self.loss = lambda: sum(loss_func(model_func(x), y) * len(y) for x, y in data) / sum(len(y) for _, y in data)
+        self.parameters = list(params.values())
+
+    def __matmul__(self, vector):
+        slopes = torch.cat([g.flatten() for g in torch.autograd.grad(self.loss(), self.parameters, create_graph=True)])
+        return torch.cat([g.flatten() for g in torch.autograd.grad(slopes @ vector, self.parameters)])
+
+
+def test_a_curvlinops_that_takes_parameters_by_name_agrees(monkeypatch):
+    monkeypatch.setitem(sys.modules, "curvlinops", SimpleNamespace(HessianLinearOperator=ByName))
+    task = cnn_task()
+    mine = top_eigenvalues(task, task.theta, 3, tolerance=1e-7, block=9)
+    theirs = top_eigenvalues(task, task.theta, 3, tolerance=1e-7, block=9, backend="curvlinops")
+    np.testing.assert_allclose(theirs.eigenvalue, mine.eigenvalue, rtol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
