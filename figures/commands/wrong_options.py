@@ -21,6 +21,7 @@ from cyclopts import (
 )
 
 from landscape import plugins
+from landscape.plugins.unknown_names import LISTED_BY
 
 if TYPE_CHECKING:
     from cyclopts import Argument
@@ -113,7 +114,9 @@ def _took_several(tokens: list[str], here: App) -> str:
 def _wrong_type(error: CoercionError, argument: Argument, name: str, about: str) -> str:
     value = error.token.value if error.token else ""
     if get_origin(error.target_type) is Literal:
-        return plugins.unknown(argument.name.strip("-").lower(), value, get_args(error.target_type))
+        listing = LISTED_BY.get(value.removesuffix("s"))
+        hint = f" {value.capitalize()} are listed by: {listing}." if listing and name == "list" else ""
+        return plugins.unknown(argument.name.strip("-").lower(), value, get_args(error.target_type)) + hint
     if error.target_type is bool:
         return f"{argument.name} of {name} takes no value and is given {value!r}; leave the value out."
     kind = _KINDS.get(getattr(error.target_type, "__name__", ""), f"a value of type {error.target_type}")

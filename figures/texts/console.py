@@ -114,12 +114,17 @@ def on_stderr() -> Console:
 
 
 def pairs(content: Mapping[str, Any]) -> None:
-    """Print names and values on stdout, one pair per line."""
+    """Print names and values on stdout, one pair per line; a pipe gets no space at their ends."""
     from rich.table import Table
 
+    texts = {as_text(name): as_text(value) for name, value in content.items()}
+    if not sys.stdout.isatty():
+        width = max(map(len, texts), default=0)
+        put("\n".join(f"{name:<{width}}  {value}".rstrip() for name, value in texts.items()))
+        return
     grid = Table.grid(padding=(0, 2))
-    for name, value in content.items():
-        grid.add_row(as_text(name), as_text(value))
+    for name, value in texts.items():
+        grid.add_row(name, value)
     _console(sys.stdout).print(grid)
 
 

@@ -39,3 +39,8 @@ def test_a_long_table_has_the_lines_of_a_short_one(capsys, monkeypatch):
     monkeypatch.setattr(console, "MANY", 2)
     console.table(rows, columns)
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == expected
+
+
+def test_pairs_in_a_pipe_have_no_space_at_their_ends(capsys):
+    console.pairs({"name": "a", "a longer name": "b" * 300, "empty": ""})
+    assert capsys.readouterr().out == f"name           a\na longer name  {'b' * 300}\nempty\n"

@@ -150,6 +150,7 @@ def test_every_command_has_an_example_that_it_accepts(chain, monkeypatch, tmp_pa
         ("train x --workers 1 --workers 2", ["train is given --workers more than once"]),
         ("train x extra", ["unexpected argument 'extra'; train takes only EXPERIMENT", "fedscape train --help"]),
         ("doctor extra", ["doctor takes no argument"]),
+        ("list figures", ["no kind named 'figures'", "Figures are listed by: fedscape figures list."]),
         ("list method", ["no kind named 'method'", "Did you mean 'methods'", "experiments"]),
         ("reproduce --device gpu", ["no device named 'gpu'", "auto, cpu, cuda"]),
         ("runs --runs nowhere", ["there is no folder nowhere"]),
