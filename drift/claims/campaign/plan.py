@@ -70,6 +70,14 @@ class PlanItem(_Part):
         return range(self.first_seed, self.first_seed + max(row.seeds for row in self.rows))
 
     @cached_property
+    def units(self) -> list[list[Unit]]:
+        """Its runs, by seed; kept, as each looks up its identity once."""
+        return [
+            [Unit(self, row, seed) for row in self.rows if number <= row.seeds]
+            for number, seed in enumerate(self.seeds, start=1)
+        ]
+
+    @cached_property
     def digest(self) -> str:
         """Of all that is fixed before its runs begin: settings and seeds, the paper's, and how each claim is judged.
 
@@ -168,8 +176,7 @@ class Plan(_Part):
         """
         sets: list[tuple[float, int, list[Unit]]] = []
         for place, item in enumerate(self.items):
-            for number, seed in enumerate(item.seeds, start=1):
-                units = [Unit(item, row, seed) for row in item.rows if number <= row.seeds]
+            for number, units in enumerate(item.units, start=1):
                 hours = sum(unit.row.minutes for unit in units) / 60
                 sets.append((-item.value * min(1.0, VERDICT / number) / hours, place, units))
         return [units for _, _, units in sorted(sets, key=lambda entry: entry[:2])]
