@@ -13,6 +13,7 @@ ARGUMENTS = [
     "--use-gl=angle",
     "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader",
+    "--disable-gpu-compositing",  # pages are put together without OpenGL, which here is computed; WebGL stays
     "--disable-background-networking",
     "--disable-component-update",
     "--no-first-run",

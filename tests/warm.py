@@ -21,28 +21,32 @@ IMPORTED = [
     "tiny",
     "torture.kills",
     "drift.analyses",
-    "drift.engines.client_pool",
+    "drift.engines.processes",
     "figures.gallery",
     "figures.pictures.draw_files",
     "figures.page.report",
+    "figures.cli",
+    "figures.commands.explore",
     "figures.explore.plane.survey_results",
+    "figures.explore.shell.server",
+    "figures.explore.shell.workspace",
     "matplotlib.pyplot",
     "warm",
 ]
 FORKED = sys.platform == "linux"  # Windows forks nothing, and on macOS a fork may not use system libraries
 PROCESSES = get_context("forkserver" if FORKED else "spawn")
 if FORKED:
+    from multiprocessing import forkserver
+
     PROCESSES.set_forkserver_preload(IMPORTED)
 STARTERS = (worker_pool, processes)
 """Modules of the library that start processes."""
 
 
 def warm() -> None:
-    """Start the process that the others are forked from."""
-    if not FORKED:
+    """Start the process that the others are forked from; one that was forked from it has it already."""
+    if not FORKED or (forkserver._forkserver._forkserver_address and not forkserver._forkserver._forkserver_pid):
         return
-    from multiprocessing import forkserver
-
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # it does not take over sys.path
     try:
@@ -62,13 +66,25 @@ class Warm:
     @staticmethod
     def Process(target: Callable[..., None], args: tuple[Any, ...] = (), **options: Any) -> Any:
         warm()
-        return PROCESSES.Process(target=_within, args=(dict(os.environ), target, *args), **options)
+        return PROCESSES.Process(target=_within, args=(dict(os.environ), _source(), target, *args), **options)
 
 
-def _within(environment: dict[str, str], target: Callable[..., None], *arguments: Any) -> None:
-    """Do it in this environment; processes that it starts are warm too."""
+def _source() -> tuple[Any, ...]:
+    """How to reach the process that others are forked from: its address, and its key where Python asks for one."""
+    if not FORKED:
+        return ()
+    server = forkserver._forkserver
+    return server._forkserver_address, getattr(server, "_forkserver_authkey", None)
+
+
+def _within(environment: dict[str, str], source: tuple[Any, ...], target: Callable[..., None], *arguments: Any) -> None:
+    """Do it in this environment; processes that it starts are forked from the same one."""
     os.environ.clear()
     os.environ.update(environment)
+    if source:
+        server = forkserver._forkserver
+        server._forkserver_address, server._forkserver_authkey = source
+        server.ensure_running = lambda: None
     take_over()
     target(*arguments)
 
@@ -102,7 +118,7 @@ def command(tokens: list[str], told: Path, **environment: str) -> Iterator[Any]:
     """The process of a `fedscape` command whose output is written to a file; it is terminated at the end."""
     warm()
     given = {**os.environ, **environment}
-    process = PROCESSES.Process(target=_within, args=(given, _command, tokens, str(told)))
+    process = PROCESSES.Process(target=_within, args=(given, _source(), _command, tokens, str(told)))
     process.start()
     try:
         yield process

@@ -29,8 +29,6 @@ def writers(budget: Budget) -> list[Outcome]:
     with tempfile.TemporaryDirectory() as folder:
         place = prepared(Path(folder))
         for number, program in enumerate(PROGRAMS):
-            if number and budget.over:
-                break
             until = time.monotonic() + (budget.until - time.monotonic()) / (len(PROGRAMS) - number)
             own = Budget(budget.seed, max(1, budget.kills // 10), budget.places, until)
             reset(place)
@@ -53,7 +51,7 @@ def _faults(program: Program, place: Path, seconds: float, budget: Budget) -> It
     yield "folder not writable:", _refused(program, place, 1, errno.EROFS)
     source = np.random.default_rng(budget.seed)
     for number in range(max(budget.kills, 4 * budget.places)):
-        if budget.over:
+        if number and budget.over:
             return
         if number < budget.kills:
             killed(float(source.uniform(0, seconds)), work, program.name, place)
