@@ -26,7 +26,9 @@ from markdown_it import MarkdownIt
 import drift
 import drift.methods
 from drift.config import shipped
+from figures.axes import fit, map_heights
 from figures.cli import app, main
+from figures.looks.layout import RoundLayout
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -243,6 +245,9 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path.write_text(TINY + (f'\n[method]\nname = "{method}"\n' if method in PAPERS else ""))
     for module in (shipped, importlib.import_module("drift.config.load")):
         monkeypatch.setattr(module, "presets", lambda: presets)
+    for module in (fit, map_heights):  # test_drawings looks at the layout of every figure
+        monkeypatch.setattr(module, "lay_out", lambda figure: None)
+    monkeypatch.setattr(RoundLayout, "execute", lambda self, figure: None)
     monkeypatch.setattr(drift.methods, "__path__", [*drift.methods.__path__, str(folder / "drift" / "methods")])
 
 

@@ -45,7 +45,7 @@ def _check(run):
     assert label_scatter(run).within_divergence.notnull().all()
 
 
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("name", one_of_each(ALONE))
 def test_drift_variances_of_every_method(name, tmp_path):
     run = simulate(experiment(name), runs=tmp_path)
     _check(run)

@@ -1,9 +1,10 @@
-"""Every analysis of weights and coherence on a run of every method; a new method is tested unasked."""
+"""Every analysis of weights and coherence on a run of every method; of a kind with others when slow tests run."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from kinds import one_of_each
 
 from drift.analyses.landscapes.weight_simplex import best_weights
 from drift.analyses.rounds.coherence import coherence
@@ -23,7 +24,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_of_each(NAMES))
 def test_every_analysis_of_weights_reads_every_method(name, tmp_path):
     run = simulate(experiment(name, "keep.clients=all"), runs=tmp_path)
     for analysis, options in CALLS.items():

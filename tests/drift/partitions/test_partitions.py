@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pydantic import ValidationError
@@ -122,7 +122,6 @@ class TestEveryPartition:
         else:
             assert_whole(parts, len(labels))
 
-    @settings(deadline=None, max_examples=40)
     @given(LABELS, st.integers(1, 12), SEEDS)
     def test_every_sample_is_given_to_one_client_or_dropped_as_documented(self, name, labels, clients, seed):
         partition = made(name, **EASY.get(name, {}))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from gallery_runs import QUICK, suited
+from kinds import one_of_each
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from visual_linter import lint
@@ -27,6 +28,14 @@ NAMES = [name for name in gallery.names() if name != "ranking-table"]
 ABSENT = ("critical_", "offset", "minimum_", "saddle", "first_pass")
 """Beginnings of names of numbers that a tiny run need not have: no clear change, no minimum inside its planes, no pass
 between two."""
+
+COLUMN = (
+    *("accuracy-rounds", "coherence-groups", "noise-robustness", "cost-table", "balance-rounds", "weights-round"),
+    *("barriers-clients", "labels-scatter", "hessian-density", "eigen-slice", "planes-clients", "planes-settings"),
+    *("lines-globals", "simplex-weights", "accuracy-table", "topology-distances", "accuracy-after", "layers-drift"),
+)
+"""Figures of each kind: of each file of figures/axes, and tables. Panels of all are stacked by the same layout in a
+column; the others are looked at there by the slow tests."""
 
 ONE_PARTITION = {"accuracy-after", "robustness-table", "numbers-rounds"}
 """Figures with a row or line per setting, linted of the methods on one partition: of every kind of setting at once
@@ -47,7 +56,7 @@ def _drawn(name: str, ds: xr.Dataset, width: str, title: str = "") -> Figure:
         return gallery.load(name).draw(ds)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_of_each(NAMES, COLUMN))
 def test_every_figure_is_readable_in_a_column(name, numbers, of_one_partition):
     ds = (of_one_partition if name in ONE_PARTITION else numbers)(name)
     assert lint(_drawn(name, ds, "column")) == []

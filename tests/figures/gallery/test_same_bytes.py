@@ -15,8 +15,8 @@ from gallery_runs import every_kind
 
 from figures import gallery
 
-STRIDE = 18
-"""The fast test draws each figure whose place in the gallery is a multiple of it."""
+FEW = ["accuracy-rounds", "labels-scatter", "planes-random"]
+"""Figures of the fast test: curves, points and maps."""
 
 
 MODELS = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "FEDSCAPE_TRUST": "gallery_runs:normalised"}
@@ -54,11 +54,10 @@ def timed(name: str) -> bool:
 
 
 def test_every_kind_of_file_has_the_same_bytes(tmp_path):
-    for method in (["method=fedavg"], ["method=fedlaw", "method.server_epochs=2"]):
-        tiny.trained(tmp_path / "runs", *method)
-    computed, read = (written(tmp_path / "runs", gallery.names()[::STRIDE], seed) for seed in (0, 1))
+    tiny.trained(tmp_path / "runs", "method=fedlaw", "method.server_epochs=2")
+    computed, read = (written(tmp_path / "runs", FEW, seed) for seed in (0, 1))
     require_same(computed, read)
-    assert len(pictures(computed)) >= 3
+    assert pictures(computed) >= set(FEW)
     assert {Path(name).suffix for name in computed} >= {".csv", ".html", ".parquet", ".pdf", ".png", ".pt", ".svg"}
 
 

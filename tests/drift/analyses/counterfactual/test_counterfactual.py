@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from kinds import one_of_each
 from torch import nn
 
 from drift.analyses.counterfactual import all_clients
@@ -202,7 +203,7 @@ def test_runs_and_options_that_do_not_do_are_refused(runs, run):
             counterfactual(bare, rounds=rounds)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_of_each(NAMES))
 def test_every_method_is_split(name, tmp_path):
     run = simulate(experiment(name), runs=tmp_path)
     found = run.cached(counterfactual, rounds=[1, -1])
