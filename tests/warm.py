@@ -36,6 +36,7 @@ IMPORTED = [
 FORKED = sys.platform == "linux"  # Windows forks nothing, and on macOS a fork may not use system libraries
 PROCESSES = get_context("forkserver" if FORKED else "spawn")
 if FORKED:
+    import resource
     from multiprocessing import forkserver
 
     PROCESSES.set_forkserver_preload(IMPORTED)
@@ -70,21 +71,23 @@ class Warm:
 
 
 def _source() -> tuple[Any, ...]:
-    """How to reach the process that others are forked from: its address, and its key where Python asks for one."""
+    """Address of the process that others are forked from, its key where Python asks for one, and our largest file."""
     if not FORKED:
         return ()
     server = forkserver._forkserver
-    return server._forkserver_address, getattr(server, "_forkserver_authkey", None)
+    key = getattr(server, "_forkserver_authkey", None)
+    return server._forkserver_address, key, resource.getrlimit(resource.RLIMIT_FSIZE)
 
 
 def _within(environment: dict[str, str], source: tuple[Any, ...], target: Callable[..., None], *arguments: Any) -> None:
-    """Do it in this environment; processes that it starts are forked from the same one."""
+    """Do it in this environment and limit; processes that it starts are forked from the same one."""
     os.environ.clear()
     os.environ.update(environment)
     if source:
         server = forkserver._forkserver
-        server._forkserver_address, server._forkserver_authkey = source
+        server._forkserver_address, server._forkserver_authkey, largest = source
         server.ensure_running = lambda: None
+        resource.setrlimit(resource.RLIMIT_FSIZE, largest)
     take_over()
     target(*arguments)
 

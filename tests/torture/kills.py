@@ -17,7 +17,7 @@ import torch
 from torture.compared import difference
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.settings import DIGITS
-from warm import PROCESSES, warm  # so that kills fall into the work and not into imports
+from warm import PROCESSES, Warm, warm  # so that kills fall into the work and not into imports
 
 from drift.analyses.landscapes.planes import global_line
 from drift.config.load import validated
@@ -162,7 +162,7 @@ def _length(work: Callable[..., None], *given: object) -> float:
 def begun(work: Callable[..., None], *given: object) -> BaseProcess:
     """A process that has begun its work, or ended before it could."""
     event = PROCESSES.Event()
-    child = PROCESSES.Process(target=work, args=(event, *given))
+    child: BaseProcess = Warm.Process(target=work, args=(event, *given))
     child.start()
     while not event.wait(0.05) and child.is_alive():
         pass

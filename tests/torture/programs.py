@@ -35,12 +35,14 @@ class Program:
         work: Does all of it, or what is left of it.
         found: Text that names all that it wrote.
         alone: Whether it writes in this process alone.
+        long: Whether it takes seconds; its twins are for the long form of the suite.
     """
 
     name: str
     work: Callable[[Path], None]
     found: Callable[[Path], str]
     alone: bool = True
+    long: bool = False
 
     def wrong(self, place: Path) -> str:
         """What is wrong with what a stopped program left in a folder; "" if nothing is."""
@@ -132,7 +134,7 @@ def _record(place: Path) -> None:
 
 PROGRAMS = (
     Program("analyse", _analyse, _analysed),
-    Program("report", _report, _reported),
+    Program("report", _report, _reported, long=True),
     Program("import", _import, _imported),
     Program("import without a model", _import_bare, _imported),
     Program("recorder", _record, _imported),

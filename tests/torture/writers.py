@@ -17,7 +17,7 @@ from torture.disk import full
 from torture.kills import begun, killed
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.programs import PROGRAMS, Program, prepared, reset
-from warm import begun_cold, warm
+from warm import warm
 
 from drift.store.locks import Busy
 
@@ -58,7 +58,7 @@ def _faults(program: Program, place: Path, seconds: float, budget: Budget) -> It
             yield "kill -9 in", ""
         if program.alone:
             yield "disk full in", _refused(program, place, 2 + number, errno.ENOSPC)
-        if number == 0:
+        if number == 0 and (budget.kills > 1 or not program.long):
             yield "two processes:", _twins(program, place)
 
 
@@ -101,8 +101,7 @@ def _limited(program: Program, place: Path) -> str:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
-        with begun_cold():
-            program.work(place)
+        program.work(place)
     except OSError as reason:
         return "" if "File too large" in str(reason) else f"told {reason}"
     finally:
