@@ -245,10 +245,15 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path.write_text(TINY + (f'\n[method]\nname = "{method}"\n' if method in PAPERS else ""))
     for module in (shipped, importlib.import_module("drift.config.load")):
         monkeypatch.setattr(module, "presets", lambda: presets)
-    for module in (fit, map_heights):  # test_drawings looks at the layout of every figure
+    leave_out_layout(monkeypatch)
+    monkeypatch.setattr(drift.methods, "__path__", [*drift.methods.__path__, str(folder / "drift" / "methods")])
+
+
+def leave_out_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw figures without the layout of their panels, which takes half the time; test_drawings looks at it."""
+    for module in (fit, map_heights):
         monkeypatch.setattr(module, "lay_out", lambda figure: None)
     monkeypatch.setattr(RoundLayout, "execute", lambda self, figure: None)
-    monkeypatch.setattr(drift.methods, "__path__", [*drift.methods.__path__, str(folder / "drift" / "methods")])
 
 
 def run(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Session:

@@ -8,7 +8,6 @@ import tiny
 from gallery_runs import QUICK, every_kind, suited
 
 from figures import cli, gallery
-from figures.axes import fit, map_heights
 from figures.page.report import report
 from figures.texts import console
 
@@ -37,13 +36,6 @@ def numbers(kinds):
 def whole_report(runs, tmp_path_factory):
     """The report of these runs, as a file in a folder of its own."""
     return report(runs, tmp_path_factory.mktemp("report") / "deep" / "r.html", points=4)
-
-
-@pytest.fixture
-def not_laid_out(monkeypatch):
-    """Figures are drawn without the layout of their panels, which takes most of the time of a drawing."""
-    for module in (fit, map_heights):
-        monkeypatch.setattr(module, "lay_out", lambda figure: None)
 
 
 @pytest.fixture

@@ -18,6 +18,9 @@ from drift.plugins import trust
 from landscape.results import zarr_files
 
 
+pytestmark = pytest.mark.usefixtures("not_laid_out")
+
+
 @pytest.mark.parametrize(
     ("kind", "way"),
     one_of_each(

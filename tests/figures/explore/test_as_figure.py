@@ -17,6 +17,9 @@ from figures.commands.options import arguments
 from figures.explore.shell.as_figure import Request, toml_value
 
 
+pytestmark = pytest.mark.usefixtures("not_laid_out")
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return tiny.trained(tmp_path_factory.mktemp("runs"))

@@ -12,6 +12,8 @@ from figures.commands import _tiny_options
 from figures.pictures.draw_files import picture
 from landscape.results import zarr_files
 
+pytestmark = pytest.mark.usefixtures("not_laid_out")
+
 FEW = ["accuracy-rounds", "planes-clients"]
 
 TASK = """

@@ -13,6 +13,8 @@ import drift
 import landscape
 from figures.gallery import load
 
+pytestmark = pytest.mark.usefixtures("not_laid_out")
+
 INPUTS = torch.randn(60, 5, generator=torch.Generator().manual_seed(1))
 TARGETS = INPUTS[:, :2].sin()
 
