@@ -73,8 +73,8 @@ def desk(folder, monkeypatch):
 
 
 LATER = ("02", "03", "04", "06", "07")
-"""Notebooks that run in `make test ARGS='-m ""'` alone: their parts are in tests of planes, analyses, diagnosis, methods,
-papers and looks, and test_a_notebook_calls_what_there_is looks at their calls."""
+"""Notebooks that run in `make test ARGS='-m ""'` alone: their parts are in tests of planes, analyses, diagnosis,
+methods, papers and looks, and test_a_notebook_calls_what_there_is looks at their calls."""
 
 
 @pytest.mark.parametrize(

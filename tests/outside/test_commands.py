@@ -17,7 +17,6 @@ from outside_plugins import NAMES, PLURAL, ROOT, SETTINGS, WAYS, called, recorde
 from drift.plugins import trust
 from landscape.results import zarr_files
 
-
 pytestmark = pytest.mark.usefixtures("not_laid_out")
 
 

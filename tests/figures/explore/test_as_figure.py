@@ -16,7 +16,6 @@ import figures
 from figures.commands.options import arguments
 from figures.explore.shell.as_figure import Request, toml_value
 
-
 pytestmark = pytest.mark.usefixtures("not_laid_out")
 
 
