@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import warm
 import yaml
 
 import drift
@@ -15,6 +17,11 @@ import figures
 import landscape
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_processes_of_tests_begin_with_modules_that_there_are():
+    """The process that they are forked from leaves out, without a word, what it cannot import."""
+    assert [name for name in warm.IMPORTED if find_spec(name) is None] == []
 
 
 def test_hooks_check_what_make_lint_checks():

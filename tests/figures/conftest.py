@@ -1,29 +1,55 @@
 """Runs that several tests of pictures look at, trained once in a session."""
 
+import os
+import shutil
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 import pytest
 import tiny
 from gallery_runs import QUICK, every_kind, suited
 
+from drift.store import locks
 from figures import cli, gallery
 from figures.page.report import report
 from figures.texts import console
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory):
-    """FedAvg and FedLAW with seeds 5 and 6."""
-    folder = tmp_path_factory.mktemp("runs")
+def once(tmp_path_factory):
+    """A folder of this worker by its name, with what the first worker that asked for it made there."""
+
+    def folder(name, make):
+        own = tmp_path_factory.mktemp(name)
+        base = tmp_path_factory.getbasetemp()
+        made = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / f"{name}.made"
+        with locks.lock_result(made):
+            if not made.exists():
+                make(own)
+                shutil.copytree(own, made.with_suffix(".copied"))
+                made.with_suffix(".copied").rename(made)
+                return own
+        return Path(shutil.copytree(made, own, dirs_exist_ok=True))
+
+    return folder
+
+
+def _runs(folder):
     methods = (["method=fedavg"], ["method=fedlaw", "method.server_epochs=3", "method.server_lr=0.1"])
     return [tiny.trained(folder, *method, f"seed={seed}") for method in methods for seed in (5, 6)]
 
 
 @pytest.fixture(scope="session")
-def kinds(tmp_path_factory):
+def runs(once):
+    """FedAvg and FedLAW with seeds 5 and 6."""
+    return _runs(once("runs", _runs))
+
+
+@pytest.fixture(scope="session")
+def kinds(once):
     """Runs of every kind that figures take; what one test computes of them, the others read."""
-    return every_kind(tmp_path_factory.mktemp("kinds"))
+    return every_kind(once("kinds", every_kind))
 
 
 @pytest.fixture(scope="session")
@@ -33,9 +59,9 @@ def numbers(kinds):
 
 
 @pytest.fixture(scope="session")
-def whole_report(runs, tmp_path_factory):
+def whole_report(runs, once):
     """The report of these runs, as a file in a folder of its own."""
-    return report(runs, tmp_path_factory.mktemp("report") / "deep" / "r.html", points=4)
+    return once("report", lambda folder: report(runs, folder / "deep" / "r.html", points=4)) / "deep" / "r.html"
 
 
 @pytest.fixture

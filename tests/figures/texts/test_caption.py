@@ -7,6 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 import xarray as xr
+from blocks import leave_out_layout
 
 from figures import gallery
 from figures.axes.curves import curve, seeds_at
@@ -26,9 +27,12 @@ def drawn(runs, tmp_path_factory):
     """Folder of six figures and two tables, and the files by figure."""
     folder = tmp_path_factory.mktemp("page")
     options = {"planes-clients": {"points": 4}, "lines-globals": {"points": 5, "lines": 2}}
-    return folder, {
-        name: draw(name, AnyOf(runs), folder, formats=("pdf",), **options.get(name, {})) for name in (*PAGE, *TABLES)
-    }
+    with pytest.MonkeyPatch.context() as patch:
+        leave_out_layout(patch)
+        return folder, {
+            name: draw(name, AnyOf(runs), folder, formats=("pdf",), **options.get(name, {}))
+            for name in (*PAGE, *TABLES)
+        }
 
 
 def test_a_caption_states_methods_data_partition_seeds_rounds_and_bands(drawn):
