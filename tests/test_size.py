@@ -107,16 +107,17 @@ LONG = {
 
 def code_lines(source: str) -> int:
     """Lines that hold a token other than a comment or a docstring."""
-    tree, text = ast.parse(source), set[int]()
-    for node in ast.walk(tree):
-        for body in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
-            for line in body if isinstance(body, list) else ():
-                if (
-                    isinstance(line, ast.Expr)
-                    and isinstance(line.value, ast.Constant)
-                    and isinstance(line.value.value, str)
-                ):
-                    text |= set(range(line.lineno, line.end_lineno + 1))
+    text, inside = set[int](), [ast.parse(source)]
+    while inside:
+        for line in ast.iter_child_nodes(inside.pop()):
+            if isinstance(line, ast.stmt | ast.excepthandler | ast.match_case):
+                inside.append(line)
+            if (
+                isinstance(line, ast.Expr)
+                and isinstance(line.value, ast.Constant)
+                and isinstance(line.value.value, str)
+            ):
+                text |= set(range(line.lineno, line.end_lineno + 1))
     tokens = [token for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type not in SILENT]
     return len({line for token in tokens for line in range(token.start[0], token.end[0] + 1)} - text)
 

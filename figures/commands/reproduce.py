@@ -97,13 +97,13 @@ def _hours(text: str | None) -> float | None:
 def _rows(plan: Any, have: dict[str, set[str]]) -> list[dict[str, Any]]:
     rows = []
     for item in plan.items:
-        units = [unit for units in plan.sets() for unit in units if unit.item.name == item.name]
+        units = [unit for units in item.units for unit in units]
         remaining = [unit for unit in units if not _recorded([unit], have)]
         rows.append(
             {
                 "item": item.name,
                 "paper": f"{item.paper} {item.item}",
-                "seeds": len(item.seeds),
+                "seeds": len(item.units),
                 "runs": f"{len(units) - len(remaining)} of {len(units)}",
                 "hours": round(sum(unit.row.minutes for unit in remaining) / 60, 1),
                 "lacking": ", ".join(sorted(set().union(*(have.get(unit.identity, ()) for unit in units)))),

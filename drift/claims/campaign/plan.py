@@ -64,18 +64,11 @@ class PlanItem(_Part):
     def __hash__(self) -> int:
         return hash(self.name)
 
-    @property
-    def seeds(self) -> range:
-        """Seeds of the row that has most."""
-        return range(self.first_seed, self.first_seed + max(row.seeds for row in self.rows))
-
     @cached_property
     def units(self) -> list[list[Unit]]:
         """Its runs, by seed; kept, as each looks up its identity once."""
-        return [
-            [Unit(self, row, seed) for row in self.rows if number <= row.seeds]
-            for number, seed in enumerate(self.seeds, start=1)
-        ]
+        seeds = range(max(row.seeds for row in self.rows))
+        return [[Unit(self, row, self.first_seed + seed) for row in self.rows if seed < row.seeds] for seed in seeds]
 
     @cached_property
     def digest(self) -> str:
@@ -105,9 +98,9 @@ class PlanItem(_Part):
         return read(self.experiment, *texts, seed=self.first_seed if seed is None else seed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Unit:
-    """One run of the plan.
+    """One run of the plan; two are the same if they are one object, as an item keeps its own.
 
     Args:
         item: The item that it belongs to.
@@ -177,8 +170,7 @@ class Plan(_Part):
         sets: list[tuple[float, int, list[Unit]]] = []
         for place, item in enumerate(self.items):
             for number, units in enumerate(item.units, start=1):
-                hours = sum(unit.row.minutes for unit in units) / 60
-                sets.append((-item.value * min(1.0, VERDICT / number) / hours, place, units))
+                sets.append((-item.value * min(1.0, VERDICT / number) / hours(units), place, units))
         return [units for _, _, units in sorted(sets, key=lambda entry: entry[:2])]
 
 
