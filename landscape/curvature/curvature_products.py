@@ -100,8 +100,8 @@ class Products:
         if gap > torch.finfo(u.dtype).eps ** 0.5 * scale:
             warnings.warn(
                 f"the Hessian of {type(self.flat.module).__name__} by torch is not symmetric (relative difference "
-                f"{gap / scale:.1g}), so its eigenvalues and trace are not exact: torch gives no right second "
-                "derivative of weight_norm, nor of functions whose backward pass is not their derivative.",
+                f"{gap / scale:.1g}), so its eigenvalues and trace are not exact: the backward pass of a function is "
+                f"not its derivative, or losses are too small for {u.dtype}; try a model in float64.",
                 stacklevel=2,
             )
 
