@@ -91,9 +91,8 @@ def test_small_values_of_float32_matrices_are_right_or_zero_or_missing(spectrum,
         wide = (matrix + matrix.T).double() / 2
         true = np.linalg.eigvalsh(wide.numpy())
         for make in (lambda: None, lambda a=wide: lambda v: a @ v):
-            pairs = extreme(
-                lambda v, a=wide.float(): a @ v, starting(matrix[0], 2), k, which=which, wide=make, max_products=200
-            )
+            options = {"which": which, "wide": make, "max_products": 200}
+            pairs = extreme(lambda v, a=matrix: (a @ v + a.T @ v) / 2, starting(matrix[0], 2), k, **options)
             told, wanted = pairs.converged.numpy(), picked(true, k, which)
             found, zero = pairs.values.numpy(), pairs.values.numpy() == 0
             off = np.abs(np.abs(found) - np.abs(wanted)) if which == "magnitude" else np.abs(found - wanted)
