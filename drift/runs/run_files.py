@@ -147,8 +147,12 @@ class RunFiles:
         return ", ".join(known) or f"data {UNKNOWN}"
 
     def rounds(self) -> list[int]:
-        """Indices of the rounds before the commit point, ascending; one is missing only in a run of another program."""
-        return round_headers.complete_rounds(self.folder, self.committed, gaps=bool(self.about.get("imported")))
+        """Indices of the rounds before the commit point, ascending; one is missing only in a run of another program.
+
+        Raises:
+            LookupError: If the state is missing beside rounds, damaged, or that of another run.
+        """
+        return round_headers.complete_rounds(self.folder, self._following(), gaps=bool(self.about.get("imported")))
 
     @property
     def committed(self) -> int:
@@ -172,9 +176,12 @@ class RunFiles:
         """What names all complete rounds, by their cohorts, weights, Gram matrices and metrics; "" for none.
 
         Raises:
-            LookupError: If a round was altered, or is of another run.
+            LookupError: If a round was altered, or is of another run, or the state is missing beside rounds.
         """
-        return chain.head(self.folder, self.committed)
+        return chain.head(self.folder, self._following())
+
+    def _following(self) -> int:
+        return self.committed or round_headers.following_round(self.folder)
 
     def round(self, index: int) -> Round:
         """The record of a round; negative indices count from the last complete one.
