@@ -19,7 +19,7 @@ def class_error(outputs: Tensor, targets: Tensor) -> Tensor:
     a logit is NaN.
     """
     counted = targets != IGNORED
-    wrong = (outputs.argmax(1) != targets).to(outputs.dtype).where(counted, torch.nan)
+    wrong = error(outputs, targets).where(counted, torch.nan)
     return torch.full_like(outputs, torch.nan).scatter_(1, targets.where(counted, 0)[:, None], wrong[:, None])
 
 
