@@ -147,11 +147,7 @@ class RunFiles:
         return ", ".join(known) or f"data {UNKNOWN}"
 
     def rounds(self) -> list[int]:
-        """Indices of the rounds before the commit point, ascending; one is missing only in a run of another program.
-
-        Raises:
-            LookupError: If the state is missing beside rounds, damaged, or that of another run.
-        """
+        """Indices of the rounds before the commit point, ascending; one is missing only in a run of another program."""
         return round_headers.complete_rounds(self.folder, self._following(), gaps=bool(self.about.get("imported")))
 
     @property

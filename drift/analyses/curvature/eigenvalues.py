@@ -37,8 +37,7 @@ def eigen_rounds(
 ) -> xr.Dataset:
     """Largest Hessian eigenvalues of the global model over rounds, and the ratio of the first to the k-th.
 
-    An eigenvalue that did not converge is NaN; residual and converged say how far each one is. One that is not told
-    from 0 is 0, and no ratio.
+    An eigenvalue that did not converge is NaN (see residual and converged); one not told from 0 is 0, without ratio.
 
     Source: FedLAW paper, Fig. 10.
 
@@ -62,8 +61,8 @@ def eigen_rounds(
     selected, stated = part_of(run.task, split, samples)
     attrs = {"source": "FedLAW paper, Fig. 10", "split": split, **stated, **shared}
     dataset = join_global_models(run, rounds, 5, compute, analysis="eigen_rounds", **attrs)
-    last = dataset.eigenvalue.isel(rank=-1, drop=True)
-    dataset["ratio"] = dataset.eigenvalue.isel(rank=0, drop=True) / last.where(last != 0)
+    values = dataset.eigenvalue.where(dataset.eigenvalue != 0)
+    dataset["ratio"] = values.isel(rank=0, drop=True) / values.isel(rank=-1, drop=True)
     return result(dataset, {"ratio": (f"lambda_1 / lambda_{k}", "1")})
 
 
