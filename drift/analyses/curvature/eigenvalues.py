@@ -43,8 +43,7 @@ def eigen_rounds(
 
     Args:
         run: Run to analyse.
-        rounds: Rounds of the global models; by default five, evenly spaced.
-        k: Number of eigenvalues per round.
+        rounds, k: Rounds of the global models, by default five, evenly spaced; number of eigenvalues per round.
         split: Samples that the Hessian is averaged over.
         samples: At most so many of them, as in `round_plane`; by default all.
         tolerance: Bound on the relative residual, as in `landscape.top_eigenvalues`.
