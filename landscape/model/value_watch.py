@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-READS = ("__array__", "__bool__", "__contains__", "__float__", "__index__", "__int__")
+READS: tuple[str, ...] = ("__array__", "__bool__", "__contains__", "__float__", "__index__", "__int__")
 READS += ("allclose", "equal", "is_nonzero", "item", "numpy", "tolist")
 """Functions of torch that make Python values of tensors."""
 
