@@ -58,3 +58,24 @@ def test_a_mistaken_call_is_refused_in_one_line_that_names_the_right_one(call, t
 def _notebook() -> type:
     """A class that a cell of a notebook defines."""
     return type("Cell", (FedAvg,), {"__module__": "__main__"})
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda task: landscape.hessian(task, task.theta, k=2.5), r"k is 2\.5; top_eigenvalues takes a whole number"),
+        (lambda task: landscape.hessian(task, task.theta, tolerance=float("nan")), "takes a tolerance above 0"),
+        (lambda task: landscape.hessian(task, task.theta, max_products=0), "takes a max_products above 0"),
+        (lambda task: landscape.trace(task, task.theta, products="9"), "products is '9'; trace takes a whole number"),
+        (lambda task: landscape.density(task, task.theta, probes=1.5), r"probes is 1\.5; density takes a whole number"),
+        (lambda task: landscape.minibatch_sharpness(task, task.theta, batch=1.5), r"batch is 1\.5"),
+        (lambda task: landscape.line(task.theta, task.theta + 1, points=2.5), r"points is 2\.5; line takes"),
+        (lambda task: landscape.evaluate(task, task.theta[None], [[1.0]], block=-1), "takes a block above 0"),
+        (lambda task: landscape.evaluate(task, task.theta[None], [[1.0]], workers=1.5), "needs a whole number"),
+        (lambda task: landscape.evaluate(task, task.theta[None], [[1.0]], groups=[0]), "one whole number"),
+    ],
+)
+def test_sizes_of_another_kind_are_refused_in_one_line(call, told, run):
+    with pytest.raises(ValueError, match=told) as refused:
+        call(run.task)
+    assert "\n" not in str(refused.value)

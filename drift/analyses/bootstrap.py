@@ -16,7 +16,7 @@ Values = Sequence[float] | np.ndarray
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean, its interval and the number of values; the ends are NaN for fewer than two values."""
+    """A mean, its interval and the number of values; the ends are NaN for fewer than two values or an infinite one."""
 
     value: float
     low: float
@@ -35,7 +35,7 @@ class Estimate:
 
 
 def mean_interval(values: Values, *, level: float = 0.95, draws: int = 4000, seed: int = 0) -> Estimate:
-    """Mean of the finite values, with a bootstrap interval that keeps its level for few values.
+    """Mean of the values, with a bootstrap interval that keeps its level for few values.
 
     The percentile interval of n values is too narrow by sqrt((n - 1) / n) and by the normal quantile in place of
     Student's. Its tails are therefore taken at Phi(-sqrt(n / (n - 1)) t), t Student's quantile; up to about five
@@ -44,19 +44,21 @@ def mean_interval(values: Values, *, level: float = 0.95, draws: int = 4000, see
     Source: Hesterberg 2015, The American Statistician 69, section 3.3 (expanded percentile interval).
 
     Args:
-        values: Independent values, such as the gain in a window of rounds; NaN are left out.
+        values: Independent values, such as the gain in a window of rounds; NaN are left out. An infinite one counts,
+            and there is no interval with it.
         level: Of the interval, a fraction.
         draws: Resamples.
         seed: Of the resampling; the same for the same values.
     """
     if not 0 < level < 1 or draws < 1:
         raise ValueError(f"level is {level:g} and draws is {draws}; give a level between 0 and 1 and 1 draw or more.")
-    finite = np.asarray(values, dtype=np.float64)
-    finite = finite[np.isfinite(finite)]
-    n = len(finite)
-    if n < 2:
-        return Estimate(float(finite.mean()) if n else nan, nan, nan, n)
-    resampled = finite[rng(seed, "bootstrap").integers(n, size=(draws, n))].mean(1)
+    given = np.asarray(values, dtype=np.float64)
+    given = given[~np.isnan(given)]
+    n = len(given)
+    if n < 2 or not np.isfinite(given).all():
+        with np.errstate(invalid="ignore"):
+            return Estimate(float(given.mean()) if n else nan, nan, nan, n)
+    resampled = given[rng(seed, "bootstrap").integers(n, size=(draws, n))].mean(1)
     tail = float(ndtr(-sqrt(n / (n - 1)) * stdtrit(n - 1, (1 + level) / 2)))
     low, high = np.quantile(resampled, (tail, 1 - tail))
-    return Estimate(float(finite.mean()), float(low), float(high), n)
+    return Estimate(float(given.mean()), float(low), float(high), n)

@@ -19,22 +19,25 @@ VERDICT = 3
 
 
 def t_interval(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean of the finite values of every column, and the lower and upper end of its interval, shape (R,) each.
+    """Mean of every column, and the lower and upper end of its interval, shape (R,) each.
 
     mean -+ t s / sqrt(n) with the sample deviation s (n - 1) and Student's quantile t of n - 1 degrees of freedom.
 
     Source: Student 1908, Biometrika 6.
 
     Args:
-        table: Independent values in rows, one per seed, shape (n, R); NaN where a seed has none.
+        table: Independent values in rows, one per seed, shape (n, R); NaN where a seed has none, which is left out. An
+            infinite value counts.
 
     Returns:
-        NaN for the mean of no value, and for the ends below two values.
+        NaN for the mean of no value, and for the ends below two values or with an infinite one.
     """
-    finite = np.isfinite(table)
-    count = finite.sum(0)
-    mean = np.divide(np.where(finite, table, 0.0).sum(0), count, out=np.full(count.shape, np.nan), where=count > 0)
-    squares = (np.where(finite, table - mean, 0.0) ** 2).sum(0)
-    free = np.where(count > 1, count - 1, np.nan)
-    reach = stdtrit(free, (1 + LEVEL) / 2) * np.sqrt(squares / free / count.clip(min=1))
-    return mean, mean - reach, mean + reach
+    present = ~np.isnan(table)
+    count = present.sum(0)
+    with np.errstate(invalid="ignore"):  # of infinite values
+        total = np.where(present, table, 0.0).sum(0)
+        mean = np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
+        squares = (np.where(present, table - mean, 0.0) ** 2).sum(0)
+        free = np.where(count > 1, count - 1, np.nan)
+        reach = stdtrit(free, (1 + LEVEL) / 2) * np.sqrt(squares / free / count.clip(min=1))
+        return mean, mean - reach, mean + reach

@@ -190,6 +190,7 @@ class Claim:
                 missing[seed] = str(reason)
                 continue
             effects |= {own: value for own, value in measured.items() if np.isfinite(value)}
+            missing |= {own: f"the effect is {value}" for own, value in measured.items() if np.isinf(value)}
         return dict(sorted(effects.items())), missing
 
 

@@ -169,7 +169,7 @@ class GrowingRun(Run):
 
     def _listed(self) -> tuple[int, list[int]]:
         """Number of the next round, and the rounds in the folder before it."""
-        committed = round_headers.read_state(self.folder).index if (self.folder / files.STATE).exists() else 0
+        committed = round_headers.following_round(self.folder)
         return committed, [index for index in round_headers.round_numbers(self.folder) if index < committed]
 
     def _read_description(self) -> None:

@@ -148,7 +148,8 @@ class RunFiles:
 
     def rounds(self) -> list[int]:
         """Indices of the rounds before the commit point, ascending; one is missing only in a run of another program."""
-        return round_headers.complete_rounds(self.folder, self.committed, gaps=bool(self.about.get("imported")))
+        following = self.committed or round_headers.following_round(self.folder)
+        return round_headers.complete_rounds(self.folder, following, gaps=bool(self.about.get("imported")))
 
     @property
     def committed(self) -> int:
@@ -172,9 +173,9 @@ class RunFiles:
         """What names all complete rounds, by their cohorts, weights, Gram matrices and metrics; "" for none.
 
         Raises:
-            LookupError: If a round was altered, or is of another run.
+            LookupError: If a round was altered, or is of another run, or the state is missing beside rounds.
         """
-        return chain.head(self.folder, self.committed)
+        return chain.head(self.folder, self.committed or round_headers.following_round(self.folder))
 
     def round(self, index: int) -> Round:
         """The record of a round; negative indices count from the last complete one.

@@ -168,7 +168,7 @@ def _complete(folder: Path, run: str, *, chained: bool) -> list[int]:
     Raises:
         ValueError: If they are not, or do not say it.
     """
-    if not (folder / STATE).exists():
+    if round_headers.following_round(folder) == 0:
         return []
     state = round_headers.read_state(folder)
     if state.run != run:

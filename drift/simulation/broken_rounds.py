@@ -126,12 +126,7 @@ def _size(folder: Path) -> int:
 
 def _committed(folder: Path, present: list[int]) -> int:
     """Rounds before the commit point; all that are there where the state is lost or of another run."""
-    if (folder / files.STATE).exists() or not has_later_rounds(folder):
+    if not round_headers.lacks_state(folder):
         with suppress(files.Damaged):
             return Run(folder).committed
     return max(present, default=-1) + 1
-
-
-def has_later_rounds(folder: Path) -> bool:
-    """Whether there is a round after round 0, which a stopped process leaves behind before its commit."""
-    return any(index > 0 for index in round_headers.round_numbers(folder))

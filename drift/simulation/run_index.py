@@ -150,9 +150,7 @@ def _progress(folder: Path, done: list[int], rounds: int, last: float | None = N
 
 def _complete(folder: Path) -> list[int]:
     """Numbers of the rounds before the commit point that the state's header states, ascending."""
-    if not (folder / paths.STATE).exists():
-        return []
-    following = round_headers.read_state(folder).index
+    following = round_headers.following_round(folder)
     return [index for index in round_headers.round_numbers(folder) if index < following]
 
 

@@ -12,7 +12,7 @@ from drift.config.load import validated
 from drift.config.without_code import readable, stand_ins
 from drift.plugins.trust import names_in
 from drift.runs.cache import complaint
-from drift.simulation.broken_rounds import broken_rounds, has_later_rounds
+from drift.simulation.broken_rounds import broken_rounds
 from drift.store import chain, files, links, paths, round_headers, server_state
 from drift.store.number_ranges import spans
 from landscape.results import zarr_files
@@ -112,16 +112,18 @@ ASIDE = re.compile(r"\.(safetensors|zarr)\.aside\d*$")
 
 def _state(folder: Path, experiment: Experiment) -> list[Problem]:
     path = folder / files.STATE
-    if not path.exists() and not has_later_rounds(folder):
+    if not path.exists() and not round_headers.lacks_state(folder):
         return []  # begun, no round committed yet
+    usable = files.ANEW.rstrip(".")
     try:
+        if not path.exists():
+            round_headers.following_round(folder)
         _, following = files.read_state(folder)
     except files.Newer as reason:
         return [Problem(path.name, reason.what, _lower(reason.remedy))]
     except files.Damaged as reason:
-        usable = f"every round file can be read by itself. {files.ANEW.rstrip('.')}"
-        return [Problem(path.name, reason.what, usable)]
-    usable = files.ANEW.rstrip(".")
+        remedy = usable if path.exists() else reason.remedy.rstrip(".")
+        return [Problem(path.name, reason.what, f"every round file can be read by itself. {remedy}")]
     if what := chain.faults(folder).get(path.name):
         return [Problem(path.name, what, usable)]
     if following > experiment.rounds:

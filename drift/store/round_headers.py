@@ -156,6 +156,27 @@ def round_numbers(folder: Path) -> list[int]:
     return sorted(int(name.partition(".")[0]) for name in names if ROUND_FILE.fullmatch(name))
 
 
+def lacks_state(folder: Path) -> bool:
+    """Whether there is no state, but a round after round 0, as no process leaves that is stopped before a commit."""
+    return not (folder / paths.STATE).exists() and any(round_numbers(folder)[-1:])
+
+
+def following_round(folder: Path) -> int:
+    """Number of the round after the last complete one, by the state; 0 where none was committed.
+
+    Raises:
+        Damaged: If the state is missing beside rounds, altered, no state of a run, or in another format.
+    """
+    if lacks_state(folder):
+        numbers = round_numbers(folder)
+        what = f"is missing, which says how many rounds are complete; {len(numbers)} round files, "
+        what += f"{numbers[0]} to {numbers[-1]}, are on disk"
+        raise Damaged(
+            folder / paths.STATE, what, "Put it back from a copy, or train again: the same bits are made anew."
+        )
+    return read_state(folder).index if (folder / paths.STATE).exists() else 0
+
+
 def complete_rounds(folder: Path, following: int, *, gaps: bool) -> list[int]:
     """Numbers of the round files before round `following`, ascending.
 

@@ -97,11 +97,13 @@ def line_with_band(
         part.remark(f"moving mean of {rounds} rounds")
     values = values.transpose(*(name for name in (across, over) if name in values.dims))
     table = np.atleast_2d(values.values.astype(float))
-    table = table[np.isfinite(table).any(1)] if np.isfinite(table).any() else table[:0]
-    finite = np.isfinite(table).any(0) if len(table) else np.zeros(0, bool)
-    if not finite.any():
+    table = table[~np.isnan(table).all(1)] if np.isfinite(table).any() else table[:0]
+    if not len(table):
         return
-    x, table = values[over].values[finite], table[:, finite]
+    some = ~np.isnan(table).all(0)
+    x, table = values[over].values[some], table[:, some]
+    if across == "seed" and not np.isfinite(table).all():
+        part.remark("gaps: a seed is infinite" if np.isinf(table).any() else "means of the seeds that have a value")
     log = log and bool((table[np.isfinite(table)] > 0).all())
     kind = _kind(part, len(table), across, show)
     middle, low, high = _summary(table, kind, log)
@@ -125,7 +127,9 @@ def seeds_at(values: np.ndarray, place: float, ax: Axes, *, log: bool = False) -
         place: Horizontal.
         log: Whether the interval is that of the geometric mean, of positive values.
     """
-    part, values = current(), values[np.isfinite(values)]
+    part, values = current(), values[~np.isnan(values)]
+    if np.isinf(values).any():
+        part.remark("gaps: a seed is infinite")
     if not (kind := _kind(part, len(values), "seed", "")):
         return
     if kind == "lines":
@@ -159,8 +163,9 @@ def _summary(table: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.nd
     values = np.log(table) if log else table
     middle, low, high = t_interval(values)
     if kind != "interval":
-        count = np.isfinite(values).sum(0)
-        squares = np.nansum((values - middle) ** 2, 0)
+        count = (~np.isnan(values)).sum(0)
+        with np.errstate(invalid="ignore"):  # of infinite values
+            squares = np.where(np.isnan(values), 0.0, (values - middle) ** 2).sum(0)
         reach = np.sqrt(np.divide(squares, count - 1, out=np.zeros_like(squares), where=count > 1))
         low, high = middle - reach, middle + reach
     return (np.exp(middle), np.exp(low), np.exp(high)) if log else (middle, low, high)

@@ -71,7 +71,7 @@ def readable(folders: Sequence[Path], data: Path | None, task: str | None = None
     for folder in folders:
         try:
             run = open_run(folder, data=data, task=task)
-            _ = run.experiment, run.committed
+            _ = run.experiment, run.rounds()
         except (LookupError, ValueError, OSError) as reason:
             console.say(f"{folder.name}: left out, it cannot be read: {' '.join(str(reason).split())}")
         else:

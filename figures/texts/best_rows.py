@@ -58,19 +58,19 @@ def column_marks(ds: xr.Dataset, values: xr.DataArray, over: str, column: str = 
 
 
 def spread(values: np.ndarray) -> float:
-    """Standard deviation over seeds, from five seeds on half the 95 % t interval of their mean; NaN of one seed."""
-    finite = values[np.isfinite(values)]
-    if len(finite) < 2:
+    """Deviation over seeds, from five on half the 95 % t interval of their mean; NaN of one or an infinite one."""
+    present = values[~np.isnan(values)]
+    if len(present) < 2 or np.isinf(present).any():
         return float("nan")
-    if len(finite) < FEW_SEEDS:
-        return float(finite.std(ddof=1))
-    middle, _, high = t_interval(finite[:, None])
+    if len(present) < FEW_SEEDS:
+        return float(present.std(ddof=1))
+    middle, _, high = t_interval(present[:, None])
     return float(high[0] - middle[0])
 
 
 def spread_text(table: np.ndarray) -> str:
     """What `spread` is for the rows of a table (rows, seeds), in words."""
-    counts = np.isfinite(table).sum(-1)
+    counts = (~np.isnan(table)).sum(-1)
     half = f"half the {INTERVAL} of the mean"
     if (counts < FEW_SEEDS).all():
         return "mean ± standard deviation"
@@ -95,7 +95,7 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
         larger: Larger values are better.
         samples: Test samples behind values that are fractions of them.
     """
-    counts = np.isfinite(table).sum(1)
+    counts = (~np.isnan(table)).sum(1)
     means = np.array([np.nanmean(row) if count else np.nan for row, count in zip(table, counts, strict=True)])
     if (counts > 0).sum() < 2:
         return [""] * len(table)
@@ -104,18 +104,19 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
         "best" if place == first else "tie" if count and equal(table[first], row, samples) else ""
         for place, (row, count) in enumerate(zip(table, counts, strict=True))
     ]
-    furthest = max(abs(means[place] - means[first]) for place, state in enumerate(states) if state)
-    states = [
-        state or ("tie" if count and abs(mean - means[first]) <= furthest else "")
-        for state, mean, count in zip(states, means, counts, strict=True)
-    ]
+    with np.errstate(invalid="ignore"):  # of infinite means
+        away = np.where(means == means[first], 0.0, np.abs(means - means[first]))
+    furthest = max(far for far, state in zip(away, states, strict=True) if state and not np.isnan(far))
+    states = [state or ("tie" if far <= furthest else "") for state, far in zip(states, away, strict=True)]
     return [""] * len(table) if all(state or not count for state, count in zip(states, counts, strict=True)) else states
 
 
 def equal(best: np.ndarray, other: np.ndarray, samples: int | None = None) -> bool:
     """Whether the interval of the difference of two rows (seeds,) contains 0; see `marks`."""
-    both = np.isfinite(best) & np.isfinite(other)
-    first, second = best[np.isfinite(best)], other[np.isfinite(other)]
+    both = ~np.isnan(best) & ~np.isnan(other)
+    first, second = best[~np.isnan(best)], other[~np.isnan(other)]
+    if np.isinf(first).any() or np.isinf(second).any():
+        return bool(first.mean() == second.mean())
     if both.sum() >= 2:
         return _holds_zero(best[both] - other[both])
     if min(len(first), len(second)) >= 2:

@@ -175,7 +175,7 @@ def _cells(ds: xr.Dataset, part: xr.DataArray, over: str, samples: int | None, e
 
 def _range_marks(ds: xr.Dataset, name: str, direction: str) -> list[Mark]:
     low, high, value = (ds[key].values for key in (f"{name}_low", f"{name}_high", name))
-    if not direction or np.isfinite(value).sum() < 2:
+    if not direction or (~np.isnan(value)).sum() < 2:
         return [""] * len(value)
     first = int(np.nanargmax(value if direction == "larger" else -value))
     meets = (low <= high[first]) & (high >= low[first])
@@ -189,17 +189,17 @@ def _range(ds: xr.Dataset, name: str, unit: str) -> str:
 
 
 def _spread(row: np.ndarray, values: xr.DataArray) -> str:
-    finite = row[np.isfinite(row)]
-    if not len(finite):
+    present = row[~np.isnan(row)]
+    if not len(present):
         return ABSENT
-    middle = _number(float(finite.mean()), values)
-    return f"{middle} \u00b1 {_number(spread(row), values)}" if len(finite) > 1 else middle
+    middle = _number(float(present.mean()), values)
+    return f"{middle} \u00b1 {_number(spread(row), values)}" if len(present) > 1 else middle
 
 
 def _number(value: float, values: xr.DataArray) -> str:
     """A number as tables write it: fractions in percent, rounds whole, all else with four digits."""
     if not np.isfinite(value):
-        return ABSENT
+        return ABSENT if np.isnan(value) else f"{value}"
     writers: dict[str, Callable[[float], str]] = {
         "fraction": lambda number: f"{100 * number:.2f}",
         "points": "{:.2f}".format,

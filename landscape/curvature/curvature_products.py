@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -99,8 +100,8 @@ class Products:
         if gap > torch.finfo(u.dtype).eps ** 0.5 * scale:
             warnings.warn(
                 f"the Hessian of {type(self.flat.module).__name__} by torch is not symmetric (relative difference "
-                f"{gap / scale:.1g}), so its eigenvalues and trace are not exact: torch gives no right second "
-                "derivative of weight_norm, nor of functions whose backward pass is not their derivative.",
+                f"{gap / scale:.1g}), so its eigenvalues and trace are not exact: the backward pass of a function is "
+                f"not its derivative, or losses are too small for {u.dtype}; try a model in float64.",
                 stacklevel=2,
             )
 
@@ -114,3 +115,16 @@ def linearise_problem(problem: CurvatureProblem) -> tuple[Product, Tensor]:
     """Products of a problem's matrix with vectors, and the gradient (d,) as in `Products.linearise`."""
     matrices = Products(problem.flat, problem.theta, problem.samples, curvature=problem.curvature, block=problem.block)
     return matrices.linearise(problem.samples)
+
+
+def wide_product(problem: CurvatureProblem) -> Product | None:
+    """Products of a problem's matrix in float64; None for a problem in float64, and where the model has none."""
+    flat, wide = problem.flat, problem.theta.to(torch.float64 if problem.theta.device.type != "mps" else torch.float32)
+    if wide.dtype == problem.theta.dtype:
+        return None
+    try:
+        copy = Flat(flat.module, flat.layout, flat.loss, dtype=wide.dtype, device=wide.device, habits=flat.habits)
+        copy.load(wide, flat.buffers)
+        return product(replace(problem, flat=copy, theta=wide))
+    except (RuntimeError, TypeError):  # a dtype that is written into the model
+        return None

@@ -63,8 +63,8 @@ def top_eigenvalues(
 ) -> xr.Dataset:
     """Extreme Hessian eigenvalues of the mean loss over a split, in eval mode; smaller means flatter.
 
-    After the search, one product per value measures ||H v - value v||. An eigenvalue lies within that distance of the
-    value. A value that did not converge is NaN.
+    After the search, one product per value measures ||H v - value v||, in float64 for small values of models that can
+    be computed so. An eigenvalue lies within that distance of the value. A value that did not converge is NaN.
 
     Source: FedLAW Fig. 10 (top 1 and top 5); the LSS paper's Table 7 takes the median of the first one over batches,
     which is this function on single batches.
@@ -80,11 +80,11 @@ def top_eigenvalues(
         backend: "native" (Lanczos), "curvlinops" (its products in ARPACK) or "pyhessian" (power iteration with
             deflation, float32, Hessian and magnitude only).
         curvature: "hessian" or "gauss_newton".
-        tolerance: Bound on the residual, relative to |value|; for other choices than "magnitude", where values may be
-            near 0, |value| counts as a tenth of the largest magnitude at least. Its square is the relative error
-            expected of a value. 1e-3 as in PyHessian. Rounding is accepted: a residual up to 100 units in the last
-            place of the largest magnitude, so that smaller values are known to their residual only (float64 has more
-            digits).
+        tolerance: Bound on the residual, relative to |value|, 1e-3 as in PyHessian; its square is the relative error
+            expected of a value. Near 0, a residual up to 3 % of the value is accepted where it is within rounding (100
+            units in the last place of the largest magnitude) or, for other choices than "magnitude", within the
+            tolerance of a tenth of that. A value is 0, and its residual is that bound, where ||H v|| is within the
+            bound; it is NaN between the two. A model in float64 has more digits.
         max_products: Hessian-vector products of the search at most, beside one per value; 500 is the papers' 100
             iterations for each of five values.
         buffers: Floating buffers (b,) of the model; by default the model's own.

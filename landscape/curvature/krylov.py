@@ -12,10 +12,13 @@ from torch import Tensor
 
 from landscape import plugins
 from landscape.curvature.lanczos import Lanczos, Product, dots, norm
-from landscape.curvature.stopping import NEAR_ZERO, UNITS, Stop, magnitude
+from landscape.curvature.stopping import CERTAIN, KNOWN, NEAR_ZERO, UNITS, Stop, magnitude
 
 WHICH = ("magnitude", "largest", "smallest", "both")
 """Eigenvalues that a search returns."""
+
+Wide = Callable[[], Product | None]
+"""Makes the product of a matrix in float64 (d,) -> (d,); None where there is none."""
 
 MEMORY = 2**30
 """Bytes of basis above which `extreme` uses restarts."""
@@ -34,9 +37,9 @@ COPIED = 0.1
 class Eigenpairs:
     """Eigenpairs of a symmetric matrix, each measured by one product after the search.
 
-    values (k,) are float64 on the CPU and NaN where not converged; vectors (k, d) are unit rows, or (0, d); residuals
-    (k,) are the lengths ||A v - value v||, which an eigenvalue of A lies within of the value; converged (k,) is whether
-    that is within the tolerance; products counts matrix-vector products, those of the measurement among them.
+    values (k,) are float64 on the CPU, 0 where not told from 0 and NaN where not converged; vectors (k, d) are
+    unit rows, or (0, d); residuals (k,) are the lengths ||A v - value v||, which an eigenvalue of A lies within of the
+    value; converged (k,) is whether that is accepted; products counts matrix-vector products, also the measurement's.
     """
 
     values: Tensor
@@ -73,6 +76,7 @@ def extreme(
     rows: int | None = None,
     seed: int = 0,
     vectors: bool = True,
+    wide: Wide = lambda: None,
 ) -> Eigenpairs:
     """k extreme eigenpairs, by one recurrence from `start` (d,); a good guess saves products.
 
@@ -87,13 +91,13 @@ def extreme(
         k: Number of pairs.
         which: "magnitude", falling; "largest", algebraically, falling; "smallest", rising, so the most negative first;
             "both" ends, falling, one more of the largest where k is odd.
-        tolerance: Bound on every residual, relative to the pair's own |value|, which counts as a tenth of the largest
-            magnitude at least unless `which` is "magnitude"; but not below rounding (100 units in the last place of
-            the largest magnitude). Its square is the relative error expected of the values.
+        tolerance: Bound on every residual, relative to the pair's own |value|; `accepted` says what holds near 0. Its
+            square is the relative error expected of the values.
         max_products: Of the search; its measurement takes k more.
         rows: Of the basis before a restart; by default 20 to 100, by the memory that they take.
         seed: Of the random vectors.
         vectors: Return the vectors; else they are (0, d).
+        wide: Makes the product in float64, if there is one, for values that rounding blurs.
 
     Raises:
         ValueError: If `which` is unknown, k or rows is out of range, or a product is not finite.
@@ -113,7 +117,7 @@ def extreme(
     pairs_found = (state.combined(columns[:, index]) for index in listed(values, k, which))
     limit = accepted(which, tolerance, magnitude(state, values), state.basis.dtype)
     empty = None if vectors else state.basis[:0]
-    return measured(product, pairs_found, sure, limit, spent=state.products, empty=empty)
+    return measured(product, pairs_found, sure, limit, spent=state.products, empty=empty, wide=wide)
 
 
 def listed(values: np.ndarray, k: int, which: str) -> np.ndarray:
@@ -123,11 +127,18 @@ def listed(values: np.ndarray, k: int, which: str) -> np.ndarray:
 
 
 def accepted(which: str, tolerance: float, largest: float, dtype: torch.dtype) -> Callable[[float], float]:
-    """The residual length accepted at a value of a matrix of this norm."""
-    rounding = UNITS * torch.finfo(dtype).eps * largest
+    """The residual length accepted at a value of a matrix of this norm.
+
+    Near 0, a floor is accepted beside the tolerance: rounding, `UNITS` in the last place of the norm, and at a signed
+    end the tolerance of `NEAR_ZERO` of the norm. Values other than 0 must be known to `KNOWN` of themselves; there are
+    none within `CERTAIN` of a signed end's tolerance, where a search does not tell which one is the last.
+    """
+    signed_end = tolerance * largest * (which != "magnitude")
+    floor = max(UNITS * torch.finfo(dtype).eps * largest, NEAR_ZERO * signed_end)
 
     def limit(value: float) -> float:
-        return max(rounding, tolerance * max(abs(value), NEAR_ZERO * largest if which != "magnitude" else 0.0))
+        size = abs(value) if abs(value) > CERTAIN * signed_end else 0.0
+        return floor if value == 0 else max(tolerance * size, min(floor, KNOWN * size))
 
     return limit
 
@@ -141,21 +152,34 @@ def measured(
     spent: int,
     values: Sequence[float] = (),
     empty: Tensor | None = None,
+    wide: Wide = lambda: None,
 ) -> Eigenpairs:
     """Unit vectors (d,) as eigenpairs: one product each gives the Rayleigh quotient and the residual.
+
+    A value near 0 gets a second product, in float64. If its residual is too long, but that of 0 is
+    not, it is 0, and its residual is the longest that is accepted there.
 
     Args:
         sure: Whether each of k ranks can be that of its vector; vectors may be fewer.
         limit: Length of a residual that is accepted at a value.
         values: Measured instead of the Rayleigh quotients.
         empty: Vectors (0, d) to return; by default all are.
+        wide: As in `extreme`.
     """
+    precise: Product | None = None
     pairs_found, converged = torch.full((2, len(sure)), math.nan, dtype=torch.float64), torch.zeros(len(sure)).bool()
     rows: list[Tensor] = []
     for rank, vector in enumerate(vectors):
-        image = product(vector)
+        image, turned = product(vector), vector
         value = values[rank] if len(values) else dots(vector[None], image).item()
-        length = norm(image.sub_(vector, alpha=value))
+        if abs(value) < limit(0.0) / KNOWN and (precise := precise or wide()) is not None:
+            turned, spent = vector.double(), spent + 1
+            turned /= norm(turned)
+            image = precise(turned)
+            value = dots(turned[None], image).item()
+        whole, length = norm(image), norm(image.sub_(turned, alpha=value))
+        if length > limit(value) and whole <= limit(0.0):
+            value, length = 0.0, limit(0.0)
         repeated = any(abs(dots(row[None], vector).item()) > COPIED for row in rows)
         converged[rank] = sure[rank] and length <= limit(value) and not repeated
         pairs_found[0, rank], pairs_found[1, rank] = value if converged[rank] else math.nan, length

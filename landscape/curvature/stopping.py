@@ -10,7 +10,10 @@ import torch
 from landscape.curvature.lanczos import Lanczos
 
 UNITS = 100
-"""Units in the last place of the norm of the matrix that count as rounding."""
+"""Units in the last place of the norm of the matrix that count as rounding: a value within them may be 0."""
+
+KNOWN = 0.03
+"""Share of a value that its residual may reach where that is above the tolerance."""
 
 SHARE = 0.1
 """Share of the accepted error that its estimate may reach."""
@@ -91,14 +94,11 @@ class _End:
         values, lengths, scores = values[order], lengths[order], scores[order]
         largest = magnitude(state, values)
         scales = self._scales(scores, largest)
-        gaps, lengths = (
-            _gaps(values, lengths, scales, np.maximum(self.tolerance**2 * scales, self._certain(scores, largest)))[
-                : k + 1
-            ],
-            lengths[: k + 1],
-        )
+        equal = np.maximum(self.tolerance**2 * scales, self._certain(scores, largest))
+        gaps, lengths = _gaps(values, lengths, scales, equal)[: k + 1], lengths[: k + 1]
         rounding = UNITS * torch.finfo(state.basis.dtype).eps * largest
-        exact = lengths <= np.maximum(rounding, self._certain(scores[: k + 1], largest))
+        floor, sizes = np.maximum(rounding, self._certain(scores[: k + 1], largest)), np.abs(values[: k + 1])
+        exact = lengths <= np.where(sizes <= floor, floor, np.minimum(floor, KNOWN * sizes))
         with np.errstate(divide="ignore", invalid="ignore"):
             change = np.nan_to_num(lengths / self.before[: len(lengths)])
             still = (np.abs(change - 1) < STILL) & (not state.tridiagonal)
@@ -127,12 +127,8 @@ class _End:
         last = scores[self.count - 1]
         scale = float(self._scales(last, largest))
         best = self._scores(np.linalg.eigvalsh(state.projected[since:, since:])).max()
-        if (
-            best
-            > last
-            + max(self.tolerance**2 * scale, float(self._certain(last, largest)))
-            + UNITS * torch.finfo(state.basis.dtype).eps * largest
-        ):
+        rounding = UNITS * torch.finfo(state.basis.dtype).eps * largest
+        if best > last + rounding + max(self.tolerance**2 * scale, float(self._certain(last, largest))):
             return True
         return False if state.exhausted or self._visible(state, since, last, scale) else None
 

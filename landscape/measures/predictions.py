@@ -43,13 +43,15 @@ def predictions(task: Task, theta: Tensor, *, split: Split = "test", buffers: Te
         buffers: Floating buffers (b,); by default the model's own.
 
     Raises:
-        ValueError: If the outputs are no logits of classes, or the targets no classes.
+        ValueError: If the outputs are no logits of classes, or NaN, or the targets no classes.
     """
     samples = task.split(split)
     if samples.targets.ndim != 1 or samples.targets.is_floating_point():
         shape, kind = tuple(samples.targets.shape), samples.targets.dtype
         raise ValueError(f"targets have shape {shape} and type {kind}; predictions need one class number per sample.")
     outputs = task.outputs(theta, samples, buffers=buffers)
+    if bool(outputs.isnan().any()):
+        raise ValueError("the model's outputs are NaN, so that it predicts no class; it diverged: give an earlier one.")
     probabilities = _probabilities(outputs, len(samples)).double().cpu().numpy()
     losses = normalised(task.per_sample, outputs, samples.targets.to(outputs.device)).double().cpu().numpy()
     predicted = probabilities.argmax(1)

@@ -34,8 +34,11 @@ def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def error(outputs: Tensor, targets: Tensor) -> Tensor:
-    """1 where the largest logit (n, C) is not the target class (n,), else 0; label -100 has weight 0."""
-    return (outputs.argmax(1) != targets).to(outputs.dtype)
+    """1 where the largest logit (n, C) is not the target class (n,), else 0; label -100 has weight 0.
+
+    NaN where a logit is NaN, which predicts no class: a model without a loss has no error either.
+    """
+    return (outputs.argmax(1) != targets).to(outputs.dtype).where(~outputs.isnan().any(1), torch.nan)
 
 
 @dataclass(frozen=True)

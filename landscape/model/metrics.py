@@ -15,10 +15,11 @@ from landscape.model.losses import IGNORED, PerSample, SampleLoss, batch_mean, e
 def class_error(outputs: Tensor, targets: Tensor) -> Tensor:
     """Per sample (n, C): the error 0 or 1 at the sample's own class, NaN (not counted) at all others.
 
-    As a metric of a task its mean is the error of each class; a class without samples has NaN.
+    As a metric of a task its mean is the error of each class; a class without samples has NaN, and every class where
+    a logit is NaN.
     """
     counted = targets != IGNORED
-    wrong = (outputs.argmax(1) != targets).to(outputs.dtype).where(counted, torch.nan)
+    wrong = error(outputs, targets).where(counted, torch.nan)
     return torch.full_like(outputs, torch.nan).scatter_(1, targets.where(counted, 0)[:, None], wrong[:, None])
 
 
@@ -46,7 +47,8 @@ class Means:
     A mean is the sum of numerators by the sum of weights (`landscape.model.losses`), both in float64.
 
     NaN of a metric with one value per sample makes the mean NaN: the model diverged. NaN of a metric with v values
-    per sample means that a value does not apply to the sample; it is left out of sum and count.
+    per sample means that a value does not apply to the sample; it is left out of sum and count. If an output of the
+    sample is NaN, it makes the mean NaN.
 
     Args:
         measure: (outputs, targets) -> (n,) or (n, v).
@@ -122,7 +124,10 @@ class Means:
                 f"a metric gave shape {tuple(values.shape)} for {len(targets)} samples; it must be (n,) or (n, v)."
             )
         weights = sample_weights(self._measure, targets)
-        counts = torch.ones_like(values) if values.ndim == 1 else (~values.isnan()).double()
+        counts = torch.ones_like(values)
+        if values.ndim == 2:
+            lost = outputs.flatten(1).isnan().any(1)[:, None] if outputs.is_floating_point() else False
+            counts = (~values.isnan() | lost).double()
         counts = counts if weights is None else weights.to(values)
         sums, totals = self._totals(values[0] if len(values) else values.new_zeros(values.shape[1:]))
         return [(sums, values.where(counts != 0, 0)), (totals, counts)]

@@ -10,6 +10,7 @@ from landscape.model.families import BATCH_NORMS
 from landscape.model.input_format import alike
 from landscape.model.loss_trial import Trial
 from landscape.model.samples import Samples
+from landscape.model.value_watch import ValueWatch
 
 SAMPLES = 64
 """Spread samples that a model and its loss are tried on."""
@@ -22,23 +23,34 @@ VALUES = 2**25
 def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -> Trial:
     """Outputs of spread samples of a split in eval mode, and the targets of all splits of one shape.
 
+    They are compared with those of parts: of single samples, where the model reads values into Python.
+
     Args:
         splits: With samples; the first is the one whose inputs are passed.
         coupled: Samples may depend on each other.
 
     Raises:
-        ValueError: If the model is random in eval mode, or its samples depend on each other; names the layer.
+        ValueError: If the model is random in eval mode, replaces a parameter, or its samples depend on each other;
+            names the layer.
     """
     samples = splits[0]
     with torch.random.fork_rng(devices=[flat.theta.device] if flat.theta.is_cuda else []):
-        few = flat.outputs(samples[:2].inputs)
+        with ValueWatch(flat.theta) as watch:
+            few = flat.outputs(samples[:2].inputs)
         count = max(1, min(SAMPLES, VALUES // max(1, few[0].numel()), len(samples)))
         rows = torch.linspace(0, len(samples) - 1, count).round().long().unique()
         spread, cut = samples[rows], max(1, len(rows) // 3)
         outputs, first = _layer_outputs(flat, spread)
         again, second = _layer_outputs(flat, spread)
-        parts = torch.cat([flat.outputs(part.inputs) for part in (spread[:cut], spread[cut:]) if len(part)])
+        pieces = (spread[:cut], spread[cut:]) if watch.fixed else spread.blocks(1)
+        parts = torch.cat([flat.outputs(part.inputs) for part in pieces if len(part)])
     name = type(flat.module).__name__
+    for key, view in flat.layout.named(flat.theta).items():
+        if flat.module.get_parameter(key).data_ptr() != view.data_ptr():
+            raise ValueError(
+                f"the forward pass of {name} replaces its parameter {key!r} (by .data), so that it would stay at one "
+                "model; use the new values in the pass, as F.linear(x, self.weight.clamp(-1, 1)) does."
+            )
     if not alike(outputs, again, 1):
         layer = next((key for key in first if not alike(first[key], second[key], 1)), "")
         raise ValueError(

@@ -17,12 +17,16 @@ from landscape.model.copies import HALF, dtype_attrs
 from landscape.model.layout import Layout
 from landscape.model.model import plain
 from landscape.model.whole_products import whole_products
+from landscape.plugins.option_types import require_options
 
 if TYPE_CHECKING:
     from landscape.model.task import Task
 
 Inputs = ParamSpec("Inputs")
 Result = TypeVar("Result")
+
+POSITIVE = ("block", "max_products", "memory", "tolerance")
+"""Arguments of any function that are above 0."""
 
 AnyModel = Tensor | np.ndarray | nn.Module | Mapping[str, Tensor] | str | Path
 """A vector (d,), a `Model` or an array, a module, a state dict, or the path of a checkpoint."""
@@ -42,8 +46,9 @@ def takes_models(
         directions: Further arguments that may be any `AnyModel`, of which the buffers play no part.
 
     Raises:
-        ValueError: If an argument is no model, one of another architecture or with a negative variance; or a vector
-            without the floating buffers that the model has, where neither `buffers` nor `statistics` is given.
+        ValueError: If a number is of another type than its annotation, or a size not above 0; an argument is no model,
+            one of another architecture or with a negative variance; or a vector lacks the floating buffers that the
+            model has, where neither `buffers` nor `statistics` is given.
         LookupError: If there is no such checkpoint.
     """
 
@@ -58,6 +63,7 @@ def takes_models(
             if not owned:
                 args, options, task = _without_task(args, options)
             bound = signature.bind(*args, **options)
+            _require_sizes(function, {key: value for key, value in bound.arguments.items() if key not in names})
             values = {name: bound.arguments[name] for name in (*names, *directions) if name in bound.arguments}
             task = task or bound.arguments.get("task", bound.arguments.get("self"))
             if (texts := _labels(list(values.values()))) is not None:
@@ -155,6 +161,14 @@ def _describe(value: Any) -> str:
     if _is_sequence(value) and not len(value):
         return "empty"
     return f"of type {type(value).__name__}"
+
+
+def _require_sizes(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Refuse numbers of another type than the annotated one, and sizes that are not above 0."""
+    require_options(function.__name__, function, arguments, positional=0)
+    for name in POSITIVE:
+        if arguments.get(name) is not None and not arguments[name] > 0:
+            raise ValueError(f"{name} is {arguments[name]}; {function.__name__} takes a {name} above 0.")
 
 
 def _labels(values: list[Any]) -> list[str] | None:

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from landscape.curvature.curvature_products import product
+from landscape.curvature.curvature_products import product, wide_product
 from landscape.curvature.hessian import CurvatureProblem, check_loss
 from landscape.curvature.krylov import Eigenpairs, accepted, listed, measured
 from landscape.model.losses import sample_weights
@@ -74,7 +74,8 @@ def eigenpairs(
     vectors = (nn.functional.normalize(torch.from_numpy(columns[:, index]).to(like), dim=0) for index in order)
     limit = accepted(which, tolerance, max(grown), like.dtype)
     solution = values[order].astype(float).tolist()
-    return measured(product(problem), vectors, [True] * k, limit, spent=len(grown), values=solution)
+    options: dict[str, Any] = {"spent": len(grown), "values": solution, "wide": lambda: wide_product(problem)}
+    return measured(product(problem), vectors, [True] * k, limit, **options)
 
 
 def _package() -> Any:

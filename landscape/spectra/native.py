@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landscape.curvature.curvature_products import linearise_problem
+from landscape.curvature.curvature_products import linearise_problem, wide_product
 from landscape.curvature.hessian import CurvatureProblem
 from landscape.curvature.krylov import Eigenpairs, extreme, starting
 
@@ -24,4 +24,5 @@ def eigenpairs(
         max_products=max_products,
         seed=seed,
         vectors=problem.vectors,
+        wide=lambda: wide_product(problem),
     )

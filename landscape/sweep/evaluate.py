@@ -92,8 +92,8 @@ def evaluate(
         ValueError: If shapes do not match, a metric or split is unknown, the split is empty, or models lack their
             buffers.
     """
-    if isinstance(workers, int) and workers < 1:
-        raise ValueError(f"workers is {workers}; a sweep needs one or more.")
+    if isinstance(workers, int | float) and not (isinstance(workers, int) and workers >= 1):
+        raise ValueError(f"workers is {workers}; a sweep needs a whole number, one or more.")
     work = sweep_work(
         task,
         basis,
@@ -151,7 +151,7 @@ def sweep_work(
     basis = basis.detach() if isinstance(basis, Tensor) else stack_models(basis)
     _check(task, basis, buffers, samples)
     if groups is not None:
-        groups = _checked_groups(groups, samples).to(basis.device)
+        groups = _checked_groups(torch.as_tensor(groups), samples).to(basis.device)
     how = resolve_statistics(task, statistics, buffers)
     pool = task.samples.get("train", samples)
     fixed = calibration_samples(pool, calibration) if how == "recomputed" else None

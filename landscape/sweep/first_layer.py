@@ -174,9 +174,9 @@ def first_layer(flat: Flat, basis: Tensor, probe: Samples, wanted: bool | None =
 
 def _first_called(flat: Flat, inputs: Inputs) -> tuple[str, int] | None:
     """Name, and output entries per sample, of the first plain linear or convolutional layer, if it is called once."""
-    calls = trace_calls(flat, inputs).calls
-    first = next((call for call in calls if _is_plain(call, flat)), None)
-    if first is None or sum(call.layer is first.layer for call in calls) > 1:
+    seen = trace_calls(flat, inputs)
+    calls, first = seen.calls, next((call for call in seen.calls if _is_plain(call, flat)), None)
+    if first is None or not seen.fixed or sum(call.layer is first.layer for call in calls) > 1:
         return None
     return first.name, first.output[0].numel()
 

@@ -22,6 +22,7 @@ from landscape.model.bound_model import Flat
 from landscape.model.hooks import hooked
 from landscape.model.samples import Samples
 from landscape.probe import close_outputs
+from landscape.sweep.layer_calls import trace_calls
 from landscape.sweep.layer_forward import overridden, replace_forward, replacement
 from landscape.sweep.onednn_calls import Packs, convolution, convolution_places
 
@@ -50,7 +51,7 @@ def fold_norms(flat: Flat, probe: Samples, without: nn.Module | None = None) -> 
     plain, inputs = flat.outputs(probe.inputs), flat.cast(probe.inputs)
     if not bool(torch.isfinite(plain).all()) or not isinstance(inputs, Tensor) or replacement(module) is not None:
         return []
-    graph = _traced(module, inputs)
+    graph = _traced(module, inputs) if trace_calls(flat, probe.inputs).fixed else None
     if graph is None:
         return []
     folded = [

@@ -13,6 +13,7 @@ from landscape.model.bound_model import Flat
 from landscape.model.hooks import hooked
 from landscape.model.input_format import writes
 from landscape.model.samples import Inputs, call_module, leaves
+from landscape.model.value_watch import ValueWatch
 from landscape.sweep.layer_forward import overridden
 
 
@@ -35,13 +36,15 @@ class Call:
 class ForwardTrace:
     """A forward pass: the inputs of the model, the calls in order, and its output.
 
-    `written` says whether a function between layers wrote to a tensor, which may show on other samples only.
+    `written` says whether a function between layers wrote to a tensor, which may show on other samples only. `fixed`
+    says whether the calls do not depend on values: no value was read into Python, no parameter written to.
     """
 
     inputs: Inputs
     calls: list[Call]
     output: Any
     written: bool
+    fixed: bool
 
     @property
     def once(self) -> bool:
@@ -56,7 +59,7 @@ class ForwardTrace:
             if len(call.inputs) != 1 or call.inputs[0] is not value:
                 return False
             value = call.output
-        return value is self.output and not self.written
+        return value is self.output and not self.written and self.fixed
 
 
 @torch.no_grad()
@@ -80,12 +83,13 @@ def trace_calls(flat: Flat, inputs: Inputs) -> ForwardTrace:
     handles = [layer.register_forward_pre_hook(enter) for layer in names]
     handles += [layer.register_forward_hook(leave) for layer in names]
     try:
-        output = call_module(flat.module, cast_inputs)
+        with ValueWatch(flat.theta) as watch:
+            output = call_module(flat.module, cast_inputs)
     finally:
         for handle in handles:
             handle.remove()
     enter(flat.module, (output,))
-    return ForwardTrace(cast_inputs, calls, output, any(written))
+    return ForwardTrace(cast_inputs, calls, output, any(written), watch.fixed)
 
 
 def layer_input(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:

@@ -70,7 +70,7 @@ def split_stages(flat: Flat, probe: Samples) -> Stages:
     whole = Stages(flat, None, [])
     seen = trace_calls(flat, probe.inputs)
     layers = [call.layer for call in seen.calls]
-    if not seen.once or seen.written:
+    if not seen.once or seen.written or not seen.fixed:
         return whole
     cut = len(layers) - len(_dense_end(flat, seen.calls, seen.output))
     plain = seen.chained and not flat.habits.copies and not any(call.hooked for call in seen.calls)

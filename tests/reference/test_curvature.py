@@ -75,6 +75,47 @@ def test_hostile_spectra(spectrum, which, rows):
             assert told == k, (pairs.values, pairs.residuals)
 
 
+DECAYS = {
+    "slow": 10.0 ** (-8 * torch.arange(60) / 60),
+    "fast": 10.0 ** (-torch.arange(60) / 2.5),
+    "alternating": 10.0 ** (-0.4 * torch.arange(60)) * (-1.0) ** torch.arange(60),
+}
+
+
+@pytest.mark.parametrize("which", WHICH)
+@pytest.mark.parametrize("spectrum", DECAYS)
+def test_small_values_of_float32_matrices_are_right_or_zero_or_missing(spectrum, which):
+    turn = torch.linalg.qr(torch.randn(60, 60, generator=generator(3), dtype=torch.float64)).Q
+    for scale, k in ((1.0, 20), (1e6, 10), (1e-6, 20)):
+        matrix = (scale * turn @ torch.diag(DECAYS[spectrum].double()) @ turn.T).float()
+        wide = (matrix + matrix.T).double() / 2
+        true = np.linalg.eigvalsh(wide.numpy())
+        for make in (lambda: None, lambda a=wide: lambda v: a @ v):
+            options = {"which": which, "wide": make, "max_products": 200}
+            pairs = extreme(lambda v, a=matrix: (a @ v + a.T @ v) / 2, starting(matrix[0], 2), k, **options)
+            told, wanted = pairs.converged.numpy(), picked(true, k, which)
+            found, zero = pairs.values.numpy(), pairs.values.numpy() == 0
+            off = np.abs(np.abs(found) - np.abs(wanted)) if which == "magnitude" else np.abs(found - wanted)
+            assert (off <= 0.01 * np.abs(wanted))[told & ~zero].all(), (found, wanted)
+            assert (off <= pairs.residuals.numpy())[told & zero].all(), (found, wanted)
+            assert (pairs.residuals.numpy()[zero] <= 2e-4 * np.abs(true).max()).all()
+
+
+def test_small_eigenvalues_of_a_float32_model():
+    """Least squares with inputs of very different sizes: the largest curvature is 1e8 times the tenth."""
+    draw = generator(7)
+    inputs = torch.randn(50, 10, generator=draw) * 10.0 ** (-4 * torch.arange(10) / 9)
+    samples = Samples(inputs, torch.randn(50, 2, generator=draw))
+    task = Task(nn.Linear(10, 2, bias=False), {"train": samples}, loss=lambda o, t: (o - t).square().mean(1))
+    true = picked(np.linalg.eigvalsh(dense(task)), 20, "magnitude")
+    ds = landscape.hessian(task, task.theta, k=20)
+    found, told = ds.eigenvalue.values, ds.converged.values
+    known = told & (found != 0)
+    assert known[:10].all() and (found[told] == 0).any()
+    agree("landscape.hessian", found[known] / true[known], np.ones(known.sum()), relative=0.01)
+    assert (true <= ds.residual.values)[told & ~known].all()
+
+
 class Last(nn.Module):
     """The last output of an LSTM, as classes."""
 

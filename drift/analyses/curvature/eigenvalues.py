@@ -37,14 +37,13 @@ def eigen_rounds(
 ) -> xr.Dataset:
     """Largest Hessian eigenvalues of the global model over rounds, and the ratio of the first to the k-th.
 
-    An eigenvalue that did not converge is NaN; residual and converged say how far each one is.
+    An eigenvalue that did not converge is NaN (see residual and converged); one not told from 0 is 0, without ratio.
 
     Source: FedLAW paper, Fig. 10.
 
     Args:
         run: Run to analyse.
-        rounds: Rounds of the global models; by default five, evenly spaced.
-        k: Number of eigenvalues per round.
+        rounds, k: Rounds of the global models, by default five, evenly spaced; number of eigenvalues per round.
         split: Samples that the Hessian is averaged over.
         samples: At most so many of them, as in `round_plane`; by default all.
         tolerance: Bound on the relative residual, as in `landscape.top_eigenvalues`.
@@ -61,7 +60,8 @@ def eigen_rounds(
     selected, stated = part_of(run.task, split, samples)
     attrs = {"source": "FedLAW paper, Fig. 10", "split": split, **stated, **shared}
     dataset = join_global_models(run, rounds, 5, compute, analysis="eigen_rounds", **attrs)
-    dataset["ratio"] = dataset.eigenvalue.isel(rank=0, drop=True) / dataset.eigenvalue.isel(rank=-1, drop=True)
+    values = dataset.eigenvalue.where(dataset.eigenvalue != 0)
+    dataset["ratio"] = values.isel(rank=0, drop=True) / values.isel(rank=-1, drop=True)
     return result(dataset, {"ratio": (f"lambda_1 / lambda_{k}", "1")})
 
 

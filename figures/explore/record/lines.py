@@ -143,7 +143,7 @@ def summaries(shown: Iterable[Line], rounds: Sequence[int] = ()) -> list[Summary
     for group, members in by_group(shown).items():
         means = np.array([[float(in_span(line.values, rounds).mean())] for line in members])
         value, low, high = (float(end[0]) for end in t_interval(means))
-        results.append(Summary(group, len(members), Estimate(value, low, high, int(np.isfinite(means).sum()))))
+        results.append(Summary(group, len(members), Estimate(value, low, high, int((~np.isnan(means)).sum()))))
     return results
 
 

@@ -1,6 +1,7 @@
 """A run on disk: its numbers, and analyses that are computed once."""
 
 import os
+import re
 import shutil
 from dataclasses import replace
 
@@ -121,3 +122,18 @@ def test_a_folder_whose_name_is_no_text_is_to_be_renamed_not_deleted(tmp_path):
             read()
     stored = sorted(path.read_bytes() for path in folder.rglob("*.safetensors"))
     assert stored == sorted(path.read_bytes() for path in source.folder.rglob("*.safetensors"))
+
+
+def test_rounds_without_the_state_are_named_and_not_taken_for_none(run):
+    first = run.round(0).gram
+    (run.folder / files.STATE).unlink()
+    said = r"state\.safetensors is missing, .*; 3 round files, 0 to 2, are on disk\. Put it back"
+    lost = drift.open(run.folder)
+    assert re.search(said, repr(lost))
+    for read in (lost.rounds, lambda: lost.kept("clients"), lambda: lost.round(-1), lambda: drift.coherence(lost)):
+        with pytest.raises(LookupError, match=said):
+            read()
+    with pytest.raises(LookupError, match=said):
+        lost.cached(drift.coherence)
+    assert trained(run.folder.parent).folder == run.folder  # trained anew, the same bits
+    torch.testing.assert_close(drift.open(run.folder).round(0).gram, first, rtol=0, atol=0)

@@ -6,11 +6,13 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
+from drift.analyses.bootstrap import mean_interval
 from drift.analyses.over_seeds import INTERVAL, t_interval
 from drift.claims.claim import over_seeds
 from figures.axes import curves
 from figures.explore.record.lines import Line, interval_lines, summaries
 from figures.gallery import numbers_rounds
+from figures.looks import look, style
 from figures.texts import best_rows
 
 VALUES = np.array([0.3, 1.7, 0.9, 4.1, 2.2])
@@ -54,3 +56,37 @@ def test_captions_name_the_interval():
     assert INTERVAL == "95 % t interval"
     assert curves._TEXTS["interval"] == "mean and 95 % t interval of {count} seeds"
     assert numbers_rounds._TEXTS["low"] == "lower end of its 95 % t interval"
+
+
+def test_an_infinite_seed_makes_the_mean_infinite_and_leaves_no_interval():
+    table = np.array([[1.0, 2, 1, np.inf], [np.inf, np.inf, 3, -np.inf], [3, np.nan, np.nan, 1]])
+    mean, low, high = t_interval(table)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(mean, [np.mean(table[:, 0]), np.inf, 2, np.nan])
+    assert np.isnan([low[[0, 1, 3]], high[[0, 1, 3]]]).all() and np.isfinite([low[2], high[2]]).all()
+    estimate = mean_interval([1.0, np.inf, 3, np.nan])
+    assert (estimate.value, estimate.number) == (np.inf, 3) and np.isnan([estimate.low, estimate.high]).all()
+    assert np.isnan(best_rows.spread(np.array([1.0, np.inf, 3])))
+    rows = np.array([[1.0, 1.1, 0.9], [0.5, np.inf, 0.5], [1.02, 1.08, 0.95]])
+    assert best_rows.marks(rows, larger=False) == ["best", "", "tie"]
+    run = SimpleNamespace(label="fedavg")
+    lines = [
+        Line(str(n), "a", run, xr.DataArray([value], {"round": [0]}, ["round"])) for n, value in enumerate(table[:, 0])
+    ]
+    found = summaries(lines)[0].estimate
+    assert (found.value, found.number) == (np.inf, 3)
+    for kind in ("interval", "band"):
+        middle, low, high = curves._summary(table, kind, log=False)
+        assert middle[0] == np.inf and np.isnan([low[0], high[0]]).all()
+
+
+def test_a_picture_says_where_seeds_are_infinite_or_missing(monkeypatch):
+    for value, said in ((np.inf, "gaps: a seed is infinite"), (np.nan, "means of the seeds that have a value")):
+        values = xr.DataArray([[1.0, 2], [1, value]], {"seed": [0, 1], "round": [0, 1]}, ["seed", "round"])
+        said_now: list[str] = []
+        monkeypatch.setattr(look.Drawing, "remark", lambda self, text, said_now=said_now: said_now.append(text))
+        _, axs = style.panels(1, 1)
+        curves.line_with_band(values, ax=axs[0, 0], over="round")
+        assert said in said_now
+        middle = axs[0, 0].lines[0].get_ydata()
+        np.testing.assert_array_equal(middle, [1, np.inf if value == np.inf else 2])
