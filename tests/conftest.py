@@ -24,7 +24,7 @@ torch.use_deterministic_algorithms(True)
 LONG = re.compile(
     r"_browser\.py|tests/(outside|torture|figures/page)/|test_(drawings|docs|notebooks|howtos|readme|cli_processes)\.py|"
     r"test_(first_contact|same_bytes|caption|peak_memory|other_systems|server_state|stopped_runs|conformance)\.py|"
-    r"test_(evidence|as_figure|campaign|memory_budget|crews|jobs|early_head|guard|size|gallery_\w+|minima)\.py|"
+    r"test_(evidence|as_figure|campaign|memory_budget|crews|jobs|guard|size|gallery_\w+|minima)\.py|"
     r"test_(batch_statistics|interventions|replayed_rounds|diagnose|measured_plan|zoo|cross|groups|large_cohort)\.py"
 )
 """Modules of few tests that take long; they begin first, so that no worker waits for one of them at the end."""

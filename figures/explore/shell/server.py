@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Sequence
-from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import bokeh
 import panel as pn
 from bokeh.document import Document
-from bokeh.resources import Resources
 from bokeh.server.server import Server
 from bokeh.server.tornado import BokehTornado
+from jinja2 import Template
+from panel.io.server import DocHandler
 from panel.io.state import set_curdoc
 from plotly.offline import get_plotlyjs
 from tornado.routing import Rule
@@ -21,7 +23,6 @@ from tornado.web import RequestHandler
 from tornado.websocket import WebSocketClosedError
 
 from figures.explore.shell.app import Explorer
-from figures.explore.shell.early_head import Head, PageHandler, Sent
 from figures.explore.shell.guard import Guard, Refused, SafeHeaders
 from figures.explore.shell.plot import LIBRARY
 from figures.explore.shell.workspace import Workspace
@@ -38,6 +39,16 @@ COMPILED_EARLY = "//# allFunctionsCalledOnLoad\n"
 
 PART = 2**18
 """Bytes sent at a time, so that other answers come between them."""
+
+
+HERE = Path(__file__).parent
+
+
+class PageHandler(DocHandler):
+    """Answers with the page."""
+
+    def head(self) -> None:
+        """Say that the server is there, to a page whose connection was lost."""
 
 
 class PlotlyHandler(RequestHandler):
@@ -71,12 +82,10 @@ def serve(workspace: Workspace, port: int | None = None, host: str = "127.0.0.1"
     logging.getLogger("asyncio").addFilter(_is_no_closed_page)
     server = _listening(workspace, (PORT, 0) if port is None else (port,), host)
     application: Any = _application(server)
-    head = Head(LIBRARY)
-    page = {"application_context": application.applications["/"], "bokeh_websocket_path": "/ws", "head": head}
+    page = {"application_context": application.applications["/"], "bokeh_websocket_path": "/ws"}
     application.add_handlers(".*", [Rule(guard, Refused), ("/", PageHandler, page)])
     application.add_transform(SafeHeaders)
-    application.add_transform(partial(Sent, head.sent))
-    server.io_loop.add_callback(_load, workspace, head, application.resources())
+    server.io_loop.add_callback(_load, workspace)
     return server, f"http://{guard.name}:{server.port}/?token={guard.token}", guard.wide
 
 
@@ -122,12 +131,12 @@ def _is_no_closed_page(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], WebSocketClosedError))
 
 
-def _load(workspace: Workspace, head: Head, resources: Resources) -> None:
+def _load(workspace: Workspace) -> None:
     """Make a page that nobody sees, so that what the first page needs is loaded while the browser starts."""
     with set_curdoc(Document()):
         _extend()
         explorer = Explorer(workspace, address=True)
-        head.learn(explorer.__panel__().server_doc(pn.state.curdoc), resources)
+        explorer.__panel__().server_doc(pn.state.curdoc)
     explorer.close()
 
 
@@ -144,4 +153,12 @@ def _page(workspace: Workspace) -> pn.viewable.Viewable:
     _extend()
     explorer = Explorer(workspace, query, address=True)
     document.on_session_destroyed(lambda _: explorer.close())
+    nonce, sheet = secrets.token_urlsafe(16), (HERE / "page.css").read_text(encoding="utf-8")
+    document.template = Template((HERE / "page.html.j2").read_text(encoding="utf-8"), autoescape=False)
+    document.template_variables.update(
+        nonce=nonce,
+        plotly=LIBRARY,
+        sheet=sheet,
+        with_nonce=lambda scripts: scripts.replace("<script", f'<script nonce="{nonce}"'),
+    )
     return explorer.__panel__()
