@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from landscape.model.adapters import adapter_settings, require_same_adapter, settings_beside
 from landscape.model.copies import HALF
 from landscape.model.counters import require_same_counters
 from landscape.model.file_formats import SUFFIXES, refuse_folder, weight_map
@@ -31,9 +31,6 @@ IN_FOLDER = (
 
 INDEX = ".index.json"
 """End of the name of a table of files, over which `save_pretrained` distributes large models."""
-
-ADAPTER = ("peft_type", "r", "lora_alpha", "use_rslora", "use_dora", "fan_in_fan_out", "rank_pattern", "alpha_pattern")
-"""Settings of an adapter that the model computes with, beside its weights."""
 
 
 class State(dict[str, Tensor]):
@@ -58,7 +55,8 @@ def read_state(path: str | Path, task: Task) -> State:
         LookupError: If there is no such file.
         ValueError: If the file cannot be read or does not fit the model; the message names it.
     """
-    _require_same_adapter(weight_files(path)[0].parent / "adapter_config.json", task.model)
+    file = weight_files(path)[0]
+    require_same_adapter(file.parent, settings_beside(file), task.model)
     state, dtype = _of_model(_found_at(path), task), task.theta.dtype
     return _typed(state, lambda value: value.to(dtype) if value.is_floating_point() else value, task)
 
@@ -85,8 +83,8 @@ def state_of(model: nn.Module | Mapping[str, Any], task: Task) -> State:
         ValueError: If it does not fit the task's model.
     """
     if isinstance(model, nn.Module):
-        names = Names(model)
-        candidates = [Found(Path("the model given"), (), names.tensors, _in_memory)]
+        require_same_adapter("the model given", adapter_settings(model), task.model)
+        candidates = [Found(Path("the model given"), (), Names(model).tensors, _in_memory)]
     else:
         tensors = {name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in model.items()}
         candidates = state_dicts(Path("the model given"), tensors, _in_memory)
@@ -207,25 +205,6 @@ def _is_moved(name: str, own: Tensor) -> bool:
     if isinstance(own, nn.Parameter):
         return own.requires_grad
     return own.is_floating_point() or own.ndim == 0
-
-
-def _require_same_adapter(path: Path, model: nn.Module) -> None:
-    """Raise ValueError where an adapter's settings beside its file are others than those of the model."""
-    tables = [config for part in model.modules() if isinstance(config := getattr(part, "peft_config", None), Mapping)]
-    if not path.is_file() or not tables or len(tables[0]) != 1:
-        return
-    (config,) = tables[0].values()
-    try:
-        stated = json.loads(path.read_text(encoding="utf-8"))
-        pairs = [(key, stated[key], getattr(config, key)) for key in ADAPTER if key in stated and hasattr(config, key)]
-    except (ValueError, TypeError, RecursionError) as reason:
-        raise ValueError(f"{path} cannot be read ({reason}); save the adapter anew.") from reason
-    for key, value, own in pairs:
-        if value != own:
-            raise ValueError(
-                f"{path} has {key} = {value!r}, the adapter of the task's model {own!r}; the same weights are another "
-                "model then. Make the task of PeftModel.from_pretrained(base, FOLDER, is_trainable=True)."
-            )
 
 
 def _in_memory(stored: Any) -> Tensor:

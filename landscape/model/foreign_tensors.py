@@ -90,8 +90,8 @@ def found_in(path: str | Path) -> list[Found]:
     try:
         content, values = _READERS[file_format(path)](path)
         candidates = state_dicts(path, content, values)
-    except Refused:
-        raise
+    except Refused as reason:
+        raise Refused(str(reason) if str(path) in str(reason) else f"{path}: {reason}.") from reason
     except _UNREADABLE as reason:
         message = str(reason)
         raise ValueError(message if str(path) in message else _unreadable(path, reason)) from reason

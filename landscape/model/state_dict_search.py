@@ -57,6 +57,8 @@ def _of_module(module: Inert, prefix: str, depth: int, above: set[int]) -> Itera
     state: dict[Any, Any] = module.state if isinstance(module.state, dict) else {}
     if depth == 0 or id(module) in above:
         raise Refused("a module that contains itself")
+    if module.name.startswith("peft."):
+        raise Refused("it has a model of peft saved whole, whose settings are not read; save it by save_pretrained")
     hidden = state.get("_non_persistent_buffers_set")
     named = hidden.arguments[0] if isinstance(hidden, Inert) and hidden.arguments else hidden
     left_out = named if _is_list(named) else ()

@@ -128,6 +128,45 @@ def test_an_adapter_of_other_settings_or_another_base_is_refused(transformers, p
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_a_model_in_memory_with_other_settings_of_its_adapter_is_refused(transformers, peft, tmp_path):
+    task = task_of(adapted(peft, gpt2(transformers), 2, lora_alpha=8))
+
+    def switched(change):
+        model = adapted(peft, gpt2(transformers), 1, lora_alpha=8)
+        model.add_adapter("b", peft.LoraConfig(r=2, lora_alpha=8, target_modules=["c_attn"], fan_in_fan_out=True))
+        change(model)
+        return model
+
+    def scaled(model):
+        model.base_model.model.transformer.h[1].attn.c_attn.set_scale("default", 7)
+
+    others = {
+        "lora_alpha = 64, the adapter of the task's model 8": adapted(peft, gpt2(transformers), 1, lora_alpha=64),
+        "use_rslora = True": adapted(peft, gpt2(transformers), 1, lora_alpha=8, use_rslora=True),
+        r"alpha_pattern = \{'c_attn': 3\}": adapted(
+            peft, gpt2(transformers), 1, lora_alpha=8, alpha_pattern={"c_attn": 3}
+        ),
+        "active adapter = 'b', the adapter of the task's model 'default'": switched(
+            lambda model: model.set_adapter("b")
+        ),
+        "disabled = True": switched(lambda model: model.base_model.disable_adapter_layers()),
+        "scaling of layer 1": switched(scaled),
+    }
+    for message, model in others.items():
+        with pytest.raises(ValueError, match=f"the model given has {message}"):
+            loss(task, model)
+        with pytest.raises(ValueError, match=f"the model given has {message}"):
+            loss(task, torch.nn.DataParallel(model))
+    same = switched(lambda model: None)
+    del same.peft_config["b"]
+    torch.save(same, tmp_path / "whole.pt")
+    with pytest.raises(ValueError, match=r"whole\.pt: it has a model of peft saved whole, .* save_pretrained"):
+        loss(task, tmp_path / "whole.pt")
+    with pytest.raises(ValueError, match="the model given is an adapter, and the task's model has none"):
+        loss(task_of(gpt2(transformers)), same)
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_rounds_of_adapter_folders_are_imported(transformers, peft, tmp_path):
     models = {}
     for index in range(2):
