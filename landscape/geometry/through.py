@@ -10,7 +10,7 @@ from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.geometry.trajectory import principal_plane
 from landscape.model.task import Task
-from landscape.model.vectors import AnyModel
+from landscape.model.vectors import AnyModel, arrays_of
 from landscape.sweep.grid import Sweep
 
 
@@ -33,7 +33,8 @@ def as_sweep(task: Task, sweep: Sweep | AnyModel | Sequence[AnyModel], models: S
         if models:
             raise ValueError("a sweep and further models were given; give either the sweep or the models.")
         return sweep
-    first = list(sweep) if isinstance(sweep, Sequence) and not isinstance(sweep, str) else [sweep]
+    several = isinstance(sweep, Sequence) and not isinstance(sweep, str) and not arrays_of(sweep, task)
+    first: list[Any] = list(sweep) if several else [sweep]  # type: ignore[arg-type]
     every: list[Any] = [*first, *models]
     if not every:
         raise ValueError(f"there is no model in {sweep!r}; give a sweep, or one model or more.")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
 from torch import Tensor, nn
 
 from landscape.model.adapters import adapter_settings, require_same_adapter, settings_beside
@@ -19,6 +18,7 @@ from landscape.model.fitted_names import Fitted, Names, equal_values
 from landscape.model.foreign_tensors import Found, choice, found_in, only, selected, split_choice, state_dicts
 from landscape.model.tensor_names import unwrapped_names
 from landscape.model.unnamed_tensors import are_unnamed, name_tensors
+from landscape.model.vectors import as_tensor
 
 if TYPE_CHECKING:
     from landscape.model.task import Task
@@ -76,8 +76,8 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     return {names[name]: value for name, value in tensors.items()}
 
 
-def state_of(model: nn.Module | Mapping[str, Any], task: Task) -> State:
-    """The same of a module or state dict; its type stays, but for half precision, which becomes float32.
+def state_of(model: nn.Module | Mapping[str, Any] | list[Any], task: Task) -> State:
+    """The same of a module, a state dict or the list of its values; half precision becomes float32.
 
     Raises:
         ValueError: If it does not fit the task's model.
@@ -86,8 +86,12 @@ def state_of(model: nn.Module | Mapping[str, Any], task: Task) -> State:
         require_same_adapter("the model given", adapter_settings(model), task.model)
         candidates = [Found(Path("the model given"), (), Names(model).tensors, _in_memory)]
     else:
-        tensors = {name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in model.items()}
-        candidates = state_dicts(Path("the model given"), tensors, _in_memory)
+        dtype = task.theta.dtype
+        if isinstance(model, Mapping):
+            values: Any = {name: as_tensor(value, dtype) for name, value in model.items()}
+        else:
+            values = [as_tensor(value, dtype) for value in model]
+        candidates = state_dicts(Path("the model given"), values, _in_memory)
         if not candidates:
             kinds = sorted({type(value).__name__ for value in model.values()})
             raise ValueError(
@@ -144,7 +148,7 @@ def _of_model(candidates: list[Found], task: Task) -> dict[str, Tensor]:
     named = [candidate for candidate in candidates if not are_unnamed(candidate.entries)]
     if not named:
         candidate = only(candidates)
-        return name_tensors(candidate.path, candidate.tensors(), task)
+        named = [replace(candidate, entries=name_tensors(candidate.path, candidate.tensors(), task))]
     model = Names(task.model)
     fits = [(candidate, model.fitted(candidate.entries)) for candidate in named]
     fitting = [(candidate, fit) for candidate, fit in fits if fit.fits]

@@ -19,6 +19,7 @@ from torch import Tensor
 from landscape.model.file_formats import file_format
 from landscape.model.guarded_load import Refused, require_few, require_npz, require_room, require_stored
 from landscape.model.inert_pickle import Inert
+from landscape.model.numpy_pickles import unpickled_array
 from landscape.model.state_dict_search import searched
 from landscape.model.torch_files import Stored, Values, read_legacy, read_zip
 
@@ -103,8 +104,9 @@ def found_in(path: str | Path) -> list[Found]:
 
 
 def state_dicts(path: Path, content: Any, values: Values) -> list[Found]:
-    """State dicts in tables, lists and modules that are read already."""
-    return [Found(path, place, entries, values) for place, entries in searched(content)]
+    """State dicts in tables, lists and modules that are read already; arrays of numpy count where no tensors are."""
+    places = list(searched(content)) or list(searched(content, unpickled_array))
+    return [Found(path, place, entries, values) for place, entries in places]
 
 
 def split_choice(path: str | Path) -> tuple[Path, tuple[str, ...]]:
@@ -182,8 +184,6 @@ def _describe(content: Any) -> str:
     if not isinstance(content, Mapping):
         is_object = isinstance(content, Inert) and "." in content.name
         return f"an object of {content.name}" if is_object else type(content).__name__.replace("Inert", "an object")
-    if any(isinstance(value, Inert) and value.name.endswith("multiarray._reconstruct") for value in content.values()):
-        return "arrays of numpy (write them by np.savez('NEW.npz', **arrays))"
     keys = [_short(key) for key in content]
     more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
     return f"a table of {', '.join(keys[:MAX_KEYS])}{more}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeGuard
 
 from torch import Tensor
@@ -11,6 +11,9 @@ from landscape.model.guarded_load import Refused
 from landscape.model.inert_pickle import Inert
 from landscape.model.torch_files import Stored
 
+Place = tuple[tuple[Any, ...], dict[str, Any]]
+"""Keys under which a state dict lies, and its tensors by name."""
+
 FLAT = ""
 """Name of the only tensor of a file that is one vector of all parameters."""
 
@@ -18,14 +21,20 @@ MAX_DEPTH, MAX_LAYERS = 4, 60
 """Depth of tables that are searched for state dicts, and of modules in a module."""
 
 
-def searched(content: Any) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """State dicts in the content of a file, with their places, each container searched once."""
+def searched(content: Any, known: Callable[[Any], Any] = lambda entry: entry) -> Iterator[Place]:
+    """State dicts in the content of a file, with their places, each container searched once.
+
+    Args:
+        content: Tables, lists, modules, tensors and anything else.
+        known: Makes tensors of other entries.
+    """
+    content = known(content)
     if isinstance(content, Tensor | Stored) and len(content.shape) == 1:
         yield (), {FLAT: content}
         return
     seen: set[int] = set()
 
-    def search(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    def search(value: Any, place: tuple[Any, ...]) -> Iterator[Place]:
         if not isinstance(value, Mapping | list | tuple | Inert) or id(value) in seen or len(place) > MAX_DEPTH:
             return
         seen.add(id(value))
@@ -35,7 +44,8 @@ def searched(content: Any) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
         table: Any = (value.items or value.state) if isinstance(value, Inert) else value
         if isinstance(table, Mapping) and {"state", "param_groups"} <= set(table):
             return
-        pairs = list(table.items() if isinstance(table, Mapping) else enumerate(table) if _is_list(table) else ())
+        entries = table.items() if isinstance(table, Mapping) else enumerate(table) if _is_list(table) else ()
+        pairs = [(key, known(entry)) for key, entry in entries]
         tensors = {key: entry for key, entry in pairs if isinstance(entry, Tensor | Stored)}
         named = {key: entry for key, entry in tensors.items() if isinstance(key, str)}
         if _is_list(table) and tensors and len(tensors) == len(table):

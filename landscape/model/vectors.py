@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from landscape.model.buffers import model_buffers, require_buffers
 from landscape.model.copies import HALF, dtype_attrs
 from landscape.model.layout import Layout
-from landscape.model.model import plain
+from landscape.model.model import Model, plain
 from landscape.model.whole_products import whole_products
 from landscape.plugins.option_types import require_options
 
@@ -28,8 +28,13 @@ Result = TypeVar("Result")
 POSITIVE = ("block", "max_products", "memory", "tolerance")
 """Arguments of any function that are above 0."""
 
-AnyModel = Tensor | np.ndarray | nn.Module | Mapping[str, Tensor] | str | Path
-"""A vector (d,), a `Model` or an array, a module, a state dict, or the path of a checkpoint."""
+AnyModel = Tensor | np.ndarray | nn.Module | Mapping[str, Tensor] | Sequence[np.ndarray | Tensor] | str | Path
+"""A vector (d,), a `Model` or an array, a module, a state dict or its values in order, or the path of a checkpoint."""
+
+SEVERAL = ("models", "basis")
+"""Names of arguments that are sequences of models."""
+
+ACCEPTED = "a vector (d,), a state dict or the list of its arrays, a module or the path of a checkpoint"
 
 
 def takes_models(
@@ -71,7 +76,7 @@ def takes_models(
             values = {name: _loaded(value, task) for name, value in values.items()}
             layout = None if task is None else task.layout
             for name, value in values.items():
-                bound.arguments[name] = _vectors(value, layout, f"{function.__name__}: {name}")
+                bound.arguments[name] = _vectors(value, layout, f"{function.__name__}: {name}", name in SEVERAL)
             stated = ""
             if "buffers" in signature.parameters and (layout is None or layout.buffers):
                 stated = "own" if bound.arguments.get("buffers") is None else "given"
@@ -120,23 +125,50 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not _is_path(value)
 
 
+def arrays_of(value: Any, task: Task) -> list[Any]:
+    """The arrays of a model as Flower's `get_parameters` gives them, in the order of its state dict; else []."""
+    is_list = _is_sequence(value) or (isinstance(value, np.ndarray) and value.dtype == object)
+    arrays = list(value) if is_list else []
+    if any(isinstance(part, Model) or not isinstance(part, Tensor | np.ndarray | np.generic) for part in arrays):
+        return []
+    shapes, own = (
+        [tuple(part.shape) for part in arrays],
+        [tuple(part.shape) for part in task.model.state_dict().values()],
+    )
+    return arrays if shapes == own or any(len(shape) != 1 for shape in shapes) else []
+
+
 def _loaded(value: Any, task: Task | None) -> Any:
     """State dicts by the names of the task's model in place of paths, modules and state dicts; tensors of arrays."""
-    if _is_sequence(value):
+    arrays = [] if task is None else arrays_of(value, task)
+    if _is_sequence(value) and not arrays:
         return [_loaded(model, task) for model in value]
     if isinstance(value, Tensor):
         return value.float() if value.dtype in HALF else value
-    if isinstance(value, np.ndarray):
-        vector = torch.from_numpy(value)
-        return vector if task is None else vector.to(task.theta.dtype)
-    if task is None or not (_is_path(value) or _is_model(value)):
+    if isinstance(value, np.ndarray) and not arrays:
+        return as_tensor(value, None if task is None else task.theta.dtype)
+    if task is None or not (arrays or _is_path(value) or _is_model(value)):
         return value
     from landscape.model.checkpoint import read_state, state_of  # imports this module
 
-    return read_state(value, task) if _is_path(value) else state_of(value, task)
+    return read_state(value, task) if _is_path(value) else state_of(arrays or value, task)
 
 
-def _vectors(value: Any, layout: Layout | None, name: str) -> Any:
+def as_tensor(value: Any, dtype: torch.dtype | None = None) -> Any:
+    """An array of numbers as a tensor, a floating one in `dtype`; anything else as it is.
+
+    Raises:
+        ValueError: If the array holds no numbers.
+    """
+    if not isinstance(value, np.ndarray | np.generic):
+        return value
+    if value.dtype.kind not in "fiubc":
+        raise ValueError(f"an array of type {value.dtype} was given; give arrays of numbers.")
+    tensor = torch.tensor(value)
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+
+def _vectors(value: Any, layout: Layout | None, name: str, several: bool = False) -> Any:
     """Convert a model, or each model of a sequence, to a vector; tensors are returned as they are."""
     if isinstance(value, Tensor):
         return plain(value)
@@ -145,10 +177,9 @@ def _vectors(value: Any, layout: Layout | None, name: str) -> Any:
     if _is_model(value) or _is_path(value):
         recipe = "the task first, or task.layout.theta(model), or Layout.of(module).theta(model) without a task"
         raise ValueError(f"{name} is {_describe(value)}; it takes vectors (d,): give {recipe}.")
-    if _is_sequence(value) and len(value):
+    if several and _is_sequence(value) and len(value):
         return [_vectors(model, layout, f"{name}[{place}]") for place, model in enumerate(value)]
-    accepted = "a vector (d,), a state dict, a module or the path of a checkpoint"
-    raise ValueError(f"{name} is {_describe(value)}; give {accepted}.")
+    raise ValueError(f"{name} is {_describe(value)}; give {ACCEPTED}.")
 
 
 def _describe(value: Any) -> str:
@@ -158,8 +189,8 @@ def _describe(value: Any) -> str:
         return "a state dict"
     if _is_path(value):
         return "a path"
-    if _is_sequence(value) and not len(value):
-        return "empty"
+    if _is_sequence(value):
+        return f"a list of {len(value)}" if len(value) else "empty"
     return f"of type {type(value).__name__}"
 
 

@@ -256,10 +256,62 @@ def foreign(path):
     }
 
 
-def test_arrays_of_numpy_in_a_pickle_are_named_with_what_writes_them(tmp_path):
-    torch.save({"0.weight": np.ones((2, 3)), "0.bias": np.ones(2)}, tmp_path / "arrays.pt")
-    with pytest.raises(ValueError, match=r"holds arrays of numpy \(write them by np\.savez\('NEW.npz', \*\*arrays\)\)"):
-        found_in(tmp_path / "arrays.pt")
+def test_arrays_of_numpy_in_a_pickle_are_tensors_where_there_are_no_others(tmp_path):
+    state = net().state_dict()
+    arrays = {name: value.numpy() for name, value in state.items()}
+    arrays["0.weight"] = np.asfortranarray(arrays["0.weight"].astype(">f8"))
+    by_way = {"names": arrays, "table": {"model": arrays, "epoch": 3}, "order": list(arrays.values())}
+    by_way["beside"] = {**state, "seen": np.ones(3), "accuracy": np.float64(0.9)}
+    by_way["history"] = {"model": state, "curves": {"loss": np.ones(9)}}
+    for name, content in by_way.items():
+        for legacy in (False, True):
+            torch.save(content, tmp_path / f"{name}.pt", _use_new_zipfile_serialization=not legacy)
+            assert loss(TASK, tmp_path / f"{name}.pt") == pytest.approx(own(net()), rel=1e-6)
+            assert len(found_in(tmp_path / f"{name}.pt")) == 1
+    torch.save({"w": np.array([1, None], dtype=object), "t": np.array(["a"])}, tmp_path / "objects.pt")
+    with pytest.raises(ValueError, match=r"objects\.pt holds a table of w, t and no tensors by name"):
+        found_in(tmp_path / "objects.pt")
+
+
+def with_statistics(seed: int) -> nn.Sequential:
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+    model(X)
+    return model.eval()
+
+
+def test_a_list_of_arrays_is_the_model_that_it_was_made_of():
+    task, models = make_task(with_statistics(0), ENTROPY, (X, Y)), [with_statistics(seed) for seed in (1, 2)]
+    lists = [[value.numpy() for value in model.state_dict().values()] for model in models]
+    averaged = [np.float64(array) if array.ndim == 0 else array.astype(np.float64) for array in lists[0]]
+    tensors = list(models[0].state_dict().values())
+    boxed = np.empty(len(lists[0]), object)
+    boxed[:] = lists[0]
+    for given in (lists[0], tuple(lists[0]), averaged, tensors, boxed):
+        assert landscape.loss(task, given) == loss(task, given) == pytest.approx(own(models[0]), rel=1e-6)
+    pairs = [
+        (lambda one, _: landscape.hessian(task, one, k=2)),
+        (lambda one, _: landscape.trace(task, one)),
+        (lambda one, _: landscape.surface(task, one)),
+        (lambda one, two: landscape.surface(task, [one, two])),
+        (lambda one, two: landscape.barrier(task, one, two, points=3)),
+    ]
+    for made in pairs:
+        assert made(*lists).equals(made(*models))
+    wrong = [
+        (lists[0][:-1], "the model given has 8 arrays without names, the model's state dict has 9"),
+        ([*lists[0][:-1], np.ones(4)], r"array 8 has shape \(4,\), '2\.bias' of the model's state dict has \(3,\)"),
+        ([*lists[0][:-1], np.array([None])], "array of type object was given; give arrays of numbers"),
+        (models, "theta is a list of 2; give a vector"),
+        ([task.theta, task.theta], "theta is a list of 2; give a vector"),
+        (lists, "theta is a list of 2; give a vector"),
+        ([], "theta is empty; give a vector"),
+        ([[1.0, 2.0], [3.0]], "theta is a list of 2; give a vector"),
+    ]
+    for given, message in wrong:
+        for function in (landscape.loss, landscape.hessian, landscape.trace):
+            with pytest.raises(ValueError, match=message):
+                function(task, given)
 
 
 def test_foreign_formats_are_refused_by_name_with_what_converts_them(tmp_path):
