@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
+from landscape.model import foreign_tensors as foreign
 from landscape.model.adapters import adapter_settings, require_same_adapter, settings_beside
 from landscape.model.copies import HALF
 from landscape.model.counters import require_same_counters
 from landscape.model.file_formats import SUFFIXES, refuse_folder, weight_map
 from landscape.model.fitted_names import Fitted, Names, equal_values
-from landscape.model.foreign_tensors import Found, choice, found_in, only, selected, split_choice, state_dicts
 from landscape.model.tensor_names import unwrapped_names
 from landscape.model.unnamed_tensors import are_unnamed, name_tensors
 from landscape.model.vectors import as_tensor
@@ -71,7 +71,7 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
         LookupError: If there is no such file.
         ValueError: If the file cannot be read, or has several state dicts: `m.pt[ema]` chooses one.
     """
-    tensors = only(_found_at(path)).tensors()
+    tensors = foreign.only(_found_at(path)).tensors()
     names = unwrapped_names(tensors)
     return {names[name]: value for name, value in tensors.items()}
 
@@ -84,14 +84,14 @@ def state_of(model: nn.Module | Mapping[str, Any] | list[Any], task: Task) -> St
     """
     if isinstance(model, nn.Module):
         require_same_adapter("the model given", adapter_settings(model), task.model)
-        candidates = [Found(Path("the model given"), (), Names(model).tensors, _in_memory)]
+        candidates = [foreign.Found(foreign.GIVEN, (), Names(model).tensors, _in_memory)]
     else:
         dtype = task.theta.dtype
         if isinstance(model, Mapping):
             values: Any = {name: as_tensor(value, dtype) for name, value in model.items()}
         else:
             values = [as_tensor(value, dtype) for value in model]
-        candidates = state_dicts(Path("the model given"), values, _in_memory)
+        candidates = foreign.state_dicts(foreign.GIVEN, values, _in_memory)
         if not candidates:
             kinds = sorted({type(value).__name__ for value in model.values()})
             raise ValueError(
@@ -107,7 +107,7 @@ def weight_files(path: str | Path) -> list[Path]:
         LookupError: If there is none.
         ValueError: If the folder has a format that is not read, or a broken table of its files.
     """
-    path, _ = split_choice(path)
+    path, _ = foreign.split_choice(path)
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -133,27 +133,30 @@ def _typed(state: Mapping[str, Tensor], typed: Callable[[Tensor], Tensor], task:
     return state_read
 
 
-def _found_at(path: str | Path) -> list[Found]:
+def _found_at(path: str | Path) -> list[foreign.Found]:
     """State dicts of a checkpoint, or the one chosen; those of several files are one."""
-    file, place = split_choice(path)
-    files = [found_in(candidate) for candidate in weight_files(path)]
+    file, place = foreign.split_choice(path)
+    files = [foreign.found_in(candidate) for candidate in weight_files(path)]
     if len(files) == 1:
-        return selected(files[0], place)
-    entries = {name: value for candidates in files for name, value in only(candidates).tensors().items()}
-    return selected([Found(file, (), entries, _in_memory)], place)
+        return foreign.selected(files[0], place)
+    entries = {name: value for candidates in files for name, value in foreign.only(candidates).tensors().items()}
+    return foreign.selected([foreign.Found(file, (), entries, _in_memory)], place)
 
 
-def _of_model(candidates: list[Found], task: Task) -> dict[str, Tensor]:
+def _of_model(candidates: list[foreign.Found], task: Task) -> dict[str, Tensor]:
     """Tensors of the state dict that fits the model, completed by what no checkpoint has."""
     named = [candidate for candidate in candidates if not are_unnamed(candidate.entries)]
     if not named:
-        candidate = only(candidates)
+        candidate = foreign.only(candidates)
         named = [replace(candidate, entries=name_tensors(candidate.path, candidate.tensors(), task))]
     model = Names(task.model)
-    fits = [(candidate, model.fitted(candidate.entries)) for candidate in named]
+    fits = [(candidate, model.fitted(candidate.entries)) for candidate in foreign.distinct(named)]
     fitting = [(candidate, fit) for candidate, fit in fits if fit.fits]
     if len(fitting) > 1:
-        raise ValueError(choice([candidate for candidate, _ in fitting]))
+        own = [candidate.entries for candidate, _ in fitting]
+        raise ValueError(
+            foreign.choice([candidate for candidate in named if any(candidate.entries is one for one in own)])
+        )
     if not fitting:
         candidate, fit = max(fits, key=lambda pair: len(pair[1].names))
         others = f" It has {len(fits)} state dicts; this one is the nearest." if len(fits) > 1 else ""
@@ -163,17 +166,19 @@ def _of_model(candidates: list[Found], task: Task) -> dict[str, Tensor]:
     return state
 
 
-def _advice(candidate: Found, model: Names) -> str:
+def _advice(candidate: foreign.Found, model: Names) -> str:
     """How to choose the part of a state dict that has the model's first parameter, if there is one."""
     first = next(iter(model.required), "")
     parts = sorted(
         {name.removesuffix(f".{first}") for name in candidate.entries if first and name.endswith(f".{first}")}
     )
+    if parts and candidate.path == foreign.GIVEN:
+        return f" Give the tensors below {' or '.join(parts[:3])} alone."
     ways = " or ".join(f"'{candidate.name}{''.join(f'[{word}]' for word in part.split('.'))}'" for part in parts[:3])
     return f" Choose a part of it by {ways}." if parts else ""
 
 
-def _completed(candidate: Found, fit: Fitted, model: Names) -> dict[str, Tensor]:
+def _completed(candidate: foreign.Found, fit: Fitted, model: Names) -> dict[str, Tensor]:
     read = candidate.tensors(fit.names)
     state: dict[str, Tensor] = {}
     for name, value in read.items():

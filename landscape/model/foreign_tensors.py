@@ -26,6 +26,9 @@ from landscape.model.torch_files import Stored, Values, read_legacy, read_zip
 MAX_KEYS = 8
 """Keys in a message."""
 
+GIVEN = Path("the model given")
+"""In place of the path of a file, of what is in memory."""
+
 _UNREADABLE = (
     *(SafetensorError, RuntimeError, EOFError, OSError, ValueError, TypeError, LookupError),
     *(zipfile.BadZipFile, zlib.error),
@@ -57,6 +60,18 @@ class Found:
     def key(self) -> str:
         """The place alone: `[ema]`."""
         return "".join(f"[{_short(key)}]" for key in self.place)
+
+    def is_in(self, place: tuple[str, ...]) -> bool:
+        """Whether its keys, and those of a place as they are chosen, are the same as far as both go."""
+        pairs = zip(self.place, place, strict=False)
+        return all(word in (_short(key), str(getattr(key, "from_end", ""))) for key, word in pairs)
+
+    def below(self, place: tuple[str, ...], start: int | None = None) -> list[Found]:
+        """The part whose names begin with the words of a place that follow its own; [] without such names."""
+        words = place[len(self.place) if start is None else start :]
+        prefix = f"{'.'.join(words)}."
+        part = {name.removeprefix(prefix): value for name, value in self.entries.items() if name.startswith(prefix)}
+        return [Found(self.path, (*self.place, *words), part, self.values)] if part else []
 
     def tensors(self, names: Mapping[str, str] | None = None) -> dict[str, Tensor]:
         """Tensors by name, or by the names that `names` gives some of them.
@@ -105,8 +120,14 @@ def found_in(path: str | Path) -> list[Found]:
 
 def state_dicts(path: Path, content: Any, values: Values) -> list[Found]:
     """State dicts in tables, lists and modules that are read already; arrays of numpy count where no tensors are."""
-    places = list(searched(content)) or list(searched(content, unpickled_array))
+    places = searched(content) or searched(content, unpickled_array)
     return [Found(path, place, entries, values) for place, entries in places]
+
+
+def distinct(candidates: list[Found]) -> list[Found]:
+    """State dicts without those that another place has too."""
+    first: dict[int, Found] = {}
+    return [candidate for candidate in candidates if first.setdefault(id(candidate.entries), candidate) is candidate]
 
 
 def split_choice(path: str | Path) -> tuple[Path, tuple[str, ...]]:
@@ -126,16 +147,10 @@ def selected(candidates: list[Found], place: tuple[str, ...]) -> list[Found]:
     """
     if not place:
         return candidates
-    under = [candidate for candidate in candidates if tuple(map(_short, candidate.place[: len(place)])) == place]
-    if under:
-        return under
-    prefix = f"{'.'.join(place)}."
-    for candidate in candidates:
-        part = {
-            name.removeprefix(prefix): value for name, value in candidate.entries.items() if name.startswith(prefix)
-        }
-        if part:
-            return [Found(candidate.path, (*candidate.place, *place), part, candidate.values)]
+    under = [candidate for candidate in candidates if len(candidate.place) >= len(place) and candidate.is_in(place)]
+    inside = [part for candidate in candidates if candidate.is_in(place) for part in candidate.below(place)]
+    if found := under or inside or [part for candidate in candidates for part in candidate.below(place, start=0)]:
+        return found
     key = "".join(f"[{name}]" for name in place)
     raise ValueError(f"{candidates[0].path} has nothing under {key}; it has {listed(candidates)}.")
 
@@ -152,7 +167,7 @@ def only(candidates: list[Found]) -> Found:
         for candidate in candidates
         if not any(candidate.place == place[: len(candidate.place)] != place for place in places)
     ]
-    if len(inner) > 1:
+    if len(distinct(inner)) > 1:
         raise ValueError(choice(inner))
     return inner[0]
 
@@ -160,7 +175,8 @@ def only(candidates: list[Found]) -> Found:
 def choice(candidates: list[Found]) -> str:
     """How to choose one of several state dicts."""
     first, last = candidates[0], candidates[-1]
-    return f"{first.path} has {len(candidates)} state dicts: {listed(candidates)}; choose one, as in '{last.name}'."
+    how = "give one of them" if first.path == GIVEN else f"choose one, as in '{last.name}'"
+    return f"{first.path} has {len(candidates)} state dicts: {listed(candidates)}; {how}."
 
 
 def listed(candidates: list[Found]) -> str:
@@ -190,7 +206,8 @@ def _describe(content: Any) -> str:
 
 
 def _short(key: Any) -> str:
-    return one_line(ValueError(str(key)))[:60]
+    """A key as it is chosen in brackets at the end of a path."""
+    return " ".join(str(key).split())[:60].translate(str.maketrans("[]/", "()|"))
 
 
 def _read_safetensors(path: Path) -> tuple[Any, Values]:

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 from torch import Tensor
 
-from landscape.model.guarded_load import Refused
+from landscape.model.guarded_load import TENSORS, Refused
 from landscape.model.inert_pickle import Inert
 from landscape.model.torch_files import Stored
 
@@ -21,41 +21,62 @@ MAX_DEPTH, MAX_LAYERS = 4, 60
 """Depth of tables that are searched for state dicts, and of modules in a module."""
 
 
-def searched(content: Any, known: Callable[[Any], Any] = lambda entry: entry) -> Iterator[Place]:
-    """State dicts in the content of a file, with their places, each container searched once.
+class Position(int):
+    """A place in a list; `from_end` counts it from there, -1 for the last."""
+
+    from_end = 0
+
+
+def searched(content: Any, known: Callable[[Any], Any] = lambda entry: entry) -> list[Place]:
+    """State dicts in the content of a file, with their places; one that occurs twice has two places.
 
     Args:
         content: Tables, lists, modules, tensors and anything else.
         known: Makes tensors of other entries.
+
+    Raises:
+        Refused: If there are more than `TENSORS`.
     """
     content = known(content)
     if isinstance(content, Tensor | Stored) and len(content.shape) == 1:
-        yield (), {FLAT: content}
-        return
-    seen: set[int] = set()
+        return [((), {FLAT: content})]
+    below: dict[tuple[int, int], list[Place]] = {}
+    own: dict[int, dict[str, Any]] = {}
 
-    def search(value: Any, place: tuple[Any, ...]) -> Iterator[Place]:
-        if not isinstance(value, Mapping | list | tuple | Inert) or id(value) in seen or len(place) > MAX_DEPTH:
-            return
-        seen.add(id(value))
-        if isinstance(value, Inert) and "_modules" in _table(value.state):
-            yield place, dict(_of_module(value, "", MAX_LAYERS, set()))
-            return
-        table: Any = (value.items or value.state) if isinstance(value, Inert) else value
-        if isinstance(table, Mapping) and {"state", "param_groups"} <= set(table):
-            return
-        entries = table.items() if isinstance(table, Mapping) else enumerate(table) if _is_list(table) else ()
-        pairs = [(key, known(entry)) for key, entry in entries]
-        tensors = {key: entry for key, entry in pairs if isinstance(entry, Tensor | Stored)}
-        named = {key: entry for key, entry in tensors.items() if isinstance(key, str)}
-        if _is_list(table) and tensors and len(tensors) == len(table):
-            yield place, {f"arr_{number}": entry for number, entry in tensors.items()}
-        elif any(len(entry.shape) for entry in named.values()):
-            yield place, named
-        for key, entry in pairs:
-            yield from search(entry, (*place, key))
+    def search(value: Any, depth: int) -> list[Place]:
+        if not isinstance(value, Mapping | list | tuple | Inert) or depth > MAX_DEPTH:
+            return []
+        if (key := (id(value), depth)) not in below:
+            below[key] = []  # of a container in itself
+            pairs, tensors = _entries(value, known)
+            found = [((), own.setdefault(id(value), tensors))] if tensors else []
+            for name, entry in pairs:
+                found += [((name, *place), state) for place, state in search(entry, depth + 1)]
+                if len(found) > TENSORS:
+                    raise Refused(f"it has more than {TENSORS} state dicts; save each in a file of its own")
+            below[key] = found
+        return below[key]
 
-    yield from search(content, ())
+    return search(content, 0)
+
+
+def _entries(value: Any, known: Callable[[Any], Any]) -> tuple[list[tuple[Any, Any]], dict[str, Any]]:
+    """Entries of a container by key, and the state dict that it is itself; none of the state of an optimiser."""
+    if isinstance(value, Inert) and "_modules" in _table(value.state):
+        return [], dict(_of_module(value, "", MAX_LAYERS, set()))
+    table: Any = (value.items or value.state) if isinstance(value, Inert) else value
+    if isinstance(table, Mapping) and {"state", "param_groups"} <= set(table):
+        return [], {}
+    pairs: list[tuple[Any, Any]] = list(table.items()) if isinstance(table, Mapping) else []
+    for number, entry in enumerate(table if _is_list(table) else ()):
+        pairs.append((Position(number), entry))
+        pairs[-1][0].from_end = number - len(table)
+    pairs = [(key, known(entry)) for key, entry in pairs]
+    tensors = {key: entry for key, entry in pairs if isinstance(entry, Tensor | Stored)}
+    if _is_list(table) and tensors and len(tensors) == len(table):
+        return pairs, {f"arr_{number}": entry for number, entry in tensors.items()}
+    named = {key: entry for key, entry in tensors.items() if isinstance(key, str)}
+    return pairs, named if any(len(entry.shape) for entry in named.values()) else {}
 
 
 def _is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
