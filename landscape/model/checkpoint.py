@@ -84,6 +84,8 @@ def state_of(model: nn.Module | Mapping[str, Any] | list[Any], task: Task) -> St
     """
     if isinstance(model, nn.Module):
         require_same_adapter("the model given", adapter_settings(model), task.model)
+        if any(".quantized." in type(part).__module__ for part in model.modules()):
+            raise ValueError(f"{foreign.GIVEN} is {foreign.QUANTISED}.")
         candidates = [foreign.Found(foreign.GIVEN, (), Names(model).tensors, _in_memory)]
     else:
         dtype = task.theta.dtype
@@ -92,11 +94,6 @@ def state_of(model: nn.Module | Mapping[str, Any] | list[Any], task: Task) -> St
         else:
             values = [as_tensor(value, dtype) for value in model]
         candidates = foreign.state_dicts(foreign.GIVEN, values, _in_memory)
-        if not candidates:
-            kinds = sorted({type(value).__name__ for value in model.values()})
-            raise ValueError(
-                f"the model given has no tensors by name, but {', '.join(kinds) or 'nothing'}; give a state dict."
-            )
     return _typed(_of_model(candidates, task), lambda value: value.float() if value.dtype in HALF else value, task)
 
 
@@ -109,7 +106,7 @@ def weight_files(path: str | Path) -> list[Path]:
     """
     path, _ = foreign.split_choice(path)
     if path.is_file():
-        return [path]
+        return _parts(path) if path.name.endswith(INDEX) else [path]
     if not path.is_dir():
         raise LookupError(
             f"no checkpoint {path}; give a file ({', '.join(SUFFIXES)}) or a folder that save_pretrained wrote."
@@ -118,12 +115,17 @@ def weight_files(path: str | Path) -> list[Path]:
         if (path / name).is_file():
             return [path / name]
         if (index := path / f"{name}{INDEX}").is_file():
-            names = weight_map(index)
-            if absent := [part for part in names if not (path / part).is_file()]:
-                raise LookupError(f"{path} has no {absent[0]}, which its {index.name} names; copy the whole folder.")
-            return [path / part for part in names]
+            return _parts(index)
     refuse_folder(path, " or ".join(IN_FOLDER[:3]))
     return []
+
+
+def _parts(index: Path) -> list[Path]:
+    """Files that a table of files names, in its folder."""
+    files = [index.parent / name for name in weight_map(index)]
+    if absent := [file.name for file in files if not file.is_file()]:
+        raise LookupError(f"{index.parent} has no {absent[0]}, which its {index.name} names; copy the whole folder.")
+    return files
 
 
 def _typed(state: Mapping[str, Tensor], typed: Callable[[Tensor], Tensor], task: Task) -> State:
@@ -153,13 +155,14 @@ def _of_model(candidates: list[foreign.Found], task: Task) -> dict[str, Tensor]:
     fits = [(candidate, model.fitted(candidate.entries)) for candidate in foreign.distinct(named)]
     fitting = [(candidate, fit) for candidate, fit in fits if fit.fits]
     if len(fitting) > 1:
-        own = [candidate.entries for candidate, _ in fitting]
-        raise ValueError(
-            foreign.choice([candidate for candidate in named if any(candidate.entries is one for one in own)])
-        )
+        own = {id(candidate.entries) for candidate, _ in fitting}
+        raise ValueError(foreign.choice([candidate for candidate in named if id(candidate.entries) in own]))
     if not fitting:
         candidate, fit = max(fits, key=lambda pair: len(pair[1].names))
         others = f" It has {len(fits)} state dicts; this one is the nearest." if len(fits) > 1 else ""
+        others += (
+            f" It is of {foreign.QUANTISED}." if any(name.endswith("zero_point") for name in candidate.entries) else ""
+        )
         raise ValueError(f"{candidate.name}: {fit.reason(candidate.entries)}{others}{_advice(candidate, model)}")
     candidate, fit = fitting[0]
     require_same_counters(candidate.name, state := _completed(candidate, fit, model), task)

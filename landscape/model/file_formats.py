@@ -48,9 +48,10 @@ def refuse_folder(path: Path, expected: str) -> None:
         LookupError: If the format is unknown.
     """
     names = {entry.name for entry in path.iterdir()}
-    if {"data.pkl", "data"} <= names:
-        command = f"cd {path.resolve().parent} && zip -0 -r NEW.pt {path.resolve().name}"
-        raise ValueError(f"{path} is an unzipped file of torch.save; zip it again: {command}")
+    for folder in (path, *(path / name for name in sorted(names))):
+        if (folder / "data.pkl").is_file() and (folder / "data").is_dir():
+            command = f"cd {folder.resolve().parent} && zip -0 -r NEW.pt {folder.resolve().name}"
+            raise ValueError(f"{folder} is an unzipped file of torch.save; zip it again: {command}")
     for sign, (what, command) in _FOLDERS.items():
         if sign in names:
             raise ValueError(f"{path} is {what}; convert it: {command.format(path=path)}")
@@ -100,6 +101,10 @@ _KERAS = (
 _PICKLE = _python("torch.save(pickle.load(open({name!r}, 'rb')), {new!r})", "pickle, torch")
 
 _SIGNS: dict[bytes, tuple[str, str]] = {
+    b"\x93NUMPY": (
+        "one array of numpy",
+        _python("torch.save(torch.from_numpy(numpy.load({name!r})), {new!r})", "numpy, torch"),
+    ),
     b"\x89HDF": _KERAS,
     b"GGUF": ("GGUF, weights of llama.cpp", "give the folder of transformers that it was made from"),
     b"version https://git-lfs": ("a pointer of Git LFS", "git lfs pull"),
@@ -109,6 +114,7 @@ _SIGNS: dict[bytes, tuple[str, str]] = {
 """Formats by their first bytes."""
 
 _ENDINGS: dict[str, tuple[str, str]] = {
+    ".json": ("a table of settings", "give the folder that it lies in"),
     ".onnx": ("ONNX, whose tensors have other names", "save the state dict of the module that it was exported from"),
     ".msgpack": ("a checkpoint of Flax", "transformers: from_pretrained(FOLDER, from_flax=True).save_pretrained(NEW)"),
     ".index": ("a checkpoint of TensorFlow", "load it in TensorFlow and save its arrays by numpy.savez"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from landscape.model.file_formats import file_format
 from landscape.model.guarded_load import Refused, require_few, require_npz, require_room, require_stored
 from landscape.model.inert_pickle import Inert
 from landscape.model.numpy_pickles import unpickled_array
-from landscape.model.state_dict_search import searched
+from landscape.model.state_dict_search import QUANTISED, is_quantised, searched
 from landscape.model.torch_files import Stored, Values, read_legacy, read_zip
 
 MAX_KEYS = 8
@@ -113,14 +113,19 @@ def found_in(path: str | Path) -> list[Found]:
         raise ValueError(message if str(path) in message else _unreadable(path, reason)) from reason
     for candidate in candidates:
         require_few(path, len(candidate.entries))
-    if not candidates:
-        raise ValueError(f"{path} holds {_describe(content)} and no tensors by name; save model.state_dict().")
     return candidates
 
 
 def state_dicts(path: Path, content: Any, values: Values) -> list[Found]:
-    """State dicts in tables, lists and modules that are read already; arrays of numpy count where no tensors are."""
+    """State dicts in tables, lists and modules that are read already; arrays of numpy count where no tensors are.
+
+    Raises:
+        Refused: If there are none; says what there is.
+    """
     places = searched(content) or searched(content, unpickled_array)
+    if not places:
+        verb = "give" if path == GIVEN else "save"
+        raise Refused(f"{path} holds {_describe(content)} and no tensors by name; {verb} model.state_dict().")
     return [Found(path, place, entries, values) for place, entries in places]
 
 
@@ -197,12 +202,33 @@ def _unreadable(path: Path, reason: Exception) -> str:
 
 
 def _describe(content: Any) -> str:
+    if any(map(is_quantised, _values_in(content))):
+        return QUANTISED
+    if any(isinstance(value, Mapping) and {"state", "param_groups"} <= set(value) for value in _values_in(content)):
+        return "the state of an optimiser"
+    if isinstance(content, Tensor | Stored):
+        return f"one tensor of shape {tuple(content.shape)}"
     if not isinstance(content, Mapping):
         is_object = isinstance(content, Inert) and "." in content.name
-        return f"an object of {content.name}" if is_object else type(content).__name__.replace("Inert", "an object")
+        return f"an object of {content.name}" if is_object else f"a {type(content).__name__}".replace("Inert", "object")
     keys = [_short(key) for key in content]
     more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
-    return f"a table of {', '.join(keys[:MAX_KEYS])}{more}"
+    return f"a table of {', '.join(keys[:MAX_KEYS])}{more}" if keys else "an empty table"
+
+
+def _values_in(content: Any) -> Iterator[Any]:
+    """Everything in the content of a file, each container once."""
+    left, seen = [content], set[int]()
+    while left:
+        value = left.pop()
+        yield value
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Inert):
+            left += [value.arguments, value.state, value.items]
+        elif isinstance(value, Mapping | list | tuple):
+            left += value.values() if isinstance(value, Mapping) else value
 
 
 def _short(key: Any) -> str:
@@ -220,7 +246,7 @@ def _read_safetensors(path: Path) -> tuple[Any, Values]:
 def _read_npz(path: Path) -> tuple[Any, Values]:
     names = require_npz(path)
     with np.load(path, allow_pickle=False) as arrays:
-        return {name: torch.from_numpy(arrays[name]) for name in names}, _none
+        return {name: torch.from_numpy(arrays[name]) if name in names else None for name in arrays.files}, _none
 
 
 def _none(stored: Stored) -> Tensor:

@@ -17,6 +17,8 @@ Place = tuple[tuple[Any, ...], dict[str, Any]]
 FLAT = ""
 """Name of the only tensor of a file that is one vector of all parameters."""
 
+QUANTISED = "a quantised model (the one that it was made from can be read)"
+
 MAX_DEPTH, MAX_LAYERS = 4, 60
 """Depth of tables that are searched for state dicts, and of modules in a module."""
 
@@ -72,11 +74,16 @@ def _entries(value: Any, known: Callable[[Any], Any]) -> tuple[list[tuple[Any, A
         pairs.append((Position(number), entry))
         pairs[-1][0].from_end = number - len(table)
     pairs = [(key, known(entry)) for key, entry in pairs]
-    tensors = {key: entry for key, entry in pairs if isinstance(entry, Tensor | Stored)}
+    tensors = {key: entry for key, entry in pairs if isinstance(entry, Tensor | Stored) and not is_quantised(entry)}
     if _is_list(table) and tensors and len(tensors) == len(table):
         return pairs, {f"arr_{number}": entry for number, entry in tensors.items()}
     named = {key: entry for key, entry in tensors.items() if isinstance(key, str)}
     return pairs, named if any(len(entry.shape) for entry in named.values()) else {}
+
+
+def is_quantised(value: Any) -> bool:
+    """Whether a value is a quantised tensor, in memory or in a file."""
+    return value.is_quantized if isinstance(value, Tensor) else isinstance(value, Inert) and "qtensor" in value.name
 
 
 def _is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
@@ -88,6 +95,8 @@ def _of_module(module: Inert, prefix: str, depth: int, above: set[int]) -> Itera
     state: dict[Any, Any] = module.state if isinstance(module.state, dict) else {}
     if depth == 0 or id(module) in above:
         raise Refused("a module that contains itself")
+    if ".quantized." in module.name:
+        raise Refused(f"it has {QUANTISED}")
     if module.name.startswith("peft."):
         raise Refused("it has a model of peft saved whole, whose settings are not read; save it by save_pretrained")
     hidden = state.get("_non_persistent_buffers_set")
