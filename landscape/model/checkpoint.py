@@ -116,6 +116,8 @@ def weight_files(path: str | Path) -> list[Path]:
             return [path / name]
         if (index := path / f"{name}{INDEX}").is_file():
             return _parts(index)
+    if len(adapters := list(path.glob("*/adapter_config.json"))) == 1:  # of an adapter with a name, as peft saves it
+        return weight_files(adapters[0].parent)
     refuse_folder(path, " or ".join(IN_FOLDER[:3]))
     return []
 
@@ -171,6 +173,8 @@ def _of_model(candidates: list[foreign.Found], task: Task) -> dict[str, Tensor]:
 
 def _advice(candidate: foreign.Found, model: Names) -> str:
     """How to choose the part of a state dict that has the model's first parameter, if there is one."""
+    if any("lora_" in name or name == "prompt_embeddings" for name in candidate.entries) and not model.adapters:
+        return " It is an adapter: make the task of the PeftModel."
     first = next(iter(model.required), "")
     parts = sorted(
         {name.removesuffix(f".{first}") for name in candidate.entries if first and name.endswith(f".{first}")}

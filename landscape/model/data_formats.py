@@ -25,6 +25,9 @@ from landscape.model.samples import Inputs, Samples
 TARGETS = ("labels", "label", "targets", "target")
 """Names of the column of targets in a table, the first of which counts."""
 
+SPAN = ("start_positions", "end_positions")
+"""Names of the two columns of targets of models that answer questions."""
+
 FORMS = "(inputs, targets), a Dataset, a DataLoader, a Hugging Face dataset or a table with a column `labels`"
 
 
@@ -48,7 +51,8 @@ def samples_from(data: Any, model: nn.Module, name: str) -> Samples:
     dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
     try:
         inputs, targets = _pair(data, model)
-        samples = Samples(_typed_inputs(inputs, dtype), _typed(targets, dtype))
+        labels = _typed(targets, dtype)
+        samples = Samples(_with_decoder(_typed_inputs(inputs, dtype), labels, _whole(model)), labels)
     except (ValueError, TypeError) as reason:
         raise ValueError(f"split {name!r}: {reason}") from reason
     if not len(samples):
@@ -77,6 +81,20 @@ def _pair(data: Any, model: nn.Module) -> tuple[Any, Any]:
             "be a column of it, or make_task(..., weight=...)."
         )
     raise ValueError(f"a {type(data).__name__} was given; give {FORMS}.")
+
+
+def _whole(model: Any) -> Any:
+    """The model, or that in a PeftModel, whose `forward` names nothing."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def _with_decoder(inputs: Inputs, labels: Tensor, model: Any) -> Inputs:
+    """Inputs of an encoder and a decoder of transformers: the decoder reads the labels before the one to predict."""
+    shifted = getattr(model, "prepare_decoder_input_ids_from_labels", None)
+    if shifted is None or isinstance(inputs, tuple):
+        return inputs
+    named = inputs if isinstance(inputs, dict) else {model.main_input_name: inputs}
+    return named if "decoder_input_ids" in named else {**named, "decoder_input_ids": shifted(labels=labels)}
 
 
 def _is_array(value: Any) -> bool:
@@ -111,14 +129,14 @@ def _split_batch(batch: Any, model: nn.Module) -> tuple[Any, Any]:
 
 
 def _split_columns(columns: dict[str, Any], model: nn.Module) -> tuple[Any, Any]:
+    if set(SPAN) <= set(columns):
+        columns[TARGETS[0]] = torch.stack([torch.as_tensor(columns.pop(name)) for name in SPAN], 1)
     target = next((name for name in TARGETS if name in columns), None)
     if target is None:
         raise ValueError(
             f"it has the columns {', '.join(columns)}; call the column of targets one of {', '.join(TARGETS)}."
         )
-    base: Any = getattr(model, "get_base_model", None)
-    whole: Any = model if base is None else base()  # peft's forward names nothing
-    accepted = [name for name in inspect.signature(whole.forward).parameters if name not in ("args", "kwargs")]
+    accepted = [name for name in inspect.signature(_whole(model).forward).parameters if name not in ("args", "kwargs")]
     numbers = {name: value for name, value in columns.items() if name not in TARGETS and _is_array(value)}
     named = {name: value for name, value in numbers.items() if name in accepted}
     if len(numbers) == 1 and (not named or list(named) == accepted[:1]):
@@ -180,18 +198,18 @@ def _concatenated(parts: list[Any]) -> Any:
 
 def _padded(batches: list[Any]) -> list[Any]:
     """Batches of sequences at one length: places beyond a batch's own are masked, and their labels -100."""
-    longest = max(batch["attention_mask"].shape[1] for batch in batches)
 
-    def at_length(name: str, column: Any, length: int) -> Any:
-        if not isinstance(column, Tensor) or column.shape[1:2] != (length,):
+    def at_length(batch: Any, name: str) -> Any:
+        column, length = batch[name], batch["attention_mask"].shape[1]
+        if not isinstance(column, Tensor) or column.ndim < 2:
             return column
-        padding = [0, 0] * (column.ndim - 2) + [0, longest - length]
+        if column.shape[1] != length and name not in TARGETS and not name.startswith("decoder_"):
+            return column
+        longest = max(other[name].shape[1] for other in batches)
+        padding = [0, 0] * (column.ndim - 2) + [0, longest - column.shape[1]]
         return torch.nn.functional.pad(column, padding, value=-100 if name in TARGETS else 0)
 
-    return [
-        {name: at_length(name, column, batch["attention_mask"].shape[1]) for name, column in batch.items()}
-        for batch in batches
-    ]
+    return [{name: at_length(batch, name) for name in batch} for batch in batches]
 
 
 @contextmanager

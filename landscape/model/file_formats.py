@@ -56,8 +56,9 @@ def refuse_folder(path: Path, expected: str) -> None:
         if sign in names:
             raise ValueError(f"{path} is {what}; convert it: {command.format(path=path)}")
     listed = [name for name in sorted(names) if name.endswith(SUFFIXES)]
+    listed += sorted(f"{file.parent.name}/" for file in path.glob("*/adapter_config.json"))
     have = f"; it has {', '.join(listed[:5])}" if listed else ""
-    raise LookupError(f"{path} has no {expected}{have}; give the checkpoint file itself.")
+    raise LookupError(f"{path} has no {expected}{have}; give the checkpoint file itself, or its folder.")
 
 
 def _format_of_zip(path: Path) -> str:

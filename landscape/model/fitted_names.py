@@ -45,9 +45,14 @@ class Names:
         return trained + [name for name, value in buffers if value.is_floating_point() and name in stored]
 
     @cached_property
+    def adapters(self) -> set[str]:
+        """Names of its adapters."""
+        return adapters_of(self.module)
+
+    @cached_property
     def spellings(self) -> dict[str, str]:
         """Names of the model by what checkpoints may call them; what could be two of them is left out."""
-        return spellings(self.tensors, adapters_of(self.module))
+        return spellings(self.tensors, self.adapters)
 
     @cached_property
     def ignored(self) -> list[re.Pattern[str]]:

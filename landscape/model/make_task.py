@@ -14,7 +14,7 @@ from landscape.model.data_formats import samples_from
 from landscape.model.loss_forms import found_loss
 from landscape.model.losses import Weigh
 from landscape.model.metrics import error_of
-from landscape.model.model_loss import model_loss
+from landscape.model.model_loss import logits_of, model_loss
 from landscape.model.samples import Samples, call_module
 from landscape.model.task import Task
 
@@ -133,8 +133,8 @@ def _with_tensor_output(module: nn.Module, few: Samples, own_loss: bool) -> tupl
             ) from reason
         raise
     own = None
-    if isinstance(logits := getattr(outputs, "logits", None), Tensor):
-        own = model_loss(trial, few, logits) if own_loss else None
+    if (logits := logits_of(outputs)) is not None:
+        own = model_loss(trial, few, outputs, logits) if own_loss else None
         module, outputs = copy_module(module), logits
         module.register_forward_hook(_logits)
     if not isinstance(outputs, Tensor):
@@ -145,5 +145,5 @@ def _with_tensor_output(module: nn.Module, few: Samples, own_loss: bool) -> tupl
     return module, outputs, own
 
 
-def _logits(module: nn.Module, inputs: Any, outputs: Any) -> Tensor:
-    return outputs.logits
+def _logits(module: nn.Module, inputs: Any, outputs: Any) -> Tensor | None:
+    return logits_of(outputs)

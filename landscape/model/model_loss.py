@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from landscape.model.samples import Samples
+from landscape.model.data_formats import SPAN
+from landscape.model.samples import Samples, call_module
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
+def logits_of(outputs: Any) -> Tensor | None:
+    """Logits of a model of transformers, those of the ends of an answer as (n, T, 2); None of another model."""
+    if isinstance(start := getattr(outputs, "start_logits", None), Tensor):
+        return torch.stack((start, outputs.end_logits), -1)
+    return logits if isinstance(logits := getattr(outputs, "logits", None), Tensor) else None
+
+
 @torch.no_grad()
-def model_loss(module: nn.Module, few: Samples, logits: Tensor) -> Loss:
+def model_loss(module: nn.Module, few: Samples, outputs: Any, logits: Tensor) -> Loss:
     """The loss of (logits, labels) that equals what the module returns as `loss` when it is called with `labels`.
 
     Args:
-        few: Inputs and labels on the device of the module.
-        logits: The module's outputs on them.
+        few: Inputs and labels on the device of the module; of questions the positions of the answers, (n, 2).
+        outputs, logits: What the module returns for them, and `logits_of` it.
 
     Raises:
         ValueError: If the module returns no loss, or none of the usual ones.
     """
-    name = type(module).__name__
-    if not isinstance(few.inputs, dict):
-        raise ValueError(f"the loss is None and {name} takes no named inputs; give a function (outputs, targets).")
-    own: Any = getattr(module(**few.inputs, labels=few.targets), "loss", None)
+    name, ends = type(module).__name__, hasattr(outputs, "start_logits")
+    targets = dict(zip(SPAN, few.targets.T, strict=True)) if ends else {"labels": few.targets.contiguous()}
+    own: Any = getattr(call_module(partial(module, **targets), few.inputs), "loss", None)
     if not isinstance(own, Tensor) or own.numel() != 1:
         raise ValueError(f"{name} returns no loss when it is called with labels; give a function (outputs, targets).")
-    for loss in _USUAL:
+    for loss in (span_loss,) if ends else _USUAL:
         try:
             value = loss(logits, few.targets)
         except (RuntimeError, ValueError, IndexError):  # for outputs or targets of another shape
@@ -45,7 +53,11 @@ def model_loss(module: nn.Module, few: Samples, logits: Tensor) -> Loss:
 
 
 def next_token_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy of logits (n, T, V) for the label of the next place; -100 does not count."""
+    """Mean cross-entropy of logits (n, T, V) for the label of the next place; -100 does not count.
+
+    Fewer labels are those of the last places: those before them are of a prompt that the model adds.
+    """
+    labels = F.pad(labels, (logits.shape[1] - labels.shape[1], 0), value=-100)
     return F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
 
 
@@ -67,6 +79,14 @@ def regression_loss(logits: Tensor, labels: Tensor) -> Tensor:
 def label_set_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Mean binary cross-entropy of logits (n, C) for labels 0 or 1, shape (n, C)."""
     return F.binary_cross_entropy_with_logits(logits, labels)
+
+
+def span_loss(logits: Tensor, positions: Tensor) -> Tensor:
+    """Mean of the cross-entropies of logits (n, T, 2) for first and last places (n, 2); T and more do not count."""
+    places = logits.shape[1]
+    return F.cross_entropy(logits[..., 0], positions[:, 0].clamp(0, places), ignore_index=places) / 2 + (
+        F.cross_entropy(logits[..., 1], positions[:, 1].clamp(0, places), ignore_index=places) / 2
+    )
 
 
 _USUAL = (next_token_loss, token_loss, class_loss, regression_loss, label_set_loss)

@@ -76,7 +76,10 @@ def spellings(names: Iterable[str], adapters: Collection[str]) -> dict[str, str]
 
 
 def _without_adapter(name: str, adapters: Collection[str]) -> Iterator[str]:
-    """What files of peft call a tensor: without the adapter's name, DoRA's magnitude also without `weight`."""
+    """What files of peft call a tensor: without the adapter's name, DoRA's magnitude also without `weight`.
+
+    Those of prompt and prefix tuning have one tensor, `prompt_embeddings`.
+    """
     parts = name.split(".")
     for place in range(1, len(parts)):
         if parts[place] in adapters:
@@ -84,6 +87,8 @@ def _without_adapter(name: str, adapters: Collection[str]) -> Iterator[str]:
             yield ".".join((*above, *parts[place + 1 :]))
             if parts[place - 1] == "lora_magnitude_vector":
                 yield ".".join(above)
+            if parts[place - 1] == "prompt_encoder" and parts[place + 1 :] == ["embedding", "weight"]:
+                yield "prompt_embeddings"
 
 
 def matched_names(stated: Iterable[str], wanted: Collection[str], adapters: Collection[str] = ()) -> dict[str, str]:

@@ -167,6 +167,49 @@ def test_a_model_in_memory_with_other_settings_of_its_adapter_is_refused(transfo
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["PrefixTuningConfig", "PromptTuningConfig"])
+def test_prefixes_and_prompts_are_read_from_folder_and_dict(kind, transformers, peft, tmp_path):
+    def prompted(seed):
+        base = gpt2(transformers)
+        torch.manual_seed(seed)
+        config = getattr(peft, kind)(task_type="CAUSAL_LM", num_virtual_tokens=2)
+        return peft.get_peft_model(base, config).eval()
+
+    model, ids = prompted(1), IDS
+    task = landscape.make_task(prompted(2), None, ({"input_ids": ids}, ids))
+    model.save_pretrained(tmp_path / "p")
+    with torch.no_grad():
+        expected = model(input_ids=ids, labels=ids).loss.item()
+    for given in (tmp_path / "p", peft.get_peft_model_state_dict(model), model):
+        assert landscape.loss(task, given) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_folder_of_a_named_adapter_is_found_and_an_adapter_is_none_of_the_base_model(transformers, peft, tmp_path):
+    def named(seed):
+        base = gpt2(transformers)
+        torch.manual_seed(seed)
+        options = {"r": 2, "target_modules": ["c_attn"], "fan_in_fan_out": True, "init_lora_weights": False}
+        return peft.get_peft_model(base, peft.LoraConfig(**options), adapter_name="fed").eval()
+
+    model, task = named(1), task_of(named(2))
+    model.save_pretrained(tmp_path / "lo")
+    for given in (tmp_path / "lo", tmp_path / "lo" / "fed"):
+        assert loss(task, given) == pytest.approx(own(model), rel=1e-5)
+    base = task_of(gpt2(transformers))
+    for given in (tmp_path / "lo", model):
+        with pytest.raises(ValueError, match=r"is an adapter, and the task's model has none\. Make the task of Peft"):
+            loss(base, given)
+    with pytest.raises(ValueError, match=r"It is an adapter: make the task of the PeftModel\."):
+        loss(base, peft.get_peft_model_state_dict(model, adapter_name="fed"))
+    model.save_pretrained(tmp_path / "two" / "a")
+    (tmp_path / "two" / "a" / "fed").rename(tmp_path / "two" / "b")
+    named(3).save_pretrained(tmp_path / "two")
+    with pytest.raises(LookupError, match="it has b/, fed/; give the checkpoint file itself, or its folder"):
+        loss(task, tmp_path / "two")
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_rounds_of_adapter_folders_are_imported(transformers, peft, tmp_path):
     models = {}
     for index in range(2):
