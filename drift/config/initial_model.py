@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from drift.store import files
 from drift.store.chain import require_own
 from landscape.model.checkpoint import read_tensors
+from landscape.model.content_words import one_line
 from landscape.model.fitted_names import Names
-from landscape.model.foreign_tensors import one_line
 from landscape.model.layout import Entry, Layout
 from landscape.results.parsed_text import json_table
 

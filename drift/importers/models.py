@@ -16,7 +16,7 @@ from drift.record.flat_arrays import FlatArrays, arrays_by_name
 from drift.store.number_ranges import spans
 from drift.training.validation import model_metrics
 from landscape.model.checkpoint import read_state, read_tensors, weight_files
-from landscape.model.foreign_tensors import one_line
+from landscape.model.content_words import one_line
 from landscape.model.guarded_load import require_inside, require_room
 from landscape.model.task import Task
 from landscape.model.unnamed_tensors import are_unnamed

@@ -24,7 +24,7 @@ def adapter_settings(model: nn.Module) -> dict[str, Any]:
     configs: Any = parts[0].peft_config
     layers: Any = [part for part in model.modules() if hasattr(part, "adapter_layer_names")]
     active = layers[0].active_adapters if layers else [getattr(parts[0], "active_adapter", next(iter(configs)))]
-    settings = {"active adapter": ", ".join(active)}
+    settings: dict[str, Any] = {"active adapter": ", ".join(active)}
     for config in (configs[name] for name in active if name in configs):
         settings |= {key: getattr(config, key) for key in SETTINGS if hasattr(config, key)}
     settings["disabled"] = any(layer.disable_adapters for layer in layers)

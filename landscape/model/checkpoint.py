@@ -16,6 +16,7 @@ from landscape.model.copies import HALF
 from landscape.model.counters import require_same_counters
 from landscape.model.file_formats import SUFFIXES, refuse_folder, weight_map
 from landscape.model.fitted_names import Fitted, Names, equal_values
+from landscape.model.state_dict_search import QUANTISED
 from landscape.model.tensor_names import unwrapped_names
 from landscape.model.unnamed_tensors import are_unnamed, name_tensors
 from landscape.model.vectors import as_tensor
@@ -85,7 +86,7 @@ def state_of(model: nn.Module | Mapping[str, Any] | list[Any], task: Task) -> St
     if isinstance(model, nn.Module):
         require_same_adapter("the model given", adapter_settings(model), task.model)
         if any(".quantized." in type(part).__module__ for part in model.modules()):
-            raise ValueError(f"{foreign.GIVEN} is {foreign.QUANTISED}.")
+            raise ValueError(f"{foreign.GIVEN} is {QUANTISED}.")
         candidates = [foreign.Found(foreign.GIVEN, (), Names(model).tensors, _in_memory)]
     else:
         dtype = task.theta.dtype
@@ -162,9 +163,7 @@ def _of_model(candidates: list[foreign.Found], task: Task) -> dict[str, Tensor]:
     if not fitting:
         candidate, fit = max(fits, key=lambda pair: len(pair[1].names))
         others = f" It has {len(fits)} state dicts; this one is the nearest." if len(fits) > 1 else ""
-        others += (
-            f" It is of {foreign.QUANTISED}." if any(name.endswith("zero_point") for name in candidate.entries) else ""
-        )
+        others += f" It is of {QUANTISED}." if any(name.endswith("zero_point") for name in candidate.entries) else ""
         raise ValueError(f"{candidate.name}: {fit.reason(candidate.entries)}{others}{_advice(candidate, model)}")
     candidate, fit = fitting[0]
     require_same_counters(candidate.name, state := _completed(candidate, fit, model), task)

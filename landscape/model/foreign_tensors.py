@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
+from landscape.model.content_words import MAX_KEYS, described, one_line, short_key
 from landscape.model.file_formats import file_format
 from landscape.model.guarded_load import Refused, require_few, require_npz, require_room, require_stored
-from landscape.model.inert_pickle import Inert
 from landscape.model.numpy_pickles import unpickled_array
-from landscape.model.state_dict_search import QUANTISED, is_quantised, searched
+from landscape.model.state_dict_search import searched
 from landscape.model.torch_files import Stored, Values, read_legacy, read_zip
-
-MAX_KEYS = 8
-"""Keys in a message."""
 
 GIVEN = Path("the model given")
 """In place of the path of a file, of what is in memory."""
@@ -59,12 +56,12 @@ class Found:
     @property
     def key(self) -> str:
         """The place alone: `[ema]`."""
-        return "".join(f"[{_short(key)}]" for key in self.place)
+        return "".join(f"[{short_key(key)}]" for key in self.place)
 
     def is_in(self, place: tuple[str, ...]) -> bool:
         """Whether its keys, and those of a place as they are chosen, are the same as far as both go."""
         pairs = zip(self.place, place, strict=False)
-        return all(word in (_short(key), str(getattr(key, "from_end", ""))) for key, word in pairs)
+        return all(word in (short_key(key), str(getattr(key, "from_end", ""))) for key, word in pairs)
 
     def below(self, place: tuple[str, ...], start: int | None = None) -> list[Found]:
         """The part whose names begin with the words of a place that follow its own; [] without such names."""
@@ -125,7 +122,7 @@ def state_dicts(path: Path, content: Any, values: Values) -> list[Found]:
     places = searched(content) or searched(content, unpickled_array)
     if not places:
         verb = "give" if path == GIVEN else "save"
-        raise Refused(f"{path} holds {_describe(content)} and no tensors by name; {verb} model.state_dict().")
+        raise Refused(f"{path} holds {described(content)} and no tensors by name; {verb} model.state_dict().")
     return [Found(path, place, entries, values) for place, entries in places]
 
 
@@ -192,48 +189,8 @@ def listed(candidates: list[Found]) -> str:
     return ", ".join(texts) + (f" and {len(candidates) - MAX_KEYS} more" if len(candidates) > MAX_KEYS else "")
 
 
-def one_line(reason: Exception) -> str:
-    """The first 200 characters of an error's message, on one line."""
-    return " ".join(str(reason).split())[:200] or type(reason).__name__
-
-
 def _unreadable(path: Path, reason: Exception) -> str:
     return f"{path} cannot be read ({one_line(reason)}); it is truncated or damaged: copy it anew."
-
-
-def _describe(content: Any) -> str:
-    if any(map(is_quantised, _values_in(content))):
-        return QUANTISED
-    if any(isinstance(value, Mapping) and {"state", "param_groups"} <= set(value) for value in _values_in(content)):
-        return "the state of an optimiser"
-    if isinstance(content, Tensor | Stored):
-        return f"one tensor of shape {tuple(content.shape)}"
-    if not isinstance(content, Mapping):
-        is_object = isinstance(content, Inert) and "." in content.name
-        return f"an object of {content.name}" if is_object else f"a {type(content).__name__}".replace("Inert", "object")
-    keys = [_short(key) for key in content]
-    more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
-    return f"a table of {', '.join(keys[:MAX_KEYS])}{more}" if keys else "an empty table"
-
-
-def _values_in(content: Any) -> Iterator[Any]:
-    """Everything in the content of a file, each container once."""
-    left, seen = [content], set[int]()
-    while left:
-        value = left.pop()
-        yield value
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, Inert):
-            left += [value.arguments, value.state, value.items]
-        elif isinstance(value, Mapping | list | tuple):
-            left += value.values() if isinstance(value, Mapping) else value
-
-
-def _short(key: Any) -> str:
-    """A key as it is chosen in brackets at the end of a path."""
-    return " ".join(str(key).split())[:60].translate(str.maketrans("[]/", "()|"))
 
 
 def _read_safetensors(path: Path) -> tuple[Any, Values]:

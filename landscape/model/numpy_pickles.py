@@ -24,16 +24,17 @@ def unpickled_array(value: Any) -> Any:
     """
     if not isinstance(value, Inert) or not value.name.startswith("numpy.") or not value.name.endswith(_CALLS):
         return value
-    scalar = value.name.endswith(_CALLS[1])
-    shape, kind, columns_first, stored = (
-        ((), *value.arguments[:1], False, *value.arguments[1:]) if scalar else value.state[1:]
-    )
-    if not isinstance(kind, Inert) or kind.arguments[0][0] not in "fiubc":
+    state: Any = value.state
+    if value.name.endswith("scalar"):
+        state = (0, (), value.arguments[0], False, value.arguments[1])
+    _, shape, kind, columns_first, stored = state
+    if not isinstance(kind, Inert) or str(kind.arguments[0])[0] not in "fiubc":
         return value
-    dtype = np.dtype(kind.arguments[0]).newbyteorder(kind.state[1])
+    settings: Any = kind.state  # (3, byte order, ..)
+    dtype = np.dtype(kind.arguments[0]).newbyteorder(settings[1])
     text = (*stored.arguments, b"")[0] if isinstance(stored, Inert) else stored  # _codecs.encode(text, "latin1")
-    content = text.encode("latin1") if isinstance(text, str) else bytes(text)
-    if not all(isinstance(size, int) and size >= 0 for size in shape) or prod(shape) * dtype.itemsize != len(content):
-        raise ValueError(f"an array of numpy states shape {shape}, and has {len(content)} bytes")
+    content = text.encode("latin1") if isinstance(text, str) else text
+    if not isinstance(content, bytes | bytearray) or prod(shape) * dtype.itemsize != len(content):
+        raise ValueError(f"an array of numpy of shape {shape} does not have the bytes that it states")
     array = np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))
     return torch.from_numpy(array.reshape(shape, order="F" if columns_first else "C").copy())

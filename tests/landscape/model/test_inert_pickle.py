@@ -24,6 +24,7 @@ from torch import nn
 
 from landscape.model.checkpoint import read_tensors
 from landscape.model.inert_pickle import OPERATIONS, Inert, read_pickle
+from landscape.model.numpy_pickles import unpickled_array
 from landscape.model.torch_files import REBUILD
 
 MARK = "fedscape-ran-code"
@@ -296,3 +297,36 @@ def test_tensors_of_every_type_and_form_are_those_of_torch(legacy, tmp_path):
         assert found[name].dtype == value.dtype and found[name].shape == value.shape
         assert torch.equal(found[name].double() if "float8" in str(value.dtype) else found[name].detach(),
                            value.double() if "float8" in str(value.dtype) else value.detach()), name  # fmt: skip
+
+
+def stated_array(shape, code, content, order="<") -> Inert:
+    """An array of numpy as a pickle states it."""
+    kind = Inert("numpy.dtype", (code, False, True))
+    kind.state = (3, order, None)
+    array = Inert("numpy._core.multiarray._reconstruct", ())
+    array.state = (1, shape, kind, False, content)
+    return array
+
+
+def test_an_array_of_numpy_has_the_bytes_that_it_states_or_is_none():
+    assert unpickled_array(stated_array((2,), "f4", np.ones(2, "<f4").tobytes())).tolist() == [1, 1]
+    swapped = stated_array((1, 2), "i4", np.array([3, 4], ">i4").tobytes(), ">")
+    assert unpickled_array(swapped).tolist() == [[3, 4]]
+    for shape, code, content in (
+        *(
+            ((10**12,), "u1", 10**12),
+            ((10**15,), "f8", b"1"),
+            ((-1,), "f8", b"1"),
+            ((-1, -1), "f8", b"1"),
+        ),
+        *(
+            ((2,), "f4", Inert("a storage")),
+            (None, "f4", b""),
+            (("2",), "f4", b""),
+            ((1,), "f4,(99,99)f8", b"1234"),
+        ),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            unpickled_array(stated_array(shape, code, content))
+    objects = stated_array((1,), "O8", b"x")
+    assert unpickled_array(objects) is objects
