@@ -23,9 +23,10 @@ def described(content: Any) -> str:
         return "the state of an optimiser"
     if isinstance(content, Tensor | Stored):
         return f"one tensor of shape {tuple(content.shape)}"
+    if isinstance(content, Inert):
+        return f"an object of {content.name}" if "." in content.name else "an object"
     if not isinstance(content, Mapping):
-        is_object = isinstance(content, Inert) and "." in content.name
-        return f"an object of {content.name}" if is_object else f"a {type(content).__name__}".replace("Inert", "object")
+        return f"a {type(content).__name__}"
     keys = [short_key(key) for key in content]
     more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
     return f"a table of {', '.join(keys[:MAX_KEYS])}{more}" if keys else "an empty table"

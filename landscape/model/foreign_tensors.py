@@ -151,8 +151,8 @@ def selected(candidates: list[Found], place: tuple[str, ...]) -> list[Found]:
         return candidates
     under = [candidate for candidate in candidates if len(candidate.place) >= len(place) and candidate.is_in(place)]
     inside = [part for candidate in candidates if candidate.is_in(place) for part in candidate.below(place)]
-    if found := under or inside or [part for candidate in candidates for part in candidate.below(place, start=0)]:
-        return found
+    if parts := under or inside or [part for candidate in candidates for part in candidate.below(place, start=0)]:
+        return parts
     key = "".join(f"[{name}]" for name in place)
     raise ValueError(f"{candidates[0].path} has nothing under {key}; it has {listed(candidates)}.")
 

@@ -51,12 +51,12 @@ def searched(content: Any, known: Callable[[Any], Any] = lambda entry: entry) ->
         if (key := (id(value), depth)) not in below:
             below[key] = []  # of a container in itself
             pairs, tensors = _entries(value, known)
-            found = [((), own.setdefault(id(value), tensors))] if tensors else []
+            places = [((), own.setdefault(id(value), tensors))] if tensors else []
             for name, entry in pairs:
-                found += [((name, *place), state) for place, state in search(entry, depth + 1)]
-                if len(found) > TENSORS:
+                places += [((name, *place), state) for place, state in search(entry, depth + 1)]
+                if len(places) > TENSORS:
                     raise Refused(f"it has more than {TENSORS} state dicts; save each in a file of its own")
-            below[key] = found
+            below[key] = places
         return below[key]
 
     return search(content, 0)
