@@ -52,13 +52,13 @@ def mean_interval(values: Values, *, level: float = 0.95, draws: int = 4000, see
     """
     if not 0 < level < 1 or draws < 1:
         raise ValueError(f"level is {level:g} and draws is {draws}; give a level between 0 and 1 and 1 draw or more.")
-    given = np.asarray(values, dtype=np.float64)
-    given = given[~np.isnan(given)]
-    n = len(given)
-    if n < 2 or not np.isfinite(given).all():
+    present = np.asarray(values, dtype=np.float64)
+    present = present[~np.isnan(present)]
+    n = len(present)
+    if n < 2 or not np.isfinite(present).all():
         with np.errstate(invalid="ignore"):
-            return Estimate(float(given.mean()) if n else nan, nan, nan, n)
-    resampled = given[rng(seed, "bootstrap").integers(n, size=(draws, n))].mean(1)
+            return Estimate(float(present.mean()) if n else nan, nan, nan, n)
+    resampled = present[rng(seed, "bootstrap").integers(n, size=(draws, n))].mean(1)
     tail = float(ndtr(-sqrt(n / (n - 1)) * stdtrit(n - 1, (1 + level) / 2)))
     low, high = np.quantile(resampled, (tail, 1 - tail))
-    return Estimate(float(given.mean()), float(low), float(high), n)
+    return Estimate(float(present.mean()), float(low), float(high), n)
