@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -63,10 +64,11 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
     if sample_form is not None:
         return sample_form
     raise ValueError(
-        f"the loss {loss_name(loss)} is no mean over samples{'' if weigh is None else ' with the given weights'}: its "
-        f"value for a batch does not follow from its samples ({trial.shapes}). Return one value per sample as with "
-        "reduction='none', or a pair (numerators, weights), each (n,); or give weight=, or coupled=True, which takes "
-        "all samples as one batch."
+        f"the loss {loss_name(loss)} is no mean over samples with {'the usual' if weigh is None else 'the given'} "
+        f"weights: its value for a batch does not follow from its samples ({trial.shapes}). If samples count by their "
+        "targets, give that as a function, such as weight=lambda t: (t != -999).sum(1); or return one value per sample "
+        "as with reduction='none', or a pair (numerators, weights), each (n,); or give coupled=True, which takes all "
+        "samples as one batch."
     )
 
 
@@ -122,7 +124,7 @@ def _mean(loss: Loss, trial: Trial, weigh: Weigh | None) -> PerSample | None:
         return cross_entropy
     number, entries = BatchNumber(loss), _unreduced(loss)
     labels = isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) and not trial.targets.is_floating_point()
-    candidates = candidate_weights(loss, trial.outputs, trial.targets)
+    candidates: Iterable[tuple[Weigh | None, str]] = candidate_weights(loss, trial.outputs, trial.targets)
     if weigh is not None:
         candidates = [(weigh, "weighted as given")]
     elif labels:
