@@ -97,7 +97,10 @@ class Flat:
     def gradient(self, samples: Samples) -> Tensor:
         """Mean loss () of `samples`, detached; writes its gradient into `grad`."""
         self.grad.zero_()
-        loss = batch_mean(self.loss, self.outputs(samples.inputs), samples.targets.to(self.theta.device))
+        outputs = self.outputs(samples.inputs)
+        if not outputs.requires_grad:
+            raise ValueError(f"{type(self.module).__name__} has no gradient: its forward detaches the outputs.")
+        loss = batch_mean(self.loss, outputs, samples.targets.to(self.theta.device))
         loss.backward()
         return loss.detach()
 

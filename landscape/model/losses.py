@@ -131,18 +131,31 @@ def total_weight(loss: PerSample, targets: Tensor) -> float:
 
 
 def batch_mean(loss: PerSample, outputs: Tensor, targets: Tensor) -> Tensor:
-    """Loss () of a batch; 0, with zero gradient, if none of its samples has weight."""
+    """Loss () of a batch; 0, with zero gradient, if none of its samples has weight.
+
+    Raises:
+        ValueError: If the outputs have a gradient, and the loss gives them none.
+    """
     weights = sample_weights(loss, targets)
     if isinstance(loss, SampleLoss) and loss.batch is not None:
         empty = weights is not None and not bool((weights > 0).any())
-        return 0 * outputs.sum() if empty else loss.batch(outputs, targets)
-    values = loss(outputs, targets)
+        return 0 * outputs.sum() if empty else _with_gradient(loss.batch(outputs, targets), outputs, loss)
+    values = _with_gradient(loss(outputs, targets), outputs, loss)
     if isinstance(loss, SampleLoss) and loss.kind == "sum":
         return values.sum()
     if weights is None:
         return values.mean()
     total = weights.to(values.dtype).sum()
     return values.sum() / total.where(total > 0, 1)
+
+
+def _with_gradient(values: Tensor, outputs: Tensor, loss: PerSample) -> Tensor:
+    if outputs.requires_grad and not values.requires_grad:
+        raise ValueError(
+            f"the loss {loss_name(loss)} has no gradient: it detaches the outputs (detach, item, numpy, no_grad) or "
+            "counts them (argmax, comparisons); give one that torch can differentiate."
+        )
+    return values
 
 
 def loss_blocks(loss: PerSample, samples: Samples, size: int) -> tuple[list[Samples], list[float]]:

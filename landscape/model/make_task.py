@@ -17,8 +17,10 @@ from landscape.model.metrics import error_of
 from landscape.model.model_loss import model_loss
 from landscape.model.samples import Samples, call_module
 from landscape.model.task import Task
+from landscape.model.whole_products import plain_modes
 
 
+@plain_modes()
 def make_task(
     model: nn.Module | Callable[[], nn.Module],
     loss: Callable[[Any, Tensor], Any] | None,
