@@ -33,7 +33,7 @@ def results() -> dict[str, object]:
         "density": landscape.density(task, net()),
         "ball_sharpness": landscape.ball_sharpness(task, net(), steps=1, directions=2),
         "connecting_curve": landscape.connecting_curve(task, net(), net(4), steps=2).points,
-        "surface": landscape.surface(task, net(), net(4), points=3),
+        "surface": landscape.surface(task, net(), net(4)),
         "outputs": task.outputs(net(), "train"),
     }
 
