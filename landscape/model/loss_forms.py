@@ -49,7 +49,7 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
     """
     if weight is None and not coupled and (isinstance(loss, SampleLoss) or loss in KNOWN):
         return loss
-    loss = _module(loss)
+    loss = as_module(loss)
     with torch.random.fork_rng(devices=[trial.outputs.device] if trial.outputs.is_cuda else []):
         value = trial.called(loss)
         if coupled:
@@ -63,6 +63,11 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
         return replace(sample_form, own=loss)
     if sample_form is not None:
         return sample_form
+    if not isinstance(value, tuple | list) and bool(value.isnan().any()):
+        raise ValueError(
+            f"the loss {loss_name(loss)} is NaN on {trial.shapes}: no target counts, or the outputs are NaN."
+        )
+    trial.require_no_failure(loss)
     raise ValueError(
         f"the loss {loss_name(loss)} is no mean over samples with {'the usual' if weigh is None else 'the given'} "
         f"weights: its value for a batch does not follow from its samples ({trial.shapes}). If samples count by their "
@@ -160,7 +165,7 @@ def _paired(loss: Loss) -> Loss:
     return number
 
 
-def _module(loss: Loss) -> Loss:
+def as_module(loss: Loss) -> Loss:
     """A loss of torch whose weights are known as a module, also where it is given as a function."""
     if isinstance(loss, partial) and not loss.args and loss.func in _MODULES:
         return _MODULES[loss.func](**loss.keywords)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -62,9 +63,10 @@ class Trial:
             try:
                 value, again = loss(outputs, targets), loss(outputs, targets)
             except FAILS as reason:
-                first_line = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
                 advice = _advice(outputs, targets, reason)
-                raise ValueError(f"the loss {loss_name(loss)} fails on {self.shapes}: {first_line}{advice}") from reason
+                raise ValueError(
+                    f"the loss {loss_name(loss)} fails on {self.shapes}: {first_line(reason)}{advice}"
+                ) from reason
             same = all(map(_same, _parts(value), _parts(again)))
             broadcast = any("Using a target size" in str(note.message) for note in notes) or self._broadcasts(loss)
         if not same:
@@ -77,6 +79,25 @@ class Trial:
                 f"the loss {loss_name(loss)} compares every output with every target ({self.shapes}); give {give}."
             )
         return value
+
+    def require_no_failure(self, loss: Loss) -> None:
+        """Refuse a loss that fails on a target beyond the first.
+
+        Raises:
+            ValueError: With the target of the first such sample.
+        """
+        for rows in self._large_batches():
+            for part in (rows, *rows.split(1)):
+                try:
+                    loss(*self.rows(part))
+                except FAILS as reason:
+                    if len(part) == 1:
+                        target = self.targets[part[0]].flatten()[:8].tolist()
+                        what = f"fails on a sample with the target {target}: {first_line(reason)}"
+                        raise ValueError(f"the loss {loss_name(loss)} {what}") from reason
+                else:
+                    if part is rows:
+                        break
 
     def agrees(self, form: PerSample, number: Loss | None) -> bool:
         """Whether numerators and weights of samples give the loss of every batch; in float64 where the loss can.
@@ -93,8 +114,7 @@ class Trial:
         return False
 
     def _agrees(self, form: PerSample, number: Loss | None) -> bool:
-        if number is not None and not total_weight(form, self.targets) > 0:  # every loss would agree
-            return False
+        compared = number is None
         for batch in map(self.rows, self._small_batches()):
             values = torch.cat([form(*part) for part in _cut(*batch)])
             if number is None:
@@ -105,9 +125,12 @@ class Trial:
             total = total_weight(form, batch[1])
             if weights is not None and bool((weights < 0).any()):
                 return False
-            if total > 0 and not _close(number(*batch), values.sum() / total, values / total):
-                return False
-        return all(_adds_up(form, number, *self.rows(rows)) for rows in self._large_batches())
+            if total > 0:
+                own = number(*batch)
+                if not _close(own, values.sum() / total, values / total):
+                    return False
+                compared |= not math.isnan(own)
+        return compared and all(_adds_up(form, number, *self.rows(rows)) for rows in self._large_batches())
 
     def _small_batches(self) -> Iterator[Tensor]:
         """Rows of targets: the first, then batches that mix special targets with others."""
@@ -221,6 +244,11 @@ def _close(actual: Any, expected: Tensor, terms: Tensor) -> bool:
     return torch.allclose(actual.reshape(expected.shape).to(expected), expected, 2e-8, tolerance, equal_nan=True)
 
 
+def first_line(reason: Exception) -> str:
+    """The first line of an error's message, else its type."""
+    return str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+
+
 def _parts(value: Any) -> list[Tensor]:
     return [part for part in (value if isinstance(value, tuple | list) else [value]) if isinstance(part, Tensor)]
 
@@ -238,4 +266,8 @@ def _advice(outputs: Tensor, targets: Tensor, reason: Exception) -> str:
             ". The classes lie in the last dimension of the outputs; torch takes them in the second: "
             "lambda outputs, targets: F.cross_entropy(outputs.flatten(0, -2), targets.flatten())"
         )
+    if "Long" in str(reason) and outputs.is_floating_point() and not targets.is_floating_point():
+        return ". The targets are whole numbers; give targets.float()"
+    if "Long" in str(reason) and targets.is_floating_point():
+        return ". The targets are floating numbers; give classes as targets.long()"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -84,11 +85,13 @@ class PerSampleLoss:
 
     def single_values(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Loss of every sample alone (n,)."""
-        try:
-            return vmap(self._single)(outputs, targets)
-        except (RuntimeError, ValueError):  # vmap does not support an operation of the loss
-            singles = zip(outputs, targets, strict=True)
-            return torch.stack([self._single(output, target) for output, target in singles])
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "There is a performance drop")  # torch, of vmap
+            try:
+                return vmap(self._single)(outputs, targets)
+            except (RuntimeError, ValueError):  # vmap does not support an operation of the loss
+                singles = zip(outputs, targets, strict=True)
+                return torch.stack([self._single(output, target) for output, target in singles])
 
     def _single(self, output: Tensor, target: Tensor) -> Tensor:
         return self.loss(output[None], target[None]).reshape(())

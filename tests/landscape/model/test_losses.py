@@ -205,7 +205,6 @@ def test_the_repr_states_outputs_targets_loss_samples_and_parameters(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_outputs_that_are_no_log_probabilities_are_remarked():
     with pytest.warns(UserWarning, match="NLLLoss takes log-probabilities"):
         landscape.make_task(net(), nn.NLLLoss(), (X, Y))
