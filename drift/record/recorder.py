@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drift.record.flat_arrays import FlatArrays, State, gram
+from drift.record.flat_arrays import MODELS, FlatArrays, State, gram, is_model
 from drift.record.recorded_files import RecordedFiles
 from drift.record.run_description import (
     Clients,
@@ -16,7 +16,9 @@ from drift.record.run_description import (
     describe_run,
     describe_training,
     layout_entries,
+    metric_numbers,
     number_clients,
+    require_clients,
 )
 from drift.store import keep_rules, numpy_files
 from drift.store.atomic_write import clear
@@ -167,11 +169,16 @@ class Recorder:
             The number of the round.
 
         Raises:
-            ValueError: If a model is of another layout, a global model is not finite, or the first start is unknown or
-                is not where the folder ended.
+            ValueError: If an argument is of another kind, a model is of another layout, a global model is not finite,
+                or the first start is unknown or is not where the folder ended.
             Busy: If another process writes the folder.
             OSError: If the disk is full; nothing is recorded then, and the call can be made again.
         """
+        require_clients(clients)
+        numbers = metric_numbers(metrics)
+        for name, model in {"end": end, **({} if start is None else {"start": start})}.items():
+            if not is_model(model):
+                raise ValueError(f"{name} is a {type(model).__name__}; give {MODELS}.")
         with locked(self.folder):
             clear(self.folder, self.folder / "rounds")
             self._files.require_unchanged()
@@ -199,7 +206,7 @@ class Recorder:
             previous = self._files.state.get("previous", np.zeros_like(before[0]))
             tensors = self._stored_arrays(number, about["experiment"]["rounds"], before, after, cohort)
             tensors["gram"] = gram(before[0], previous, after[0] - before[0], cohort.models - before[0])
-            tensors |= {f"metric.{name}": np.array(float(value)) for name, value in (metrics or {}).items()}
+            tensors |= {f"metric.{name}": value for name, value in numbers.items()}
             if len(cohort.ids):
                 previous = cohort.shares.astype(before[0].dtype) @ (cohort.models - before[0])
             state = {"theta": after[0], "buffers": after[1], "previous": previous}
