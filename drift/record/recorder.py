@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from drift.record.flat_arrays import MODELS, FlatArrays, State, gram, is_model
+from drift.record.flat_arrays import FlatArrays, State, gram
 from drift.record.recorded_files import RecordedFiles
+from drift.record.round_arguments import metric_numbers, require_round
 from drift.record.run_description import (
     Clients,
     RecordedCohort,
     describe_run,
     describe_training,
     layout_entries,
-    metric_numbers,
     number_clients,
-    require_clients,
 )
 from drift.store import keep_rules, numpy_files
 from drift.store.atomic_write import clear
@@ -174,11 +173,8 @@ class Recorder:
             Busy: If another process writes the folder.
             OSError: If the disk is full; nothing is recorded then, and the call can be made again.
         """
-        require_clients(clients)
+        require_round(clients, end=end, **({} if start is None else {"start": start}))
         numbers = metric_numbers(metrics)
-        for name, model in {"end": end, **({} if start is None else {"start": start})}.items():
-            if not is_model(model):
-                raise ValueError(f"{name} is a {type(model).__name__}; give {MODELS}.")
         with locked(self.folder):
             clear(self.folder, self.folder / "rounds")
             self._files.require_unchanged()
@@ -205,8 +201,7 @@ class Recorder:
             )
             previous = self._files.state.get("previous", np.zeros_like(before[0]))
             tensors = self._stored_arrays(number, about["experiment"]["rounds"], before, after, cohort)
-            tensors["gram"] = gram(before[0], previous, after[0] - before[0], cohort.models - before[0])
-            tensors |= {f"metric.{name}": value for name, value in numbers.items()}
+            tensors |= {"gram": gram(before[0], previous, after[0] - before[0], cohort.models - before[0]), **numbers}
             if len(cohort.ids):
                 previous = cohort.shares.astype(before[0].dtype) @ (cohort.models - before[0])
             state = {"theta": after[0], "buffers": after[1], "previous": previous}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from drift.plugins.reserved_names import USER_TASK
-from drift.record.flat_arrays import Entry, FlatArrays, State, array
+from drift.record.flat_arrays import Entry, FlatArrays, State
 
 Clients = Mapping[Any, tuple[State, int]]
 """Model after local training and number of samples, by client."""
@@ -101,39 +101,6 @@ class RecordedCohort:
             np.array(partial, np.int64),
             tuple(recorded),
         )
-
-
-def require_clients(clients: Any) -> None:
-    """Refuse clients other than (model, number of samples) by client.
-
-    Raises:
-        ValueError: Says what was given.
-    """
-    form = "{client: (model, number of samples)}"
-    if not isinstance(clients, Mapping):
-        raise ValueError(f"clients is a {type(clients).__name__}; give {form}, {{}} where none is recorded.")
-    for client, entry in clients.items():
-        if not isinstance(entry, tuple | list) or len(entry) != 2:
-            raise ValueError(f"clients[{client!r}] is a {type(entry).__name__}; give a pair, as in {form}.")
-        size = entry[1].item() if np.ndim(entry[1]) == 0 and hasattr(entry[1], "item") else entry[1]
-        if not isinstance(size, int | float) or not 0 <= size < 1 << 63 or size != int(size):
-            raise ValueError(f"client {client!r} has {size!r} samples; give a whole number, 0 or more, as in {form}.")
-
-
-def metric_numbers(metrics: Any) -> dict[str, np.ndarray]:
-    """Numbers () of a round by name.
-
-    Raises:
-        ValueError: If one is no number, or has no name.
-    """
-    form = "give numbers by name, as in {'accuracy': 0.9}, NaN where there is none."
-    if metrics is not None and not isinstance(metrics, Mapping):
-        raise ValueError(f"metrics is a {type(metrics).__name__}; {form}")
-    numbers = {name: array(value) for name, value in (metrics or {}).items()}
-    for name, number in numbers.items():
-        if not isinstance(name, str) or not name or number.size != 1 or number.dtype.kind not in "biuf":
-            raise ValueError(f"metrics has {name!r}: {number.tolist()!r:.60}; {form}")
-    return {name: np.array(float(number.item())) for name, number in numbers.items()}
 
 
 def number_clients(clients: Clients, names: Sequence[str] | None, *, fresh: bool) -> tuple[list[int], list[str] | None]:
