@@ -10,7 +10,7 @@ import numpy as np
 
 from drift.record.flat_arrays import FlatArrays, State, gram
 from drift.record.recorded_files import RecordedFiles
-from drift.record.round_arguments import metric_numbers, require_round
+from drift.record.round_arguments import round_numbers
 from drift.record.run_description import (
     Clients,
     RecordedCohort,
@@ -168,13 +168,12 @@ class Recorder:
             The number of the round.
 
         Raises:
-            ValueError: If an argument is of another kind, a model is of another layout, a global model is not finite,
-                or the first start is unknown or is not where the folder ended.
+            ValueError: If an argument is of another kind, a model of another layout, a global model not finite, or the
+                first start is unknown or not where the folder ended.
             Busy: If another process writes the folder.
             OSError: If the disk is full; nothing is recorded then, and the call can be made again.
         """
-        require_round(clients, end=end, **({} if start is None else {"start": start}))
-        numbers = metric_numbers(metrics)
+        numbers = round_numbers(clients, end, start, metrics)
         with locked(self.folder):
             clear(self.folder, self.folder / "rounds")
             self._files.require_unchanged()
@@ -204,8 +203,7 @@ class Recorder:
             tensors |= {"gram": gram(before[0], previous, after[0] - before[0], cohort.models - before[0]), **numbers}
             if len(cohort.ids):
                 previous = cohort.shares.astype(before[0].dtype) @ (cohort.models - before[0])
-            state = {"theta": after[0], "buffers": after[1], "previous": previous}
-            self._files.commit(number, about, tensors, state)
+            self._files.commit(number, about, tensors, {"theta": after[0], "buffers": after[1], "previous": previous})
         return number
 
     def _read_description(self) -> dict[str, Any]:

@@ -13,13 +13,13 @@ CLIENTS = "{client: (model, number of samples)}"
 NUMBERS = "numbers by name, as in {'accuracy': 0.9}, NaN where there is none"
 
 
-def require_round(clients: Any, **models: Any) -> None:
-    """Refuse clients other than (model, number of samples) by client, and global models that are none.
+def round_numbers(clients: Any, end: Any, start: Any, metrics: Any) -> dict[str, np.ndarray]:
+    """Numbers () of a round by the names of their arrays.
 
     Raises:
-        ValueError: Says what was given.
+        ValueError: If one is no number or has no name, a client no (model, number of samples), or a global model none.
     """
-    for name, model in models.items():
+    for name, model in (("end", end), ("start", end if start is None else start)):
         if not is_model(model):
             raise ValueError(f"{name} is a {type(model).__name__}; give {MODELS}.")
     if not isinstance(clients, Mapping):
@@ -33,13 +33,6 @@ def require_round(clients: Any, **models: Any) -> None:
                 f"client {client!r} has {size!r} samples; give a whole number, 0 or more, as in {CLIENTS}."
             )
 
-
-def metric_numbers(metrics: Any) -> dict[str, np.ndarray]:
-    """Numbers () of a round by the names of their arrays.
-
-    Raises:
-        ValueError: If one is no number, or has no name.
-    """
     if metrics is not None and not isinstance(metrics, Mapping):
         raise ValueError(f"metrics is a {type(metrics).__name__}; give {NUMBERS}.")
     numbers = {name: array(value) for name, value in (metrics or {}).items()}
