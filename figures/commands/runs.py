@@ -81,7 +81,7 @@ def runs(
     readable = [{**row["metrics"], **row, "progress": f"{row['done']}/{row['rounds']}"} for row in whole]
     empty = f"no runs in {runs}; train one by fedscape train, or name another folder by --runs DIR."
     empty = f"no run with {' and '.join(where)}." if where else empty
-    columns = COLUMNS | ({sort: sort} if sort in names else {})
+    columns = COLUMNS | ({sort: sort} if sort is not None and sort in names else {})
     console.table(readable, columns, empty="" if rows else empty)
     for row in rows:
         if row.get("problem"):

@@ -73,7 +73,7 @@ def _pair(data: Any, model: nn.Module) -> tuple[Any, Any]:
         return _split_batch(_joined(_batches(data)), model)
     pairs = isinstance(data, list) and data and isinstance(data[0], tuple) and _is_array(data[0][0])
     if isinstance(data, Dataset) or pairs:
-        items = data if isinstance(data, IterableDataset) else (data[index] for index in range(len(data)))  # type: ignore[arg-type]
+        items = data if isinstance(data, IterableDataset) else (data[index] for index in range(len(data)))
         with _fixed_seed():
             return _split_batch(_joined(default_collate([item]) for item in items), model)
     if isinstance(data, tuple | list) and len(data) == 2 and _is_array(data[1]):

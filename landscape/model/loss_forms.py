@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from landscape.model.binary_losses import binary_cross_entropy
+from landscape.model.loss_failures import require_no_failure
 from landscape.model.loss_parts import BatchNumber, LossPart, SampleMeans, Weighted
 from landscape.model.loss_trial import Loss, Trial
 from landscape.model.loss_weights import Counted, candidate_weights
@@ -67,7 +68,7 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
         raise ValueError(
             f"the loss {loss_name(loss)} is NaN on {trial.shapes}: no target counts, or the outputs are NaN."
         )
-    trial.require_no_failure(loss)
+    require_no_failure(loss, map(trial.rows, trial.large_batches()))
     raise ValueError(
         f"the loss {loss_name(loss)} is no mean over samples with {'the usual' if weigh is None else 'the given'} "
         f"weights: its value for a batch does not follow from its samples ({trial.shapes}). If samples count by their "

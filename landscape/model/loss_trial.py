@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from landscape.model.loss_weights import FAILS, special_rows
+from landscape.model.loss_failures import FAILS, advice, first_line
+from landscape.model.loss_weights import special_rows
 from landscape.model.losses import PerSample, SampleLoss, batch_mean, loss_name, sample_weights, total_weight
 
 BATCHES = 24
@@ -63,10 +64,8 @@ class Trial:
             try:
                 value, again = loss(outputs, targets), loss(outputs, targets)
             except FAILS as reason:
-                advice = _advice(outputs, targets, reason)
-                raise ValueError(
-                    f"the loss {loss_name(loss)} fails on {self.shapes}: {first_line(reason)}{advice}"
-                ) from reason
+                what = f"fails on {self.shapes}: {first_line(reason)}{advice(outputs, targets, reason)}"
+                raise ValueError(f"the loss {loss_name(loss)} {what}") from reason
             same = all(map(_same, _parts(value), _parts(again)))
             broadcast = any("Using a target size" in str(note.message) for note in notes) or self._broadcasts(loss)
         if not same:
@@ -79,25 +78,6 @@ class Trial:
                 f"the loss {loss_name(loss)} compares every output with every target ({self.shapes}); give {give}."
             )
         return value
-
-    def require_no_failure(self, loss: Loss) -> None:
-        """Refuse a loss that fails on a target beyond the first.
-
-        Raises:
-            ValueError: With the target of the first such sample.
-        """
-        for rows in self._large_batches():
-            for part in (rows, *rows.split(1)):
-                try:
-                    loss(*self.rows(part))
-                except FAILS as reason:
-                    if len(part) == 1:
-                        target = self.targets[part[0]].flatten()[:8].tolist()
-                        what = f"fails on a sample with the target {target}: {first_line(reason)}"
-                        raise ValueError(f"the loss {loss_name(loss)} {what}") from reason
-                else:
-                    if part is rows:
-                        break
 
     def agrees(self, form: PerSample, number: Loss | None) -> bool:
         """Whether numerators and weights of samples give the loss of every batch; in float64 where the loss can.
@@ -130,7 +110,7 @@ class Trial:
                 if not _close(own, values.sum() / total, values / total):
                     return False
                 compared |= not math.isnan(own)
-        return compared and all(_adds_up(form, number, *self.rows(rows)) for rows in self._large_batches())
+        return compared and all(_adds_up(form, number, *self.rows(rows)) for rows in self.large_batches())
 
     def _small_batches(self) -> Iterator[Tensor]:
         """Rows of targets: the first, then batches that mix special targets with others."""
@@ -142,7 +122,7 @@ class Trial:
                 rows[place % 2] = special[place]
             yield rows
 
-    def _large_batches(self) -> Iterator[Tensor]:
+    def large_batches(self) -> Iterator[Tensor]:
         """Rows of all targets, or of as many as `PASSES` batches hold."""
         size = max(2, VALUES // max(1, self.outputs[0].numel()))
         order = torch.randperm(len(self.targets), generator=torch.Generator().manual_seed(0))
@@ -244,30 +224,9 @@ def _close(actual: Any, expected: Tensor, terms: Tensor) -> bool:
     return torch.allclose(actual.reshape(expected.shape).to(expected), expected, 2e-8, tolerance, equal_nan=True)
 
 
-def first_line(reason: Exception) -> str:
-    """The first line of an error's message, else its type."""
-    return str(reason).splitlines()[0] if str(reason) else type(reason).__name__
-
-
 def _parts(value: Any) -> list[Tensor]:
     return [part for part in (value if isinstance(value, tuple | list) else [value]) if isinstance(part, Tensor)]
 
 
 def _same(once: Tensor, again: Tensor) -> bool:
     return once.shape == again.shape and _close(once, again, once)
-
-
-def _advice(outputs: Tensor, targets: Tensor, reason: Exception) -> str:
-    """How to compare classes of every place of a sequence, and what the outputs of a model of transformers are."""
-    if isinstance(reason, AttributeError) and "'logits'" in str(reason):
-        return ". The loss gets the logits of the model themselves; write outputs in place of outputs.logits"
-    if outputs.ndim == targets.ndim + 1 and outputs.ndim > 2 and outputs.shape[1:-1] == targets.shape[1:]:
-        return (
-            ". The classes lie in the last dimension of the outputs; torch takes them in the second: "
-            "lambda outputs, targets: F.cross_entropy(outputs.flatten(0, -2), targets.flatten())"
-        )
-    if "Long" in str(reason) and outputs.is_floating_point() and not targets.is_floating_point():
-        return ". The targets are whole numbers; give targets.float()"
-    if "Long" in str(reason) and targets.is_floating_point():
-        return ". The targets are floating numbers; give classes as targets.long()"
-    return ""

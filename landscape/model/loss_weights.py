@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from landscape.model.loss_failures import FAILS
 from landscape.model.losses import IGNORED, Weigh
 
 USUAL = (IGNORED, -1, 255, 0)
@@ -19,9 +21,6 @@ USUAL = (IGNORED, -1, 255, 0)
 
 FEW, MOST, MANY = 4, 1000, 2**20
 """Samples that class weights are fitted on; most classes that have fitted weights; entries whose mode is taken."""
-
-FAILS = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
-"""Errors of a user's loss on what it does not take."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,9 @@ class Counted:
     def __call__(self, targets: Tensor) -> Tensor:
         """Weights of samples, shape (n,)."""
         targets = targets[:, self.shift :] if self.shift else targets
-        counted = targets != self.ignored if self.ignored == self.ignored else ~targets.isnan()
-        counted = torch.ones_like(targets, dtype=torch.bool) if self.ignored is None else counted
+        counted = torch.ones_like(targets, dtype=torch.bool)
+        if self.ignored is not None:
+            counted = ~targets.isnan() if math.isnan(self.ignored) else torch.ne(targets, self.ignored)
         if self.whole:
             return counted.flatten(1).all(1).long() if counted.ndim > 1 else counted.long()
         weights = counted.to(torch.int64)
@@ -78,9 +78,9 @@ def candidate_weights(loss: Any, outputs: Tensor, targets: Tensor) -> Iterator[t
         yield Counted(torch.nan), "mean of the targets that are not NaN"
         yield Counted(torch.nan, whole=True), "mean of samples without NaN"
     yield from _parts(targets)
-    for ignored in labels if real else ():
-        yield Counted(ignored), f"mean of the targets that are not {ignored:g}"
-        yield Counted(ignored, whole=True), f"mean of samples without {ignored:g}"
+    for sentinel in labels if real else ():
+        yield Counted(sentinel), f"mean of the targets that are not {sentinel:g}"
+        yield Counted(sentinel, whole=True), f"mean of samples without {sentinel:g}"
     shifts = (0, 1) if targets.ndim > 1 and targets.shape[1] > 1 else (0,)
     for vector in [None, *(vector for vector in vectors if len(vector) in places)] if not real else ():
         for ignored, shift in product([None, *labels], shifts):

@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from landscape.model.bound_model import without_fused_encoders
 from landscape.model.copies import copy_module, in_float32
 from landscape.model.data_formats import samples_from
+from landscape.model.loss_failures import FAILS, first_line
 from landscape.model.loss_forms import as_module, found_loss
-from landscape.model.loss_trial import first_line
-from landscape.model.loss_weights import FAILS
 from landscape.model.losses import IGNORED, Weigh, cross_entropy, loss_name, total_weight
 from landscape.model.metrics import error_of
 from landscape.model.model_loss import model_loss
