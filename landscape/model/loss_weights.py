@@ -139,13 +139,14 @@ def _class_weights(loss: Any, outputs: Tensor, targets: Tensor, classes: int) ->
     The loss of both is (a + w c) / (1 + w). Of the samples tried, that one is taken whose loss differs most from a.
     """
 
+    outputs, targets = outputs.cpu(), targets.cpu()  # a label of no class would end a program on a GPU
     for dtype in (torch.float64, outputs.dtype):
 
         def value(*rows: tuple[int, int], dtype: torch.dtype = dtype) -> Tensor:
             stated = targets[: len(rows)].to(dtype if targets.is_floating_point() else targets.dtype, copy=True)
             for place, (_, label) in enumerate(rows):
                 stated[place] = label
-            return loss(outputs[[row for row, _ in rows]].to(dtype), stated).reshape(()).double().cpu()
+            return loss(outputs[[row for row, _ in rows]].to(dtype), stated).reshape(()).double()
 
         try:
             alone = [[value((row, label)) for row in range(min(FEW, len(outputs)))] for label in range(classes)]
