@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,21 @@ def test_importing_loads_neither_torch_nor_a_drawing_library(tmp_path):
 def test_names_are_those_of_the_packages(tmp_path):
     code = "import fedscape as fs, landscape, drift\nprint(fs.surface is landscape.surface, fs.open is drift.open)"
     assert python(code, tmp_path).stdout == "True True\n"
+
+
+def test_an_absent_name_is_told_the_nearest_one_and_the_version_is_there():
+    import fedscape as fs
+
+    assert fs.__version__ == version("fedscape") and fs.loss is fs.landscape.loss and fs.Record is fs.landscape.Record
+    for package, name, near in (
+        (fs, "surfaces", "surface"),
+        (fs, "coherence", "drift.coherence"),
+        (fs, "contur", "figures.contour"),
+        (fs.drift, "coherense", "coherence"),
+    ):
+        with pytest.raises(AttributeError, match=rf"has no attribute '{name}'\. Did you mean \w+\.{near}\?"):
+            getattr(package, name)
+    assert not hasattr(fs, "__wrapped__")
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "package"])

@@ -158,6 +158,15 @@ class FlatArrays:
         return np.concatenate([np.zeros(0, self.dtype), *parts], dtype=self.dtype, casting="same_kind")
 
 
+MODELS = "a state dict, a module or a list of arrays"
+
+
+def is_model(state: Any) -> bool:
+    """Whether it has arrays by name or in order."""
+    ordered = isinstance(state, Sequence) and not isinstance(state, str | bytes)
+    return ordered or isinstance(state, Mapping) or hasattr(state, "state_dict")
+
+
 def arrays_by_name(state: State, names: Sequence[str] = ()) -> dict[str, np.ndarray]:
     """Arrays of a model by name; arrays of a sequence get the `names`, or their numbers.
 
@@ -168,8 +177,8 @@ def arrays_by_name(state: State, names: Sequence[str] = ()) -> dict[str, np.ndar
         state = state.state_dict()
     if isinstance(state, Mapping):
         return {str(name): array(value) for name, value in state.items()}
-    if not isinstance(state, Sequence) or isinstance(state, str | bytes):
-        raise ValueError(f"a model is a {type(state).__name__}; give a state dict, a module or a list of arrays.")
+    if not is_model(state):
+        raise ValueError(f"a model is a {type(state).__name__}; give {MODELS}.")
     if names and len(names) != len(state):
         raise ValueError(f"a model has {len(state)} arrays, the run has {len(names)}.")
     return {name: array(value) for name, value in zip(names or map(str, range(len(state))), state, strict=True)}

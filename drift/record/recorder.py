@@ -10,6 +10,7 @@ import numpy as np
 
 from drift.record.flat_arrays import FlatArrays, State, gram
 from drift.record.recorded_files import RecordedFiles
+from drift.record.round_arguments import round_numbers
 from drift.record.run_description import (
     Clients,
     RecordedCohort,
@@ -167,11 +168,12 @@ class Recorder:
             The number of the round.
 
         Raises:
-            ValueError: If a model is of another layout, a global model is not finite, or the first start is unknown or
-                is not where the folder ended.
+            ValueError: If an argument is of another kind, a model of another layout, a global model not finite, or the
+                first start is unknown or not where the folder ended.
             Busy: If another process writes the folder.
             OSError: If the disk is full; nothing is recorded then, and the call can be made again.
         """
+        numbers = round_numbers(clients, end, start, metrics)
         with locked(self.folder):
             clear(self.folder, self.folder / "rounds")
             self._files.require_unchanged()
@@ -198,12 +200,10 @@ class Recorder:
             )
             previous = self._files.state.get("previous", np.zeros_like(before[0]))
             tensors = self._stored_arrays(number, about["experiment"]["rounds"], before, after, cohort)
-            tensors["gram"] = gram(before[0], previous, after[0] - before[0], cohort.models - before[0])
-            tensors |= {f"metric.{name}": np.array(float(value)) for name, value in (metrics or {}).items()}
+            tensors |= {"gram": gram(before[0], previous, after[0] - before[0], cohort.models - before[0]), **numbers}
             if len(cohort.ids):
                 previous = cohort.shares.astype(before[0].dtype) @ (cohort.models - before[0])
-            state = {"theta": after[0], "buffers": after[1], "previous": previous}
-            self._files.commit(number, about, tensors, state)
+            self._files.commit(number, about, tensors, {"theta": after[0], "buffers": after[1], "previous": previous})
         return number
 
     def _read_description(self) -> dict[str, Any]:

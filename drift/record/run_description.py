@@ -69,8 +69,6 @@ class RecordedCohort:
         finite, excluded, partial, recorded = [], [], [], dict[str, None]()
         for number, client in sorted(zip(ids, clients, strict=True)):
             state, size = clients[client]
-            if size != int(size) or size < 0:
-                raise ValueError(f"client {client!r} has {size} samples; give a whole number, 0 or more.")
             if weights is not None and client not in weights:
                 raise ValueError(f"weights gives none of client {client!r}; it has {list(weights)[:8]}.")
             try:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import drift.methods
-from drift.runs.metric_names import require_stated, stated
+from drift.runs.metric_names import stated, under_usual
 from drift.runs.run_names import find
 from drift.runs.run_summary import PACKAGES, RunSummary, summary
 from drift.store import paths, round_headers
@@ -47,7 +48,7 @@ def index(runs: str | Path = "runs") -> list[Row]:
 
     Returns:
         Rows with name, folder, method, dataset, model, partition, seed, done and rounds (rounds on disk and in all),
-        accuracy (last one, fraction), updated (UTC, ISO), problem.
+        accuracy (last one, fraction), metrics (of the last round, by name), updated (UTC, ISO), problem.
     """
     folder = Path(runs)
     path, known_by = _table(folder), _accepted()
@@ -99,7 +100,6 @@ def _row(folder: Path) -> tuple[Row, bool]:
         if run.rounds():
             run.stored_state()
             run.round(-1)
-        require_stated(run)
         return _columns(run), False
     except (LookupError, ValueError, OSError, TypeError, AttributeError) as reason:  # a damaged run is listed too
         return {"name": folder.name, "problem": " ".join(str(reason).split())}, False
@@ -113,14 +113,15 @@ def _summarised(run: RunSummary) -> Row:
         "model": run.model,
         "partition": run.partition,
         "seed": run.seed,
-        **_progress(run.folder, run.done, run.rounds, run.metrics.get("accuracy")),
+        **_progress(run.folder, run.done, run.rounds, run.metrics),
     }
 
 
 def _columns(run: Run) -> Row:
     from drift.plugins import tables
 
-    experiment = run.experiment
+    experiment, done = run.experiment, _complete(run.folder)
+    last = round_headers.read_small_arrays(paths.round_path(run.folder, done[-1])).numbers() if done else {}
     return {
         "name": run.name,
         "method": run.label,
@@ -130,19 +131,21 @@ def _columns(run: Run) -> Row:
         "seed": run.seed,
         **_progress(
             run.folder,
-            _complete(run.folder),
+            done,
             experiment.rounds,
+            under_usual(last, run.metric_names),
             named=run.metric_names.get("accuracy", "accuracy"),
         ),
     }
 
 
-def _progress(folder: Path, done: list[int], rounds: int, last: float | None = None, named: str = "accuracy") -> Row:
-    """Numbers of the complete rounds; `last` is the accuracy of the last one, where it is at hand, `named` its name."""
+def _progress(folder: Path, done: list[int], rounds: int, last: Mapping[str, float], named: str = "accuracy") -> Row:
+    """Numbers of the complete rounds; `last` are those of the last one, `named` the recorded name of the accuracy."""
     return {
         "done": len(done),
         "rounds": rounds,
-        "accuracy": _last_number(folder, done, named) if last is None else last,
+        "accuracy": last["accuracy"] if "accuracy" in last else _last_number(folder, done, named),
+        "metrics": dict(sorted(last.items())),
         "updated": _updated(folder),
         "problem": None,
     }

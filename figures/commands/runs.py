@@ -40,7 +40,7 @@ def runs(
         several("--where", "COLUMN=VALUE", "List these alone: --where method=fedavg 'dataset=cifar*'. By default all."),
     ] = None,
     sort: Annotated[
-        str | None, Parameter(metavar="COLUMN", help="Order by a column, as in accuracy. By default by name.")
+        str | None, Parameter(metavar="COLUMN", help="Order by a column or number, as in loss. By default by name.")
     ] = None,
     descending: Annotated[bool, flag("--descending", "The largest first.")] = False,
     runs: Runs = Path("runs"),
@@ -53,50 +53,57 @@ def runs(
 
     Example: `fedscape runs out/demo/runs --where method=fedavg --sort accuracy --descending`
     """
+    from drift.runs.metric_names import stated
+
     if runs != Path("runs") and not runs.is_dir():
         raise LookupError(f"there is no folder {runs}; name the folder that holds the runs by --runs DIR.")
-    wanted = [_condition(text) for text in where or ()]
-    if sort is not None:
-        sort = _column(sort)
-    elif descending:
+    if descending and sort is None:
         raise ValueError("--descending is given without --sort; add --sort COLUMN.")
     rows = [row for place in folder or [runs] for row in _rows(place, runs)]
     rows = list({Path(row["folder"]).resolve(): row for row in rows}.values())
+    names = {name for row in rows for name in row.get("metrics", ())}
+    if names and (unrecorded := {*stated().values()} - names):
+        raise LookupError(unknown("number", min(unrecorded), sorted(names)))
+    wanted = [_condition(text, names) for text in where or ()]
+    value = lambda row, column: row.get(column, row.get("metrics", {}).get(column))  # noqa: E731
     if wanted:
-        fits = lambda row: all(fnmatchcase(str(row.get(column)), value) for column, value in wanted)  # noqa: E731
+        fits = lambda row: all(fnmatchcase(str(value(row, column)), text) for column, text in wanted)  # noqa: E731
         rows = [row for row in rows if not row.get("problem") and fits(row)]
     if sort is not None:
-        known = [row for row in rows if row.get(sort) is not None]
-        rest = [row for row in rows if row.get(sort) is None]
-        rows = sorted(known, key=lambda row: row[sort], reverse=descending) + rest
+        column = _column(sort, names)
+        known = [row for row in rows if (own := value(row, column)) is not None and own == own]
+        rest = [row for row in rows if row not in known]
+        rows = sorted(known, key=lambda row: value(row, column), reverse=descending) + rest
     if json:
         console.put_json(rows)
         return
-    readable = [{**row, "progress": f"{row['done']}/{row['rounds']}"} for row in rows if not row.get("problem")]
+    whole = [row for row in rows if not row.get("problem")]
+    readable = [{**row["metrics"], **row, "progress": f"{row['done']}/{row['rounds']}"} for row in whole]
     empty = f"no runs in {runs}; train one by fedscape train, or name another folder by --runs DIR."
     empty = f"no run with {' and '.join(where)}." if where else empty
-    console.table(readable, COLUMNS, empty="" if rows else empty)
+    columns = COLUMNS | ({sort: sort} if sort is not None and sort in names else {})
+    console.table(readable, columns, empty="" if rows else empty)
     for row in rows:
         if row.get("problem"):
             console.say(console.as_text(f"{row['name']} cannot be read: {row['problem']}"))
 
 
 LISTED = ("name", "method", "dataset", "model", "partition", "seed", "done", "rounds", "accuracy", "updated")
-"""Columns that --where and --sort take."""
+"""Columns that --where and --sort take, beside the numbers that runs have."""
 
 
-def _column(name: str) -> str:
-    if name not in LISTED:
-        raise ValueError(unknown("column", name, list(LISTED)))
+def _column(name: str, numbers: set[str]) -> str:
+    if name not in LISTED and name not in numbers:
+        raise ValueError(unknown("column", name, [*LISTED, *sorted(numbers - {*LISTED})]))
     return name
 
 
-def _condition(text: str) -> tuple[str, str]:
+def _condition(text: str, numbers: set[str]) -> tuple[str, str]:
     """Column and value of COLUMN=VALUE."""
     name, equals, value = text.partition("=")
     if not equals:
         raise ValueError(f"cannot read {text!r}; write COLUMN=VALUE, as in method=fedavg.")
-    return _column(name.strip()), value.strip()
+    return _column(name.strip(), numbers), value.strip()
 
 
 def _rows(place: Path, runs: Path) -> list[dict[str, Any]]:

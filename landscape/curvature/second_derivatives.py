@@ -69,5 +69,12 @@ def _no_second_derivative(flat: Flat, reason: str) -> str:
     )
 
 
-_ONCE = ("differentiate twice", "derivative for", "derivative of", "incompatible with .grad()", "use_reentrant")
+_ONCE = (
+    "differentiate twice",
+    "derivative for",
+    "derivative of",
+    "incompatible with .grad()",
+    "use_reentrant",
+    "does not require grad",
+)
 """Parts of the messages of torch about functions without second derivative."""

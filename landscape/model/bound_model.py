@@ -34,7 +34,7 @@ class Flat:
     ) -> None:
         self.layout = layout
         self.loss = loss
-        self.module = _without_fused_encoders(convert(copy_module(module), dtype, device).eval())
+        self.module = without_fused_encoders(convert(copy_module(module), dtype, device).eval())
         self.habits = habits or Habits()
         self.theta = layout.theta(self.module)
         self.grad = torch.zeros_like(self.theta)
@@ -97,7 +97,10 @@ class Flat:
     def gradient(self, samples: Samples) -> Tensor:
         """Mean loss () of `samples`, detached; writes its gradient into `grad`."""
         self.grad.zero_()
-        loss = batch_mean(self.loss, self.outputs(samples.inputs), samples.targets.to(self.theta.device))
+        outputs = self.outputs(samples.inputs)
+        if not outputs.requires_grad:
+            raise ValueError(f"{type(self.module).__name__} has no gradient: its forward detaches the outputs.")
+        loss = batch_mean(self.loss, outputs, samples.targets.to(self.theta.device))
         loss.backward()
         return loss.detach()
 
@@ -128,7 +131,7 @@ class Flat:
         return self._to_device(leaf)
 
 
-def _without_fused_encoders(module: nn.Module) -> nn.Module:
+def without_fused_encoders(module: nn.Module) -> nn.Module:
     """Let encoders of torch call their layers in eval mode as in training, and treat padding alike in both.
 
     Without gradients they would pass their layers by (`torch.backends.mha`), unless these have hooks.

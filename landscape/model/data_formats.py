@@ -28,15 +28,19 @@ TARGETS = ("labels", "label", "targets", "target")
 SPAN = ("start_positions", "end_positions")
 """Names of the two columns of targets of models that answer questions."""
 
-FORMS = "(inputs, targets), a Dataset, a DataLoader, a Hugging Face dataset or a table with a column `labels`"
+FORMS = (
+    "(inputs, targets), a Dataset or list of pairs, a DataLoader, a Hugging Face dataset, a DataFrame or a mapping of "
+    "arrays with a column `labels`"
+)
 
 
 def samples_from(data: Any, model: nn.Module, name: str) -> Samples:
     """All samples of a split, in memory.
 
     Whole numbers become int64, floating numbers the type of the model's parameters. Of a table, the inputs are the
-    columns that the model's `forward` names, else the only column of numbers beside the targets. A DataLoader is read
-    once, in the order of its dataset where it draws from the whole of it; random transforms have a fixed seed.
+    columns that the model's `forward` names, else the column of arrays beside the targets, or the columns of single
+    numbers in their order as one array (n, columns). A DataLoader is read once, in the order of its dataset where it
+    draws from the whole of it; random transforms have a fixed seed.
 
     Args:
         data: One split.
@@ -65,12 +69,15 @@ def _pair(data: Any, model: nn.Module) -> tuple[Any, Any]:
         return _split_columns(dict(data), model)
     if hasattr(data, "column_names") and hasattr(data, "with_format"):
         return _split_columns(_hugging_face_columns(data), model)
+    if hasattr(data, "columns") and hasattr(data, "to_numpy"):  # a DataFrame
+        return _split_columns({str(name): np.asarray(data[name]) for name in data.columns}, model)
     if isinstance(data, TensorDataset):
         return _split_batch(data.tensors, model)
     if isinstance(data, DataLoader):
         return _split_batch(_joined(_batches(data)), model)
-    if isinstance(data, Dataset):
-        items = data if isinstance(data, IterableDataset) else (data[index] for index in range(len(data)))  # type: ignore[arg-type]
+    pairs = isinstance(data, list) and data and isinstance(data[0], tuple) and _is_array(data[0][0])
+    if isinstance(data, Dataset) or pairs:
+        items = data if isinstance(data, IterableDataset) else (data[index] for index in range(len(data)))
         with _fixed_seed():
             return _split_batch(_joined(default_collate([item]) for item in items), model)
     if isinstance(data, tuple | list) and len(data) == 2 and _is_array(data[1]):
@@ -141,6 +148,8 @@ def _split_columns(columns: dict[str, Any], model: nn.Module) -> tuple[Any, Any]
     named = {name: value for name, value in numbers.items() if name in accepted}
     if len(numbers) == 1 and (not named or list(named) == accepted[:1]):
         return next(iter(numbers.values())), columns[target]
+    if not named and numbers and len(accepted) == 1 and all(np.ndim(value) == 1 for value in numbers.values()):
+        return torch.stack([_typed(value, torch.float64).double() for value in numbers.values()], 1), columns[target]
     if not named:
         raise ValueError(
             f"its columns of numbers are {', '.join(numbers) or 'none'}; the model's forward takes "

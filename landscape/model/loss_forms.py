@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from landscape.model.binary_losses import binary_cross_entropy
+from landscape.model.loss_failures import require_no_failure
 from landscape.model.loss_parts import BatchNumber, LossPart, SampleMeans, Weighted
 from landscape.model.loss_trial import Loss, Trial
 from landscape.model.loss_weights import Counted, candidate_weights
@@ -48,7 +50,7 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
     """
     if weight is None and not coupled and (isinstance(loss, SampleLoss) or loss in KNOWN):
         return loss
-    loss = _module(loss)
+    loss = as_module(loss)
     with torch.random.fork_rng(devices=[trial.outputs.device] if trial.outputs.is_cuda else []):
         value = trial.called(loss)
         if coupled:
@@ -62,11 +64,17 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
         return replace(sample_form, own=loss)
     if sample_form is not None:
         return sample_form
+    if not isinstance(value, tuple | list) and bool(value.isnan().any()):
+        raise ValueError(
+            f"the loss {loss_name(loss)} is NaN on {trial.shapes}: no target counts, or the outputs are NaN."
+        )
+    require_no_failure(loss, map(trial.rows, trial.large_batches()))
     raise ValueError(
-        f"the loss {loss_name(loss)} is no mean over samples{'' if weigh is None else ' with the given weights'}: its "
-        f"value for a batch does not follow from its samples ({trial.shapes}). Return one value per sample as with "
-        "reduction='none', or a pair (numerators, weights), each (n,); or give weight=, or coupled=True, which takes "
-        "all samples as one batch."
+        f"the loss {loss_name(loss)} is no mean over samples with {'the usual' if weigh is None else 'the given'} "
+        f"weights: its value for a batch does not follow from its samples ({trial.shapes}). If samples count by their "
+        "targets, give that as a function, such as weight=lambda t: (t != -999).sum(1); or return one value per sample "
+        "as with reduction='none', or a pair (numerators, weights), each (n,); or give coupled=True, which takes all "
+        "samples as one batch."
     )
 
 
@@ -122,7 +130,7 @@ def _mean(loss: Loss, trial: Trial, weigh: Weigh | None) -> PerSample | None:
         return cross_entropy
     number, entries = BatchNumber(loss), _unreduced(loss)
     labels = isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) and not trial.targets.is_floating_point()
-    candidates = candidate_weights(loss, trial.outputs, trial.targets)
+    candidates: Iterable[tuple[Weigh | None, str]] = candidate_weights(loss, trial.outputs, trial.targets)
     if weigh is not None:
         candidates = [(weigh, "weighted as given")]
     elif labels:
@@ -158,7 +166,7 @@ def _paired(loss: Loss) -> Loss:
     return number
 
 
-def _module(loss: Loss) -> Loss:
+def as_module(loss: Loss) -> Loss:
     """A loss of torch whose weights are known as a module, also where it is given as a function."""
     if isinstance(loss, partial) and not loss.args and loss.func in _MODULES:
         return _MODULES[loss.func](**loss.keywords)

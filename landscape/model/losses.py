@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -84,11 +85,13 @@ class PerSampleLoss:
 
     def single_values(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Loss of every sample alone (n,)."""
-        try:
-            return vmap(self._single)(outputs, targets)
-        except (RuntimeError, ValueError):  # vmap does not support an operation of the loss
-            singles = zip(outputs, targets, strict=True)
-            return torch.stack([self._single(output, target) for output, target in singles])
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "There is a performance drop")  # torch, of vmap
+            try:
+                return vmap(self._single)(outputs, targets)
+            except (RuntimeError, ValueError):  # vmap does not support an operation of the loss
+                singles = zip(outputs, targets, strict=True)
+                return torch.stack([self._single(output, target) for output, target in singles])
 
     def _single(self, output: Tensor, target: Tensor) -> Tensor:
         return self.loss(output[None], target[None]).reshape(())
@@ -131,18 +134,31 @@ def total_weight(loss: PerSample, targets: Tensor) -> float:
 
 
 def batch_mean(loss: PerSample, outputs: Tensor, targets: Tensor) -> Tensor:
-    """Loss () of a batch; 0, with zero gradient, if none of its samples has weight."""
+    """Loss () of a batch; 0, with zero gradient, if none of its samples has weight.
+
+    Raises:
+        ValueError: If the outputs have a gradient, and the loss gives them none.
+    """
     weights = sample_weights(loss, targets)
     if isinstance(loss, SampleLoss) and loss.batch is not None:
         empty = weights is not None and not bool((weights > 0).any())
-        return 0 * outputs.sum() if empty else loss.batch(outputs, targets)
-    values = loss(outputs, targets)
+        return 0 * outputs.sum() if empty else _with_gradient(loss.batch(outputs, targets), outputs, loss)
+    values = _with_gradient(loss(outputs, targets), outputs, loss)
     if isinstance(loss, SampleLoss) and loss.kind == "sum":
         return values.sum()
     if weights is None:
         return values.mean()
     total = weights.to(values.dtype).sum()
     return values.sum() / total.where(total > 0, 1)
+
+
+def _with_gradient(values: Tensor, outputs: Tensor, loss: PerSample) -> Tensor:
+    if outputs.requires_grad and not values.requires_grad:
+        raise ValueError(
+            f"the loss {loss_name(loss)} has no gradient: it detaches the outputs (detach, item, numpy, no_grad) or "
+            "counts them (argmax, comparisons); give one that torch can differentiate."
+        )
+    return values
 
 
 def loss_blocks(loss: PerSample, samples: Samples, size: int) -> tuple[list[Samples], list[float]]:

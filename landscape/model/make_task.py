@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from landscape.model.bound_model import without_fused_encoders
 from landscape.model.copies import copy_module, in_float32
 from landscape.model.data_formats import samples_from
-from landscape.model.loss_forms import found_loss
-from landscape.model.losses import Weigh
+from landscape.model.loss_failures import FAILS, first_line
+from landscape.model.loss_forms import as_module, found_loss
+from landscape.model.losses import IGNORED, Weigh, cross_entropy, loss_name, total_weight
 from landscape.model.metrics import error_of
 from landscape.model.model_loss import logits_of, model_loss
-from landscape.model.samples import Samples, call_module
+from landscape.model.samples import Samples, call_module, leaves
 from landscape.model.task import Task
+from landscape.model.whole_products import plain_modes
 
 
+@plain_modes()
 def make_task(
     model: nn.Module | Callable[[], nn.Module],
     loss: Callable[[Any, Tensor], Any] | None,
@@ -59,11 +65,18 @@ def make_task(
     split = next((samples for name in ("test", *splits) if len(samples := splits[name])), splits["train"])
     module, outputs, own = _with_tensor_output(module, split[:8], own_loss=loss is None)
     loss = own or loss
-    if not callable(loss):
-        raise ValueError(f"the loss is {loss!r}; give a function (outputs, targets), such as nn.CrossEntropyLoss().")
+    if not callable(loss) or isinstance(loss, type):
+        raise ValueError(
+            f"the loss is {loss!r}; give a function (outputs, targets), such as nn.CrossEntropyLoss() with brackets."
+        )
     task = Task(module, splits, loss, {})
+    for name, part in splits.items():
+        _require_labels(loss, outputs, part.targets, name)
     trial = task.trial(coupled=coupled)
     form = loss if trial is None else found_loss(loss, trial, weight=weight, coupled=coupled)
+    for name, part in splits.items():
+        if total_weight(form, part.targets) == 0:
+            raise ValueError(f"split {name!r}: no sample counts in the loss ({loss_name(form)}): all are ignored.")
     targets = split.targets
     classes = outputs.ndim == 2 and outputs.shape[1] > 1 and targets.ndim == 1 and not targets.is_floating_point()
     return replace(task, loss=form, metrics={"error": error_of(form)} if classes else {})
@@ -90,6 +103,14 @@ def task_from(made: Any) -> Task:
 
 def _module(model: Any) -> nn.Module:
     if not isinstance(model, nn.Module) and callable(model):
+        try:
+            signature(model).bind()
+        except TypeError as reason:
+            what = "class" if isinstance(model, type) else "function"
+            raise ValueError(
+                f"the model is the {what} {loss_name(model)}, which takes arguments ({reason}); give a module, or a "
+                "function without arguments that returns one."
+            ) from reason
         model = model()
     if isinstance(model, torch.jit.ScriptModule):
         raise ValueError("the model is TorchScript, whose parameters cannot be replaced; give the module it came from.")
@@ -99,6 +120,14 @@ def _module(model: Any) -> nn.Module:
         raise ValueError("the model has layers without a shape (LazyLinear and the like); call it once, model(inputs).")
     if not isinstance(model, nn.Module):
         raise ValueError(f"the model is a {type(model).__name__}; give a module, or a function that returns one.")
+    tensors = (*model.parameters(), *model.buffers())
+    if any(tensor.is_meta for tensor in tensors):
+        raise ValueError("the model is on the device meta, which holds no values; build it on the CPU.")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ValueError(
+            f"no parameter of {type(model).__name__} is trained (requires_grad), so there is nothing to move; say "
+            "which are, for instance model.requires_grad_() for all."
+        )
     return model
 
 
@@ -106,7 +135,7 @@ _UNSHAPED = (nn.parameter.UninitializedParameter, nn.parameter.UninitializedBuff
 
 
 def _splits(data: Any, module: nn.Module) -> dict[str, Samples]:
-    by_split = isinstance(data, Mapping) and not any(isinstance(value, Tensor) for value in data.values())
+    by_split = isinstance(data, Mapping) and not any(isinstance(value, Tensor | np.ndarray) for value in data.values())
     if by_split and "train" not in data:
         raise ValueError(f"data has the splits {', '.join(map(str, data))}; give train, and test where there is.")
     if by_split:
@@ -124,14 +153,9 @@ def _with_tensor_output(module: nn.Module, few: Samples, own_loss: bool) -> tupl
     few = few.to(device=device)
     try:
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            outputs: Any = call_module(trial, few.inputs)
-    except RuntimeError as reason:
-        if isinstance(few.inputs, Tensor) and few.inputs.dtype == torch.uint8:
-            raise ValueError(
-                f"the inputs are bytes (uint8), which the model does not take ({str(reason).splitlines()[0]}); "
-                "give scaled pixels, for instance images / 255."
-            ) from reason
-        raise
+            outputs: Any = call_module(without_fused_encoders(trial), few.inputs)
+    except FAILS as reason:
+        raise ValueError(_failed(module, few, reason)) from reason
     own = None
     if (logits := logits_of(outputs)) is not None:
         own = model_loss(trial, few, outputs, logits) if own_loss else None
@@ -143,6 +167,38 @@ def _with_tensor_output(module: nn.Module, few: Samples, own_loss: bool) -> tupl
             "returns it."
         )
     return module, outputs, own
+
+
+def _failed(module: nn.Module, few: Samples, reason: Exception) -> str:
+    """What inputs a module failed on, torch's words for it, and the usual remedy."""
+    kinds = {leaf.dtype for leaf in leaves(few.inputs)}
+    given = ", ".join(f"{tuple(leaf.shape)} {str(leaf.dtype).removeprefix('torch.')}" for leaf in leaves(few.inputs))
+    advice = "; give the inputs that its first layer takes."
+    if torch.uint8 in kinds:
+        advice = "; give scaled pixels, for instance images / 255."
+    elif not any(kind.is_floating_point for kind in kinds):
+        advice = "; if they are numbers and no places in a table, give inputs.float()."
+    return f"{type(module).__name__} fails on the inputs {given}: {first_line(reason)}{advice}"
+
+
+def _require_labels(loss: Any, outputs: Tensor, targets: Tensor, split: str) -> None:
+    """Refuse labels that are no class of the model, in losses of torch that would end the program on a GPU.
+
+    Raises:
+        ValueError: With the first such sample.
+    """
+    loss = as_module(loss)
+    known = isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) or loss is cross_entropy
+    if not known or outputs.shape[2:] != targets.shape[1:] or targets.is_floating_point():
+        return
+    classes = outputs.shape[1]
+    wrong = (targets != getattr(loss, "ignore_index", IGNORED)) & ((targets < 0) | (targets >= classes))
+    if bool(wrong.any()):
+        place, label = int(wrong.nonzero()[0, 0]), targets[wrong][0].item()
+        raise ValueError(
+            f"split {split!r}: sample {place} has the label {label}, and the model has {classes} classes: labels are 0 "
+            f"to {classes - 1}. If it stands for no class, ignore it: nn.CrossEntropyLoss(ignore_index={label})."
+        )
 
 
 def _logits(module: nn.Module, inputs: Any, outputs: Any) -> Tensor | None:

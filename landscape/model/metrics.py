@@ -35,7 +35,7 @@ def error_of(loss: PerSample) -> PerSample:
 class _CountedError:
     """The error, 0 at samples with the label `ignored`."""
 
-    ignored: int
+    ignored: float
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return error(outputs, targets).where(targets != self.ignored, 0)

@@ -40,8 +40,10 @@ def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -
         count = max(1, min(SAMPLES, VALUES // max(1, few[0].numel()), len(samples)))
         rows = torch.linspace(0, len(samples) - 1, count).round().long().unique()
         spread, cut = samples[rows], max(1, len(rows) // 3)
+        before = {key: buffer.clone() for key, buffer in flat.module.named_buffers()}
         outputs, first = _layer_outputs(flat, spread)
         again, second = _layer_outputs(flat, spread)
+        changed = [key for key, buffer in flat.module.named_buffers() if not torch.equal(buffer, before[key])]
         pieces = (spread[:cut], spread[cut:]) if watch.fixed else spread.blocks(1)
         parts = torch.cat([flat.outputs(part.inputs) for part in pieces if len(part)])
     name = type(flat.module).__name__
@@ -51,6 +53,11 @@ def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -
                 f"the forward pass of {name} replaces its parameter {key!r} (by .data), so that it would stay at one "
                 "model; use the new values in the pass, as F.linear(x, self.weight.clamp(-1, 1)) does."
             )
+    if changed and not alike(outputs, again, 1):
+        raise ValueError(
+            f"{name} changes its buffer {changed[0]!r} in eval mode, and its outputs with it: two passes over the same "
+            "samples differ. Change it only in training: if self.training: ..."
+        )
     if not alike(outputs, again, 1):
         layer = next((key for key in first if not alike(first[key], second[key], 1)), "")
         raise ValueError(

@@ -30,6 +30,9 @@ class Samples:
     targets: Tensor
 
     def __post_init__(self) -> None:
+        with torch.inference_mode(False):  # tensors made in inference mode have no derivatives
+            object.__setattr__(self, "inputs", map_leaves(_with_derivatives, self.inputs))
+            object.__setattr__(self, "targets", _with_derivatives(self.targets))
         lengths = {leaf.shape[0] for leaf in (*leaves(self.inputs), self.targets)}
         if len(lengths) != 1:
             raise ValueError(f"inputs and targets have {sorted(lengths)} samples; they must have equally many.")
@@ -74,6 +77,10 @@ class Samples:
     def blocks(self, size: int) -> Iterator[Samples]:
         """Consecutive pieces of at most `size` samples."""
         return (self[start : start + size] for start in range(0, len(self), size))
+
+
+def _with_derivatives(leaf: Tensor) -> Tensor:
+    return leaf.clone() if leaf.is_inference() else leaf
 
 
 def leaves(inputs: Inputs) -> list[Tensor]:

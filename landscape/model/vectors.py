@@ -16,7 +16,7 @@ from landscape.model.buffers import model_buffers, require_buffers
 from landscape.model.copies import HALF, dtype_attrs
 from landscape.model.layout import Layout
 from landscape.model.model import Model, plain
-from landscape.model.whole_products import whole_products
+from landscape.model.whole_products import plain_modes, whole_products
 from landscape.plugins.option_types import require_options
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def takes_models(
         has_attributes = signature.return_annotation == "xr.Dataset"  # as text: xarray is not loaded for it
 
         @wraps(function)
+        @plain_modes()
         def wrapper(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
             task = None
             if not owned:

@@ -1,4 +1,4 @@
-"""Whole float32 products on a GPU, where torch rounds those of convolutions to TF32 (11 bits) by default."""
+"""Modes of torch that a caller may be inside of; whole float32 products on a GPU, where torch rounds some to TF32."""
 
 from __future__ import annotations
 
@@ -22,9 +22,20 @@ def whole_products(module: nn.Module | None = None) -> Iterator[None]:
             no second derivative.
     """
     with ExitStack() as stack:
+        stack.enter_context(plain_modes())
         stack.enter_context(_WHOLE())
         if module is not None and any(isinstance(layer, nn.RNNBase) for layer in module.modules()):
             stack.enter_context(_PLAIN())
+        yield
+
+
+@contextmanager
+def plain_modes() -> Iterator[None]:
+    """Context with gradients and without autocast, whatever the caller is inside of (no_grad, inference_mode)."""
+    with torch.inference_mode(False), torch.enable_grad(), ExitStack() as stack:
+        for device in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(device):
+                stack.enter_context(torch.autocast(device, enabled=False))
         yield
 
 

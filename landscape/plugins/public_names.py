@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import importlib
 import sys
+from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,8 +36,10 @@ def lazy(package: str) -> list[str]:
 
     class Lazy(ModuleType):
         def __getattr__(self, name: str) -> Any:
+            if name == "__version__":
+                return version("fedscape")
             if name not in public:
-                raise AttributeError(f"module {package!r} has no attribute {name!r}")
+                raise AttributeError(f"module {package!r} has no attribute {name!r}{_hint(package, public, name)}")
             module, _, attribute = public[name].partition(":")
             imported = importlib.import_module(module)
             return getattr(imported, attribute) if attribute else imported
@@ -49,3 +54,12 @@ def lazy(package: str) -> list[str]:
 
     sys.modules[package].__class__ = Lazy
     return sorted(public)
+
+
+def _hint(package: str, public: Mapping[str, str], name: str) -> str:
+    """The nearest public name of a package or of the packages that it names; empty where none is near."""
+    inner = {key: importlib.import_module(module).__all__ for key, module in public.items() if ":" not in module}
+    places = {other: f"{key}.{other}" for key in sorted(inner, reverse=True) for other in inner[key]}
+    places |= {own: own for own in public}
+    near = difflib.get_close_matches(name, places, 1) if name[:1] != "_" else []
+    return f". Did you mean {package}.{places[near[0]]}?" if near else ""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +27,9 @@ pictures.register()  # `.plot()` on results that are read
 _BROKEN = zipfile.BadZipFile, zarr.errors.BaseZarrError
 _UNREADABLE = (OSError, ValueError, LookupError, RuntimeError, TypeError, *_BROKEN)
 
+_FILE_NAME = re.compile(r"\w[\w +-]{0,59}")
+"""Names of variables that every file system takes, and zarr not for a group or its own file."""
+
 
 def save(ds: xr.Dataset, path: str | Path) -> None:
     """Write a dataset to the zarr folder `path`, or to the file `path` if it ends in .zip: the folder as one file.
@@ -40,8 +45,10 @@ def save(ds: xr.Dataset, path: str | Path) -> None:
     fresh, old, packed = (_sibling(path, kind) for kind in ("new", "old", "packed"))
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(fresh, ignore_errors=True)
+    names = _stored_names(ds)
+    about = {"digest": _digest(ds)} | ({"stored_names": json.dumps(names)} if names else {})
     try:
-        sort_names(_text_as(ds, object)).assign_attrs(digest=_digest(ds)).to_zarr(
+        sort_names(_text_as(ds, object).rename(names)).assign_attrs(about).to_zarr(
             fresh, mode="w", zarr_format=3, consolidated=False
         )
         if path.suffix == ".zip":
@@ -79,12 +86,13 @@ def load(path: str | Path) -> xr.Dataset:
             free = psutil.virtual_memory().available
             if opened.nbytes > free:  # by the shapes that it states, before it is read
                 raise ValueError(f"it states {opened.nbytes} bytes, and {free} are free")
-            ds = opened.load().drop_encoding()
+            names = dict(json.loads(opened.attrs.get("stored_names", "{}")))
+            ds = opened.load().drop_encoding().rename({stored: name for name, stored in names.items()})
     except _UNREADABLE as reason:
         raise LookupError(f"the result {path} cannot be read ({reason}); delete it and compute it again.") from reason
     digest = ds.attrs.get("digest")
     ds = _text_as(ds, np.str_)
-    ds.attrs = {key: value for key, value in ds.attrs.items() if key != "digest"}
+    ds.attrs = {key: value for key, value in ds.attrs.items() if key not in ("digest", "stored_names")}
     if digest != _digest(ds):
         raise LookupError(f"the result {path} is not what was saved; delete it and compute it again.")
     return sort_names(ds)
@@ -163,6 +171,14 @@ def _check(ds: xr.Dataset) -> None:
                     f"attribute {key!r} of {name} is a {type(value).__name__}; attributes are text or numbers, "
                     "things with length are variables."
                 )
+
+
+def _stored_names(ds: xr.Dataset) -> dict[str, str]:
+    """Numbers in place of the names that are no file name, or the same one where "a" and "A" are."""
+    names = sorted(map(str, ds.variables))
+    same = Counter(name.casefold() for name in names)
+    odd = [name for name in names if same[name.casefold()] > 1 or not _FILE_NAME.fullmatch(name)]
+    return {name: f"@{place}" for place, name in enumerate(odd)}
 
 
 def _plain_missing(ds: xr.Dataset) -> xr.Dataset:

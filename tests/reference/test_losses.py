@@ -30,6 +30,11 @@ VALUES = torch.randn(N, 3, generator=DRAW, dtype=torch.float64)
 MISSING = VALUES.clone()
 MISSING[50:53, 0] = torch.nan
 MISSING[77] = torch.nan
+MASK = (torch.rand(N, 3, generator=DRAW) < 0.6).double()
+MASK[40] = 0
+MARKED = VALUES.where(MASK > 0, -999.0)
+LARGE = VALUES.where(MASK > 0, 99999.0)
+CHANNELS = torch.stack([VALUES, MASK], -1)
 WEIGHTED = torch.cat([VALUES[:, :3], torch.rand(N, 1, generator=DRAW, dtype=torch.float64)], 1)
 WEIGHTS = torch.tensor([1.0, 0.2, 6.0], dtype=torch.float64)
 
@@ -69,6 +74,39 @@ def whole_rows(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def own_weights(outputs: Tensor, targets: Tensor) -> Tensor:
     return (targets[:, 3] * (outputs - targets[:, :3]).square().sum(1)).sum() / targets[:, 3].sum()
+
+
+def marked(outputs: Tensor, targets: Tensor) -> Tensor:
+    return ((outputs - targets)[targets != -999] ** 2).mean()
+
+
+def below(outputs: Tensor, targets: Tensor) -> Tensor:
+    return (outputs - targets)[targets < 1e4].abs().mean()
+
+
+def marked_rows(outputs: Tensor, targets: Tensor) -> Tensor:
+    kept = (targets != -999).all(1)
+    return (outputs[kept] - targets[kept]).square().mean()
+
+
+def with_channel(outputs: Tensor, targets: Tensor) -> Tensor:
+    values, mask = targets.unbind(-1)
+    return ((outputs - values).square() * mask).sum() / mask.sum()
+
+
+def with_half(outputs: Tensor, targets: Tensor) -> Tensor:
+    values, mask = targets.chunk(2, 1)
+    return (outputs - values)[mask == 1].abs().mean()
+
+
+def by_class(outputs: Tensor, targets: Tensor) -> Tensor:
+    weights = torch.where(targets == 2, 50.0, 1.0) * (targets >= 0)
+    return (weights * F.cross_entropy(outputs, targets, reduction="none")).sum() / weights.sum()
+
+
+def by_value(outputs: Tensor, targets: Tensor) -> Tensor:
+    weights = torch.where(targets == 1, 10.0, 3.0)
+    return (weights * F.binary_cross_entropy_with_logits(outputs, targets, reduction="none")).sum() / weights.sum()
 
 
 def shifted(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -113,6 +151,13 @@ CASES: dict[str, tuple[Any, ...]] = {
     "weighted pixels": (pixels, CE(ignore_index=255, weight=WEIGHTS), IMAGES, PIXELS),
     "missing values": (dense, masked, INPUTS, MISSING),
     "missing rows": (dense, whole_rows, INPUTS, MISSING),
+    "marked values": (dense, marked, INPUTS, MARKED),
+    "marked by a large value": (dense, below, INPUTS, LARGE),
+    "marked rows": (dense, marked_rows, INPUTS, MARKED),
+    "mask as a channel": (dense, with_channel, INPUTS, CHANNELS),
+    "mask joined": (dense, with_half, INPUTS, CHANNELS.transpose(1, 2).flatten(1)),
+    "own class weights": (dense, by_class, INPUTS, IGNORED),
+    "own weights of 0 and 1": (dense, by_value, INPUTS, MASK),
     "sample weights": (dense, own_weights, INPUTS, WEIGHTED),
     "several outputs": (dense, nn.SmoothL1Loss(), INPUTS, VALUES),
     "sum": (dense, CE(reduction="sum"), INPUTS, IGNORED),

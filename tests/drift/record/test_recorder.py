@@ -1,9 +1,11 @@
 """Any loop's rounds become a run, in the store's format, with the same numbers, whenever it is killed."""
 
 import importlib
+import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Task
 
 ROOT = Path(__file__).resolve().parents[3]
+W = np.arange(3.0)
 
 
 def test_what_was_given_is_what_is_read(tmp_path):
@@ -219,3 +222,38 @@ def test_a_round_that_the_run_does_not_have_is_said_to_be_none_of_it(tmp_path, n
     for index in (99, -99):
         with pytest.raises(LookupError, match=f"run run has no round {index}; it has 0 to 2"):
             ask(run, round=index)
+
+
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "no sizes": ({"clients": {0: {"w": W}}}, r"clients\[0\] is a dict; give a pair, as in {client: \(model, number of"),
+    "list of models": ({"clients": [{"w": W}]}, r"clients is a list; give {client: \(model, number of samples\)}"),
+    "list of pairs": ({"clients": [({"w": W}, 5)]}, "clients is a list; give {client"),
+    "three of a client": ({"clients": {0: ({"w": W}, 5, 1)}}, r"clients\[0\] is a tuple; give a pair"),
+    "size NaN": ({"clients": {0: ({"w": W}, math.nan)}}, "client 0 has nan samples; give a whole number"),
+    "size infinite": ({"clients": {0: ({"w": W}, math.inf)}}, "client 0 has inf samples"),
+    "size text": ({"clients": {"a": ({"w": W}, "5")}}, "client 'a' has '5' samples; give a whole number"),
+    "size half": ({"clients": {0: ({"w": W}, np.float64(0.5))}}, "client 0 has 0.5 samples"),
+    "metric None": (
+        {"metrics": {"acc": None}},
+        "metrics has 'acc': None; give numbers by name, as in {'accuracy'",
+    ),
+    "metric text": ({"metrics": {"note": "x"}}, "metrics has 'note': 'x'; give numbers by name"),
+    "metric list": ({"metrics": {"acc": [0.1, 0.2]}}, r"metrics has 'acc': \[0.1, 0.2\]; give numbers by name"),
+    "metric without a name": ({"metrics": {"": 0.1}}, "metrics has '': 0.1"),
+    "metrics a number": ({"metrics": 0.5}, "metrics is a float; give numbers by name"),
+    "no end": ({"end": None}, "end is a NoneType; give a state dict, a module or a list of arrays"),
+    "start a path": ({"start": "a.pt"}, "start is a str; give a state dict"),
+}
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_a_first_mistake_names_the_argument_and_records_nothing(what, tmp_path):
+    wrong, message = MISTAKES[what]
+    right = {"start": {"w": W}, "clients": {0: ({"w": W}, 5)}, "end": {"w": W}, "metrics": {"acc": 0.5}}
+    recorder = Recorder(tmp_path / "run")
+    with pytest.raises(ValueError, match=message) as refused:
+        recorder.round(**(right | wrong))
+    assert "\n" not in str(refused.value) and recorder.next == 0
+    sizes = {0: ({"w": W}, np.int64(5)), 1: ({"w": W}, torch.tensor(7)), 2: ({"w": W}, 3.0)}
+    recorder.round(**(right | {"clients": sizes, "metrics": {"acc": torch.tensor(0.5), "val/acc": np.float32(0.25)}}))
+    assert drift.open(recorder.folder).round(0).sizes.tolist() == [5, 7, 3]

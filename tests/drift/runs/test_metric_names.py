@@ -111,9 +111,28 @@ def test_a_report_takes_a_name(typed):
 )
 def test_a_number_that_no_round_has_is_refused(typed, line):
     code, out, told = typed(f"{line} --set metrics.accuracy=test_ac")
-    assert "Did you mean 'test_acc'" in out + told and code == (0 if line == "runs" else 2), (out, told)
+    assert "Did you mean 'test_acc'" in out + told and code == 2, (out, told)
     code, _, told = typed(f"{line} --set metrics.accuracy")
     assert code == 2 and "metrics.accuracy=NAME" in told
+
+
+def test_runs_without_the_number_are_listed_without_it_and_runs_are_sorted_by_any(typed):
+    for name, numbers in {"a": {"val/acc": 0.5}, "b": {"other": 0.75}, "c": {"val/acc": 0.25, "other": 2.0}}.items():
+        model = {"w": np.zeros(3)}
+        drift.Recorder(f"some/{name}").round(start=model, clients={}, end=model, metrics=numbers)
+
+    def rows(line):
+        code, out, told = typed(f"runs some {line} --json")
+        assert code == 0, told
+        return {row["name"]: row["accuracy"] for row in json.loads(out)}
+
+    assert rows("--set metrics.accuracy=val/acc") == {"a": 0.5, "b": None, "c": 0.25}
+    assert list(rows("--sort other --descending")) == ["c", "b", "a"]
+    assert list(rows("--where other=2.0")) == ["c"]
+    _, out, told = typed("runs some --sort val/acc")
+    assert [line[0] for line in out.splitlines() if line[1:2] == " "] == ["c", "a", "b"], out
+    assert "val/acc" in out.splitlines()[0] and "cannot be read" not in out + told
+    assert "Did you mean 'other'" in typed("runs some --sort othr")[2]
 
 
 def test_a_run_that_grows_has_its_numbers_under_both_names(tmp_path, monkeypatch):

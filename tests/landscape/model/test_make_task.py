@@ -165,7 +165,7 @@ REFUSED = {
     "no train": ((net, nn.CrossEntropyLoss(), {"val": (X, Y)}), "data has the splits val; give train"),
     "no samples": ((net, nn.CrossEntropyLoss(), (X[:0], Y[:0])), "split 'train' has no samples"),
     "unequal": ((net, nn.CrossEntropyLoss(), (X, Y[:9])), r"split 'train': inputs and targets have \[9, 23\] samples"),
-    "bytes": ((net, nn.CrossEntropyLoss(), (X.byte(), Y)), r"bytes \(uint8\).*images / 255"),
+    "bytes": ((net, nn.CrossEntropyLoss(), (X.byte(), Y)), r"uint8: .*images / 255"),
     "no targets": ((net, nn.CrossEntropyLoss(), {"pixels": X}), "columns pixels; call the column of targets one of"),
     "two inputs": (
         (net, nn.CrossEntropyLoss(), {"a": X, "b": X, "label": Y}),

@@ -167,3 +167,15 @@ def test_missing_values_of_any_bits_are_read_again(tmp_path):
     found = zarr_files.load(tmp_path / "missing.zarr")
     assert np.isnan(found.alone)
     np.testing.assert_array_equal(found.loss, [1, np.nan])
+
+
+def test_any_names_come_back(tmp_path):
+    names = ["val/acc", "val", "a/b/c", "a/b", "/", ".", "..", "", "../../up", "zarr.json", "@0", "a b", "Ä/ü", "%2F"]
+    names += ["A", "a", "x" * 300, "c/0"]
+    ds = xr.Dataset({name: ("round", [float(place), np.nan]) for place, name in enumerate(names)}, attrs={"names": "a"})
+    ds = sort_names(ds.assign_coords({"at/round": ("round", ["one", "two"]), "round": [5, 9]}))
+    save(ds, tmp_path / "x.zarr")
+    save(ds, tmp_path / "x.zip")
+    assert load(tmp_path / "x.zarr").identical(ds)
+    assert load(tmp_path / "x.zip").identical(ds)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.zarr", "x.zip"]
