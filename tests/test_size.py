@@ -45,7 +45,7 @@ ROOMS = {
     "figures": 150,
     "figures/axes": 1390,
     "figures/commands": 3075,
-    "figures/explore": 5815,
+    "figures/explore": 5820,
     "figures/films": 205,
     "figures/gallery": 5155,
     "figures/interactive": 1245,

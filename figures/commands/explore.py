@@ -93,6 +93,7 @@ def explore(
         console.say("the explorer has ended.")
     finally:
         workspace.close()
+        jobs.close()
 
 
 def _place(text: str, runs: Path, *, asked: bool) -> Path:

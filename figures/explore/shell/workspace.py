@@ -24,7 +24,7 @@ class Workspace:
         places: Folders of runs, folders that contain such folders, or runs.
         data: Folder of the datasets.
         task: Text that names a task for runs that were recorded without their data.
-        jobs: Those of another workspace, to share its processes.
+        jobs: Shared with others, who end them.
 
     Raises:
         LookupError: If a place is a file, or no place exists.
@@ -40,6 +40,7 @@ class Workspace:
     ) -> None:
         self.runs = OpenRuns(places, data=data, task=task)
         self.jobs = jobs or Jobs()
+        self._shared = jobs is not None
         self._followers: list[tuple[OnGrowth, OnWork]] = []
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
@@ -54,11 +55,12 @@ class Workspace:
         return lambda: self._followers.remove(follower) if follower in self._followers else None
 
     def close(self) -> None:
-        """Stop watching, and end all jobs."""
+        """Stop watching, and end all jobs but those that it shares."""
         self._closed.set()
         if self._thread is not None:
             self._thread.join()
-        self.jobs.close()
+        if not self._shared:
+            self.jobs.close()
 
     def _watch(self) -> None:
         working = False

@@ -12,6 +12,8 @@ pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explor
 
 import panel as pn
 
+import drift
+from figures.explore.shell import notebook
 from figures.explore.shell.app import Explorer
 from figures.explore.shell.workspace import Workspace
 from figures.explore.work.job import Job
@@ -30,6 +32,18 @@ def test_work_that_only_a_closed_page_waits_for_is_ended(tmp_path):
         assert not other.views["plane"]._survey.cancelled
     finally:
         workspace.close()
+
+
+def test_an_explorer_of_a_notebook_that_is_closed_leaves_the_work_of_others(tmp_path):
+    run = tiny.trained(tmp_path)
+    own = drift.open(run.folder, task=run.task)
+    first, other = notebook.explorer(own), notebook.explorer(own)
+    first.workspace.close()
+    try:
+        other.show(view="round", second="")
+        assert (other.shown(), other.views["round"].problem) == (["round"], "")
+    finally:
+        other.workspace.close()
 
 
 def eventually(condition):
