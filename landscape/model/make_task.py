@@ -172,13 +172,13 @@ def _with_tensor_output(module: nn.Module, few: Samples, own_loss: bool) -> tupl
 def _failed(module: nn.Module, few: Samples, reason: Exception) -> str:
     """What inputs a module failed on, torch's words for it, and the usual remedy."""
     kinds = {leaf.dtype for leaf in leaves(few.inputs)}
-    given = ", ".join(f"{tuple(leaf.shape)} {str(leaf.dtype).removeprefix('torch.')}" for leaf in leaves(few.inputs))
+    forms = ", ".join(f"{tuple(leaf.shape)} {str(leaf.dtype).removeprefix('torch.')}" for leaf in leaves(few.inputs))
     advice = "; give the inputs that its first layer takes."
     if torch.uint8 in kinds:
         advice = "; give scaled pixels, for instance images / 255."
     elif not any(kind.is_floating_point for kind in kinds):
         advice = "; if they are numbers and no places in a table, give inputs.float()."
-    return f"{type(module).__name__} fails on the inputs {given}: {first_line(reason)}{advice}"
+    return f"{type(module).__name__} fails on the inputs {forms}: {first_line(reason)}{advice}"
 
 
 def _require_labels(loss: Any, outputs: Tensor, targets: Tensor, split: str) -> None:
