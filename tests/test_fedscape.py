@@ -96,3 +96,9 @@ def test_a_package_that_another_project_has_overwritten_is_named(tmp_path, damag
     assert "its own package 'figures'" in done.stderr
     assert "pip install --force-reinstall fedscape" in done.stderr or str(ROOT) in done.stderr
     assert "pip uninstall figures-of-eight" in done.stderr
+
+
+def test_asking_for_an_underscored_name_imports_nothing():
+    code = "import sys, fedscape; print(hasattr(fedscape, '_repr_html_'), 'figures' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout == "False False\n"

@@ -71,8 +71,10 @@ def runs(
         rows = [row for row in rows if not row.get("problem") and fits(row)]
     if sort is not None:
         column = _column(sort, names)
-        known = [row for row in rows if (own := value(row, column)) is not None and own == own]
-        rest = [row for row in rows if row not in known]
+        known: list[Any] = []
+        rest: list[Any] = []
+        for row in rows:
+            (known if (own := value(row, column)) is not None and own == own else rest).append(row)
         rows = sorted(known, key=lambda row: value(row, column), reverse=descending) + rest
     if json:
         console.put_json(rows)

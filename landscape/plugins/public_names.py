@@ -57,9 +57,14 @@ def lazy(package: str) -> list[str]:
 
 
 def _hint(package: str, public: Mapping[str, str], name: str) -> str:
-    """The nearest public name of a package or of the packages that it names; empty where none is near."""
+    """The nearest public name of a package or of the packages that it names; empty where none is near.
+
+    Names of Python and Jupyter, which ask for `_names`, import nothing.
+    """
+    if name.startswith("_"):
+        return ""
     inner = {key: importlib.import_module(module).__all__ for key, module in public.items() if ":" not in module}
     places = {other: f"{key}.{other}" for key in sorted(inner, reverse=True) for other in inner[key]}
     places |= {own: own for own in public}
-    near = difflib.get_close_matches(name, places, 1) if name[:1] != "_" else []
+    near = difflib.get_close_matches(name, places, 1)
     return f". Did you mean {package}.{places[near[0]]}?" if near else ""
