@@ -69,19 +69,9 @@ NOT_RUN = {
         "docs/howto-figure.md",
         "fedscape figures draw --paper",
     ): "needs the paper's runs; tests/figures/papers/test_papers.py",
-    (
-        "docs/howto-cluster.md",
-        "fedscape sweep --workers",
-    ): "starts processes; tests/figures/commands/test_sweep_command.py",
-    (
-        "docs/howto-cluster.md",
-        "fedscape sweep --cluster",
-    ): "needs a Dask scheduler; tests/drift/engines/test_cluster.py",
-    (
-        "docs/howto-cluster.md",
-        "fedscape analyse --cluster",
-    ): "needs a Dask scheduler; tests/drift/engines/test_cluster.py",
-    ("docs/scale.md", "fedscape"): "needs a Slurm cluster",
+    ("docs/scale.md", "fedscape sweep --workers"): "starts processes; tests/figures/commands/test_sweep_command.py",
+    ("docs/scale.md", "fedscape sweep --cluster"): "needs a Dask scheduler; tests/drift/engines/test_cluster.py",
+    ("docs/scale.md", "fedscape analyse --cluster"): "needs a Dask scheduler; tests/drift/engines/test_cluster.py",
     ("docs/howto-transformers.md", "fedscape import"): "a pattern; tests/landscape/models/test_files_hf.py",
     ("docs/howto-flower.md", "fedscape"): "needs a Flower app; tests/drift/importers/test_flower.py",
     ("docs/howto-flower.md", "python"): "needs flwr; tests/drift/importers/test_flower.py",
