@@ -71,8 +71,8 @@ def usual_plan(work: Work) -> SweepPlan:
     """The plan of a sweep that nothing was measured for: what the layers allow, whatever the speed of the machine.
 
     Where batch normalisations can be folded, they are, and the first layer is not shared between points: to normalise
-    its outputs in a pass of their own costs more than to compute it (benchmarks/measured.md). Where dense layers receive
-    sequences, oneDNN computes them, which nearly halved the time of a transformer.
+    its outputs in a pass of their own costs more than to compute it (benchmarks/measured.md). Where dense layers
+    receive sequences, oneDNN computes them, which nearly halved the time of a transformer.
     """
     flat, probe = work.task.flat(work.basis), work.samples[:2]
     flat.load(work.basis[0])
