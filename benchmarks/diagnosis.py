@@ -237,16 +237,22 @@ def beside(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def _advised(row: dict[str, Any]) -> str:
+    """The first advice, the loss before and after it, and the lowest loss of all changes where that is lower."""
+    final, best = row["final"], f"{row['final'][best_advice(row)]:.3g}"
+    losses = [f"{final[name]:.3g}" for name in (UNCHANGED.name, row["change"]) if name]
+    told = f"{row['first'] or '-'} {' → '.join(losses)}"
+    return told if best == losses[-1] else f"{told} ({best})"
+
+
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    """One line of Markdown per run, the criterion per setting and over all, and what constant advice would do."""
-    lines = ["| setting | fault | seed | state | first advice | loss before | after | best |", "|---" * 8 + "|"]
-    for row in rows:
-        final = row["final"]
-        best = best_advice(row)
-        after = f"{final[row['change']]:.3g}" if row["change"] else "-"
-        cells = [row["setting"], row["fault"], row["seed"], row["state"], row["first"] or "-"]
-        cells += [f"{final[UNCHANGED.name]:.3g}", after, f"{final[best]:.3g} ({best})"]
-        lines.append(f"| {' | '.join(map(str, cells))} |")
+    """A line of Markdown per fault, the criterion per setting and over all, and what constant advice would do."""
+    settings = list(dict.fromkeys((row["setting"], row["seed"]) for row in rows))
+    heads = ["fault", *(f"{setting}, seed {seed}" for setting, seed in settings)]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    cells = {(row["fault"], row["setting"], row["seed"]): _advised(row) for row in rows}
+    for fault in dict.fromkeys(row["fault"] for row in rows):
+        lines.append(f"| {' | '.join([fault, *(cells.get((fault, *one), '') for one in settings)])} |")
     lines += [
         "",
         "| runs of | runs | advised | lowered the loss | gain | regret | regret without advice |",
