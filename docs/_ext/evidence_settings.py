@@ -29,19 +29,21 @@ def _section(item: PlanItem, runs: Sequence[RecordedRun], named: Named) -> str:
         parts.append(table(("setting", "paper", "ours, bold where it differs"), rows))
     parts.append(_commands(item))
     said = f"{fixed} of {len(runs)} recorded runs were trained after it was fixed" if runs else "no run is recorded yet"
-    parts.append(f"Digest of the plan of this item: `{item.digest}`; {said}.")
+    parts.append(f"Digest of the plan: `{item.digest}`; {said}.")
     if runs:
         parts.append(_files(runs, named))
     return "\n\n".join(parts)
 
 
 def _commands(item: PlanItem) -> str:
-    prepare = [item.prepare] if item.prepare else []
-    trained = [
-        shlex.join(["fedscape", "train", item.experiment, "--set", *item.set, *row.set, f"seed={item.first_seed}"])
-        for row in item.rows
-    ]
-    return "```bash\n" + "\n".join([*prepare, *trained]) + "\n```"
+    """The command of the first row, and the settings of the others, which take its place."""
+    first, *others = [" ".join(map(shlex.quote, row.set)) for row in item.rows]
+    command = shlex.join(["fedscape", "train", item.experiment, "--set", *item.set])
+    lines = [item.prepare] if item.prepare else []
+    lines.append(" ".join(filter(None, [command, first, f"seed={item.first_seed}"])))
+    told = "```bash\n" + "\n".join(lines) + "\n```"
+    named = ", ".join(f"`{other or 'nothing'}`" for other in others)
+    return f"{told}\n\nIn place of `{first or 'nothing'}`, the other rows have {named}." if others else told
 
 
 def _files(runs: Sequence[RecordedRun], named: Named) -> str:
