@@ -24,9 +24,11 @@ def _section(item: PlanItem, runs: Sequence[RecordedRun], named: Named) -> str:
     of_paper = "Questions across the papers" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
     fixed = sum(run.plan == item.digest for run in runs)
     parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip()]
-    if settings := of_item(item):
-        rows = [(f"`{one.name}`", one.paper, f"**{one.ours}**" if one.differs else one.ours) for one in settings]
-        parts.append(table(("setting", "paper", "ours, bold where it differs"), rows))
+    settings = of_item(item)
+    if other := [(f"`{one.name}`", one.paper, f"**{one.ours}**") for one in settings if one.differs]:
+        parts.append(table(("setting that differs", "paper", "ours"), other))
+    if equal := [f"`{one.name}` {one.ours}" for one in settings if not one.differs]:
+        parts.append(f"{'Equal in both' if other else 'All as in the paper'}: {', '.join(equal)}.")
     parts.append(_commands(item))
     said = f"{fixed} of {len(runs)} recorded runs were trained after it was fixed" if runs else "no run is recorded yet"
     parts.append(f"Digest of the plan: `{item.digest}`; {said}.")
