@@ -81,7 +81,6 @@ NOT_RUN = {
     ("docs/howto-checkpoints.md", "fedscape report"): "seconds; that of howto-own-task.md is run",
     ("docs/explore.md", "fedscape explore"): "a server; tests/figures/explore",
     ("docs/explore.md", "python"): "needs a notebook; tests/test_notebooks_browser.py",
-    ("docs/engines.md", "python"): "a piece of drift/methods/fedprox.py",
 }
 """Why a command (by page, verb and perhaps an option) or the Python of a page is only parsed or compiled."""
 

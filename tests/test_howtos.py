@@ -18,7 +18,7 @@ MADE = {
         *("figures/accuracy-rounds.png", "wide/accuracy-rounds.pdf", "slides/accuracy-rounds.png"),
         *("figures/accuracy-table.png", "film.gif", "gain.pdf", "figures/accuracy-rounds.pdf", "two-figures.pdf"),
     ],
-    "howto-figure.md": ["out/figures/planes-clients.png", "out/figures/lines-fma-ima.png", "accuracy.pdf"],
+    "howto-figure.md": ["out/figures/planes-clients.png", "out/figures/lines-fma-ima.png"],
 }
 NEEDED = {"howto-transformers.md": ("transformers", "peft")}
 
