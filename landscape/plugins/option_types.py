@@ -27,10 +27,11 @@ def require_options(
         ValueError: With what is accepted.
     """
     parameters = list(inspect.signature(function).parameters.values())[positional:]
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     accepted = {parameter.name: parameter for parameter in parameters if parameter.name != "partial"}
     for name, value in options.items():
+        if name not in accepted and takes_any:
+            continue
         if name not in accepted:
             raise ValueError(unknown(f"option of {what}", name, accepted))
         kinds = [_KINDS.get(part) for part in _annotation(accepted[name]).split(" | ")]

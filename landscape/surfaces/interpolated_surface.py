@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import xarray as xr
 from scipy.interpolate import RBFInterpolator
-from torch import Tensor
 
-from landscape.model.batchnorm import CALIBRATION, Statistics
-from landscape.model.samples import Samples
-from landscape.model.task import Split, Task
-from landscape.results.progress import Progress
+from landscape.model.task import Task
 from landscape.surfaces.partial_grid import PartialGrid, Trial, lattice_trials, require_plane, with_errors
+from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import Sweep
-from landscape.sweep.threads import PointPool
 
 KERNEL = "quintic"
 """Radial basis function, -r^5; `python -m benchmarks.interpolation` compares it with others."""
@@ -32,16 +28,11 @@ def interpolated_surface(
     tolerance: float = 0.01,
     budget: int | None = None,
     by: str = "loss",
-    split: Split = "test",
-    metrics: tuple[str, ...] | None = None,
     known: xr.Dataset | None = None,
     checkpoint: Callable[[xr.Dataset], None] | None = None,
     preview: Callable[[xr.Dataset], None] | None = None,
-    progress: Progress | None = None,
-    groups: Tensor | None = None,
-    statistics: Statistics | None = None,
-    calibration: Samples | int = CALIBRATION,
-    workers: int | PointPool = 1,
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """Metrics on the whole grid of a 2-D sweep, evaluated on a coarse lattice of its points and interpolated elsewhere.
 
@@ -66,8 +57,7 @@ def interpolated_surface(
         known: An earlier, perhaps partial result of the same call; values evaluated there are not computed again.
         checkpoint: Called with the partial dataset, as by `surface`.
         preview: Called with the whole dataset after each lattice: first after 25 points, with no error stated.
-        progress: As `surface` takes it; counts the points requested so far.
-        split, metrics, groups, statistics, calibration, workers: As `surface` takes them.
+        evaluation, options: As `surface` takes them, but the precision. Progress counts the points requested so far.
 
     Returns:
         What `surface` returns, and `interpolated` over the grid (True where a value was not evaluated) and for each
@@ -89,9 +79,8 @@ def interpolated_surface(
     first, *finer = lattices(shape)
     if budget is not None and first.sum() > budget:
         raise ValueError(f"the budget is {budget} points; the first lattice takes {first.sum()}: raise it to that.")
-    options: dict[str, Any] = {"split": split, "metrics": metrics, "groups": groups, "statistics": statistics}
-    options |= {"calibration": calibration, "workers": workers, "checkpoint": checkpoint, "progress": progress}
-    grid = PartialGrid(task, sweep, first, known, **options)
+    evaluation = evaluation.but(**options).without("interpolated_surface", "precision")
+    grid = PartialGrid(task, sweep, first, known, checkpoint=checkpoint, evaluation=evaluation)
     remembered = dict[int, _Surface]()
 
     def guess() -> _Surface:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from landscape.model.batchnorm import CALIBRATION, Statistics
 from landscape.model.losses import group_weights
-from landscape.model.samples import Samples
-from landscape.model.task import Split, Task, metric_units, split_name
-from landscape.results.progress import Progress, share
+from landscape.model.task import Task, metric_units, split_name
+from landscape.results.progress import share
 from landscape.surfaces.interpolated_surface import in_log, interpolate, lattices, share_of_range
 from landscape.surfaces.partial_grid import PartialGrid, Trial, lattice_trials, require_plane, with_errors
 from landscape.surfaces.sampling_error import sample_folds
 from landscape.surfaces.surface import surface
+from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import Sweep
-from landscape.sweep.threads import PointPool
 
 FOLDS = 20
 """Parts of the subset that the stated standard error rests on."""
@@ -33,12 +31,9 @@ def sampled_surface(
     samples: int,
     seed: int = 0,
     tolerance: float = 0.01,
-    split: Split = "test",
     metric: str = "loss",
-    progress: Progress | None = None,
-    statistics: Statistics | None = None,
-    calibration: Samples | int = CALIBRATION,
-    workers: int | PointPool = 1,
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """A metric on the whole grid of a 2-D sweep, from all samples at 25 points and a random subset at others.
 
@@ -61,8 +56,7 @@ def sampled_surface(
         seed: Of the draw of the subset.
         tolerance: Largest accepted error of interpolation, as a share of the range (of logarithms where positive).
         metric: "loss" or a metric of the task with one value per sample.
-        progress: As `surface` takes it.
-        split, statistics, calibration, workers: As `surface` takes them.
+        evaluation, options: As `surface` takes them, but metrics, groups and precision.
 
     Returns:
         `<metric>` over the grid and its exact values mark_<metric> at the marks; `<metric>_subset_error` over the grid,
@@ -74,20 +68,21 @@ def sampled_surface(
         ValueError: If the sweep is no full 2-D grid, or the subset has too few samples or not fewer than all.
     """
     require_plane(sweep, tolerance, "range")
-    whole = task.split(split)
+    evaluation = evaluation.but(**options).without("sampled_surface", "metrics", "groups", "precision")
+    whole, progress = task.split(evaluation.split), evaluation.progress
     if not FOLDS <= samples < len(whole):
         raise ValueError(
-            f"samples is {samples} of the {len(whole)} of {split_name(split)}; give {FOLDS} or more, fewer than all: "
-            "interpolated_surface evaluates all."
+            f"samples is {samples} of the {len(whole)} of {split_name(evaluation.split)}; give {FOLDS} or more, fewer "
+            "than all: interpolated_surface evaluates all."
         )
     folds = sample_folds(samples, FOLDS)
-    options: dict[str, Any] = {"metrics": (metric,), "statistics": statistics, "calibration": calibration}
-    options |= {"workers": workers}
     first, *finer = lattices((sweep.shape[0], sweep.shape[1]))
     at_lattice = replace(sweep, inside=first)
-    exact = surface(task, at_lattice, split=split, progress=share(progress, 0, 2), **options)
+    on_all = evaluation.but(metrics=(metric,), progress=share(progress, 0, 2))
+    exact = surface(task, at_lattice, evaluation=on_all)
     part = whole[sample_rows(len(whole), samples, seed)]
-    grid = PartialGrid(task, sweep, first, None, split=part, groups=folds, progress=share(progress, 1, 2), **options)
+    on_part = on_all.but(split=part, groups=folds, progress=share(progress, 1, 2))
+    grid = PartialGrid(task, sweep, first, None, evaluation=on_part)
     weights = group_weights(task.measures((metric,))[metric], part.targets, folds).numpy()[:, None, None]
     shares = weights / weights.sum()
     control = exact[metric].transpose(*grid.dims).values - (grid.values(metric) * shares).sum(0)

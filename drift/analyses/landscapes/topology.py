@@ -135,7 +135,7 @@ def topology_directions(
     for place, seed in cells:  # of different sizes: each states its own progress
         options: dict[str, Any] = {"count": directions[place], "points": points, "radius": radius, "seed": seed}
         sweep = random_directions(run.task, model.theta, **options)
-        surface = evaluate_on(run, sweep, split, metrics=("loss",))
+        surface = evaluate_on(run, sweep, split=split, metrics=("loss",))
         tables[:, place, seed] = list(_numbers(surface, 1).values())
     variables = {name: (("rank", "seed"), table) for name, table in zip(_ABOUT, tables, strict=False)}
     about = {name: _ABOUT[name] for name in variables} | {"rank": ("directions", "1"), "seed": ("draw", "1")}

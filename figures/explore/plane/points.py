@@ -25,11 +25,11 @@ from figures.explore.work import stopping
 from figures.explore.work.addresses import share_data
 from figures.explore.work.shelf import Shelf
 from figures.explore.work.versions import version
-from landscape.model.batchnorm import usual_statistics
 from landscape.model.model import buffers_of, plain
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep.evaluate import MEMORY, sweep_work
+from landscape.sweep.evaluation import Evaluation
 from landscape.sweep.grid import Sweep
 from landscape.sweep.precision import Precision
 from landscape.sweep.threads import at_points
@@ -196,9 +196,8 @@ def _evaluator(run: Run, what: Place | Grid) -> Worker:
         else:
             basis, buffers = (sweep := swept(run, what)).basis, sweep.buffers
         task, samples = _samples(run, place)
-        how = usual_statistics(task)
-        work = sweep_work(task, plain(basis), split=samples, buffers=buffers, statistics=how, precision=place.precision)
-        return Worker(work)
+        evaluation = Evaluation(split=samples, precision=place.precision).between(task)
+        return Worker(sweep_work(task, plain(basis), evaluation, buffers=buffers))
 
     if not hasattr(_THREAD, "shelf"):
         _THREAD.shelf = Shelf(4)
