@@ -175,4 +175,4 @@ def metric_units(task: Task, metric: str) -> str:
     """Unit of a metric of the task: nats, fraction, or 1 for a loss that is not the cross-entropy."""
     if metric == "loss":
         return "nats" if task.loss is cross_entropy else "1"
-    return "fraction" if metric in ("error", "accuracy") else "1"
+    return "fraction" if metric in ("error", "accuracy", "class_error") else "1"

@@ -1,15 +1,17 @@
-"""A plane that is evaluated at a growing part of its points, and what a result states of the others."""
+"""A plane that is evaluated at a growing part of its points."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from landscape.model.task import Task
+from landscape.surfaces.interpolation import Planes, Trial, predicted
+from landscape.surfaces.point_table import metrics_of
 from landscape.surfaces.surface import surface
 from landscape.sweep.grid import Sweep
 
@@ -29,54 +31,22 @@ class PartialGrid:
 
     def __init__(self, task: Task, sweep: Sweep, first: np.ndarray, known: xr.Dataset | None, **options: Any) -> None:
         self._task, self._sweep, self._options = task, sweep, options
-        self.dims = list(sweep.coords)
-        self.ds = self._evaluated(first, None if known is None else _without_interpolated(known, self.dims))
+        self.ds = self._evaluated(first, None if known is None else _without_interpolated(known))
         self.requested = first
+        self._planes: Planes | None = None
 
     def evaluate(self, mask: np.ndarray) -> None:
         """Evaluate the points of a mask that includes all earlier ones."""
-        self.ds = self._evaluated(mask, self.ds)
-        self.requested = mask
+        self.ds, self.requested, self._planes = self._evaluated(mask, self.ds), mask, None
 
     def _evaluated(self, mask: np.ndarray, known: xr.Dataset | None) -> xr.Dataset:
         return surface(self._task, replace(self._sweep, inside=mask), known=known, **self._options)
 
-    def values(self, name: str) -> np.ndarray:
-        """A variable as an array (all other dimensions, *grid)."""
-        if name not in self.metrics:
-            raise ValueError(f"no metric named {name!r} to refine by; evaluated: {', '.join(self.metrics)}.")
-        return self.ds[name].transpose(..., *self.dims).values.reshape(-1, *self.requested.shape)
-
-    @property
-    def metrics(self) -> list[str]:
-        """Names of the variables over the grid."""
-        return _variables_over(self.ds, self.dims)
-
-    def filled(self, ds: xr.Dataset, name: str, guess: np.ndarray) -> xr.Dataset:
-        """The dataset with guesses (all other dimensions, *grid) of a variable where it was not requested."""
-        array = ds[name].transpose(..., *self.dims)
-        values = np.where(self.requested, self.values(name), guess).reshape(array.shape)
-        return ds.assign({name: array.copy(data=values).transpose(*ds[name].dims)})
-
-    def marked(self, ds: xr.Dataset, trials: Sequence[Trial]) -> xr.Dataset:
-        """The dataset with the variable `interpolated`, and the numbers of points that it rests on."""
-        about = {"long_name": "value is interpolated, not evaluated", "units": "1"}
-        random = int(trials[1].fresh.sum()) if len(trials) > 1 else 0
-        ds = ds.assign(interpolated=(self.dims, ~self.requested, about))
-        return ds.assign_attrs(evaluated=int(self.requested.sum()), random_points=random)
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What was predicted of points before they were evaluated.
-
-    Args:
-        guess: The surface as it was then.
-        fresh: Mask over the grid of the points.
-    """
-
-    guess: Any
-    fresh: np.ndarray
+    def predicted(self) -> Planes:
+        """Every metric on the whole grid, from the points that are evaluated."""
+        if self._planes is None:
+            self._planes = predicted(self.ds, self.requested)
+        return self._planes
 
 
 def lattice_trials(
@@ -129,39 +99,9 @@ def require_plane(sweep: Sweep, tolerance: float, share_of: str) -> None:
         raise ValueError(f"tolerance is {tolerance}; it is a share of the {share_of} above 0, such as 0.01.")
 
 
-def with_errors(ds: xr.Dataset, name: str, away: Sequence[np.ndarray], share: float) -> xr.Dataset:
-    """The dataset with what is stated of interpolated values.
-
-    Args:
-        away: Differences of each trial; the root mean square is that of the last one.
-        share: Largest difference as a share of the range.
-    """
-    units = ds[name].attrs["units"]
-    parts = [part[~np.isnan(part)] for part in away]
-    largest = max((float(np.abs(part).max(initial=0.0)) for part in parts), default=np.nan)
-    for kind, words, value, unit in (
-        ("error", "root mean square error of interpolated {}", _root_mean_square(parts), units),
-        ("worst", "largest error of interpolated {}", largest, units),
-        ("share", "largest error of interpolated {}, as a share of its range", share, "1"),
-    ):
-        about = {"long_name": f"{words.format(name)}, at tested points before they were used", "units": unit}
-        ds[f"{name}_interpolation_{kind}"] = ((), value, about)
-    return ds
-
-
-def _root_mean_square(parts: Sequence[np.ndarray]) -> float:
-    return float(np.sqrt(np.square(parts[-1]).mean())) if parts and parts[-1].size else np.nan
-
-
-def _variables_over(ds: xr.Dataset, dims: Sequence[str]) -> list[str]:
-    """Names of the variables over all of these dimensions."""
-    return [str(name) for name, array in ds.items() if {*dims} <= {*array.dims} and name != "interpolated"]
-
-
-def _without_interpolated(known: xr.Dataset, dims: Sequence[str]) -> xr.Dataset:
+def _without_interpolated(known: xr.Dataset) -> xr.Dataset:
     """An earlier result with NaN where it was interpolated."""
     if "interpolated" not in known:
         return known
-    mask = known["interpolated"]
     plain = known.drop_vars("interpolated")
-    return plain.assign({name: plain[name].where(~mask) for name in _variables_over(plain, dims)})
+    return plain.assign({name: plain[name].where(~known["interpolated"]) for name in metrics_of(plain)})

@@ -13,8 +13,17 @@ from torch import Tensor
 from landscape.model.losses import group_weights
 from landscape.model.task import Task, metric_units, split_name
 from landscape.results.progress import share
-from landscape.surfaces.interpolated_surface import in_log, interpolate, lattices, share_of_range
-from landscape.surfaces.partial_grid import PartialGrid, Trial, lattice_trials, require_plane, with_errors
+from landscape.surfaces.interpolation import (
+    Trial,
+    in_log,
+    interpolate,
+    lattices,
+    shares_of_range,
+    values_of,
+    with_errors,
+    with_interpolated,
+)
+from landscape.surfaces.partial_grid import PartialGrid, lattice_trials, require_plane
 from landscape.surfaces.sampling_error import sample_folds
 from landscape.surfaces.surface import surface
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
@@ -80,37 +89,39 @@ def sampled_surface(
     at_lattice = replace(sweep, inside=first)
     on_all = evaluation.but(metrics=(metric,), progress=share(progress, 0, 2))
     exact = surface(task, at_lattice, evaluation=on_all)
+    if len(values_of(exact, metric)) != 1:
+        raise ValueError(f"{metric} has several values per sample; the error from a subset needs one.")
     part = whole[sample_rows(len(whole), samples, seed)]
     on_part = on_all.but(split=part, groups=folds, progress=share(progress, 1, 2))
     grid = PartialGrid(task, sweep, first, None, evaluation=on_part)
     weights = group_weights(task.measures((metric,))[metric], part.targets, folds).numpy()[:, None, None]
     shares = weights / weights.sum()
-    control = exact[metric].transpose(*grid.dims).values - (grid.values(metric) * shares).sum(0)
-    correction = interpolate(control[None], first, logarithmic=False)
+    control = values_of(exact, metric) - (values_of(grid.ds, metric) * shares).sum(0)
+    correction = interpolate(control, first, logarithmic=False)
 
     def estimate() -> np.ndarray:
-        mean = (grid.values(metric) * shares).sum(0, keepdims=True)
+        mean = (values_of(grid.ds, metric) * shares).sum(0, keepdims=True)
         return interpolate(mean, grid.requested) + correction
 
-    def stated(trial: Trial) -> float:
+    def stated(trial: Trial) -> np.ndarray:
         now = estimate()
-        return share_of_range(trial.guess, now, now, trial.fresh, in_log(now.reshape(1, -1)))
+        return shares_of_range(trial.guess, now, now, trial.fresh, in_log(now.reshape(1, -1)))
 
-    steps = list(lattice_trials(grid, finer, estimate, lambda trial: stated(trial) <= tolerance, None))
+    steps = list(lattice_trials(grid, finer, estimate, lambda trial: stated(trial).item() <= tolerance, None))
     now, trials = estimate(), [] if grid.requested.all() else steps[-1][0]
-    estimated, error = now[0], _standard_error(grid.values(metric), grid.requested, first, shares)
+    estimated, error = now[0], _standard_error(values_of(grid.ds, metric), grid.requested, first, shares)
     left = np.sqrt(1 - samples / len(whole))
     unit = metric_units(task, metric)
     about = exact[metric].attrs
-    dims = list(grid.dims)
+    dims = exact[metric].dims
     ds = exact.drop_vars(metric).assign({metric: (dims, estimated, about)})
     words = f"standard error of {about['long_name']} from the subset of samples"
     ds = ds.assign({f"{metric}_subset_error": (dims, error * left, {"long_name": words, "units": unit})})
     away = [(trial.guess - now)[:, trial.fresh] for trial in trials]
-    ds = with_errors(ds, metric, away, max(map(stated, trials), default=np.nan))
+    ds = with_errors(ds, metric, away, list(map(stated, trials)))
     marks, lattice, points = len(sweep.marks), int(first.sum()), int(grid.requested.sum())
     passes = (lattice + marks) * len(whole) + (points + marks) * samples
-    return grid.marked(ds, trials).assign_attrs(
+    return with_interpolated(ds, grid.requested, trials).assign_attrs(
         samples=samples,
         samples_of=len(whole),
         seed=seed,

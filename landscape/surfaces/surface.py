@@ -18,8 +18,9 @@ from landscape.model.batchnorm import recalibrate_rows
 from landscape.model.buffers import require_buffers
 from landscape.model.copies import dtype_attrs
 from landscape.model.losses import group_weights
-from landscape.model.task import Split, Task, metric_units, split_name
+from landscape.model.task import Task, metric_units, split_name
 from landscape.model.vectors import AnyModel
+from landscape.surfaces.point_table import PointTable, is_missing
 from landscape.surfaces.sampling_error import over_folds, sample_folds
 from landscape.sweep.evaluate import evaluate, sweep_work
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
@@ -90,48 +91,27 @@ def surface(
             raise ValueError("the known surface is complete: it has its sampling error; give one of its checkpoints.")
         fold = sample_folds(len(task.split(evaluation.split)), folds)
         evaluation = evaluation.but(groups=fold)
-    metrics, precision = tuple(task.measures(evaluation.metrics)), evaluation.precision
     if evaluation.statistics is None:
         require_buffers(sweep.buffers, task.layout, "the sweep goes through models")
         evaluation = evaluation.between(task) if _between(sweep) else evaluation
-    further = _extra_dims(task, sweep, evaluation)
-    ds = _empty(task, sweep, evaluation.split, further)
-    ds.attrs.update(_statistics(task, sweep, evaluation))
-    if evaluation.groups is not None:  # a result is not resumed with other groups
-        numbers = evaluation.groups.cpu().long().contiguous().numpy()
-        ds.attrs.update(groups=hashlib.blake2b(numbers.data, digest_size=8).hexdigest())
-    ds.attrs.update(precision_attrs(precision, sweep.basis.device))
+    ds = empty_surface(task, sweep, evaluation).assign_attrs(models=_fingerprint(sweep))
     if known is not None:
         _fill(ds, known)
     evaluation = evaluation.but(plan=_plan(task, sweep, evaluation, known))
-    ds.attrs.update(plan=evaluation.plan.text)
-    marks = len(sweep.marks)
-    rows = np.concatenate([sweep.mark_coefficients, sweep.coefficients])
-    values = {
-        name: np.concatenate([ds[f"mark_{name}"].values, ds[name].values.reshape(-1, *further[name].values())])
-        for name in metrics
-    }
-    inside = np.isfinite(rows).all(1)
-    where = np.flatnonzero(inside & np.any([_missing(column) for column in values.values()], axis=0))
-    total = int(inside.sum())
+    table = PointTable(sweep, ds.assign_attrs(plan=evaluation.plan.text))
+    where, total = np.flatnonzero(table.missing), int(table.inside.sum())
     saved, done = time.monotonic(), total - len(where)
     report = evaluation.progress or (lambda done, total: None)
 
-    def write() -> None:
-        for name, column in values.items():
-            ds[f"mark_{name}"].values[:] = column[:marks]
-            ds[name].values[:] = column[marks:].reshape(ds[name].shape)
-
-    def on_points(part: slice, values_by_metric: dict[str, Tensor]) -> None:
+    def on_points(part: slice, values: dict[str, Tensor]) -> None:
         nonlocal saved, done
-        for name, column in values.items():
-            fresh = _missing(column[where[part]])
-            column[where[part][fresh]] = values_by_metric[name].numpy()[fresh]
+        for name, column in table.values.items():
+            fresh = is_missing(column[where[part]])
+            column[where[part][fresh]] = values[name].numpy()[fresh]
         done += part.stop - part.start
         report(done, total)
         if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
-            write()
-            checkpoint(ds.copy(deep=True))
+            checkpoint(table.surface())
             saved = time.monotonic()
 
     buffers, met = sweep.buffers, _single_models(sweep.coefficients) - _single_models(sweep.mark_coefficients)
@@ -142,17 +122,17 @@ def surface(
     values_at = functools.partial(evaluate, task, sweep.basis, buffers=buffers)
     evaluation = evaluation.but(progress=None)
     if len(where):
-        values_at(rows[where], on_points=on_points, evaluation=evaluation)
-    write()
-    if precision == "fast" and "loss" in metrics:
-        some = evenly_spaced(np.flatnonzero(inside))
+        values_at(table.rows[where], on_points=on_points, evaluation=evaluation)
+    ds = table.surface()
+    if evaluation.precision == "fast" and "loss" in table.values:
+        some = evenly_spaced(np.flatnonzero(table.inside))
         single = evaluation.but(metrics=("loss",), workers=1, precision="exact")
-        exact = values_at(rows[some], evaluation=single)["loss"]
-        error = relative_difference(torch.from_numpy(values["loss"][some]), exact)
+        exact = values_at(table.rows[some], evaluation=single)["loss"]
+        error = relative_difference(torch.from_numpy(table.values["loss"][some]), exact)
         ds.attrs.update(precision_error=error, precision_points=len(some))
     if fold is None:
         return ds
-    targets, measures = task.split(evaluation.split).targets, task.measures(metrics)
+    targets, measures = task.split(evaluation.split).targets, task.measures(evaluation.metrics)
     return over_folds(ds, {name: group_weights(measure, targets, fold).numpy() for name, measure in measures.items()})
 
 
@@ -165,8 +145,8 @@ def _plan(task: Task, sweep: Sweep, evaluation: Evaluation, known: xr.Dataset | 
     return sweep_plan(work, torch.from_numpy(rows[np.isfinite(rows).all(1)]))
 
 
-def _empty(task: Task, sweep: Sweep, split: Split, further: dict[str, dict[str, int]]) -> xr.Dataset:
-    """The labelled dataset with all values missing."""
+def empty_surface(task: Task, sweep: Sweep, evaluation: Evaluation) -> xr.Dataset:
+    """The labelled surface with all values missing; its attributes state how the values are evaluated."""
     ds = xr.Dataset(coords={name: (name, values) for name, values in sweep.coords.items()})
     ds = ds.assign_coords(mark=("mark", np.array([mark.name for mark in sweep.marks], dtype=np.str_)))
     unit = str(sweep.attrs.get("unit", "1"))
@@ -174,21 +154,19 @@ def _empty(task: Task, sweep: Sweep, split: Split, further: dict[str, dict[str, 
         ds[name].attrs.update(long_name=name, units=unit)
         ds[f"mark_{name}"] = ("mark", np.array([mark.at[index] for mark in sweep.marks], dtype=np.float64))
         ds[f"mark_{name}"].attrs.update(long_name=f"{name} of the mark", units=unit)
-    for name, sizes in further.items():
+    for name, sizes in _extra_dims(task, sweep, evaluation).items():
         units = metric_units(task, name)
         dims, shape = (*sizes,), (*sizes.values(),)
         about = {"long_name": name, "units": units}
         ds[name] = ((*sweep.coords, *dims), np.full((*sweep.shape, *shape), np.nan), about)
         at_mark = {"long_name": f"{name} at the mark", "units": units}
         ds[f"mark_{name}"] = (("mark", *dims), np.full((len(sweep.marks), *shape), np.nan), at_mark)
-    samples = task.split(split)
-    ds.attrs.update({**sweep.attrs, **dtype_attrs(task.model)})
-    ds.attrs.update(
-        split=split_name(split),
-        samples=len(samples),
-        models=_fingerprint(sweep),
-    )
-    return ds
+    ds.attrs.update({**sweep.attrs, **dtype_attrs(task.model), **_statistics(task, sweep, evaluation)})
+    ds.attrs.update(split=split_name(evaluation.split), samples=len(task.split(evaluation.split)))
+    if evaluation.groups is not None:  # a result is not resumed with other groups
+        numbers = evaluation.groups.cpu().long().contiguous().numpy()
+        ds.attrs.update(groups=hashlib.blake2b(numbers.data, digest_size=8).hexdigest())
+    return ds.assign_attrs(precision_attrs(evaluation.precision, sweep.basis.device))
 
 
 def _extra_dims(task: Task, sweep: Sweep, evaluation: Evaluation) -> dict[str, dict[str, int]]:
@@ -227,11 +205,6 @@ def _statistics(task: Task, sweep: Sweep, evaluation: Evaluation) -> dict[str, s
         return {**attrs, "statistics": "own"}
     marked = attrs["statistics"] == "recomputed" and _single_models(sweep.mark_coefficients)
     return {**attrs, "mark_statistics": "own"} if marked else attrs
-
-
-def _missing(column: np.ndarray) -> np.ndarray:
-    """Whether all values of a point (first axis) are missing; groups without samples remain NaN."""
-    return np.isnan(column).reshape(len(column), -1).all(1)
 
 
 def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import xarray as xr
 
-from landscape.surfaces.interpolated_surface import CELLS, lattices
+from landscape.surfaces.interpolation import CELLS, Trial, filled, lattices, predicted
+from landscape.surfaces.point_table import PointTable, grid_dims
 from landscape.sweep.precision import Precision
 
 PREVIEW_SAMPLES = 256
@@ -22,7 +24,7 @@ class Stage:
     """Points that are shown together.
 
     Args:
-        mask: Which grid points, flat, shape (P,).
+        mask: Which grid points, shape of the grid.
         precision: Precision that they are wanted in.
         samples: At most so many samples; None: all that are asked for.
         before: Points of the lattice before, if the other points of the grid are interpolated from these, and the error
@@ -47,21 +49,38 @@ def stages(shape: tuple[int, ...], precision: Precision) -> list[Stage]:
 
 
 def levels(shape: tuple[int, ...]) -> list[np.ndarray]:
-    """Masks over the grid points, flat, each with the points of the one before.
+    """Masks over the grid, each with the points of the one before.
 
     Maps have the lattices of `landscape.interpolated_surface`, the first of 5 x 5 points. Lines have every 4th point,
     every 2nd, all; a level is left out where it does not have the last point.
     """
     if len(shape) == 2 and min(shape) > CELLS:
-        return [mask.ravel() for mask in lattices((shape[0], shape[1]))]
+        return list(lattices((shape[0], shape[1])))
     return [_every(shape, step) for step in (4, 2, 1) if step == 1 or (len(shape) == 1 and _suits(shape[0], step))]
 
 
-def is_regular(mask: np.ndarray, shape: tuple[int, ...]) -> bool:
-    """Whether the points of a level, flat, are all points of some rows and columns."""
-    grid = mask.reshape(shape)
-    sizes = [grid.any(tuple(other for other in range(grid.ndim) if other != axis)).sum() for axis in range(grid.ndim)]
-    return int(np.prod(sizes)) == int(grid.sum())
+def is_regular(mask: np.ndarray) -> bool:
+    """Whether the points of a level are all points of some rows and columns."""
+    return bool(mask[np.ix_(*_ticks(mask))].all())
+
+
+def level_surface(table: PointTable, mask: np.ndarray, before: np.ndarray | None = None) -> xr.Dataset:
+    """The labelled surface of a level.
+
+    Args:
+        table: Values at its points.
+        mask: The points.
+        before: Points of the level before: with these the whole grid, interpolated from the points of the mask, and the
+            error of what `before` predicted for the others (`landscape.interpolated_surface`).
+
+    Raises:
+        ValueError: If a value is infinite, where interpolation is asked for.
+    """
+    ds = table.surface()
+    if before is None:
+        return ds.isel(dict(zip(grid_dims(ds, "loss"), _ticks(mask), strict=True)))
+    trial = Trial(predicted(ds, before), mask & ~before)
+    return filled(ds, mask, predicted(ds, mask), [trial])
 
 
 def parts(cells: np.ndarray, rows: np.ndarray, seconds: float | None, budget: float, threads: int) -> list[np.ndarray]:
@@ -89,4 +108,10 @@ def _suits(points: int, step: int) -> bool:
 def _every(shape: tuple[int, ...], step: int) -> np.ndarray:
     mask = np.zeros(shape, dtype=bool)
     mask[tuple(slice(None, None, step) for _ in shape)] = True
-    return mask.ravel()
+    return mask
+
+
+def _ticks(mask: np.ndarray) -> list[np.ndarray]:
+    """Numbers of the rows and columns that have points."""
+    others = [tuple(other for other in range(mask.ndim) if other != axis) for axis in range(mask.ndim)]
+    return [np.flatnonzero(mask.any(other)) for other in others]

@@ -212,7 +212,8 @@ def shown_text(ds: xr.Dataset, quantity: str, how: str) -> str:
     if "evaluated" not in ds.attrs:
         return f"shown: {size} points {how}"
     ds, variable = quantity_of(ds, quantity)
-    share, scale = ds[f"{variable}_interpolation_share"], "logarithm" if variable == "loss" else "values"
+    share, metric = ds[f"{variable}_interpolation_share"], "class_error" if variable == "class_shown" else variable
+    scale = "logarithm" if ds.attrs[f"{metric}_interpolated_in"] == "log" else "values"
     return (
         f"shown: {size} points, interpolated from {ds.attrs['evaluated']} {how} ones; the largest error where "
         f"that was tested is {float(share):.2g} of the range of the {scale}"

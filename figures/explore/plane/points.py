@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.analyses.landscapes.models_plane import line_sweep, plane_sweep, task_with_classes
+from drift.analyses.landscapes.models_plane import labelled, line_sweep, plane_sweep, task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models, named_models
 from drift.analyses.selected_samples import selected_samples
 from drift.runs.run import Run
-from figures.explore.plane.places import COHORT, Geometry, Grid, GridValues, Numbers, Place, Values
+from figures.explore.plane.places import COHORT, Grid, GridValues, Numbers, Place, Values
 from figures.explore.work import stopping
 from figures.explore.work.addresses import share_data
 from figures.explore.work.shelf import Shelf
@@ -28,6 +28,8 @@ from figures.explore.work.versions import version
 from landscape.model.model import buffers_of, plain
 from landscape.model.samples import Samples
 from landscape.model.task import Task
+from landscape.surfaces.point_table import PointTable
+from landscape.surfaces.surface import empty_surface
 from landscape.sweep.evaluate import MEMORY, sweep_work
 from landscape.sweep.evaluation import Evaluation
 from landscape.sweep.grid import Sweep
@@ -52,10 +54,12 @@ def values(run: Run, item: tuple[Place, Sequence[Sequence[float]]]) -> Values:
     return _numpy(at_points(_evaluator(run, place), _plain(rows)))
 
 
-def geometry(run: Run, grid: Grid) -> Geometry:
-    """The sweep of a grid, without its models."""
-    sweep = swept(run, grid)
-    return Geometry(dict(sweep.coords), sweep.coefficients, sweep.origin, sweep.axes, sweep.marks, dict(sweep.attrs))
+def empty_table(run: Run, grid: Grid) -> PointTable:
+    """The points of a grid and its labelled surface, without values."""
+    sweep, place = swept(run, grid), grid.place
+    task, samples = _samples(run, place)
+    surface = empty_surface(task, sweep, Evaluation(split=samples, precision=place.precision).between(task))
+    return PointTable(sweep, labelled(run, surface, place.round, place.split, f"models_{grid.kind}"))
 
 
 def grid_values(run: Run, item: tuple[Grid, Sequence[Sequence[float]], Precision, int | None]) -> GridValues:

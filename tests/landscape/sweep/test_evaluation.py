@@ -93,7 +93,7 @@ def test_a_field_of_another_kind_is_refused(fields, told):
 
 
 def test_numbers_of_another_kind_are_refused_beside_options():
-    with pytest.raises(ValueError, match="points is 2.5; barrier takes a whole number"):
+    with pytest.raises(ValueError, match=r"points is 2\.5; barrier takes a whole number"):
         landscape.barrier(TASK, *MODELS[:2], points=2.5, split="train")
 
 
