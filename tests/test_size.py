@@ -25,7 +25,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 5115,
+    "drift/analyses": 5095,
     "drift/claims": 1780,
     "drift/config": 1010,
     "drift/diagnosis": 505,
@@ -45,7 +45,7 @@ ROOMS = {
     "figures": 150,
     "figures/axes": 1390,
     "figures/commands": 3075,
-    "figures/explore": 5820,
+    "figures/explore": 5740,
     "figures/films": 205,
     "figures/gallery": 5155,
     "figures/interactive": 1245,
@@ -59,15 +59,15 @@ ROOMS = {
     "landscape/batched_training": 265,
     "landscape/curvature": 1240,
     "landscape/datasets": 1115,
-    "landscape/geometry": 665,
-    "landscape/measures": 710,
-    "landscape/model": 3595,
+    "landscape/geometry": 645,
+    "landscape/measures": 670,
+    "landscape/model": 3590,
     "landscape/models": 545,
     "landscape/plugins": 350,
     "landscape/results": 435,
     "landscape/spectra": 190,
-    "landscape/surfaces": 1270,
-    "landscape/sweep": 1585,
+    "landscape/surfaces": 1175,
+    "landscape/sweep": 1625,
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 
@@ -100,9 +100,12 @@ LONG = {
     "figures/explore/work/processes.py": 263,
     "figures/looks/look.py": 282,
     "figures/texts/table.py": 260,
-    "landscape/surfaces/surface.py": 299,
 }
 """Files above 250 lines, and how long they may be; none is added."""
+
+
+MANY = 38
+"""Functions of more than 8 arguments; `landscape.sweep.evaluation` shows how options become one value."""
 
 
 def code_lines(source: str) -> int:
@@ -146,3 +149,15 @@ def test_files_are_short():
     lines = {path.as_posix(): source.count("\n") for path, source in sources().items()}
     assert {path: number for path, number in lines.items() if number > LONG.get(path, 250)} == {}
     assert [path for path in LONG if lines.get(path, 0) <= 250] == [], "these are short now: take them out of LONG"
+
+
+def test_few_functions_have_many_arguments():
+    trees = {path: ast.parse(source) for path, source in sources().items()}
+    nodes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
+    many = []
+    for path, node in nodes:
+        if isinstance(node, ast.FunctionDef):
+            names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            if len(names) - (names[:1] in (["self"], ["cls"])) > 8:
+                many.append(f"{path.as_posix()}: {node.name}")
+    assert len(many) <= MANY, many

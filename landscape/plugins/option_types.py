@@ -29,9 +29,7 @@ def require_options(
     parameters = list(inspect.signature(function).parameters.values())[positional:]
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     accepted = {parameter.name: parameter for parameter in parameters if parameter.name != "partial"}
-    for name, value in options.items():
-        if name not in accepted and takes_any:
-            continue
+    for name, value in ((name, options[name]) for name in options if name in accepted or not takes_any):
         if name not in accepted:
             raise ValueError(unknown(f"option of {what}", name, accepted))
         kinds = [_KINDS.get(part) for part in _annotation(accepted[name]).split(" | ")]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
 import xarray as xr
 
 from landscape.model.task import Task
-from landscape.surfaces.interpolation import CELLS, Trial, filled, in_log, lattices, shares_of_range, values_of
-from landscape.surfaces.partial_grid import PartialGrid, lattice_trials, require_plane
+from landscape.surfaces.interpolation import filled
 from landscape.surfaces.point_table import metrics_of
+from landscape.surfaces.refinement import Refinement, require_plane
+from landscape.surfaces.surface import surface
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import Sweep
 
@@ -68,31 +70,29 @@ def interpolated_surface(
         ValueError: If the sweep is no full 2-D grid, a value is infinite or NaN, or the budget is below the first
             lattice.
     """
-    require_plane(sweep, tolerance, "range")
-    if min(sweep.shape) <= CELLS:
-        raise ValueError(f"the grid has {sweep.shape[0]} x {sweep.shape[1]} points; interpolation needs 5 per axis.")
-    shape: tuple[int, int] = (sweep.shape[0], sweep.shape[1])
-    first, *finer = lattices(shape)
-    if budget is not None and first.sum() > budget:
-        raise ValueError(f"the budget is {budget} points; the first lattice takes {first.sum()}: raise it to that.")
+    refinement = Refinement(require_plane(sweep, tolerance), tolerance, budget)
+    if budget is not None and (first := refinement.requested.sum()) > budget:
+        raise ValueError(f"the budget is {budget} points; the first lattice takes {first}: raise it to that.")
     evaluation = evaluation.but(**options).without("interpolated_surface", "precision")
-    grid = PartialGrid(task, sweep, first, known, checkpoint=checkpoint, evaluation=evaluation)
-    if by not in metrics_of(grid.ds):
-        raise ValueError(f"no metric named {by!r} to refine by; evaluated: {', '.join(metrics_of(grid.ds))}.")
-
-    def close(trial: Trial) -> bool:
-        exact, now = values_of(grid.ds, by), grid.predicted()[by]
-        shares = shares_of_range(trial.guess[by], exact, now, trial.fresh, in_log(exact[:, grid.requested]))
-        return float(np.nanmax(shares, initial=0.0)) <= tolerance
-
-    def whole(trials: list[Trial], converged: bool) -> xr.Dataset:
-        ds = filled(grid.ds, grid.requested, grid.predicted(), trials)
-        ds = ds.assign_attrs(tolerance=tolerance, converged=int(converged))
-        if preview is not None and not converged:
+    if by not in (metrics := task.measures(evaluation.metrics)):
+        raise ValueError(f"no metric named {by!r} to refine by; evaluated: {', '.join(metrics)}.")
+    known = None if known is None else _without_interpolated(known)
+    while True:
+        part = replace(sweep, inside=refinement.requested)
+        known = surface(task, part, known=known, checkpoint=checkpoint, evaluation=evaluation)
+        ds = filled(known, refinement.requested, refinement.trials)
+        share = float(np.nanmax(ds[f"{by}_interpolation_share"].values, initial=0.0))
+        further = refinement.advance(share)
+        ds = ds.assign_attrs(tolerance=tolerance, converged=int(refinement.converged))
+        if not further:
+            return ds
+        if preview is not None:
             preview(ds)
-        return ds
 
-    ds = whole([], bool(first.all()))
-    for trials, converged in lattice_trials(grid, finer, grid.predicted, close, budget):
-        ds = whole(trials, converged)
-    return ds
+
+def _without_interpolated(known: xr.Dataset) -> xr.Dataset:
+    """An earlier result with NaN where it was interpolated."""
+    if "interpolated" not in known:
+        return known
+    plain = known.drop_vars("interpolated")
+    return plain.assign({name: plain[name].where(~known["interpolated"]) for name in metrics_of(plain)})

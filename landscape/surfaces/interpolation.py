@@ -1,9 +1,8 @@
-"""Planes from some of their points: nested lattices, a smooth interpolant, and its error at points not yet used."""
+"""Planes from some of their points: a smooth interpolant, and its error at points that were predicted from others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,50 +10,10 @@ import xarray as xr
 from scipy.interpolate import RBFInterpolator
 
 from landscape.surfaces.point_table import grid_dims, metrics_of
+from landscape.surfaces.refinement import Trial
 
 KERNEL = "quintic"
 """Radial basis function, -r^5; `python -m benchmarks.interpolation` compares it with others."""
-
-CELLS = 4
-"""Cells per axis of the first lattice, which has 5 x 5 points."""
-
-Planes = dict[str, np.ndarray]
-"""Every metric on the whole grid, shape (all other dimensions, *grid), by name."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What was predicted of points before they were evaluated.
-
-    Args:
-        guess: The surface as it was then: `Planes`, or what `lattice_trials` was given.
-        fresh: Mask over the grid of the points.
-    """
-
-    guess: Any
-    fresh: np.ndarray
-
-
-def lattices(shape: tuple[int, int]) -> Iterator[np.ndarray]:
-    """Masks over a grid of this shape, each a part of the next; the last one has all points.
-
-    Every other one has 2^k 4 + 1 points per axis, as evenly spaced as the grid allows; the ones between add the middles
-    of the cells.
-    """
-    cells, before = CELLS, 0
-    while True:
-        for spacing, middles in ((2, False), (2, True)):
-            rows, columns = (np.arange(2 * cells + 1) * (count - 1) * 2 // (2 * cells) for count in shape)
-            mask = np.zeros(shape, dtype=bool)
-            mask[np.ix_((rows[::spacing] + 1) // 2, (columns[::spacing] + 1) // 2)] = True
-            if middles:
-                mask[np.ix_((rows[1::2] + 1) // 2, (columns[1::2] + 1) // 2)] = True
-            if mask.sum() > before:
-                yield mask
-            before = int(mask.sum())
-        if before == mask.size:
-            return
-        cells *= 2
 
 
 def interpolate(
@@ -94,23 +53,28 @@ def in_log(values: np.ndarray) -> bool:
     return bool((values[~np.isnan(values)] > 0).all())
 
 
-def shares_of_range(
-    guess: np.ndarray, exact: np.ndarray, filled: np.ndarray, fresh: np.ndarray, logarithmic: bool
-) -> np.ndarray:
-    """Largest difference at the fresh points over the range of the surface, of logarithms where asked for, shape (k,).
+def trial_errors(
+    whole: np.ndarray, predict: Callable[[np.ndarray], np.ndarray], trials: Sequence[Trial]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Differences (k, n) at the points of each trial, and the largest (k,) as a share of the range of the surface.
+
+    Shares are those of logarithms where `in_log` says so.
 
     Args:
-        guess: Values (k, *grid) that were predicted.
-        exact: Those that were evaluated then, read at the fresh points only.
-        filled: The surface, shape (k, *grid).
-        fresh: Mask over the grid.
-        logarithmic: As `in_log` says.
+        whole: The surface, shape (k, *grid).
+        predict: The surface from the points of a mask.
+        trials: Points of which the surface has exact values.
     """
-    scale = np.log if logarithmic else np.asarray
-    largest = np.abs(scale(guess[:, fresh]) - scale(exact[:, fresh])).max(axis=1, initial=0.0)
-    ranges = np.ptp(scale(filled).reshape(len(filled), -1), axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(largest > 0, largest / ranges, 0.0 * largest)
+    scale = np.log if in_log(whole.reshape(len(whole), -1)) else np.asarray
+    ranges = np.ptp(scale(whole).reshape(len(whole), -1), axis=1)
+    away, shares = list[np.ndarray](), list[np.ndarray]()
+    for trial in trials:
+        guess, exact = predict(trial.before)[:, trial.fresh], whole[:, trial.fresh]
+        away.append(guess - exact)
+        largest = np.abs(scale(guess) - scale(exact)).max(axis=1, initial=0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares.append(np.where(largest > 0, largest / ranges, 0.0 * largest))
+    return away, shares
 
 
 def values_of(ds: xr.Dataset, name: str) -> np.ndarray:
@@ -119,41 +83,33 @@ def values_of(ds: xr.Dataset, name: str) -> np.ndarray:
     return ds[name].transpose(..., *dims).values.reshape(-1, *(ds.sizes[dim] for dim in dims))
 
 
-def predicted(ds: xr.Dataset, requested: np.ndarray) -> Planes:
-    """Every metric of a labelled plane on the whole grid, from its values at the requested points.
-
-    Raises:
-        ValueError: If a value is infinite or NaN.
-    """
-    planes = {name: interpolate(values_of(ds, name), requested) for name in metrics_of(ds)}
-    fractions = [name for name in planes if ds[name].attrs["units"] == "fraction"]
-    return planes | {name: np.clip(planes[name], 0, 1) for name in fractions}
-
-
-def filled(ds: xr.Dataset, requested: np.ndarray, planes: Planes, trials: Sequence[Trial]) -> xr.Dataset:
-    """A labelled plane with predictions where it was not requested, and the errors of the last trials.
+def filled(ds: xr.Dataset, requested: np.ndarray, trials: Sequence[Trial] = ()) -> xr.Dataset:
+    """A labelled plane that is interpolated where it was not requested, and the errors of the last trials.
 
     Args:
         ds: Values at the requested points; others are not read.
         requested: Mask over the grid.
-        planes: As `predicted` returns them for these points.
-        trials: What was predicted of some requested points before.
+        trials: Requested points that are predicted from those before.
 
     Returns:
         The plane with `interpolated`, `<metric>_interpolation_error`, `_worst` and `_share`, and the attributes
         `evaluated`, `random_points` and `<metric>_interpolated_in` (`landscape.interpolated_surface`).
+
+    Raises:
+        ValueError: If a value is infinite or NaN.
     """
     tested = [] if requested.all() else trials
     for name in metrics_of(ds):
-        exact, dims = values_of(ds, name), ds[name].dims
-        logarithmic = in_log(exact[:, requested])
-        array = ds[name].transpose(..., *grid_dims(ds, name))
-        whole = array.copy(data=np.where(requested, exact, planes[name]).reshape(array.shape))
-        ds = ds.assign({name: whole.transpose(*dims)})
-        away = [(trial.guess[name] - exact)[:, trial.fresh] for trial in tested]
-        shares = [shares_of_range(trial.guess[name], exact, planes[name], trial.fresh, logarithmic) for trial in tested]
-        ds = with_errors(ds, name, away, shares)
-        ds = ds.assign_attrs({f"{name}_interpolated_in": "log" if logarithmic else "linear"})
+        exact, array = values_of(ds, name), ds[name].transpose(..., *grid_dims(ds, name))
+        bounds = (0.0, 1.0) if array.attrs["units"] == "fraction" else (-np.inf, np.inf)
+
+        def predict(mask: np.ndarray, exact: np.ndarray = exact, bounds: Any = bounds) -> np.ndarray:
+            return np.clip(interpolate(exact, mask), *bounds)
+
+        whole = np.where(requested, exact, predict(requested))
+        ds = ds.assign({name: array.copy(data=whole.reshape(array.shape)).transpose(*ds[name].dims)})
+        ds = with_errors(ds, name, *trial_errors(whole, predict, tested))
+        ds = ds.assign_attrs({f"{name}_interpolated_in": "log" if in_log(exact[:, requested]) else "linear"})
     return with_interpolated(ds, requested, tested)
 
 

@@ -14,16 +14,13 @@ from landscape.model.losses import group_weights
 from landscape.model.task import Task, metric_units, split_name
 from landscape.results.progress import share
 from landscape.surfaces.interpolation import (
-    Trial,
-    in_log,
     interpolate,
-    lattices,
-    shares_of_range,
+    trial_errors,
     values_of,
     with_errors,
     with_interpolated,
 )
-from landscape.surfaces.partial_grid import PartialGrid, lattice_trials, require_plane
+from landscape.surfaces.refinement import Refinement, require_plane
 from landscape.surfaces.sampling_error import sample_folds
 from landscape.surfaces.surface import surface
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
@@ -76,7 +73,7 @@ def sampled_surface(
     Raises:
         ValueError: If the sweep is no full 2-D grid, or the subset has too few samples or not fewer than all.
     """
-    require_plane(sweep, tolerance, "range")
+    refinement = Refinement(require_plane(sweep, tolerance), tolerance)
     evaluation = evaluation.but(**options).without("sampled_surface", "metrics", "groups", "precision")
     whole, progress = task.split(evaluation.split), evaluation.progress
     if not FOLDS <= samples < len(whole):
@@ -85,31 +82,31 @@ def sampled_surface(
             "than all: interpolated_surface evaluates all."
         )
     folds = sample_folds(samples, FOLDS)
-    first, *finer = lattices((sweep.shape[0], sweep.shape[1]))
-    at_lattice = replace(sweep, inside=first)
+    first = refinement.requested
     on_all = evaluation.but(metrics=(metric,), progress=share(progress, 0, 2))
-    exact = surface(task, at_lattice, evaluation=on_all)
+    exact = surface(task, replace(sweep, inside=first), evaluation=on_all)
     if len(values_of(exact, metric)) != 1:
         raise ValueError(f"{metric} has several values per sample; the error from a subset needs one.")
     part = whole[sample_rows(len(whole), samples, seed)]
     on_part = on_all.but(split=part, groups=folds, progress=share(progress, 1, 2))
-    grid = PartialGrid(task, sweep, first, None, evaluation=on_part)
     weights = group_weights(task.measures((metric,))[metric], part.targets, folds).numpy()[:, None, None]
     shares = weights / weights.sum()
-    control = values_of(exact, metric) - (values_of(grid.ds, metric) * shares).sum(0)
-    correction = interpolate(control, first, logarithmic=False)
+    known: xr.Dataset | None = None
+    while True:
+        known = surface(task, replace(sweep, inside=refinement.requested), known=known, evaluation=on_part)
+        in_folds = values_of(known, metric)
+        mean = (in_folds * shares).sum(0, keepdims=True)
+        correction = interpolate(values_of(exact, metric) - mean, first, logarithmic=False)
 
-    def estimate() -> np.ndarray:
-        mean = (values_of(grid.ds, metric) * shares).sum(0, keepdims=True)
-        return interpolate(mean, grid.requested) + correction
+        def estimate(mask: np.ndarray, mean: np.ndarray = mean, correction: np.ndarray = correction) -> np.ndarray:
+            return interpolate(mean, mask) + correction
 
-    def stated(trial: Trial) -> np.ndarray:
-        now = estimate()
-        return shares_of_range(trial.guess, now, now, trial.fresh, in_log(now.reshape(1, -1)))
-
-    steps = list(lattice_trials(grid, finer, estimate, lambda trial: stated(trial).item() <= tolerance, None))
-    now, trials = estimate(), [] if grid.requested.all() else steps[-1][0]
-    estimated, error = now[0], _standard_error(values_of(grid.ds, metric), grid.requested, first, shares)
+        requested, now = refinement.requested, estimate(refinement.requested)
+        trials = [] if requested.all() else refinement.trials
+        away, off = trial_errors(now, estimate, trials)
+        if not refinement.advance(float(np.max(off, initial=0.0))):
+            break
+    estimated, error = now[0], _standard_error(in_folds, requested, first, shares)
     left = np.sqrt(1 - samples / len(whole))
     unit = metric_units(task, metric)
     about = exact[metric].attrs
@@ -117,11 +114,10 @@ def sampled_surface(
     ds = exact.drop_vars(metric).assign({metric: (dims, estimated, about)})
     words = f"standard error of {about['long_name']} from the subset of samples"
     ds = ds.assign({f"{metric}_subset_error": (dims, error * left, {"long_name": words, "units": unit})})
-    away = [(trial.guess - now)[:, trial.fresh] for trial in trials]
-    ds = with_errors(ds, metric, away, list(map(stated, trials)))
-    marks, lattice, points = len(sweep.marks), int(first.sum()), int(grid.requested.sum())
+    ds = with_errors(ds, metric, away, off)
+    marks, lattice, points = len(sweep.marks), int(first.sum()), int(requested.sum())
     passes = (lattice + marks) * len(whole) + (points + marks) * samples
-    return with_interpolated(ds, grid.requested, trials).assign_attrs(
+    return with_interpolated(ds, requested, trials).assign_attrs(
         samples=samples,
         samples_of=len(whole),
         seed=seed,

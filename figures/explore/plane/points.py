@@ -25,6 +25,7 @@ from figures.explore.work import stopping
 from figures.explore.work.addresses import share_data
 from figures.explore.work.shelf import Shelf
 from figures.explore.work.versions import version
+from landscape.measures.predictions import confusion_counts
 from landscape.model.model import buffers_of, plain
 from landscape.model.samples import Samples
 from landscape.model.task import Task
@@ -40,12 +41,6 @@ from landscape.sweep.worker import Values as Tensors
 
 SMALL = 8 * 2**20
 """Bytes of point models that an evaluator keeps for its next call."""
-
-
-def warm(run: Run, place: Place) -> int:
-    """Read the data of a run and the models of a place, so that the next call finds them; number of models."""
-    _evaluator(run, place)
-    return len(place.models)
 
 
 def values(run: Run, item: tuple[Place, Sequence[Sequence[float]]]) -> Values:
@@ -114,7 +109,8 @@ def numbers(run: Run, item: tuple[Place, Sequence[float]]) -> Numbers:
     error = float(means["error"][0]) if "error" in means else float("nan")
     confusion = np.zeros((0, 0), dtype=np.int64)
     if class_error.size:
-        confusion = _confusion(worker.work.samples.targets, outputs.argmax(1), class_error.size)
+        targets = worker.work.samples.targets.long().numpy()
+        confusion = confusion_counts(targets, outputs.argmax(1).numpy(), class_error.size)
     return Numbers(float(means["loss"][0]), error, class_error, confusion, len(outputs))
 
 
@@ -131,11 +127,6 @@ def client_losses(run: Run, item: tuple[Place, Sequence[float]]) -> dict[int, fl
         own = replace(place, split=f"client {client}")
         losses[client] = float(at_points(_evaluator(run, own), _plain([row]))["loss"][0])
     return losses
-
-
-def _confusion(targets: Tensor, predicted: Tensor, classes: int) -> np.ndarray:
-    cells = targets.long() * classes + predicted.long()
-    return torch.bincount(cells, minlength=classes * classes).view(classes, classes).numpy()
 
 
 def _plain(rows: Any) -> list[list[float]]:

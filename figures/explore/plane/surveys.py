@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from drift.runs.run import Run
-from figures.explore.plane.levels import Stage, is_regular, level_surface, parts, stages
+from figures.explore.plane.levels import Stage, is_regular, parts, refinement, stage_surface, stages
 from figures.explore.plane.places import Grid, GridValues
 from figures.explore.plane.points import grid_values
 from figures.explore.plane.survey_results import opened, store
@@ -25,9 +26,8 @@ CALL_SECONDS = 1.0
 SOON = 2.0
 """Seconds for which no picture is shown besides the first: all points come soon enough."""
 
-TOLERANCE, TESTED = 0.01, 32
-"""Error of the interpolated loss, as a share of its range, measured at so many points or more, at which no further
-lattice is shown before all points."""
+TOLERANCE = 0.01
+"""Error of the interpolated loss, as a share of its range, at which no further lattice is shown before all points."""
 
 REMEMBERED = 48
 """Finished surveys in memory."""
@@ -70,20 +70,14 @@ class Survey:
         self._jobs, self._priority = jobs, priority
         self._on_change, self._on_progress = on_change, on_progress
         self._lock = threading.RLock()
-        self._shown, self._close, self._regular = 0, False, np.zeros(0, dtype=bool)
+        self._shown, self._regular = 0, np.zeros(0, dtype=bool)
         self._job: Job | None = None
         self._heads, self._key = heads(run, grid.place.models), (version(run, grid.place.models), grid)
         if (stored_surface := _FINISHED.get(self._key)) is not None:
             self._end(stored_surface)
             return
-        self._job = jobs.quick(
-            opened,
-            run,
-            [grid],
-            priority=priority,
-            on_result=lambda _, answer: self._opened(answer),
-            on_end=self._failed,
-        )
+        take = lambda _, answer: self._opened(answer)  # noqa: E731
+        self._job = jobs.quick(opened, run, [grid], priority=priority, on_result=take, on_end=self._failed)
 
     @property
     def done(self) -> int:
@@ -114,6 +108,7 @@ class Survey:
             return
         self.table, self._final = answer, np.zeros(len(answer.rows), dtype=bool)
         self._stages = stages(answer.shape, self.grid.place.precision)
+        self._refinement = refinement(answer.shape, TOLERANCE)
         self._several = len(self._stages) > 1
         self._refine()
 
@@ -172,7 +167,7 @@ class Survey:
         self._stages.pop(0)
         last = not self._stages
         try:
-            surface = level_surface(table, stage.mask, stage.before)
+            surface = stage_surface(table, stage)
         except ValueError:  # an infinite loss: the points alone are shown once all are there
             self._refine()
             return
@@ -181,10 +176,12 @@ class Survey:
         self.surface, self._shown = surface, int(stage.mask.sum())
         if is_regular(stage.mask):
             self._regular = stage.mask
-        if stage.before is not None:
-            self.lattice = level_surface(table, self._regular)
-            tested = self._shown - int(stage.before.sum())
-            self._close = tested >= TESTED and float(surface.loss_interpolation_share) <= TOLERANCE
+        if stage.trials is not None:
+            self.lattice = stage_surface(table, replace(stage, mask=self._regular, trials=None))
+        share, finer = float(surface.get("loss_interpolation_share", np.nan)), self._refinement
+        if not last and finer is not None and finer.advance(share) and not finer.requested.all():
+            asked = self.grid.place.precision
+            self._stages.insert(0, Stage(finer.requested, asked, trials=tuple(finer.trials)))
         if not last and not self._final[table.inside].all():
             self._on_change(self)
         self._refine()
@@ -205,8 +202,7 @@ class Survey:
             return False
         seconds = self._seconds(stage.precision)
         quick = seconds is not None and seconds * (self.total - self.done) / self._jobs.threads < SOON
-        interpolated = stage.before is not None and (quick or self._close)
-        return interpolated or int(stage.mask.sum()) <= self._shown
+        return (stage.trials is not None and quick) or int(stage.mask.sum()) <= self._shown
 
     def _seconds(self, precision: str) -> float | None:
         """Seconds of the processor for a point of such a grid, the last that were measured; None before that."""
