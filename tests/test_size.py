@@ -90,7 +90,7 @@ LONG = {
     "figures/axes/surfaces.py": 271,
     "figures/commands/options.py": 254,
     "figures/commands/pictures.py": 324,
-    "figures/explore/plane/maps.py": 262,
+    "figures/explore/plane/maps.py": 260,
     "figures/explore/shell/app.py": 264,
     "figures/explore/views/drift.py": 270,
     "figures/explore/views/plane.py": 289,

@@ -59,11 +59,11 @@ def evaluate_on(
         raise ValueError(f"precision is {evaluation.precision!r} and tolerance {tolerance}; give one of them.")
     if tolerance is not None and folds:
         raise ValueError(f"folds is {folds} and tolerance {tolerance}; interpolated points have no sampling error.")
-    kept: Any = {} if partial is None else {"known": partial.known(), "checkpoint": partial.checkpoint}
+    resumed: Any = {} if partial is None else {"known": partial.known(), "checkpoint": partial.checkpoint}
     if tolerance is None:
-        dataset = surface(task, sweep, folds=folds, evaluation=evaluation, **kept)
+        dataset = surface(task, sweep, folds=folds, evaluation=evaluation, **resumed)
     else:
-        dataset = interpolated_surface(task, sweep, tolerance=tolerance, evaluation=evaluation, **kept)
+        dataset = interpolated_surface(task, sweep, tolerance=tolerance, evaluation=evaluation, **resumed)
     return dataset.assign_attrs(stated)
 
 

@@ -67,8 +67,8 @@ def models_plane(
     index = run.require_round(round)
     names = default_models(run, index, 3) if models is None else list(models)
     sweep = plane_sweep(run, index, names, points=points, margin=margin, box=box)
-    chosen = selected_samples(run, index, split, samples)
-    dataset = _evaluated(run, sweep, chosen, partial, precision=precision, folds=folds)
+    selected = selected_samples(run, index, split, samples)
+    dataset = _evaluated(run, sweep, selected, partial, precision=precision, folds=folds)
     return labelled(run, dataset, index, split, "models_plane")
 
 
@@ -101,8 +101,8 @@ def models_line(
     index = run.require_round(round)
     names = default_models(run, index, 2) if models is None else list(models)
     sweep = line_sweep(run, index, names, points=points)
-    chosen = selected_samples(run, index, split, samples)
-    dataset = _evaluated(run, sweep, chosen, partial, precision=precision, folds=folds)
+    selected = selected_samples(run, index, split, samples)
+    dataset = _evaluated(run, sweep, selected, partial, precision=precision, folds=folds)
     return labelled(run, dataset, index, split, "models_line")
 
 
