@@ -10,7 +10,6 @@ from torch import Tensor
 from landscape.geometry.alignment import align
 from landscape.model.task import Task
 from landscape.model.vectors import takes_models
-from landscape.results.progress import share
 from landscape.surfaces.barrier import barrier
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 
@@ -48,8 +47,7 @@ def aligned_barrier(
     models = {"": b, "aligned_": align(task, a, b, seed=seed)}
     ds = xr.Dataset(attrs={"analysis": "aligned_barrier", "source": "Ainsworth et al. 2023"})
     for part, (prefix, other) in enumerate(models.items()):
-        progress = share(evaluation.progress, part, len(models))
-        line = barrier(task, a, other, points=points, evaluation=evaluation.but(progress=progress))
+        line = barrier(task, a, other, points=points, evaluation=evaluation.part(part, len(models)))
         for name in ("loss", "barrier"):
             ds[prefix + name] = line[name]
         distance = float((a.double() - other.double()).norm())

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from landscape.model.losses import group_weights
 from landscape.model.task import Task, metric_units, split_name
-from landscape.results.progress import share
 from landscape.surfaces.interpolation import (
     interpolate,
     trial_errors,
@@ -75,7 +74,7 @@ def sampled_surface(
     """
     refinement = Refinement(require_plane(sweep, tolerance), tolerance)
     evaluation = evaluation.but(**options).without("sampled_surface", "metrics", "groups", "precision")
-    whole, progress = task.split(evaluation.split), evaluation.progress
+    whole = task.split(evaluation.split)
     if not FOLDS <= samples < len(whole):
         raise ValueError(
             f"samples is {samples} of the {len(whole)} of {split_name(evaluation.split)}; give {FOLDS} or more, fewer "
@@ -83,12 +82,12 @@ def sampled_surface(
         )
     folds = sample_folds(samples, FOLDS)
     first = refinement.requested
-    on_all = evaluation.but(metrics=(metric,), progress=share(progress, 0, 2))
-    exact = surface(task, replace(sweep, inside=first), evaluation=on_all)
+    evaluation = evaluation.but(metrics=(metric,))
+    exact = surface(task, replace(sweep, inside=first), evaluation=evaluation.part(0, 2))
     if len(values_of(exact, metric)) != 1:
         raise ValueError(f"{metric} has several values per sample; the error from a subset needs one.")
     part = whole[sample_rows(len(whole), samples, seed)]
-    on_part = on_all.but(split=part, groups=folds, progress=share(progress, 1, 2))
+    on_part = evaluation.but(split=part, groups=folds).part(1, 2)
     weights = group_weights(task.measures((metric,))[metric], part.targets, folds).numpy()[:, None, None]
     shares = weights / weights.sum()
     known: xr.Dataset | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from torch import Tensor
 
@@ -17,7 +17,7 @@ from landscape.model.batchnorm import (
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.plugins import unknown
-from landscape.results.progress import Progress
+from landscape.results.progress import Progress, share
 from landscape.sweep.precision import Precision, check_precision
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 from landscape.sweep.threads import PointPool
@@ -39,7 +39,7 @@ class EvaluationOptions(TypedDict, total=False):
     plan: SweepPlan
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """How models are evaluated.
 
@@ -92,6 +92,16 @@ class Evaluation:
             if size is not None and not (isinstance(size, int) and size > 0):
                 raise ValueError(f"{name} is {size!r}; an evaluation takes a {name} above 0, in whole numbers.")
 
+    def __repr__(self) -> str:
+        """The fields that differ from the usual ones."""
+        return f"Evaluation({', '.join(f'{name}={value!r}' for name, value in self._asked.items())})"
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        """Fields that differ from the usual ones."""
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {name: value for name, (value, usual) in values.items() if value is not usual}
+
     def but(self, **options: Unpack[EvaluationOptions]) -> Evaluation:
         """The same evaluation, but with these fields.
 
@@ -101,6 +111,10 @@ class Evaluation:
         for name in options.keys() - EvaluationOptions.__annotations__.keys():
             raise ValueError(unknown("option of an evaluation", name, EvaluationOptions.__annotations__))
         return replace(self, **options) if options else self
+
+    def part(self, part: int, parts: int) -> Evaluation:
+        """The same evaluation, its progress that of part 0, 1, .. of `parts` equal ones."""
+        return self.but(progress=share(self.progress, part, parts))
 
     def between(self, task: Task) -> Evaluation:
         """The same evaluation, with the statistics that suit points between trained models if none are asked for."""
@@ -112,9 +126,8 @@ class Evaluation:
         Raises:
             ValueError: If one of them is asked for.
         """
-        usual = {field.name: field.default for field in fields(self)}
         for name in names:
-            if getattr(self, name) is not usual[name]:
+            if name in self._asked:
                 raise ValueError(f"{function} takes no {name}; leave it out.")
         return self
 

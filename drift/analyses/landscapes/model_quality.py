@@ -19,7 +19,6 @@ from landscape.geometry.scaling import scaling
 from landscape.measures import robustness, sharpness
 from landscape.measures.norms import weight_histogram
 from landscape.model.samples import Samples
-from landscape.results.progress import share
 from landscape.results.zarr_files import Partial
 
 
@@ -132,13 +131,9 @@ def ball_sharpness(
     """
     model = global_model(run, round)
     options = {"steps": steps, "directions": directions, "adaptive": adaptive}
+    shared = evaluation_of(run, split=split)
     parts = [
-        model.measure(
-            sharpness.ball_sharpness,
-            radius=radius,
-            evaluation=evaluation_of(run, split=split, progress=share(run.context.progress, part, len(radii))),
-            **options,
-        )
+        model.measure(sharpness.ball_sharpness, radius=radius, evaluation=shared.part(part, len(radii)), **options)
         for part, radius in enumerate(radii)
     ]
     joined = xr.concat(parts, "value", join="exact", combine_attrs="drop_conflicts")

@@ -105,3 +105,8 @@ def test_vectors_are_taken_where_an_evaluation_says_which_statistics_they_get():
     assert ds.identical(landscape.barrier(normed, *models, points=3, statistics="recomputed"))
     with pytest.raises(ValueError, match="without the floating buffers"):
         landscape.barrier(normed, *models, points=3, evaluation=evaluation.but(statistics=None))
+
+
+def test_an_evaluation_shows_what_differs():
+    assert repr(landscape.Evaluation()) == "Evaluation()"
+    assert repr(landscape.Evaluation(split="train", workers=2)) == "Evaluation(split='train', workers=2)"
