@@ -63,7 +63,7 @@ def draw(ds: xr.Dataset) -> Figure:
         _line(gains, axs[0, 0], **look)
         _line(100 * shown.error_gain.sel(variant=name), axs[0, 1], **look)
     _line(shown.gamma, axs[0, 2], color=_COLOURS["gamma"])
-    texts = ("loss gained [nats]", "accuracy gained [points]", r"best $\gamma$")
+    texts = (style.with_unit("loss gained", ds.gain), "accuracy gained [points]", r"best $\gamma$")
     for ax, text in zip(axs.flat, texts, strict=True):
         style.name_axes(ax, "round", text, whole=5)
     for ax in axs[0, :2]:

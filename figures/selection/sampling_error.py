@@ -89,13 +89,17 @@ def _stated(ds: xr.Dataset) -> np.ndarray:
 
 
 def accuracy_kind(values: xr.DataArray) -> str:
-    """Whether a variable is a "drop", an "accuracy" or an "error" on test samples; else empty."""
+    """Whether a variable is a "drop", an "accuracy" or an "error" on test samples; else empty.
+
+    A variable whose attribute `test_samples` is 0 is no plain mean over them, such as an accuracy by client.
+    """
     about, units = f"{values.name} {values.attrs.get('long_name', '')}".lower(), values.attrs.get("units")
     if (
         str(values.name).endswith(SUFFIX)
         or values.dtype.kind != "f"
         or units not in ("fraction", "points")
         or values.name == "gain"
+        or values.attrs.get("test_samples") == 0
     ):
         return ""
     return next((kind for kind in ("drop", "accuracy", "error") if kind in about), "")

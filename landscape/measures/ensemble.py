@@ -22,7 +22,7 @@ from landscape.model.batchnorm import (
 )
 from landscape.model.losses import batch_mean
 from landscape.model.samples import Samples
-from landscape.model.task import PerSample, Split, Task
+from landscape.model.task import PerSample, Split, Task, metric_units
 from landscape.model.vectors import takes_models
 from landscape.plugins import unknown
 from landscape.results.labelled import labelled
@@ -96,7 +96,7 @@ def ensemble_gap(
     values_by_name |= {"gap": gap, "distance": distance, "gap_ratio": gap / distance**2 if distance > 0 else np.nan}
     labels = {"gap": "mean ||f_WENS - f_mean||", "distance": "largest ||w_k - w||", "gap_ratio": "gap / distance^2"}
     variables = {
-        name: ((), value, labels.get(name, name.replace("_", " ")), _units(name))
+        name: ((), value, labels.get(name, name.replace("_", " ")), metric_units(task, name.partition("_")[2]))
         for name, value in values_by_name.items()
     }
     about = {"analysis": "ensemble_gap", "source": "IMA paper, Lemma 1", "outputs": outputs}
@@ -163,7 +163,7 @@ def subset_errors(
         workers=workers,
     )
     variables = {
-        name: (("models", "draw"), _spread(cells, values), f"{name} of the averaged model", _units(name))
+        name: (("models", "draw"), _spread(cells, values), f"{name} of the averaged model", metric_units(task, name))
         for name, values in values_by_metric.items()
     }
     about = {"analysis": "subset_errors", "source": "IMA paper, Fig. 4"}
@@ -209,10 +209,6 @@ def _outputs(task: Task, theta: Tensor, split: Split, buffers: Tensor | None, ki
 def _value(function: PerSample, outputs: Tensor, targets: Tensor, kind: str) -> float:
     outputs = outputs.clamp_min(torch.finfo(outputs.dtype).tiny).log() if kind == "probabilities" else outputs
     return batch_mean(function, outputs.double(), targets).item()
-
-
-def _units(name: str) -> str:
-    return "nats" if name.endswith("loss") else "1"
 
 
 def _check_subsets(m: int, shares: Tensor, counts: Sequence[int] | None, subsets: int) -> None:

@@ -12,7 +12,7 @@ from landscape.measures.norms import weight_norm
 from landscape.model.bound_model import Flat
 from landscape.model.losses import loss_blocks
 from landscape.model.samples import Samples
-from landscape.model.task import Split, Task, cross_entropy, split_name
+from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
 from landscape.results.progress import Progress
@@ -87,7 +87,7 @@ def ball_sharpness(
     rises = _rises(task, theta, radius * scale * points, samples, buffers, workers, progress)
     values = {"loss": here, "worst": worst - here, "one_step": one_step - here}
     values |= {"mean": float(rises.mean()), "spread": float(rises.std())}
-    units = "nats" if task.loss is cross_entropy else "1"
+    units = metric_units(task, "loss")
     variables = {name: ((), value, _NAMES[name], units) for name, value in values.items()}
     about = {"analysis": "ball_sharpness", "source": "Foret et al. 2021; Kwon et al. 2021; papers.md 2.1"}
     return labelled(
