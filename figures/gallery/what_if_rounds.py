@@ -69,7 +69,10 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax in axs[0, :2]:
         ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
     title, seeds = style.label(str(ds.algorithm.values[0])), ds.sizes["seed"]
-    style.key(figure, axs.flat, title=title if seeds == 1 else f"{title}, mean of {seeds} seeds", columns=4)
+    title = title if seeds == 1 else f"{title}, mean of {seeds} seeds"
+    if number := ds.attrs.get("reported_on"):
+        title = f"{title}, on the {number} test samples that chose no weights"
+    style.key(figure, axs.flat, title=title, columns=4)
     return figure
 
 

@@ -38,7 +38,7 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
     if not shown and (equal := _same_rows(ds)):
         mute.append(equal)
     limits = _collected((limit, panel.name) for panel in shown for limit in panel.limits)
-    same = [f"{_listed(names)} show the same" for names in equal_panels(shown)]
+    same = [f"the panels {_quoted(names)} show the same" for names in equal_panels(shown)]
     return [*mute, *limits, *same, *(sampling_error.sentences(ds, samples, _labels(figure)) if samples else [])]
 
 
@@ -61,6 +61,10 @@ def _collected(pairs: Iterable[tuple[str, str]]) -> list[str]:
     for reason, panel in pairs:
         panels_by_reason.setdefault(reason, []).append(panel)
     return [": ".join(filter(None, [_listed(names), reason])) for reason, names in panels_by_reason.items()]
+
+
+def _quoted(panels: list[str]) -> str:
+    return ", ".join(f'"{textwrap.shorten(name, 60, placeholder="..")}"' for name in panels)
 
 
 def _listed(panels: list[str]) -> str:

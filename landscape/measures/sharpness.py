@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
@@ -125,7 +126,7 @@ def _ascent(
         upward = scale * gradient
         v = v + 2 * radius * (1 - step / steps) * upward / (weight_norm(upward) + TINY)
         v = v * min(1.0, radius / (float(weight_norm(v)) + TINY))
-    return here, losses[0], max(losses)
+    return here, losses[0], float(np.max(losses))  # NaN where one is
 
 
 def _gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[float, Tensor]:
