@@ -39,7 +39,23 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
         mute.append(equal)
     limits = _collected((limit, panel.name) for panel in shown for limit in panel.limits)
     same = [f"the panels {_quoted(names)} show the same" for names in equal_panels(shown)]
-    return [*mute, *limits, *same, *(sampling_error.sentences(ds, samples, _labels(figure)) if samples else [])]
+    return [
+        *mute,
+        *limits,
+        *same,
+        *_statistics(ds),
+        *(sampling_error.sentences(ds, samples, _labels(figure)) if samples else []),
+    ]
+
+
+def _statistics(ds: xr.Dataset) -> list[str]:
+    """That marks have other statistics of batch normalisation than the points beside them, where they have."""
+    points, marks = (str(ds.attrs.get(name, "")) for name in ("statistics", "mark_statistics"))
+    if not points or not marks or points == marks:
+        return []
+    return [
+        f"points have {points} statistics of batch normalisation, marks their {marks}: both may differ at one place"
+    ]
 
 
 def _labels(figure: Figure) -> list[str]:

@@ -64,6 +64,7 @@ def test_results_and_labels_have_the_unit_of_the_loss(folder, loss, targets, uni
     rules = load("what-if-rounds")
     labels = [ax.get_ylabel() for ax in rules.draw(rules.data([run], windows=(2,))).axes]
     assert labels[0] == ("loss gained [nats]" if units == "nats" else "loss gained")
+    assert ("accuracy gained [points]" in labels) == (units == "nats")  # a regression has no accuracy
 
 
 def test_a_run_without_its_task_has_losses_of_no_known_unit(folder):

@@ -94,6 +94,15 @@ def test_a_panel_of_a_grid_is_named_by_its_row_and_column():
     assert told == 'the panels "FedAvg, round 0", "IMA, round 1" show the same'
 
 
+def test_marks_with_other_statistics_than_the_points_are_told():
+    figure, axs = style.panels(1, 1)
+    axs[0, 0].plot([1, 3, 2])
+    ds = xr.Dataset(attrs={"statistics": "recomputed", "mark_statistics": "own"})
+    (told,) = substance.remarks(figure, ds, needs="runs")
+    assert told.startswith("points have recomputed statistics of batch normalisation, marks their own")
+    assert substance.remarks(figure, ds.assign_attrs(mark_statistics="recomputed"), needs="runs") == []
+
+
 def _accuracies(*values: float, **attrs: str) -> xr.Dataset:
     about = {"long_name": "test accuracy", "units": "fraction", **attrs}
     return xr.Dataset(
