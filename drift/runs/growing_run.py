@@ -118,7 +118,7 @@ class GrowingRun(Run):
         values = {name: ("round", columns[name]) for name in sorted(columns)}
         result = xr.Dataset(values, {"round": indices}, {"analysis": "numbers", "source": "recorded rounds"})
         for name in result.data_vars:
-            result[name].attrs.update(number_attributes(str(name)))
+            result[name].attrs.update(number_attributes(str(name), self.loss_units))
         return result
 
     def cohorts(self) -> dict[int, str]:

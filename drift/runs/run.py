@@ -25,7 +25,7 @@ from drift.runs.user_task import Parts, UserMetric, UserTask, require_fit
 from drift.training.client import Client
 from drift.training.data import Data, build_task, client_samples, read_data
 from landscape.model.samples import Samples
-from landscape.model.task import Task
+from landscape.model.task import Task, metric_units
 from landscape.results.progress import Progress
 
 if TYPE_CHECKING:  # training starts without them
@@ -91,6 +91,12 @@ class Run(RunFiles):
             self._warn_changed(self.experiment.task.model)
         own = {metric.name: metric.function for metric in self.context.metrics}
         return replace(task, metrics={**task.metrics, **own})
+
+    @property
+    def loss_units(self) -> str:
+        """Unit of the run's losses: that of the task that it was opened with, or as `RunFiles.loss_units`."""
+        user_task = self.context.user_task
+        return super().loss_units if user_task is None else metric_units(user_task.task, "loss")
 
     @property
     def parts(self) -> list[np.ndarray]:

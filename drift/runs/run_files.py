@@ -146,6 +146,11 @@ class RunFiles:
         known = [name.replace("_", " ") for name in (self.data_name, self.model_name) if name != UNKNOWN]
         return ", ".join(known) or f"data {UNKNOWN}"
 
+    @property
+    def loss_units(self) -> str:
+        """Unit of the run's losses: nats for the cross-entropies of the named datasets, 1 where it is not known."""
+        return "1" if self.experiment.task.dataset == USER_TASK else "nats"
+
     def rounds(self) -> list[int]:
         """Indices of the rounds before the commit point, ascending; one is missing only in a run of another program."""
         following = self.committed or round_headers.following_round(self.folder)

@@ -40,7 +40,7 @@ def panels(figure: Figure) -> list[Panel]:
             limits = [*_coinciding(ax), *_joined(ax)] if not why else []
             if why.startswith(_PALE):  # a map of one colour still has its numbers
                 why, limits = "", [why]
-            shown.append(Panel(_name(ax, bars), why, limits, _content(ax)))
+            shown.append(Panel(_cell(ax) or _name(ax, bars), why, limits, _content(ax)))
     return shown
 
 
@@ -103,6 +103,18 @@ def _name(ax: Axes, bars: dict[tuple[str, tuple[float, float]], str]) -> str:
         " ".join(text.split()) for text in (ax.get_title(), ax.get_title("left"), ax.get_ylabel(), ax.get_xlabel())
     ]
     return ", ".join(filter(None, [*scales, *texts[:2]])) or next(filter(None, texts), "")
+
+
+def _cell(ax: Axes) -> str:
+    """Row and column of a panel in a grid whose rows are named beside it and whose columns above; else empty."""
+    if (spec := ax.get_subplotspec()) is None:
+        return ""
+    grid = [(other, at) for other in ax.figure.axes if (at := other.get_subplotspec()) is not None]
+    grid = [(other, at) for other, at in grid if at.get_gridspec() is spec.get_gridspec()]
+    beside = [other.yaxis.label for other, at in grid if at.rowspan == spec.rowspan]
+    rows = [label.get_text() for label in beside if label.get_text() and label.get_rotation() == 0]
+    columns = [other.get_title() for other, at in grid if at.colspan == spec.colspan and other.get_title()]
+    return f"{rows[0]}, {columns[0]}" if rows and columns else ""
 
 
 def _judged(ax: Axes) -> str | None:

@@ -99,6 +99,9 @@ def table(
     names = _variables(ds, over) if variables is None else list(variables)
     if absent := [name for name in names if name not in ds]:
         raise ValueError(f"no variable {absent[0]!r}; the result has {', '.join(map(str, ds.data_vars))}.")
+    if rowless := [name for name in names if over not in ds[name].dims]:
+        dims = ", ".join(map(str, ds[rowless[0]].dims)) or "no dimension"
+        raise ValueError(f"{rowless[0]} has no {over} for the rows; give rows=, one of {dims}.")
     columns = [column for name in names for column in _columns(ds, name, over, samples)]
     if not columns:
         raise LookupError(f"no number over {over}; the result has {', '.join(map(str, ds.data_vars)) or 'nothing'}.")

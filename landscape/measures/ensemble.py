@@ -15,7 +15,7 @@ from torch import Tensor
 from landscape.model.batchnorm import recalibrate
 from landscape.model.losses import batch_mean
 from landscape.model.samples import Samples
-from landscape.model.task import PerSample, Split, Task
+from landscape.model.task import PerSample, Split, Task, metric_units
 from landscape.model.vectors import takes_models
 from landscape.plugins import unknown
 from landscape.results.labelled import labelled
@@ -88,7 +88,7 @@ def ensemble_gap(
     values_by_name |= {"gap": gap, "distance": distance, "gap_ratio": gap / distance**2 if distance > 0 else np.nan}
     labels = {"gap": "mean ||f_WENS - f_mean||", "distance": "largest ||w_k - w||", "gap_ratio": "gap / distance^2"}
     variables = {
-        name: ((), value, labels.get(name, name.replace("_", " ")), _units(name))
+        name: ((), value, labels.get(name, name.replace("_", " ")), metric_units(task, name.partition("_")[2]))
         for name, value in values_by_name.items()
     }
     about = {"analysis": "ensemble_gap", "source": "IMA paper, Lemma 1", "outputs": outputs}
@@ -142,7 +142,7 @@ def subset_errors(
     evaluation = evaluation.but(**options).without("subset_errors", "groups", "precision").between(task)
     values_by_metric = evaluate(task, models, coefficients, buffers=buffers, evaluation=evaluation)
     variables = {
-        name: (("models", "draw"), _spread(cells, values), f"{name} of the averaged model", _units(name))
+        name: (("models", "draw"), _spread(cells, values), f"{name} of the averaged model", metric_units(task, name))
         for name, values in values_by_metric.items()
     }
     about = {"analysis": "subset_errors", "source": "IMA paper, Fig. 4"}
@@ -186,10 +186,6 @@ def _outputs(task: Task, theta: Tensor, split: Split, buffers: Tensor | None, ki
 def _value(function: PerSample, outputs: Tensor, targets: Tensor, kind: str) -> float:
     outputs = outputs.clamp_min(torch.finfo(outputs.dtype).tiny).log() if kind == "probabilities" else outputs
     return batch_mean(function, outputs.double(), targets).item()
-
-
-def _units(name: str) -> str:
-    return "nats" if name.endswith("loss") else "1"
 
 
 def _check_subsets(m: int, shares: Tensor, counts: Sequence[int] | None, subsets: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Unpack
 
+import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
@@ -13,7 +14,7 @@ from landscape.measures.norms import weight_norm
 from landscape.model.bound_model import Flat
 from landscape.model.losses import loss_blocks
 from landscape.model.samples import Samples
-from landscape.model.task import Task, cross_entropy, split_name
+from landscape.model.task import Task, metric_units, split_name
 from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
 from landscape.sweep.evaluate import evaluate
@@ -89,7 +90,7 @@ def ball_sharpness(
     rises = _rises(task, theta, radius * scale * points, buffers, evaluation)
     values = {"loss": here, "worst": worst - here, "one_step": one_step - here}
     values |= {"mean": float(rises.mean()), "spread": float(rises.std())}
-    units = "nats" if task.loss is cross_entropy else "1"
+    units = metric_units(task, "loss")
     variables = {name: ((), value, _NAMES[name], units) for name, value in values.items()}
     about = {"analysis": "ball_sharpness", "source": "Foret et al. 2021; Kwon et al. 2021; papers.md 2.1"}
     about |= {"split": split_name(evaluation.split)}
@@ -126,7 +127,7 @@ def _ascent(
         upward = scale * gradient
         v = v + 2 * radius * (1 - step / steps) * upward / (weight_norm(upward) + TINY)
         v = v * min(1.0, radius / (float(weight_norm(v)) + TINY))
-    return here, losses[0], max(losses)
+    return here, losses[0], float(np.max(losses))  # NaN where one is
 
 
 def _gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[float, Tensor]:

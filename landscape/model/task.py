@@ -10,6 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+from landscape.model.binary_losses import binary_cross_entropy
 from landscape.model.bound_model import Flat
 from landscape.model.copies import copy_module, in_float32
 from landscape.model.input_format import Habits, habits
@@ -172,7 +173,7 @@ def split_name(split: Split) -> str:
 
 
 def metric_units(task: Task, metric: str) -> str:
-    """Unit of a metric of the task: nats, fraction, or 1 for a loss that is not the cross-entropy."""
+    """Unit of a metric of the task: nats, fraction, or 1 for a loss that is no cross-entropy."""
     if metric == "loss":
-        return "nats" if task.loss is cross_entropy else "1"
+        return "nats" if task.loss in (cross_entropy, binary_cross_entropy) else "1"
     return "fraction" if metric in ("error", "accuracy", "class_error") else "1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -213,19 +214,27 @@ def _relief(ds: xr.Dataset, height: str, log: bool) -> tuple[np.ndarray, np.ndar
 
 
 def _layers(ds: xr.Dataset, dims: Sequence[str]) -> list[tuple[str, np.ndarray]]:
-    """Names without spaces and values (rows, columns) of every number over the two dimensions."""
-    return [
+    """Names of ASCII letters, each once, and values (rows, columns) of every number over the two dimensions."""
+    layers = [
         (name, np.asarray(part.transpose(*dims).values, dtype=float))
         for key, array in sort_names(ds).items()
         if {*dims} <= {*array.dims} and array.dtype.kind in "fiub"
         for name, part in _split(str(key), array, [str(dim) for dim in array.dims if dim not in dims])
     ]
+    names: list[str] = []
+    for name, _ in layers:
+        letters = unicodedata.normalize("NFKD", name)
+        plain = re.sub(r"[^A-Za-z0-9]", "_", "".join(letter for letter in letters if not unicodedata.combining(letter)))
+        while plain in (*names, "x", "y", "z"):
+            plain += "_"
+        names.append(plain)
+    return [(name, values) for name, (_, values) in zip(names, layers, strict=True)]
 
 
 def _split(name: str, array: xr.DataArray, others: list[str]) -> Iterator[tuple[str, xr.DataArray]]:
     """A variable place by place along its other dimensions."""
     if not others:
-        yield "".join(letter if letter.isalnum() else "_" for letter in name), array
+        yield name, array
         return
     for index in range(array.sizes[others[0]]):
         part = array.isel({others[0]: index})

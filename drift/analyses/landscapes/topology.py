@@ -11,7 +11,7 @@ import xarray as xr
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.per_round import evenly_spaced, global_model, resolve_round, result
-from drift.runs.registry import analysis
+from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from landscape.geometry.directions import random_directions
 from landscape.surfaces.merge_tree import merge_tree
@@ -72,10 +72,10 @@ _SOURCE = "Edelsbrunner and Harer 2010, section VII.1"
 
 _ABOUT = {
     "minima": ("minima", "1"),
-    "second": ("persistence of the second minimum", "nats"),
-    "smad": ("saddle-minimum average distance", "nats"),
+    "second": ("persistence of the second minimum", LOSS_UNITS),
+    "smad": ("saddle-minimum average distance", LOSS_UNITS),
     "roughness": ("share of the variance that is not quadratic", "1"),
-    "climb": ("largest climb between two clients", "nats"),
+    "climb": ("largest climb between two clients", LOSS_UNITS),
 }
 
 
