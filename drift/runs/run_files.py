@@ -160,8 +160,13 @@ class RunFiles:
         """
         if not (self.folder / files.STATE).exists():
             return 0
-        chain.require_own(self.folder, files.STATE)
-        return round_headers.read_state(self.folder).index
+        return self._own(files.STATE).following
+
+    def _own(self, *names: str) -> chain.Chain:
+        """The chain of the run's files, of which these are as they should be."""
+        known = chain.remembered(self.folder, *names)
+        known.require(*names)
+        return known
 
     @property
     def identity(self) -> str:
@@ -175,7 +180,9 @@ class RunFiles:
         Raises:
             LookupError: If a round was altered, or is of another run, or the state is missing beside rounds.
         """
-        return chain.head(self.folder, self.committed or round_headers.following_round(self.folder))
+        following = self.committed or round_headers.following_round(self.folder)
+        names = [paths.round_file(index) for index in round_headers.round_numbers(self.folder) if index < following]
+        return self._own(*names).head(following)
 
     def round(self, index: int) -> Round:
         """The record of a round; negative indices count from the last complete one.
@@ -184,7 +191,7 @@ class RunFiles:
             LookupError: If the run has no such round, or its file is damaged or of another run.
         """
         number = self.require_round(index)
-        chain.require_own(self.folder, paths.round_file(number))
+        self._own(paths.round_file(number))
         return self.named(files.read_round(self.folder, number))
 
     def without_models(self, indices: Sequence[int]) -> Iterator[Round]:
@@ -197,7 +204,7 @@ class RunFiles:
         """
         for index in indices:
             path = files.round_path(self.folder, index)
-            chain.require_own(self.folder, paths.round_file(index))
+            self._own(paths.round_file(index))
             small = read_small_arrays(path)
             files.require_number(path, {"round": small.index}, index)
             yield self.named(Round.without_models(small))
@@ -278,5 +285,5 @@ class RunFiles:
             LookupError: If a file is absent or damaged, or that of another run.
         """
         stored = server_state.read(self.folder)
-        chain.require_own(self.folder, files.STATE)
+        self._own(files.STATE)
         return stored

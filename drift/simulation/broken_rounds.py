@@ -35,7 +35,7 @@ class Fault:
 def broken_rounds(folder: Path, experiment: Experiment, imported: bool) -> tuple[dict[int, Fault], list[int]]:
     """What is wrong with the rounds of a run, by index, and the whole ones, both ascending."""
     present = round_headers.round_numbers(folder)
-    done, faults, size = _committed(folder, present), chain.faults(folder), _size(folder)
+    done, faults, size = _committed(folder, present), chain.read(folder).faults, _size(folder)
     problems: dict[int, Fault] = {}
     whole, previous = [], None
     for index in present:
@@ -76,11 +76,8 @@ def _uncommitted(folder: Path, index: int, done: int, imported: bool) -> Fault |
     if index > done and not imported:
         return Fault(f"{done} rounds are complete, and the next one is round {done}", "extra")
     piece, run = round_headers.read_round(folder, index), Run(folder).identity
-    if piece is not None and piece.run != run:
-        return Fault(f"is of run {piece.run}, and this is run {run}", "extra")
-    if piece is not None and piece.before != round_headers.last_link(folder, done):
-        return Fault(f"does not follow round {done - 1}; it is of another run", "extra")
-    return None
+    what = "" if piece is None else piece.foreign(run) or piece.broken(round_headers.last_link(folder, done))
+    return Fault(what, "extra") if what else None
 
 
 def _broken(before: Round, after: Round, experiment: Experiment, imported: bool) -> Fault | None:

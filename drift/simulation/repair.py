@@ -71,7 +71,7 @@ def _leftovers(folder: Path) -> list[Repair]:
     stopped = [path for place in (".", "rounds", paths.CLIENTS) for path in (folder / place).glob(".*.part")]
     aside = dict[str, str]()
     with suppress(files.Damaged):
-        if not {"run.json", files.STATE} & chain.faults(folder).keys():
+        if not {"run.json", files.STATE} & chain.read(folder).wrong.keys():
             run = links.identity(files.read_json(folder / "run.json"))
             unnamed = server_state.unnamed(folder, server_state.read(folder).clients)
             stopped += [path for path, whose in unnamed.items() if whose == run]
@@ -134,7 +134,7 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
         experiment = Experiment.model_validate(about["experiment"])
     except (files.Damaged, ValueError):
         return []  # without the settings nothing is recomputed; the problem states what to do
-    if "run.json" in chain.faults(folder):
+    if "run.json" in chain.read(folder).wrong:
         return []  # of a run.json of another run nothing is recomputed, moved or set aside
     imported = bool(about.get("imported"))
     moved = _put_back(folder, broken_rounds(folder, experiment, imported)[0])

@@ -181,12 +181,7 @@ def _last_stamp(place: str, done: int) -> str:
 
 
 def _fact(path: str) -> str:
-    """Times, size and number of a file; nobody but the system sets the time of its last change."""
-    try:
-        fact = os.stat(path)
-    except OSError:
-        return "-"
-    return f"{fact.st_mtime_ns} {fact.st_ctime_ns} {fact.st_size} {fact.st_ino}"
+    return " ".join(map(str, paths.stamp(path) or "-"))
 
 
 def _files(folder: Path) -> list[Path]:

@@ -90,7 +90,7 @@ def simulate(
     about = _description(folder, experiment)
     files.require_rounds(folder, done)
     if done:
-        chain.require(folder)
+        (known := chain.read(folder)).require(*known.wrong)
     last = experiment.rounds if until is None else min(until, experiment.rounds)
     if done >= last and about:
         return run

@@ -26,6 +26,7 @@ from drift.store.numpy_files import write_json as write_json
 from drift.store.paths import STATE as STATE
 from drift.store.paths import require_inside as require_inside
 from drift.store.paths import round_path as round_path
+from drift.store.paths import stamp as file_stamp
 from drift.store.round_record import Round
 from landscape.model.mapped_files import incomplete_file, is_mapped, known_content
 from landscape.results.parsed_text import json_table
@@ -59,7 +60,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
-    stamp = large_tensors.stamp(path)
+    stamp = file_stamp(path)
     large = stamp is not None and not memory_budget.fits(torch.uint8, (stamp.size,))
     with _open(path, "numpy" if large else "pt") as file:
         header = file.metadata() or {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from drift.store import memory_budget
 from drift.store.column_blocks import Rows, release
 from drift.store.file_layout import TYPES, Place, read_header
+from drift.store.paths import Stamp
 from landscape.model.mapped_files import map_tensor, scratch_tensor
 
 NAMES = ("clients", "client_deltas", "models")
@@ -46,24 +47,6 @@ def _read(file: BinaryIO, place: Place) -> Tensor:
     file.seek(place.begin)
     file.readinto(tensor.reshape(-1).view(torch.uint8).numpy())  # type: ignore[attr-defined]
     return tensor
-
-
-class Stamp(NamedTuple):
-    """Identity of a file's content, as far as the file system states it."""
-
-    device: int
-    inode: int
-    size: int
-    changed: int
-
-
-def stamp(path: Path) -> Stamp | None:
-    """The stamp of a file; None where there is none."""
-    try:
-        entry = path.stat()
-    except OSError:
-        return None
-    return Stamp(entry.st_dev, entry.st_ino, entry.st_size, entry.st_mtime_ns)
 
 
 def is_verified(stated: Stamp | None) -> bool:

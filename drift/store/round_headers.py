@@ -57,6 +57,18 @@ class Header:
         """Whether it is the run's state."""
         return self.file == paths.STATE
 
+    def misplaced(self, index: int) -> str:
+        """Why it is not of round `index`; "" if it is."""
+        return "" if self.index == index else f"holds round {self.index}, not {index}; it was renamed or copied"
+
+    def foreign(self, run: str) -> str:
+        """Why it is not of a run; "" if it is."""
+        return "" if self.run == run else f"is of run {self.run or 'no name'}, and this is run {run}"
+
+    def broken(self, link: str) -> str:
+        """Why it does not follow from the round of a link; "" if it does."""
+        return "" if self.before == link else "does not follow from the round before it"
+
     def numbers(self) -> dict[str, float]:
         """Metrics by name, and what the method recorded as one number."""
         named = {name.partition(".")[2]: value for name, value in self.arrays.items() if value.ndim == 0}
