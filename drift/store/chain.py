@@ -88,7 +88,7 @@ def remembered(folder: Path, *files: str) -> Chain:
     if key not in _cache or any(_cache[key][1].get(file) != stamp(folder / file) for file in files):
         if len(_cache) >= _MOST:
             _cache.pop(next(iter(_cache)), None)
-        stamps = {name: stamp(folder / name) for name in map(round_file, round_numbers(folder))}
+        stamps = {name: stamp(folder / name) for name in (STATE, *map(round_file, round_numbers(folder)))}
         _cache[key] = read(folder), stamps
     return _cache[key][0]
 
