@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import torch
@@ -200,6 +201,10 @@ class Experiment(Part):
             )
         self.method.check(self)
         return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Experiment:
+        """A copy with other values, which are checked as all are: an experiment is one that can be trained."""
+        return type(self)(**{**dict(self), **(update or {})})
 
     def __repr__(self) -> str:
         """One line: the name of its run."""
