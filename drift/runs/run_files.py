@@ -120,8 +120,7 @@ class RunFiles:
     @property
     def label(self) -> str:
         """Name of the run in figures: its method, with the variant or the base where it has one."""
-        recorded = self.about.get("outside", {}).get("label")
-        return str(recorded) if recorded and any(stand_ins(self.method)) else self.method.label
+        return str(self.about.get("label") or self.method.label)
 
     @property
     def seed(self) -> int | None:

@@ -19,7 +19,7 @@ from drift.config.experiment import Experiment
 from drift.config.initial_model import store_initial_model
 from drift.config.load import read
 from drift.config.method_values import Setting
-from drift.config.without_code import facts
+from drift.config.without_code import overridden
 from drift.engines import client_pool
 from drift.engines.choice import Choice, choose_device, choose_engine
 from drift.parallel.threads import torch_threads
@@ -234,7 +234,8 @@ def _describe(
     about = {
         "experiment": settings,
         **({"sources": sources} if sources else {}),
-        **({"outside": facts(experiment.method)} if any(trust.names_in({"method": method})) else {}),
+        **({"hooks": overridden(experiment.method)} if any(trust.names_in({"method": method})) else {}),
+        "label": experiment.method.label,
         "hash": experiment.hash,
         "fingerprint": data.fingerprint,
         "classes": list(data.classes),

@@ -70,7 +70,7 @@ def verify(folder: str | Path) -> list[Problem]:
         return [Problem("run.json", f"its experiment is not accepted ({_one_line(reason)})", usable), *problems]
     by_name = list(names_in(experiment.resolved())) == list(names_in(about["experiment"]))
     whole = by_name and not any(stand_ins(experiment.method, experiment.clients.partition))
-    written = validated(readable(about["experiment"], about.get("outside")))  # without what an importer was told
+    written = validated(readable(about["experiment"], about.get("hooks")))  # without what an importer was told
     if whole and written.hash != about.get("hash", written.hash):  # a recorded run has none
         usable = "all rounds can be read; this version has other settings, so training starts another run"
         problems.append(Problem("run.json", f"its hash {about['hash']} is not that of its settings", usable))
