@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 from figures.pictures.draw_files import draw  # noqa: E402 - the path comes first
-from landscape.results import zarr_files  # noqa: E402
+from landscape.results import netcdf_files  # noqa: E402
 
 NUMBERS, IMAGES = ROOT / "docs" / "results" / "showcase", ROOT / "docs" / "images" / "showcase"
 
@@ -76,7 +76,7 @@ def compute(folder: Path, setting: str) -> None:
         with TemporaryDirectory() as scratch:
             paths = draw(shown.figure, own, scratch, formats=("png",), **shown.options)
             (numbers,) = (path for path in paths if path.suffix == ".zarr")
-            zarr_files.save(zarr_files.load(numbers), NUMBERS / f"{name}.zarr.zip")
+            netcdf_files.save(netcdf_files.load(numbers), NUMBERS / f"{name}.zarr.zip")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

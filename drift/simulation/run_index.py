@@ -21,9 +21,9 @@ from drift.runs.metric_names import recorded, stated
 from drift.runs.run_names import find
 from drift.runs.run_summary import PACKAGES, RunSummary, opened_summary, summary
 from drift.store import paths, round_headers
-from drift.store.atomic_write import write_bytes
 from drift.store.numpy_files import escaped, is_text
 from landscape import plugins
+from landscape.results.atomic_write import write_bytes
 from landscape.results.user_folder import cache_folder
 
 __all__ = ["Row", "find", "index"]

@@ -30,7 +30,7 @@ from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import client_numbers, require_space
 from drift.simulation.one_round import train_round
 from drift.simulation.unfinished_round import UnfinishedRound
-from drift.store import atomic_write, chain, files, links, locks, numpy_files, paths
+from drift.store import chain, files, links, locks, numpy_files, paths
 from drift.store.round_file import RoundFiles
 from drift.store.round_headers import last_link
 from drift.store.round_record import Round
@@ -38,6 +38,7 @@ from drift.training.data import Data, build_task, read_data
 from drift.training.server import Server, first_cohort
 from landscape.model.layout import Entry
 from landscape.plugins.outside import require_lasting
+from landscape.results import atomic_write
 from landscape.sweep import memory
 
 RoundProgress = Callable[[Round], None]

@@ -16,7 +16,7 @@ from drift.runs.cache import complaint
 from drift.simulation.broken_rounds import broken_rounds
 from drift.store import chain, files, links, paths, round_headers, server_state
 from drift.store.number_ranges import spans
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _foreign(folder: Path) -> list[Problem]:
     named = {"rounds": round_headers.ROUND_FILE, paths.CLIENTS: server_state.CLIENT_FILE}
     for place, names in named.items():
         foreign += [path for path in _visible(folder / place) if not names.fullmatch(path.name)]
-    foreign += [path for path in _visible(folder / "results") if path.suffix != ".zarr" and path.name[0] != "."]
+    foreign += [path for path in _visible(folder / "results") if path.suffix != ".nc" and path.name[0] != "."]
     usable = "nothing of the run reads it; move it elsewhere"
     return [Problem(path.relative_to(folder).as_posix(), "no file of a run", usable) for path in foreign]
 
@@ -108,7 +108,7 @@ def _visible(folder: Path) -> list[Path]:
     ]
 
 
-ASIDE = re.compile(r"\.(safetensors|zarr)\.aside\d*$")
+ASIDE = re.compile(r"\.(safetensors|nc)\.aside\d*$")
 """Ends of the names that repair gives to whole files that belong elsewhere."""
 
 
@@ -178,12 +178,12 @@ def results_of(folder: Path) -> list[Problem]:
     if "run.json" in known.wrong:
         return []  # their run is unknown
     run = links.identity(files.read_json(folder / "run.json"))
-    for path in sorted((folder / "results").glob("[!.]*.zarr")):
+    for path in sorted((folder / "results").glob("[!.]*.nc")):
         try:
-            stored = zarr_files.load(path)
+            stored = netcdf_files.load(path)
         except LookupError as reason:
             what = _one_line(reason)
-            usable = "everything else can be used; delete the folder and it is computed again when asked for"
+            usable = "everything else can be used; delete the file and it is computed again when asked for"
         else:
             what = complaint(stored, path, run, known.heads)
             usable = "everything else can be used; nothing of the run reads it, move it elsewhere"

@@ -16,9 +16,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from drift.store.atomic_write import complete, write_bytes
 from drift.store.digests import FORMAT, Content, contents, metadata
 from drift.store.file_layout import Place, Stated, layout, read_header
+from landscape.results.atomic_write import complete, write_bytes
 from landscape.results.parsed_text import from_json, json_table
 
 _RECORDER_REMEDY = "Record into another folder, or see the report of fedscape verify on this one."

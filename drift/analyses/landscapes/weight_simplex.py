@@ -20,7 +20,7 @@ from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.geometry.simplex import simplex
 from landscape.model.task import metric_units
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
 from landscape.sweep.grid import Sweep, make_mark
 
 

@@ -20,7 +20,7 @@ from drift.config.load import validated
 from drift.config.method import Method
 from drift.runs import cache
 from drift.runs.run import Run
-from drift.store.atomic_write import write_bytes
+from landscape.results.atomic_write import write_bytes
 from landscape.results.parsed_text import json_table
 from landscape.sweep.processor import processor_line
 

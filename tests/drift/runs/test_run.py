@@ -15,7 +15,7 @@ from drift.runs.run import Run
 from drift.simulation.repair import repair
 from drift.simulation.verify import verify
 from drift.store import files
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 CALLS: list[object] = []
 
@@ -63,9 +63,9 @@ def test_arguments_that_cannot_be_told_apart_are_refused(run):
 def test_a_result_says_where_it_comes_from_and_a_broken_one_is_named(run):
     found = run.cached(counted, number=4)
     assert found.attrs["run"] == run.name
-    (path,) = (run.folder / "results").glob("counted-*.zarr")
-    assert zarr_files.load(path).identical(found)
-    (path / "zarr.json").write_text("{}")
+    (path,) = (run.folder / "results").glob("counted-*.nc")
+    assert netcdf_files.load(path).identical(found)
+    path.write_text("{}")
     with pytest.raises(LookupError, match="counted-"):
         run.cached(counted, number=4)
 

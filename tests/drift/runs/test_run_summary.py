@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 OPTIONS = {
     "fedavg": ["keep.clients=none", "keep.globals=every 2"],
     "fedprox+ima-no_feedback": ["method=ima", "method.window=2", "method.base=fedprox", "method.feedback=false"],
-    "scaffold-paper": ["method=scaffold", "method.like=paper"],
+    "fedprox-paper": ["method=fedprox", "method.like=paper"],
 }
 
 
@@ -67,7 +67,7 @@ def test_runs_of_others_and_lost_rounds_are_opened(tmp_path):
 @pytest.mark.parametrize("verb", [["runs"], ["show", "fedavg"], ["show", "fedavh"], ["runs", "--json"]])
 def test_listing_and_showing_import_neither_torch_nor_tables(tmp_path, verb):
     tiny.trained(tmp_path)
-    heavy = {"torch", "xarray", "pandas", "scipy", "matplotlib", "plotly", "zarr"}
+    heavy = {"torch", "xarray", "pandas", "scipy", "matplotlib", "plotly", "h5py"}
     code = (
         "import sys\nfrom figures.cli import main\n"
         f"try:\n    main({[*verb, '--runs', str(tmp_path)]!r})\nexcept SystemExit as stop:\n    code = stop.code\n"

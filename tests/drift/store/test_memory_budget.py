@@ -17,10 +17,11 @@ from drift.methods.fedavg import FedAvg
 from drift.methods.fedfomo import FedFomo
 from drift.methods.fedprox import FedProx
 from drift.simulation import background_writer, simulate
-from drift.store import atomic_write, client_rows, files, memory_budget, numpy_files, server_state
+from drift.store import client_rows, files, memory_budget, numpy_files, server_state
 from drift.store.digests import Content
 from drift.training import arrivals
 from landscape.model import mapped_files
+from landscape.results import atomic_write
 
 BUDGETS = ("100GB", "20KB", "1KB")
 """All in memory; the global models in memory and the clients in files; all in files."""
@@ -275,7 +276,8 @@ KILLED = """
 import os, sys
 import tiny
 from drift.simulation.simulate import simulate
-from drift.store import atomic_write, client_rows
+from drift.store import client_rows
+from landscape.results import atomic_write
 
 calls = 0
 
