@@ -51,8 +51,9 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
         trust.allow_own(content)
     else:
         content, where = _table(source), str(source)
-    experiment = source
-    if changes or not isinstance(source, Experiment):
+    if isinstance(source, Experiment) and not changes:
+        experiment = source
+    else:
         experiment = validated(_changed(content, changes), where)
     for part in (experiment.task.dataset, experiment.task.model):
         trust.require_trusted(part, f"{where} names")

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from drift.config.experiment import Experiment
-from drift.config.external_run import complete_experiment, seed_of
-from drift.config.load import validated
-from drift.config.method import Method
 from drift.config.method_values import State
-from drift.config.random_keys import cohort
-from drift.config.without_code import stand_ins
-from drift.plugins.reserved_names import UNKNOWN, USER_TASK
-from drift.plugins.trust import is_trusted, names_in, warn_changed
+from drift.plugins.reserved_names import UNKNOWN
 from drift.runs import metric_names
+from drift.runs.described_run import DescribedRun
 from drift.store import chain, files, links, paths, round_headers, server_state
 from drift.store.round_headers import read_small_arrays
 from drift.store.round_record import Round
@@ -29,7 +20,7 @@ from landscape.results.notebook_table import notebook_table
 
 
 @dataclass(frozen=True, repr=False)
-class RunFiles:
+class RunFiles(DescribedRun):
     """What is read from the folder of a run without its data and model.
 
     Args:
@@ -67,6 +58,11 @@ class RunFiles:
         """Name of the folder."""
         return self.folder.name
 
+    @property
+    def source(self) -> Path:
+        """The file with the description."""
+        return self.folder / "run.json"
+
     @cached_property
     def about(self) -> dict[str, Any]:
         """Content of run.json: experiment, versions, fingerprint of the data, layout.
@@ -74,76 +70,10 @@ class RunFiles:
         Raises:
             LookupError: If it is damaged, or contains no experiment.
         """
-        path = self.folder / "run.json"
-        about = files.read_json(path)
+        about = files.read_json(path := self.source)
         if not isinstance(about.get("experiment"), dict):
             raise files.Damaged(path, "contains no experiment", "Read it with the version of fedscape that wrote it.")
         return about
-
-    @cached_property
-    def experiment(self) -> Experiment:
-        """The resolved experiment.
-
-        A method or partition whose code is not trusted or cannot be loaded has its recorded name and options.
-
-        Raises:
-            ValueError: If a setting is not accepted, in one line.
-        """
-        experiment = validated(complete_experiment(self.about), str(self.folder / "run.json"))
-        absent = list(stand_ins(experiment.method, experiment.clients.partition))
-        for part in absent:
-            if is_trusted(part.public):
-                warnings.warn(f"run {self.name} is read without its code: {part.why}", stacklevel=2)
-        settings = self.about["experiment"]
-        parts = settings.get("method"), settings.get("clients", {}).get("partition")
-        self._warn_changed(*parts, without=[part.public for part in absent])
-        return experiment
-
-    def _warn_changed(self, *parts: Any, without: Sequence[str] = ()) -> None:
-        names = [name for part in parts for name in names_in(part) if name not in without]
-        warn_changed(self.about.get("sources", {}), names, self.name)
-
-    def require_code(self) -> None:
-        """Refuse what trains clients where the code of method or partition is not at hand.
-
-        Raises:
-            ValueError: With the reason, and how to give it.
-        """
-        for part in stand_ins(self.method, self.experiment.clients.partition):
-            raise ValueError(f"run {self.name}: {part.why}")
-
-    @property
-    def method(self) -> Method:
-        """The method that trained it."""
-        return self.experiment.method
-
-    @property
-    def label(self) -> str:
-        """Name of the run in figures: its method, with the variant or the base where it has one."""
-        return str(self.about.get("label") or self.method.label)
-
-    @property
-    def seed(self) -> int | None:
-        """The seed; None for a run of another program that does not state it."""
-        return seed_of(self.about, self.experiment.seed)
-
-    @property
-    def data_name(self) -> str:
-        """Name of the dataset; `reserved_names.UNKNOWN` where the run was recorded without one."""
-        name = self.experiment.task.dataset
-        return str(self.about.get("told", {}).get("data", UNKNOWN)) if name == USER_TASK else name
-
-    @property
-    def model_name(self) -> str:
-        """Name of the model; `reserved_names.UNKNOWN` for a run of another program, which records no name."""
-        name = self.experiment.task.model
-        return UNKNOWN if name == USER_TASK else name
-
-    @property
-    def task_name(self) -> str:
-        """Dataset and model, such as "digits, mlp"; those of them that are known."""
-        known = [name.replace("_", " ") for name in (self.data_name, self.model_name) if name != UNKNOWN]
-        return ", ".join(known) or f"data {UNKNOWN}"
 
     def rounds(self) -> list[int]:
         """Indices of the rounds before the commit point, ascending; one is missing only in a run of another program."""
@@ -240,9 +170,7 @@ class RunFiles:
             least: Fewest clients of a round, for "clients". Rounds of other programs differ in their number of clients;
                 one in which no client replied stored none.
         """
-        rounds, keep = self.experiment.rounds, self.experiment.keep
-        keeps = keep.keeps_clients if what == "clients" else keep.keeps_globals
-        stored = [index for index in self.rounds() if keeps(index, rounds)]
+        stored = super().kept(what)
         if what != "clients" or (least == 1 and not self.about.get("imported")):
             return stored
         return [index for index in stored if self._cohort_size(index) >= least]
@@ -257,16 +185,6 @@ class RunFiles:
     @cached_property
     def _cohort_sizes(self) -> dict[int, float]:
         return {}
-
-    def trained(self, index: int) -> np.ndarray:
-        """Clients that trained in round `index`: the cohort, or all with `clients.train_all`, ascending."""
-        clients = self.experiment.clients
-        return np.arange(clients.number) if clients.train_all else self.cohort(index)
-
-    def cohort(self, index: int) -> np.ndarray:
-        """Clients of the cohort of round `index`, shape (m,)."""
-        clients = self.experiment.clients
-        return cohort(self.experiment.seed, index, clients.number, clients.per_round)
 
     def state(self) -> tuple[State, int]:
         """Everything needed to resume, with the states of all clients in memory, and the next round.

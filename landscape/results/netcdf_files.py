@@ -170,9 +170,9 @@ def _check(ds: xr.Dataset) -> None:
                     f"attribute {key!r} of {name} is a {type(value).__name__}; attributes are text or numbers, "
                     "things with length are variables."
                 )
-    for name, values in ds.variables.items():
+    for place, values in ds.variables.items():
         if values.dtype.kind in "OU" and any("\0" in str(text) for text in values.values.ravel()):
-            raise ValueError(f"{name} has a text with the character \\0, which ends a text in netCDF; leave it out.")
+            raise ValueError(f"{place} has a text with the character \\0, which ends a text in netCDF; leave it out.")
 
 
 def _stored_names(ds: xr.Dataset) -> dict[str, str]:
