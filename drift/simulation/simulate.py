@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ from drift.runs.run import Run
 from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import client_numbers, require_space
 from drift.simulation.one_round import train_round
-from drift.simulation.unfinished_round import UnfinishedRound
 from drift.store import chain, files, links, locks, numpy_files, paths
 from drift.store.round_file import RoundFiles
 from drift.store.round_headers import last_link
@@ -143,7 +141,7 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
                 trained, server = train_round(setting, data, server, stored.rows)
             record = trained.record
             record.metrics["seconds"] = time.perf_counter() - begin
-            stored.learn(record, partial(_link, trained))
+            stored.learn(record, trained.link)
             finite = bool(torch.isfinite(server.theta).all())
             writer.put(trained, server if finite else None)
             if not finite:
@@ -157,10 +155,6 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
             yield from writer.committed(_PATIENCE * record.metrics["seconds"])
         writer.flush()
         yield from writer.committed()
-
-
-def _link(trained: UnfinishedRound) -> str:
-    return files.link(trained.finished())
 
 
 _PATIENCE = 0.002

@@ -39,6 +39,9 @@ _INTEGERS: dict[int, np.dtype[Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int
 _LEVEL = 1
 
 
+_UNFIT = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, MemoryError, OverflowError)
+
+
 class NotDecompressible(ValueError):
     """A compressed tensor that was altered such that it cannot be decompressed."""
 
@@ -77,7 +80,7 @@ def decompress(tensors: Mapping[str, Tensor], table: Mapping[str, Any]) -> dict[
             base = None if entry["base"] is None else _bits(tensors[entry["base"]])
             values = _values(tensors[name], entry["lengths"], tuple(entry["shape"]), integer, base)
             decompressed[name] = values.view(dtype)
-    except (RuntimeError, ValueError, TypeError, LookupError, AttributeError, MemoryError, OverflowError) as reason:
+    except (*_UNFIT, zstd.ZstdError) as reason:
         raise NotDecompressible(str(reason) or type(reason).__name__) from reason
     return decompressed
 

@@ -100,7 +100,7 @@ def test_a_result_is_written_as_a_table(run, tmp_path, suffix, text):
 def test_a_suffix_that_is_not_known_is_refused_before_anything_is_computed(run, tmp_path, capsys):
     before = sorted((run.folder / "results").glob("*"))
     assert call("analyse", "locality", run.folder, "-o", tmp_path / "locality.obj") == 2
-    assert "the suffix says the format: .csv, .nc, .vtk, .ply, .nc" in capsys.readouterr().err
+    assert "the suffix says the format: .csv, .nc, .vtk, .ply, .tex" in capsys.readouterr().err
     assert sorted((run.folder / "results").glob("*")) == before
 
 
