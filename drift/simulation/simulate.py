@@ -30,7 +30,6 @@ from drift.simulation.disk_space import client_numbers, require_space
 from drift.simulation.one_round import train_round
 from drift.store import chain, files, links, locks, numpy_files, paths
 from drift.store.round_file import RoundFiles
-from drift.store.round_headers import last_link
 from drift.store.round_record import Round
 from drift.training.data import Data, build_task, read_data
 from drift.training.server import Server, first_cohort
@@ -130,7 +129,7 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
     """
     experiment, path = setting.experiment, folder / "run.json"
     run = links.identity(files.read_json(path)) if path.exists() else ""
-    before = last_link(folder, server.next)
+    before = chain.read(folder).link_before(server.next)
     stored = RoundFiles(folder, experiment.keep, experiment.rounds, run, lambda: before)
     with Writer(folder, experiment.keep, experiment.rounds, run, before) as writer:
         while server.next < last:

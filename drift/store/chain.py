@@ -66,6 +66,10 @@ class Chain:
         self.require(*map(round_file, numbers))
         return reduce(links.head, (self.links[index] for index in numbers), "")
 
+    def link_before(self, following: int) -> str:
+        """Link of the last round before round `following`; "" where there is none."""
+        return self.links.get(max((index for index in self.links if index < following), default=-1), "")
+
     def require(self, *files: str) -> None:
         """Raise Damaged for the first of run.json and the files that is not as it should be."""
         for fault in (self.wrong[name] for name in ("run.json", *files) if name in self.wrong):

@@ -189,17 +189,8 @@ def complete_rounds(folder: Path, following: int, *, gaps: bool) -> list[int]:
     return present
 
 
-def last_link(folder: Path, following: int) -> str:
-    """Link of the last round before round `following`; "" where there is none."""
-    with suppress(Damaged):
-        state = read_state(folder)
-        if state.index == following:
-            return state.before
-    return link_before(folder, following)
-
-
 def link_before(folder: Path, following: int) -> str:
-    """The same, from the file of that round."""
+    """Link of the last round before round `following`, from its file; "" where there is none."""
     before = [index for index in round_numbers(folder) if index < following]
     header = read_round(folder, before[-1]) if before else None
     return "" if header is None else header.link
