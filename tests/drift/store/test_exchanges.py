@@ -132,10 +132,10 @@ def test_a_result_of_another_run_is_refused_and_set_aside(stored, tmp_path):
         folder = shutil.copytree(stored["own"], tmp_path / name / stored["own"].name)
         right, own = drift.open(folder).cached(coherence), result_of(folder)
         foreign = result_of(stored[name])
-        shutil.copytree(foreign, folder / "results" / foreign.name)  # as it was called there: never read
+        shutil.copyfile(foreign, folder / "results" / foreign.name)  # as it was called there: never read
         assert drift.open(folder).cached(coherence).identical(right)
         assert named_by(folder) == [f"results/{foreign.name}"]
-        shutil.rmtree(own)
+        own.unlink()
         (folder / "results" / foreign.name).rename(own)
         with pytest.raises(LookupError, match="is of run"):
             drift.open(folder).cached(coherence)
