@@ -7,18 +7,18 @@ before them (`drift.store.links`); `drift.store.chain` checks them against each 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 import numpy as np
 
 from drift.store import links, paths
-from drift.store.digests import FORMAT, PIECE, contents, form_text, small_digest, small_digests
+from drift.store.digests import FORMAT, Content, contents, digest_contents, small_digest, small_digests
 from drift.store.file_layout import LINKED, is_small, read_header
 from drift.store.numpy_files import UNREADABLE, Damaged, arrays, description, reading, require_known
 
@@ -139,13 +139,11 @@ def is_whole(path: Path) -> bool:
         metadata, places, _ = read_header(file)
         if metadata.get("format") != FORMAT or "packed" in metadata:
             return False
-        total = hashlib.sha256(metadata.get("about", "").encode())
-        for name, place in sorted(places.items()):
-            total.update(form_text(name, place.dtype, place.shape))
-            file.seek(place.begin)
-            for begin in range(place.begin, place.end, PIECE):
-                total.update(file.read(min(PIECE, place.end - begin)))
-        return total.hexdigest() == metadata.get("digest")
+        whole = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
+        stored = {
+            name: Content(place.dtype, place.shape, whole[place.begin : place.end]) for name, place in places.items()
+        }
+        return digest_contents(stored, metadata.get("about", "")) == metadata.get("digest")
     return False
 
 
