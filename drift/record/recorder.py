@@ -1,4 +1,4 @@
-"""Recorder of the rounds of any training loop; needs numpy and safetensors, but not torch."""
+"""Recorder of the rounds of any training loop; needs numpy, but not torch."""
 
 from __future__ import annotations
 
