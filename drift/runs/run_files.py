@@ -111,7 +111,7 @@ class RunFiles(DescribedRun):
         """
         following = self.committed or round_headers.following_round(self.folder)
         names = [paths.round_file(index) for index in round_headers.round_numbers(self.folder) if index < following]
-        return self._own(*names).head(following)
+        return chain.remembered(self.folder, *names).head(following)
 
     def round(self, index: int) -> Round:
         """The record of a round; negative indices count from the last complete one.
