@@ -28,7 +28,7 @@ from drift.runs.run import Run
 from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import client_numbers, require_space
 from drift.simulation.one_round import train_round
-from drift.store import chain, files, links, locks, numpy_files, paths
+from drift.store import chain, files, links, locks, numpy_files, paths, round_headers
 from drift.store.round_file import RoundFiles
 from drift.store.round_record import Round
 from drift.training.data import Data, build_task, read_data
@@ -86,7 +86,7 @@ def simulate(
     run = Run(folder, Context(Path(data) if data is not None else None))
     done = run.committed
     about = _description(folder, experiment)
-    files.require_rounds(folder, done)
+    round_headers.complete_rounds(folder, done, gaps=False)
     if done:
         (known := chain.read(folder)).require(*known.wrong)
     last = experiment.rounds if until is None else min(until, experiment.rounds)

@@ -222,10 +222,3 @@ def read_state(folder: Path) -> tuple[dict[str, Tensor], int]:
     if not isinstance(about.get("next"), int) or "theta" not in tensors:
         raise Damaged(path, "holds no state of a run; it was renamed or copied", ANEW)
     return tensors, about["next"]
-
-
-def require_rounds(folder: Path, done: int) -> None:
-    """Raise Damaged with the first missing round before the commit point, as resuming would never write it."""
-    for index in range(done):
-        if not (path := round_path(folder, index)).is_file():
-            raise Damaged(path, "is missing", ANEW)
