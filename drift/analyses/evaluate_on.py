@@ -14,7 +14,7 @@ from drift.store import memory_budget
 from landscape.model.batchnorm import usual_statistics
 from landscape.model.model import plain
 from landscape.model.task import Split, Task
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
 from landscape.surfaces.interpolated_surface import interpolated_surface
 from landscape.surfaces.surface import surface
 from landscape.sweep.evaluate import MEMORY, evaluate

@@ -203,7 +203,7 @@ def _described(run: RunSummary) -> dict[str, Any]:
         "clients kept in rounds": spans(run.clients),
         "global models kept in rounds": spans(run.globals),
         "size": f"{size / 1e6:.1f} MB",
-        "results": sorted(path.stem for path in (run.folder / "results").glob("[!.]*.zarr")),
+        "results": sorted(path.stem for path in (run.folder / "results").glob("[!.]*.nc")),
         "engine": _with_reason(run.about, "engine"),
         "device": _with_reason(run.about, "device"),
         "method": run.label,

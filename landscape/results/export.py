@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from landscape.results.zarr_files import sort_names
+from landscape.results.netcdf_files import content, sort_names
 
 RELIEF = 0.5
 """Height of a drawn surface, as a fraction of its longer side."""
@@ -74,11 +74,6 @@ def csv_tidy(ds: xr.Dataset) -> bytes:
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"variable": []})
     table["units"] = table["variable"].map(units).fillna("")
     return csv_text(table.reindex(columns=["variable", *dims, "value", "units"]))
-
-
-def netcdf(ds: xr.Dataset) -> bytes:
-    """A dataset with its attributes as a netCDF file (version 3, 64-bit offsets), which `xarray.load_dataset` reads."""
-    return bytes(sort_names(ds).to_netcdf(engine="scipy", format="NETCDF3_64BIT"))
 
 
 def csv_text(table: pd.DataFrame) -> bytes:
@@ -163,7 +158,7 @@ FORMS: dict[str, Callable[[xr.Dataset], bytes]] = {
     "tidy": csv_tidy,
     "vtk": vtk_grid,
     "ply": ply_mesh,
-    "nc": netcdf,
+    "nc": content,
 }
 """Writers by file suffix; "tidy" is the other form of CSV."""
 

@@ -15,8 +15,8 @@ from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.model.metrics import class_error
+from landscape.results.netcdf_files import Partial
 from landscape.results.progress import share
-from landscape.results.zarr_files import Partial
 
 
 @analysis("mark", "alpha", "beta", "class", cost="evaluations")

@@ -19,7 +19,7 @@ from landscape.geometry.scaling import scaling
 from landscape.measures import robustness, sharpness
 from landscape.measures.norms import weight_histogram
 from landscape.model.samples import Samples
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
 
 
 @analysis("mark", "t", cost="evaluations")

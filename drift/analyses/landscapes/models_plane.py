@@ -18,7 +18,7 @@ from landscape.geometry.planes import plane
 from landscape.model.metrics import class_error
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
 from landscape.sweep.grid import Sweep, axis
 from landscape.sweep.precision import Precision
 

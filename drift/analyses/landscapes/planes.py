@@ -18,7 +18,7 @@ from landscape.geometry.directions import random_plane as random_sweep
 from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.model.batchnorm import Statistics, calibration_of, recalibrate, usual_statistics
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
 from landscape.sweep.grid import Sweep
 from landscape.sweep.precision import Precision
 

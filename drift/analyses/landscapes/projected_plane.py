@@ -18,7 +18,7 @@ from drift.runs.run import Run
 from drift.store.column_blocks import stacked
 from landscape.geometry.planes import project
 from landscape.model.batchnorm import Statistics
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
 from landscape.sweep.grid import Sweep, axis, make_mark
 
 

@@ -20,8 +20,8 @@ from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.geometry.simplex import simplex
 from landscape.model.task import metric_units
+from landscape.results.netcdf_files import Partial
 from landscape.results.progress import share
-from landscape.results.zarr_files import Partial
 from landscape.sweep.grid import Sweep, make_mark
 
 

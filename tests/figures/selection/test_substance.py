@@ -14,7 +14,7 @@ from figures.commands import _draw_files
 from figures.gallery import coherence_groups
 from figures.looks import style
 from figures.selection import panels, sampling_error, substance
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 
 def _drawn(*series: np.ndarray, label: str = "loss", across: str = "round"):
@@ -144,7 +144,7 @@ def test_remarks_stand_below_the_picture_and_in_its_numbers(runs, tmp_path, monk
     heights = []
     monkeypatch.setattr(style, "save", lambda figure, stem, formats: heights.append(figure) or [])
     _draw_files.draw_one("accuracy-rounds", runs[:2], tmp_path)
-    assert zarr_files.load(tmp_path / "accuracy-rounds.zarr").attrs["remarks"] == "a is b; c is d"
+    assert netcdf_files.load(tmp_path / "accuracy-rounds.nc").attrs["remarks"] == "a is b; c is d"
     assert "Note: a is b; c is d." in [text.get_text() for text in heights[0].texts]
 
 

@@ -14,7 +14,7 @@ from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 from landscape.surfaces.interpolated_surface import interpolated_surface
 from landscape.surfaces.refinement import lattices
 from landscape.surfaces.sampled_surface import sampled_surface
@@ -208,8 +208,8 @@ def test_a_stopped_computation_goes_on_with_the_same_bits_and_survives_storage(t
     task, sweep = _classifier(3)
     seen = []
     whole = interpolated_surface(task, sweep, preview=seen.append)
-    zarr_files.save(seen[0], tmp_path / "a.zarr")
-    again = interpolated_surface(task, sweep, known=zarr_files.load(tmp_path / "a.zarr"))
+    netcdf_files.save(seen[0], tmp_path / "a.nc")
+    again = interpolated_surface(task, sweep, known=netcdf_files.load(tmp_path / "a.nc"))
     assert again.identical(whole)
 
 
