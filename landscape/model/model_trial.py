@@ -30,10 +30,10 @@ def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -
         coupled: Samples may depend on each other.
 
     Raises:
-        ValueError: If the model is random in eval mode, replaces a parameter, or its samples depend on each other;
-            names the layer.
+        ValueError: If the model is random in eval mode, replaces a parameter, keeps values made of its parameters, or
+            its samples depend on each other; names the layer.
     """
-    samples = splits[0]
+    samples, fresh = splits[0], flat.anew()
     with torch.random.fork_rng(devices=[flat.theta.device] if flat.theta.is_cuda else []):
         with ValueWatch(flat.theta) as watch:
             few = flat.outputs(samples[:2].inputs)
@@ -46,6 +46,9 @@ def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -
         changed = [key for key, buffer in flat.module.named_buffers() if not torch.equal(buffer, before[key])]
         pieces = (spread[:cut], spread[cut:]) if watch.fixed else spread.blocks(1)
         parts = torch.cat([flat.outputs(part.inputs) for part in pieces if len(part)])
+        for copy in (fresh, flat):
+            copy.load(0.9 * flat.theta)
+        moved = [copy.outputs(samples[:2].inputs) for copy in (fresh, flat)]
     name = type(flat.module).__name__
     for key, view in flat.layout.named(flat.theta).items():
         if flat.module.get_parameter(key).data_ptr() != view.data_ptr():
@@ -63,6 +66,11 @@ def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -
         raise ValueError(
             f"{name} is random in eval mode{f' (seen first in layer {layer!r})' if layer else ''}: two passes over the "
             "same samples differ. Draw only in training, as F.dropout(x, training=self.training) does."
+        )
+    if not alike(*moved):
+        raise ValueError(
+            f"{name} keeps values that it made of its parameters in an earlier pass: at other parameters its outputs "
+            "are not those of a new copy. Make them anew in every forward pass."
         )
     if not coupled and not alike(outputs, parts):
         raise ValueError(

@@ -10,11 +10,12 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+from landscape.model.binary_losses import binary_error
 from landscape.model.bound_model import Flat
 from landscape.model.copies import copy_module, in_float32
 from landscape.model.input_format import Habits, habits
 from landscape.model.layout import Layout
-from landscape.model.loss_forms import KNOWN, found_loss, require_same_loss
+from landscape.model.loss_forms import KNOWN, found_loss, require_metric, require_same_loss
 from landscape.model.loss_trial import Trial
 from landscape.model.losses import PerSample as PerSample
 from landscape.model.losses import SampleLoss, is_coupled, loss_name
@@ -29,12 +30,16 @@ from landscape.results.notebook_table import notebook_table
 
 Split = str | Samples
 
+_METRICS: tuple[PerSample, ...] = (error, binary_error)
+"""Metrics that are not tried."""
+
 
 @dataclass(frozen=True, repr=False)
 class Task:
     """Model, loss, metrics and samples: what maps a vector theta to numbers.
 
-    The model is copied: the caller's module, its mode and its gradients are never touched.
+    The model is copied: the caller's module, its mode and its gradients are never touched. Model, loss and metrics are
+    tried at their first use, as `landscape.make_task` tries them.
 
     Args:
         model: Any module; defines the architecture and, through `theta`, the initial values.
@@ -63,7 +68,7 @@ class Task:
         facts: dict[str, object] = {"model": type(self.model).__name__, "parameters": self.layout.size}
         few = next((samples[:1] for samples in self.samples.values() if len(samples)), None)
         if few is not None:
-            with suppress(RuntimeError):  # of a model that fails on its inputs, which evaluation tells
+            with suppress(RuntimeError, ValueError):  # of a model that fails or is refused, which evaluation tells
                 facts["outputs"] = tuple(self.outputs(self.theta, few).shape[1:])
             facts["targets"] = f"{tuple(few.targets.shape[1:])} {str(few.targets.dtype).removeprefix('torch.')}"
         facts["loss"] = loss_name(self.loss)
@@ -117,7 +122,11 @@ class Task:
             ValueError: If the model is random in eval mode, or, unless `coupled`, its samples depend on each other.
         """
         splits = [samples for samples in self.samples.values() if len(samples)]
-        return self._trial_of(splits, coupled=coupled) if splits else None
+        if not splits:
+            return None
+        trial = self._trial_of(splits, coupled=coupled)
+        self._tried.add(splits[0].kind)
+        return trial
 
     def _trial_of(self, splits: list[Samples], *, coupled: bool) -> Trial:
         theta = self.theta
@@ -133,27 +142,37 @@ class Task:
         if not isinstance(split, Samples) and split not in self.samples:
             raise ValueError(f"no split named {split!r}; the task has {', '.join(self.samples)}.")
         samples = split if isinstance(split, Samples) else self.samples[split]
+        loss = self.per_sample
         if len(samples) and (kind := samples.kind) not in self._tried:
-            require_same_loss(self.per_sample, self._trial_of([samples], coupled=is_coupled(self.per_sample)))
+            require_same_loss(loss, self._trial_of([samples], coupled=is_coupled(loss)))
             self._tried.add(kind)
         return samples
 
     @cached_property
     def _tried(self) -> set[Hashable]:
-        """Kinds of the samples that model and loss were tried on: at first those of the first split that has any."""
-        return {samples.kind for samples in [part for part in self.samples.values() if len(part)][:1]}
+        """Kinds of the samples that model and loss were tried on, and names of the metrics that were."""
+        return set()
 
     def measures(self, names: tuple[str, ...] | None = None) -> dict[str, PerSample]:
         """Per-sample functions by name, by default all; "loss" is the loss of the task.
 
         Raises:
-            ValueError: If a name is unknown.
+            ValueError: If a name is unknown, or a metric is random or depends on the other samples of a batch.
         """
         functions = {"loss": self.per_sample, **self.metrics}
         names = tuple(functions) if names is None else names
         if unknown := [name for name in names if name not in functions]:
             raise ValueError(f"no metric named {unknown[0]!r}; the task has {', '.join(functions)}.")
-        return {name: functions[name] for name in names}
+        measures = {name: functions[name] for name in names}
+        fresh = {name for name in measures if name in self.metrics and name not in self._tried}
+        fresh = {
+            name for name in fresh if measures[name] not in _METRICS and not isinstance(measures[name], SampleLoss)
+        }
+        if fresh and (trial := self.trial(coupled=is_coupled(self.per_sample))) is not None:
+            for name in fresh:
+                require_metric(name, measures[name], trial)
+            self._tried.update(fresh)
+        return measures
 
     @takes_models("theta")
     def outputs(self, theta: Tensor, split: Split, *, buffers: Tensor | None = None, block: int = 512) -> Tensor:
