@@ -98,7 +98,9 @@ def require_same_loss(form: PerSample, trial: Trial) -> None:
         else:
             same = form(*trial.first).shape == (n,) and trial.agrees(values, None)
     if not same:
-        what = " gives no value to each of" if form in KNOWN else ", found with the task's own, is another one of"
+        what = (
+            " gives no value to each of" if form in KNOWN else ", found with the samples of the task, is another one of"
+        )
         raise ValueError(
             f"the loss {loss_name(form)}{what} these samples "
             f"({trial.shapes}); make a task with them: landscape.make_task(model, loss, samples)."
@@ -175,7 +177,7 @@ def _paired(loss: Loss) -> Loss:
 
     def number(outputs: Tensor, targets: Tensor) -> Tensor:
         values, weights = loss(outputs, targets)
-        return values.sum() / weights.sum()
+        return (values.sum() / weights.double().sum()).to(values.dtype)
 
     return number
 

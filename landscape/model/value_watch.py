@@ -25,13 +25,14 @@ class ValueWatch(TorchFunctionMode):
 
     Attributes:
         fixed: Neither happened, so that the pass calls the same functions on other samples and at other models.
+        wrote: Addresses of the memory that was written to, by `.data` too.
     """
 
     def __init__(self, theta: Tensor, inputs: Any = ()) -> None:
         super().__init__()
-        self.fixed, self._memory = True, _memory(theta)
+        self.fixed, self.wrote, self._memory = True, set[int](), address(theta)
         self._kept = tensors_in(inputs)  # so that no other tensor takes their memory
-        self._free = {*map(_memory, self._kept)} - {0}
+        self._free = {*map(address, self._kept)} - {0}
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -40,20 +41,21 @@ class ValueWatch(TorchFunctionMode):
         name, options = getattr(func, "__name__", ""), kwargs or {}
         written = name in WRITES or (name.endswith("_") and not name.endswith("__"))
         changed = tensors_in([*args[: int(written)], options.get("out")])
-        if name in READS or any(_memory(at) == self._memory for at in changed) or _chooses(name, args):
+        self.wrote |= {*map(address, changed)}
+        if name in READS or self._memory in self.wrote or _chooses(name, args):
             self.fixed = False
         result = func(*args, **options)
         given, made = tensors_in([*args, *options.values()]), tensors_in([result])
         if self.follows(given):
             self._kept += made
-            self._free |= {*map(_memory, made)} - {0}
+            self._free |= {*map(address, made)} - {0}
         else:
-            self._free -= {*map(_memory, [*made, *changed])}
+            self._free -= {*map(address, [*made, *changed])}
         return result
 
     def follows(self, values: Any) -> bool:
         """Whether tensors were made of the inputs by functions that took nothing else: no parameter and no buffer."""
-        return all(_memory(tensor) in self._free for tensor in tensors_in(values))
+        return all(address(tensor) in self._free for tensor in tensors_in(values))
 
 
 def _chooses(name: str, args: tuple[Any, ...]) -> bool:
@@ -63,7 +65,7 @@ def _chooses(name: str, args: tuple[Any, ...]) -> bool:
     return name == "__getitem__" and any(index.dtype in (torch.bool, torch.uint8) for index in tensors_in([*args[1:]]))
 
 
-def _memory(tensor: Tensor) -> int:
+def address(tensor: Tensor) -> int:
     """Address of a tensor's memory; 0 where it has none of its own, as sparse ones and those in vmap."""
     try:
         return tensor.untyped_storage().data_ptr()
