@@ -32,6 +32,7 @@ from landscape.surfaces.sampling_error import over_folds, sample_folds
 from landscape.sweep.evaluate import evaluate, sweep_work
 from landscape.sweep.grid import Sweep
 from landscape.sweep.measured_plan import sweep_plan
+from landscape.sweep.onednn_calls import fallback_attrs
 from landscape.sweep.precision import (
     Precision,
     check_precision,
@@ -93,8 +94,8 @@ def surface(
     Returns:
         Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
         (mark_alpha, ..) and exact values (mark_loss, ..), then over `group` where there are groups and over `class`
-        for metrics with several values per sample. Cells outside the sweep are NaN. The attribute `plan` says how
-        the passes were carried out (`landscape.sweep.measured_plan`).
+        for metrics with several values per sample. Cells outside the sweep are NaN. The attribute `plan` says how the
+        passes were carried out (`landscape.sweep.measured_plan`), `plan_note` where torch's own products took over.
 
     Raises:
         ValueError: If there is no model, `known` belongs to another sweep, models and task do not match, models lack
@@ -176,6 +177,7 @@ def surface(
     if len(where):
         values_at(torch.from_numpy(rows[where]), metrics=metrics, on_points=on_points, precision=precision)
     write()
+    ds.attrs.update(fallback_attrs())
     if precision == "fast" and "loss" in metrics:
         some = evenly_spaced(np.flatnonzero(inside))
         exact = values_at(torch.from_numpy(rows[some]), metrics=("loss",), workers=1)["loss"]
@@ -216,11 +218,7 @@ def _empty(
         ds[f"mark_{name}"] = (("mark", *dims), np.full((len(sweep.marks), *shape), np.nan), at_mark)
     samples = task.split(split)
     ds.attrs.update({**sweep.attrs, **dtype_attrs(task.model)})
-    ds.attrs.update(
-        split=split_name(split),
-        samples=len(samples),
-        models=_fingerprint(sweep),
-    )
+    ds.attrs.update(split=split_name(split), samples=len(samples), models=_fingerprint(sweep))
     return ds
 
 
