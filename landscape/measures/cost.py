@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import nan
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -48,19 +48,18 @@ def measure_cost(action: Callable[[], object], *, repeats: int = REPEATS) -> Cos
     backward, counted from shapes in a run without fused operations; other operations are left out. Memory counts
     tensors that the action creates, not caches of the allocator; it is NaN where torch does not show them.
     """
-    memory, fused = _memory(), torch.backends.mha.get_fastpath_enabled()
+    memory, mkldnn, mha = _memory(), cast(Any, torch.backends.mkldnn), torch.backends.mha
     with sdpa_kernel(SDPBackend.MATH), memory:
         action()
-    torch.backends.mha.set_fastpath_enabled(False)
+    before = mkldnn.enabled, mha.get_fastpath_enabled()
     try:
-        with (
-            sdpa_kernel(SDPBackend.MATH),
-            torch.backends.mkldnn.flags(enabled=False),
-            FlopCounterMode(None, 2, False) as counter,
-        ):
+        mkldnn.enabled = False
+        mha.set_fastpath_enabled(False)
+        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
             action()
     finally:
-        torch.backends.mha.set_fastpath_enabled(fused)
+        mkldnn.enabled = before[0]
+        mha.set_fastpath_enabled(before[1])
     median, low, high = median_and_range(measure_seconds(action, repeats=repeats)[:, 0])
     return Cost(counter.get_total_flops() // 2, memory.largest, median, low, high)
 

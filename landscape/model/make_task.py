@@ -19,7 +19,7 @@ from landscape.model.loss_forms import as_module, found_loss
 from landscape.model.losses import IGNORED, Weigh, cross_entropy, loss_name, total_weight
 from landscape.model.metrics import error_of
 from landscape.model.model_loss import logits_of, model_loss
-from landscape.model.samples import Samples, call_module, leaves
+from landscape.model.samples import Samples, call_module, leaves, map_leaves
 from landscape.model.task import Task
 from landscape.model.whole_products import plain_modes
 
@@ -155,7 +155,7 @@ def _with_tensor_output(module: nn.Module, few: Samples, own_loss: bool) -> tupl
     few = few.to(device=device)
     try:
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            outputs: Any = call_module(without_fused_encoders(trial), few.inputs)
+            outputs: Any = call_module(without_fused_encoders(trial), map_leaves(torch.clone, few.inputs))
     except FAILS as reason:
         raise ValueError(_failed(module, few, reason)) from reason
     own = None

@@ -10,7 +10,7 @@ from landscape.model.families import BATCH_NORMS
 from landscape.model.input_format import alike
 from landscape.model.loss_trial import Trial
 from landscape.model.samples import Samples
-from landscape.model.value_watch import ValueWatch
+from landscape.model.value_watch import ValueWatch, address
 
 SAMPLES = 64
 """Spread samples that a model and its loss are tried on."""
@@ -30,13 +30,14 @@ def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -
         coupled: Samples may depend on each other.
 
     Raises:
-        ValueError: If the model is random in eval mode, replaces a parameter, keeps values made of its parameters, or
-            its samples depend on each other; names the layer.
+        ValueError: If the model is random in eval mode, replaces a parameter, keeps values made of its parameters,
+            computes with those of another module, or its samples depend on each other; names the layer.
     """
     samples, fresh = splits[0], flat.anew()
     with torch.random.fork_rng(devices=[flat.theta.device] if flat.theta.is_cuda else []):
-        with ValueWatch(flat.theta) as watch:
-            few = flat.outputs(samples[:2].inputs)
+        with ValueWatch(flat.theta, cast := flat.cast(samples[:2].inputs)) as watch:
+            few = flat.outputs(cast)
+        _require_own_tensors(flat, watch.others)
         count = max(1, min(SAMPLES, VALUES // max(1, few[0].numel()), len(samples)))
         rows = torch.linspace(0, len(samples) - 1, count).round().long().unique()
         spread, cut = samples[rows], max(1, len(rows) // 3)
@@ -81,6 +82,21 @@ def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -
     own = samples.targets.index_select(0, rows.to(samples.targets.device))
     unique = {id(targets): targets for targets in (samples.targets, *others)}
     return Trial(outputs, torch.cat([own, *(targets.to(own) for targets in unique.values())]))
+
+
+def _require_own_tensors(flat: Flat, others: list[Tensor]) -> None:
+    """Refuse tensors of other modules that are trained, and copies of parameters that do not follow them."""
+    for tensor in others:
+        if address(tensor) == address(flat.buffers):
+            continue
+        whole = tensor.new_empty(0).set_(tensor.untyped_storage()) if address(tensor) else tensor
+        values = flat.layout.named(flat.theta).values()
+        if tensor.requires_grad or any(torch.equal(whole, part.flatten()) for part in values if part.numel() > 1):
+            raise ValueError(
+                f"{type(flat.module).__name__} computes with a tensor {tuple(tensor.shape)} that is no parameter of "
+                "its copies: a lambda, closure or hook calls layers of the original, or an attribute holds the `.data` "
+                "or a view of a parameter. Call layers and read parameters by self in forward."
+            )
 
 
 def _layer_outputs(flat: Flat, samples: Samples) -> tuple[Tensor, dict[str, Tensor]]:

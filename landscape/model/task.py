@@ -23,7 +23,7 @@ from landscape.model.losses import cross_entropy as cross_entropy
 from landscape.model.losses import error as error
 from landscape.model.losses import squared_error as squared_error
 from landscape.model.model import with_buffers
-from landscape.model.model_trial import tried_outputs
+from landscape.model.model_trial import SAMPLES, tried_outputs
 from landscape.model.samples import Samples
 from landscape.model.vectors import takes_models
 from landscape.results.notebook_table import notebook_table
@@ -32,6 +32,9 @@ Split = str | Samples
 
 _METRICS: tuple[PerSample, ...] = (error, binary_error)
 """Metrics that are not tried."""
+
+_RESERVED = ("", "loss", "mark", "group", "class", "t", "alpha", "beta", "gamma", "delta")
+"""Names of other variables and coordinates of results."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,7 +48,10 @@ class Task:
         model: Any module; defines the architecture and, through `theta`, the initial values.
         samples: Samples by split name, such as train and test.
         loss: One value per sample, or a mean or sum over samples; its value for a split is the height of the landscape.
-        metrics: Further per-sample values by name.
+        metrics: Further per-sample values by name, which is none of another variable of results.
+
+    Raises:
+        ValueError: If a metric has a name such as loss or mark.
     """
 
     model: nn.Module
@@ -54,6 +60,8 @@ class Task:
     metrics: Mapping[str, PerSample] = field(default_factory=lambda: {"error": error})
 
     def __post_init__(self) -> None:
+        if taken := [name for name in self.metrics if name in _RESERVED or name.startswith("mark_")]:
+            raise ValueError(f"a metric is named {taken[0]!r}, which stands for something else in results; rename it.")
         object.__setattr__(self, "model", copy_module(in_float32(self.model)))
 
     def __repr__(self) -> str:
@@ -125,7 +133,7 @@ class Task:
         if not splits:
             return None
         trial = self._trial_of(splits, coupled=coupled)
-        self._tried.add(splits[0].kind)
+        self._tried[splits[0].kind] = len(splits[0])
         return trial
 
     def _trial_of(self, splits: list[Samples], *, coupled: bool) -> Trial:
@@ -143,15 +151,16 @@ class Task:
             raise ValueError(f"no split named {split!r}; the task has {', '.join(self.samples)}.")
         samples = split if isinstance(split, Samples) else self.samples[split]
         loss = self.per_sample
-        if len(samples) and (kind := samples.kind) not in self._tried:
+        kind, number = samples.kind, min(len(samples), SAMPLES)
+        if number > self._tried.get(kind, 0):
             require_same_loss(loss, self._trial_of([samples], coupled=is_coupled(loss)))
-            self._tried.add(kind)
+            self._tried[kind] = number
         return samples
 
     @cached_property
-    def _tried(self) -> set[Hashable]:
-        """Kinds of the samples that model and loss were tried on, and names of the metrics that were."""
-        return set()
+    def _tried(self) -> dict[Hashable, int]:
+        """How many samples of each kind model and loss were tried on; and the names of the metrics that were tried."""
+        return {}
 
     def measures(self, names: tuple[str, ...] | None = None) -> dict[str, PerSample]:
         """Per-sample functions by name, by default all; "loss" is the loss of the task.
@@ -171,7 +180,7 @@ class Task:
         if fresh and (trial := self.trial(coupled=is_coupled(self.per_sample))) is not None:
             for name in fresh:
                 require_metric(name, measures[name], trial)
-            self._tried.update(fresh)
+            self._tried.update(dict.fromkeys(fresh, 1))
         return measures
 
     @takes_models("theta")

@@ -26,6 +26,7 @@ class ValueWatch(TorchFunctionMode):
     Attributes:
         fixed: Neither happened, so that the pass calls the same functions on other samples and at other models.
         wrote: Addresses of the memory that was written to, by `.data` too.
+        others: Tensors that it takes and that are neither inputs, nor in `theta`, nor made in the pass.
     """
 
     def __init__(self, theta: Tensor, inputs: Any = ()) -> None:
@@ -33,6 +34,7 @@ class ValueWatch(TorchFunctionMode):
         self.fixed, self.wrote, self._memory = True, set[int](), address(theta)
         self._kept = tensors_in(inputs)  # so that no other tensor takes their memory
         self._free = {*map(address, self._kept)} - {0}
+        self._made, self.others = {*self._free, self._memory}, list[Tensor]()
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -46,8 +48,10 @@ class ValueWatch(TorchFunctionMode):
             self.fixed = False
         result = func(*args, **options)
         given, made = tensors_in([*args, *options.values()]), tensors_in([result])
+        self.others += [tensor for tensor in given if address(tensor) not in self._made]
+        self._kept += made
+        self._made |= {*map(address, made)}
         if self.follows(given):
-            self._kept += made
             self._free |= {*map(address, made)} - {0}
         else:
             self._free -= {*map(address, [*made, *changed])}

@@ -134,9 +134,9 @@ class Drawn(Items):
     ],
 )
 def test_random_data_is_said_to_be_so(data, what):
-    before = torch.random.get_rng_state()
+    model, before = net(), torch.random.get_rng_state()
     with pytest.warns(UserWarning, match=rf"^the data is random \({what}\), and one draw is taken for it"):
-        landscape.make_task(net(), nn.CrossEntropyLoss(), data)
+        landscape.make_task(model, nn.CrossEntropyLoss(), data)
     assert torch.equal(torch.random.get_rng_state(), before)
 
 

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from landscape.curvature.hessian import top_eigenvalues
 from landscape.model.make_task import make_task
 from landscape.model.model_trial import tried_outputs as _trial
 from landscape.model.samples import Samples
@@ -128,10 +129,11 @@ def test_a_usual_loss_of_outputs_of_another_form_is_refused():
 def test_a_task_is_tried_once(monkeypatch):
     calls = []
     monkeypatch.setattr("landscape.model.task.tried_outputs", lambda *a, **k: calls.append(1) or _trial(*a, **k))
-    for task, most in ((_built(nn.Linear(6, 3)), 1), (make_task(nn.Linear(6, 3), F.cross_entropy, _inputs()), 1)):
+    for made in (lambda: _built(nn.Linear(6, 3)), lambda: make_task(nn.Linear(6, 3), F.cross_entropy, _inputs())):
+        task = made()
         for _ in range(3):
             evaluate(task, task.theta[None], [[1.0]])
-        assert len(calls) == most
+        assert len(calls) == 1
         calls.clear()
 
 
@@ -161,3 +163,46 @@ def test_metrics_of_other_types_and_of_several_values_are_taken():
     outputs = task.outputs(task.theta, "test")
     torch.testing.assert_close(found["every"][0], outputs.double().mean(0))
     assert found["right"].item() == pytest.approx((outputs.argmax(1) == task.samples["test"].targets).double().mean())
+
+
+class _Outer(nn.Module):
+    """Computes with tensors that a copy of it does not own, or does not follow."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.first, self.last, self.kind = nn.Linear(6, 4), nn.Linear(4, 3), kind
+        layer = self.first
+        self.closure = lambda inputs: layer(inputs)
+        self.bare = lambda inputs: F.linear(inputs, self.first.weight)
+        self.alias, self.part = self.first.weight.data, self.first.weight.data[:2]
+        self.table = {"weight": self.first.weight}
+
+    def forward(self, inputs):
+        if self.kind in ("closure", "bare"):
+            return self.last(getattr(self, self.kind)(inputs).tanh())
+        if self.kind == "part":
+            return self.last(self.first(inputs)) + F.linear(inputs, self.part).sum(1, keepdim=True).square()
+        weight = self.alias if self.kind == "alias" else self.table["weight"]
+        return self.last(F.linear(inputs, weight, self.first.bias))
+
+
+@pytest.mark.parametrize("kind", ["closure", "bare", "alias", "part"])
+def test_a_model_that_computes_with_tensors_of_another_is_refused(kind):
+    task = _built(_Outer(kind))
+    with pytest.raises(ValueError, match=r"_Outer computes with a tensor \(.*\) that is no parameter of its copies"):
+        evaluate(task, task.theta[None], [[1.0]])
+
+
+def test_parameters_in_a_table_have_losses_and_no_hessian():
+    task, other = _built(_Outer("table")), _Outer("table")
+    samples = task.samples["test"]
+    found = evaluate(task, [task.theta, task.layout.theta(other)], [[0.0, 1.0]])["loss"].item()
+    assert found == pytest.approx(F.cross_entropy(other(samples.inputs), samples.targets).item(), rel=1e-6)
+    with pytest.raises(ValueError, match="_Outer reads parameters where they cannot be replaced, as in a list or dict"):
+        top_eigenvalues(task, task.theta, 1, split="test")
+
+
+@pytest.mark.parametrize("name", ["loss", "mark", "mark_loss", "class", "group", "alpha", "t", ""])
+def test_names_of_other_variables_are_no_names_of_metrics(name):
+    with pytest.raises(ValueError, match=f"^a metric is named {name!r}, which stands for something else in results"):
+        Task(nn.Linear(6, 3), {}, metrics={name: error})
