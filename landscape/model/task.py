@@ -173,10 +173,8 @@ class Task:
         if unknown := [name for name in names if name not in functions]:
             raise ValueError(f"no metric named {unknown[0]!r}; the task has {', '.join(functions)}.")
         measures = {name: functions[name] for name in names}
-        fresh = {name for name in measures if name in self.metrics and name not in self._tried}
-        fresh = {
-            name for name in fresh if measures[name] not in _METRICS and not isinstance(measures[name], SampleLoss)
-        }
+        known = {name for name, metric in measures.items() if metric in _METRICS or isinstance(metric, SampleLoss)}
+        fresh = measures.keys() - known - self._tried.keys() - {"loss"}
         if fresh and (trial := self.trial(coupled=is_coupled(self.per_sample))) is not None:
             for name in fresh:
                 require_metric(name, measures[name], trial)
