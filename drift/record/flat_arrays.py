@@ -64,11 +64,9 @@ class FlatArrays:
             floating = [name for name, value in arrays.items() if _is_parameter_or_buffer(name, value)]
             statistics = [name for name in floating if name.rpartition(".")[2] in STATISTICS]
             own = list(model.items()) if isinstance(model, Mapping) else []  # held: freed memory is another's
-            places = {str(name): _place(value) for name, value in own}
-            first = {place: name for name, place in reversed(places.items())}
-            trained = [
-                name for name in floating if name not in statistics and first.get(places.get(name), name) == name
-            ]
+            first = {_place(value): str(name) for name, value in reversed(own)}
+            again = {str(name) for name, value in own if first[_place(value)] != str(name)}
+            trained = [name for name in floating if name not in statistics and name not in again]
             trained += [name for name, value in arrays.items() if np.iscomplexobj(value) and parameters is None]
         if buffers is not None:
             statistics = list(buffers)

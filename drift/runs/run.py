@@ -169,10 +169,6 @@ class Run(RunFiles):
 
         return cache.cached(self, analysis, arguments)
 
-    def with_data(self, data: Path | None) -> Run:
-        """The same run with its datasets read from another folder."""
-        return self._with(data=data)
-
     def with_progress(self, progress: Progress | None, announce: Announce | None = None) -> Run:
         """The same run, whose analyses report their progress to `progress` and their cost to `announce`."""
         return self._with(progress=progress, announce=announce)

@@ -139,7 +139,7 @@ class Task:
     def _trial_of(self, splits: list[Samples], *, coupled: bool) -> Trial:
         theta = self.theta
         flat = Flat(self.model, self.layout, self.loss, dtype=theta.dtype, device=theta.device, habits=self.habits)
-        return tried_outputs(flat, splits, coupled=coupled)
+        return tried_outputs(flat, self.model, splits, coupled=coupled)
 
     def split(self, split: Split) -> Samples:
         """Samples of a split; `Samples` are returned as they are. Model and loss are tried on each new kind of samples.
