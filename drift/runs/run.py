@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,10 +175,6 @@ class Run(RunFiles):
 
         return cache.cached(self, analysis, arguments)
 
-    def with_data(self, data: Path | None) -> Run:
-        """The same run with its datasets read from another folder."""
-        return self._with(data=data)
-
     def with_progress(self, progress: Progress | None, announce: Announce | None = None) -> Run:
         """The same run, whose analyses report their progress to `progress` and their cost to `announce`."""
         return self._with(progress=progress, announce=announce)
@@ -231,8 +228,10 @@ def open(
 
     Raises:
         LookupError: If the folder holds no run, its description is damaged, or it recorded no such number.
-        ValueError: If the task is none.
+        ValueError: If the folder is no path, or the task is none.
     """
+    if not isinstance(folder, str | PathLike) or not folder:
+        raise ValueError(f"the folder of a run is {folder!r}; give its path, such as 'runs/NAME'.")
     if trust is not None:
         allow(trust)
     run = Run(Path(folder), Context(Path(data) if data is not None else None))

@@ -151,14 +151,21 @@ class RunFiles(DescribedRun):
         """Number of a round of the run; negative indices count from the last complete one.
 
         Raises:
+            ValueError: If it is no whole number.
             LookupError: If the run has no such round.
         """
+        if not isinstance(index, int | np.integer) or isinstance(index, bool):
+            raise ValueError(f"round {index!r} of run {self.name}: give a whole number, such as 0 or -1.")
         if 0 <= index < self.committed and files.round_path(self.folder, index).is_file():
             return index
         rounds = self.rounds()
         number = rounds[index] if -len(rounds) <= index < 0 else index
+        if not rounds:
+            raise LookupError(
+                f"run {self.name} has no complete round{round_headers.uncommitted(self.folder) or '; train it first'}."
+            )
         if number not in rounds:
-            present = f"{rounds[0]} to {rounds[-1]}" if rounds else "none"
+            present = f"{rounds[0]} to {rounds[-1]}"
             raise LookupError(f"run {self.name} has no round {index}; it has {present}.")
         return number
 

@@ -159,6 +159,13 @@ def lacks_state(folder: Path) -> bool:
     return not (folder / paths.STATE).exists() and any(round_numbers(folder)[-1:])
 
 
+def uncommitted(folder: Path) -> str:
+    """What lies in a run's folder that no state counts, and what to do; "" where there is a state, or nothing."""
+    numbers = [] if (folder / paths.STATE).exists() else round_numbers(folder)
+    remedy = "as where a training stops before its first round is complete. Train again: the same bits are made anew"
+    return f"; {paths.round_file(numbers[0])} is on disk without {paths.STATE}, {remedy}" if numbers else ""
+
+
 def following_round(folder: Path) -> int:
     """Number of the round after the last complete one, by the state; 0 where none was committed.
 

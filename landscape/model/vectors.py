@@ -212,7 +212,7 @@ def _require_sizes(function: Callable[..., Any], arguments: Mapping[str, Any]) -
 def _labels(values: list[Any]) -> list[str] | None:
     """Names of models by their files, with the folder where that is needed; None if they are not all paths."""
     models = [model for value in values for model in (value if _is_sequence(value) else [value])]
-    if not models or not all(map(_is_path, models)):
+    if not models or not all(_is_path(model) and Path(model).name for model in models):
         return None
     for depth in range(1, 4):
         texts = ["/".join(Path(path).with_suffix("").parts[-depth:]) for path in models]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import numbers
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -64,7 +65,7 @@ class _Kind(NamedTuple):
 _KINDS = {
     "bool": _Kind("true or false", lambda value: isinstance(value, bool)),
     "int": _Kind("a whole number", _whole),
-    "float": _Kind("a number", _number),
+    "float": _Kind("a finite number", lambda value: _number(value) and math.isfinite(value)),
     "str": _Kind("a text", lambda value: isinstance(value, str)),
     "list[int]": _Kind("a list of whole numbers", _whole_numbers),
     "Sequence[int]": _Kind("a list of whole numbers", _whole_numbers),

@@ -26,6 +26,7 @@ from landscape.sweep.evaluate import evaluate, sweep_work
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import Sweep
 from landscape.sweep.measured_plan import sweep_plan
+from landscape.sweep.onednn_calls import fallback_attrs
 from landscape.sweep.precision import evenly_spaced, precision_attrs, relative_difference
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 
@@ -70,8 +71,8 @@ def surface(
     Returns:
         Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
         (mark_alpha, ..) and exact values (mark_loss, ..), then over `group` where there are groups and over `class`
-        for metrics with several values per sample. Cells outside the sweep are NaN. The attribute `plan` says how
-        the passes were carried out (`landscape.sweep.measured_plan`).
+        for metrics with several values per sample. Cells outside the sweep are NaN. The attribute `plan` says how the
+        passes were carried out (`landscape.sweep.measured_plan`), `plan_note` where torch's own products took over.
 
     Raises:
         ValueError: If there is no model, `known` belongs to another sweep, models and task do not match, models lack
@@ -123,7 +124,7 @@ def surface(
     evaluation = evaluation.but(progress=None)
     if len(where):
         values_at(table.rows[where], on_points=on_points, evaluation=evaluation)
-    ds = table.surface()
+    ds = table.surface().assign_attrs(fallback_attrs())
     if evaluation.precision == "fast" and "loss" in table.values:
         some = evenly_spaced(np.flatnonzero(table.inside))
         single = evaluation.but(metrics=("loss",), workers=1, precision="exact")

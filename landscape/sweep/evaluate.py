@@ -70,7 +70,10 @@ def evaluate(
     """
     evaluation = evaluation.but(**options)
     work, progress = sweep_work(task, basis, evaluation, buffers=buffers), evaluation.progress
-    rows = torch.as_tensor(coefficients, dtype=torch.float64)
+    try:
+        rows = torch.as_tensor(coefficients, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError) as reason:
+        raise ValueError(f"coefficients are {coefficients!r:.40}; give numbers (P, {len(work.basis)}).") from reason
     if rows.ndim != 2 or rows.shape[1] != len(work.basis):
         raise ValueError(f"coefficients have shape {tuple(rows.shape)}; the basis needs (P, {len(work.basis)}).")
     points, basis, measures = rows.tolist(), work.basis, work.measures
