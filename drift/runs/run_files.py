@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from drift.config.method_values import State
 from drift.plugins.reserved_names import UNKNOWN
 from drift.runs import metric_names

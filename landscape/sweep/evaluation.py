@@ -100,7 +100,12 @@ class Evaluation:
     def _asked(self) -> dict[str, Any]:
         """Fields that differ from the usual ones."""
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
-        return {name: value for name, (value, usual) in values.items() if value is not usual}
+        plain = (str, int, type(None))  # others, such as tensors, have no one answer to ==
+        return {
+            name: value
+            for name, (value, usual) in values.items()
+            if not (value is usual or (isinstance(value, plain) and value == usual))
+        }
 
     def but(self, **options: Unpack[EvaluationOptions]) -> Evaluation:
         """The same evaluation, but with these fields.
