@@ -57,11 +57,10 @@ def findings(run: Run, *, quick: bool, workers: int, state: RunState, long: xr.D
     answers = []
     for name, (figure, ask) in questions.items():
         try:
-            found = ask()
-            answers.append(replace(found, unit=run.loss_units) if found.unit == LOSS_UNITS else found)
+            answers.append(ask())
         except LookupError as missing:
             answers.append(Finding(name, f"not known: {missing}", figure=figure))
-    return answers
+    return [replace(answer, unit=run.loss_units) if answer.unit == LOSS_UNITS else answer for answer in answers]
 
 
 def _late_globals(run: Run) -> list[int]:
@@ -264,5 +263,4 @@ def finding(
     suggestion: str = "",
 ) -> Finding:
     """An answer with a number and its interval."""
-    ends = (number.value, number.low, number.high)
-    return Finding(name, statement, measure, *ends, unit, tested, figure, suggestion)
+    return Finding(name, statement, measure, number.value, number.low, number.high, unit, tested, figure, suggestion)

@@ -57,9 +57,9 @@ class FlatArrays:
         constants: dict[str, np.ndarray] = {}
         if hasattr(model, "named_parameters"):
             trained = [name for name, value in model.named_parameters() if value.requires_grad]
-            held = {name: array(value) for name, value in model.named_buffers() if value.is_floating_point()}
-            statistics = list(held)
-            constants = {name: value for name, value in held.items() if name not in arrays}
+            model_buffers = {name: array(value) for name, value in model.named_buffers() if value.is_floating_point()}
+            statistics = list(model_buffers)
+            constants = {name: value for name, value in model_buffers.items() if name not in arrays}
         else:
             floating = [name for name, value in arrays.items() if _is_parameter_or_buffer(name, value)]
             statistics = [name for name in floating if name.rpartition(".")[2] in STATISTICS]

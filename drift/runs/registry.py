@@ -60,11 +60,11 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
     def with_units(function: Function) -> Function:
         @functools.wraps(function)
         def analyse(run: Run, *arguments: Any, **options: Any) -> Any:
-            found = function(run, *arguments, **options)
-            for values in getattr(found, "variables", {}).values():
+            dataset = function(run, *arguments, **options)
+            for values in getattr(dataset, "variables", {}).values():
                 if values.attrs.get("units") == LOSS_UNITS:
                     values.attrs["units"] = run.loss_units
-            return found
+            return dataset
 
         return cast(Function, analyse)
 

@@ -113,13 +113,13 @@ def _read(path: Path, name: str, folder: Path, number: str) -> Header:
         stated = read_header(file)
         require_known(path, stated.metadata.get("format"), _ANEW)
         small = {name: place for name, place in stated.places.items() if is_small(name, (place.dtype, place.shape))}
-        found = arrays(file, stated, small)
-        parts = small_digests(contents(found))
+        values = arrays(file, stated, small)
+        parts = small_digests(contents(values))
         if stated.metadata.get("small") != small_digest(stated.metadata.get("about", ""), *parts):
             raise Damaged(path, "was altered: its small arrays do not match their digest", _ANEW)
         about = description(path, stated.metadata, _ANEW)
         index, run, before = int(about[number]), str(about.get("run", "")), str(about.get("before", ""))
-        return Header(name, index, run, before, links.link_by(index, parts[0]), found)
+        return Header(name, index, run, before, links.link_by(index, parts[0]), values)
 
 
 def read_round(folder: Path, index: int) -> Header | None:

@@ -50,7 +50,7 @@ def verdict(diagnosis: Diagnosis) -> str:
 def standing(diagnosis: Diagnosis) -> str:
     """The state of training, in a sentence; empty where it is not known."""
     if diagnosis.state == "still learning":
-        unit = next((found.unit for found in diagnosis.findings if found.name == "training"), "")
+        unit = next((answer.unit for answer in diagnosis.findings if answer.name == "training"), "")
         fall = interval(diagnosis.fall.value, diagnosis.fall.low, diagnosis.fall.high, unit)
         return f"Not finished: the next round is expected to gain {fall}."
     return _STATES.get(diagnosis.state, "")

@@ -107,7 +107,7 @@ def require_own_gradient(flat: Flat, samples: Samples) -> None:
             "has no Hessian by torch; read them as attributes of modules (nn.ParameterList, nn.ParameterDict)."
         )
     limits = [CLEAR * slope + 1e-12 * loss.abs() / step for step in STEPS]  # and rounding
-    if slopes and all((found - slope).abs() > limit for found, limit in zip(slopes, limits, strict=True)):
+    if slopes and all((step_slope - slope).abs() > limit for step_slope, limit in zip(slopes, limits, strict=True)):
         raise ValueError(
             f"the gradient of {type(flat.module).__name__} is not the derivative of its loss: along it the loss rises "
             f"by {slopes[1]:.3g} per unit, its length says {slope:.3g}. The backward pass of a function is not its own "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -75,7 +75,7 @@ def _pair(data: Any, model: nn.Module) -> tuple[Any, Any]:
     if isinstance(data, TensorDataset):
         return _split_batch(data.tensors, model)
     if isinstance(data, DataLoader):
-        _warn_of_draws(data.dataset, data.sampler)
+        _warn_of_draws(data.dataset, data.sampler, data.collate_fn)
         return _split_batch(_joined(_batches(data)), model)
     pairs = isinstance(data, list) and data and isinstance(data[0], tuple) and _is_array(data[0][0])
     if isinstance(data, Dataset) or pairs:
@@ -186,27 +186,19 @@ def _batches(loader: DataLoader) -> Iterable[Any]:
         yield from loader
 
 
-def _warn_of_draws(dataset: Any, sampler: Any = None) -> None:
+def _warn_of_draws(dataset: Any, sampler: Any = None, collate: Callable[[list[Any]], Any] = default_collate) -> None:
     """Say so where a sample has other values when it is read again, or samples are drawn by chance."""
     if isinstance(dataset, IterableDataset) or not len(dataset):
         return
-    drawn = sampler is not None and not isinstance(sampler, SequentialSampler | RandomSampler)
+    selected = sampler is not None and not isinstance(sampler, SequentialSampler | RandomSampler)
     with torch.random.fork_rng(devices=[]):
-        reads = [[part for i in range(min(4, len(dataset))) for part in _tensors(dataset[i])] for _ in range(2)]
-        orders = [sorted(sampler) for _ in range(2)] if drawn else [[], []]
-    same = all(torch.equal(once, again) for once, again in zip(*reads, strict=True))
+        reads = [tensors_in([collate([dataset[i]]) for i in range(min(4, len(dataset)))]) for _ in range(2)]
+        orders = [sorted(sampler) for _ in range(2)] if selected else [[], []]
+    same = all(torch.equal(once.nan_to_num(), again.nan_to_num()) for once, again in zip(*reads, strict=True))
     if not same or orders[0] != orders[1]:
         what = "its samples are drawn by chance" if same else "a sample has other values when it is read again"
-        warnings.warn(
-            f"the data is random ({what}), and one draw is taken for it; for the loss of the data itself give it "
-            "without random transforms and samplers.",
-            stacklevel=2,
-        )
-
-
-def _tensors(sample: Any) -> list[Tensor]:
-    """What can be compared of a sample."""
-    return [part.nan_to_num() for part in tensors_in(default_collate([sample]))]
+        remedy = "for the loss of the data itself give it without random transforms and samplers."
+        warnings.warn(f"the data is random ({what}), and one draw is taken for it; {remedy}", stacklevel=2)
 
 
 def _joined(batches: Iterable[Any]) -> Any:

@@ -47,14 +47,14 @@ class ValueWatch(TorchFunctionMode):
         if name in READS or self._memory in self.wrote or _chooses(name, args):
             self.fixed = False
         result = func(*args, **options)
-        given, made = tensors_in([*args, *options.values()]), tensors_in([result])
-        self.others += [tensor for tensor in given if address(tensor) not in self._made]
-        self._kept += made
-        self._made |= {*map(address, made)}
-        if self.follows(given):
-            self._free |= {*map(address, made)} - {0}
+        taken, results = tensors_in([*args, *options.values()]), tensors_in([result])
+        self.others += [tensor for tensor in taken if address(tensor) not in self._made]
+        self._kept += results
+        self._made |= {*map(address, results)}
+        if self.follows(taken):
+            self._free |= {*map(address, results)} - {0}
         else:
-            self._free -= {*map(address, [*made, *changed])}
+            self._free -= {*map(address, [*results, *changed])}
         return result
 
     def follows(self, values: Any) -> bool:

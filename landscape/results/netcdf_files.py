@@ -145,10 +145,10 @@ def _dataset(data: memoryview, about: Mapping[str, Any]) -> xr.Dataset:
 
 def _stored(file: h5py.File, name: str) -> h5py.Dataset:
     """A variable whose values are in the file itself; others could be any file of this machine."""
-    found = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
-    if not isinstance(found, h5py.Dataset) or found.external or found.is_virtual:
+    stored = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
+    if not isinstance(stored, h5py.Dataset) or stored.external or stored.is_virtual:
         raise ValueError(f"{name} is a link, which is not followed")
-    return found
+    return stored
 
 
 def _values(stored: h5py.Dataset, dtype: np.dtype[Any]) -> np.ndarray:

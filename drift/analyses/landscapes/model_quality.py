@@ -188,10 +188,10 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
     }
     about = {name: (text, "fraction") for name, text in _ACCURACIES.items()}
     attrs = {"source": "LSS paper, Fig. 6", "criterion": criterion, "round": record.index}
-    found = result(variables, about, {"client": ids, "holder": ids}, analysis="three_accuracies", **attrs)
+    accuracies = result(variables, about, {"client": ids, "holder": ids}, analysis="three_accuracies", **attrs)
     for name in ("ood", "worst_ood", "ood_min", "ood_mean"):
-        found[name].attrs["test_samples"] = 0  # a mixture of few samples each
-    return found
+        accuracies[name].attrs["test_samples"] = 0  # a mixture of few samples each
+    return accuracies
 
 
 _ACCURACIES = {

@@ -61,7 +61,7 @@ def test_which_end_is_better_follows_from_the_name(name, units, answer):
 
 def test_a_variable_without_the_rows_is_refused():
     ds = xr.Dataset({"gain": ("variant", [1.0]), "weight": ("client", [1.0, 2.0])})
-    with pytest.raises(ValueError, match="gain has no client for the rows; give rows=, one of variant"):
+    with pytest.raises(ValueError, match="gain has no client; give rows=, one of variant"):
         figures.table(ds, variables=["gain"])
 
 
@@ -142,7 +142,7 @@ def _table(values, **attrs):
         {"measured": (("row", "column", "seed"), values[:, None], about)}, {**shape, "seed": range(values.shape[1])}
     )
     return ds.assign(quick=("column", [0])).assign_attrs(
-        {"rows": "method", "over": "", "metric": "accuracy", "last": 10, **attrs}
+        {"rows": "method", "over": "", "metric": "accuracy", "rounds": "last round", **attrs}
     )
 
 
