@@ -190,18 +190,18 @@ def _warn_of_draws(dataset: Any, sampler: Any = None) -> None:
     """Say so where a sample has other values when it is read again, or samples are drawn by chance."""
     if isinstance(dataset, IterableDataset) or not len(dataset):
         return
-    drawn = sampler is not None and not isinstance(sampler, SequentialSampler | RandomSampler)
+    plain = sampler is None or isinstance(sampler, SequentialSampler | RandomSampler)
     with torch.random.fork_rng(devices=[]):
-        reads = [[part for i in range(min(4, len(dataset))) for part in _tensors(dataset[i])] for _ in range(2)]
-        orders = [sorted(sampler) for _ in range(2)] if drawn else [[], []]
-    same = all(torch.equal(once, again) for once, again in zip(*reads, strict=True))
-    if not same or orders[0] != orders[1]:
+        once, again = ([_tensors(dataset[i]) for i in range(min(4, len(dataset)))] for _ in range(2))
+        same = all(map(torch.equal, sum(once, []), sum(again, [])))
+        if same and (plain or sorted(sampler) == sorted(sampler)):
+            return
         what = "its samples are drawn by chance" if same else "a sample has other values when it is read again"
-        warnings.warn(
-            f"the data is random ({what}), and one draw is taken for it; for the loss of the data itself give it "
-            "without random transforms and samplers.",
-            stacklevel=2,
-        )
+    warnings.warn(
+        f"the data is random ({what}), and one draw is taken for it; for the loss of the data itself give it without "
+        "random transforms and samplers.",
+        stacklevel=2,
+    )
 
 
 def _tensors(sample: Any) -> list[Tensor]:
