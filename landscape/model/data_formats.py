@@ -192,8 +192,9 @@ def _warn_of_draws(dataset: Any, sampler: Any = None) -> None:
         return
     plain = sampler is None or isinstance(sampler, SequentialSampler | RandomSampler)
     with torch.random.fork_rng(devices=[]):
-        once, again = ([_tensors(dataset[i]) for i in range(min(4, len(dataset)))] for _ in range(2))
-        same = all(map(torch.equal, sum(once, []), sum(again, [])))
+        few = range(min(4, len(dataset)))
+        once, again = ([part for i in few for part in _tensors(dataset[i])] for _ in range(2))
+        same = all(map(torch.equal, once, again))
         if same and (plain or sorted(sampler) == sorted(sampler)):
             return
         what = "its samples are drawn by chance" if same else "a sample has other values when it is read again"
@@ -205,8 +206,11 @@ def _warn_of_draws(dataset: Any, sampler: Any = None) -> None:
 
 
 def _tensors(sample: Any) -> list[Tensor]:
-    """What can be compared of a sample."""
-    return [part.nan_to_num() for part in tensors_in(default_collate([sample]))]
+    """What can be compared of a sample; nothing of one that only a collate function of the user joins."""
+    try:
+        return [part.nan_to_num() for part in tensors_in(default_collate([sample]))]
+    except TypeError:
+        return []
 
 
 def _joined(batches: Iterable[Any]) -> Any:
