@@ -26,7 +26,7 @@ SILENT = {
 ROOMS = {
     "drift": 25,
     "drift/analyses": 5090,
-    "drift/claims": 1770,
+    "drift/claims": 1710,
     "drift/config": 995,
     "drift/diagnosis": 505,
     "drift/engines": 625,
@@ -64,10 +64,10 @@ ROOMS = {
     "landscape/model": 3675,
     "landscape/models": 545,
     "landscape/plugins": 350,
-    "landscape/results": 470,
+    "landscape/results": 465,
     "landscape/spectra": 180,
-    "landscape/surfaces": 1190,
-    "landscape/sweep": 1640,
+    "landscape/surfaces": 1185,
+    "landscape/sweep": 1630,
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 
