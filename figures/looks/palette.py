@@ -96,6 +96,12 @@ def dash(name: str) -> Any:
     return _DASHES[_kind(name)]
 
 
+def plotly_dash(name: str, variant: int = 0) -> str:
+    """The line style of a method as plotly has it; other settings of one method, by their number, have others."""
+    style = _DASHES[(_kind(name) + variant) % len(_DASHES)]
+    return "solid" if style == "-" else ",".join(f"{2 * part:g}px" for part in style[1])
+
+
 def marker(name: str) -> str:
     """Marker of a method, the same in every figure."""
     return _MARKERS[_kind(name)]

@@ -12,7 +12,7 @@ from drift.analyses.rounds.cost import cost
 from drift.runs.run import Run
 from drift.store.files import digest
 from figures.axes.units import amount, ranged
-from figures.interactive.curves import written_name
+from figures.interactive.lines import written_name
 from figures.page.summary import summary
 from figures.selection.groups import differing_names, settings
 from figures.selection.identity import seed_text

@@ -26,8 +26,7 @@ from figures.explore.record.drift_figures import (
 )
 from figures.explore.record.layer_panel import LayerPanel
 from figures.explore.record.line_figure import Marks, line_figure
-from figures.explore.record.lines import lines
-from figures.explore.record.series import of_record, recorded_runs
+from figures.explore.record.series import lines, of_record, recorded_runs
 from figures.explore.shell import html_table
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.latest import Latest

@@ -11,7 +11,6 @@ import plotly.graph_objects as go
 from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL
 from figures.explore.record.curves import Curves, curves
 from figures.explore.record.line_figure import Marks, line_figure
-from figures.explore.record.lines import Line, Summary, summaries
 from figures.explore.record.run_table import RunTable
 from figures.explore.record.thinned import MOST
 from figures.explore.shell import html_table
@@ -19,9 +18,10 @@ from figures.explore.shell.as_figure import Request
 from figures.explore.shell.latest import Latest
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
-from figures.interactive.curves import written_name
+from figures.interactive.lines import written_name
 from figures.interactive.look import axis
 from figures.page.diagnosis_text import number
+from figures.selection.lines import Line, Summary, summaries
 
 FIRST, NEXT = 0.2, 1.0
 """Seconds of reading, at first and then, after which the page shows what is read so far, before it reads on."""

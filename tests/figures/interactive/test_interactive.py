@@ -130,7 +130,7 @@ def test_drift_curves_have_four_panels(runs):
 
 
 def test_an_unknown_quantity_is_named(runs):
-    with pytest.raises(ValueError, match=r"no quantity named 'gains'; known: accuracy"):
+    with pytest.raises(ValueError, match=r"no quantity named 'gains'. Did you mean 'gain'\? Known: accuracy"):
         interactive.curves(runs, "gains")
 
 
