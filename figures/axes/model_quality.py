@@ -1,4 +1,4 @@
-"""Robustness, size and use of models: grouped bars, histograms of parameters, accuracy matrices, tables."""
+"""Robustness, size and use of models: grouped bars, histograms of parameters, tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.textpath import TextPath
 
 from figures.axes.curves import line_look, mean, method_look, require_values, seeds_at, split_algorithms
-from figures.axes.fit import CELL
-from figures.axes.matrices import hundredths
 from figures.looks import style
 
 
@@ -75,30 +73,6 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         ax.stairs(mean(part, "seed").values, edges, **{"linewidth": 1.1, **line_look(name), **look})
     ax.set_yscale("log")
     return style.name_axes(ax, "parameter value", f"parameters in a bin of {width:.2g}")
-
-
-def matrix(values: xr.DataArray, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Accuracy of every client's model (row) on every client's data (column), written into the cells where they fit.
-
-    Args:
-        values: Fractions over client and holder.
-        look: Passed to `Axes.imshow`.
-    """
-    require_values(values)
-    ax = style.axes(ax)
-    ordered = values.transpose("client", "holder")
-    look = {"cmap": style.sequential(), "vmin": 0.0, "vmax": 1.0, **look}
-    ax.imshow(ordered.values, **look)
-    ax.grid(False)
-    if ordered.size <= 144:
-        for (row, column), value in np.ndenumerate(ordered.values):
-            text = "" if np.isnan(value) else hundredths(value)
-            look = {"fontsize": style.small(), "path_effects": style.outline(), "gid": CELL}
-            ax.text(column, row, text, ha="center", va="center", **look)
-    every = max(1, ordered.sizes["client"] // 12)
-    for axis, name in ((ax.xaxis, "holder"), (ax.yaxis, "client")):
-        axis.set_ticks(np.arange(ordered.sizes[name])[::every], [str(value) for value in ordered[name].values[::every]])
-    return style.name_axes(ax, "data of client", "model of client")
 
 
 def table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]], *, ax: Axes) -> Axes:

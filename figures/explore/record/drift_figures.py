@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,7 +11,7 @@ import xarray as xr
 from drift.analyses.rounds.critical_point import critical_point
 from drift.runs.growing_run import GrowingRun
 from figures.explore.record.line_figure import SELECTED, Marks, shapes
-from figures.interactive.look import axis, blank, round_axis, small
+from figures.interactive.look import axis, bar, blank, round_axis, small
 from figures.interactive.words import plain
 from figures.looks import palette
 
@@ -137,9 +136,8 @@ def parts_figure(ds: xr.Dataset, variable: str) -> go.Figure:
         part = values.sel(part=name)
         if (name == "full" and variable != "norm") or not float(ds.norm.sel(part=name).max()) > least:
             continue
-        marker = {"color": colour, "pattern": {"shape": pattern}}
-        hover = f"{label}, %{{x}}<br>{axis(values)} %{{y:.4g}}<extra></extra>"
-        figure.add_trace(go.Bar(x=rounds, y=small(part), name=label, marker=marker, hovertemplate=hover))
+        hover = f"{label}, %{{x}}<br>{axis(values)} %{{y:.4g}}"
+        figure.add_trace(bar(rounds, small(part), label, colour, hover, pattern=pattern))
     figure.update_xaxes(type="category")
     figure.update_yaxes(title="loss that it costs [nats]" if variable == "loss_cost" else "norm")
     return figure
@@ -159,9 +157,9 @@ def client_costs_figure(ds: xr.Dataset, index: int, clients: Sequence[int]) -> g
     drift_of = ds.client_drift.sel(round=index, client=ids).values
     texts = [f"client {client}, drift {length:.3g}" for client, length in zip(ids, drift_of, strict=True)]
     figure = blank(height=280, showlegend=False, uirevision="client costs")
-    bars: dict[str, Any] = {"x": [str(client) for client in ids], "y": small(cost), "customdata": ids}
-    hover = "%{text}<br>costs %{y:.4g} nats<extra></extra>"
-    figure.add_trace(go.Bar(marker={"color": colours}, text=texts, textposition="none", hovertemplate=hover, **bars))
+    more = {"text": texts, "textposition": "none", "customdata": ids}
+    hover = "%{text}<br>costs %{y:.4g} nats"
+    figure.add_trace(bar([str(client) for client in ids], small(cost), "clients", colours, hover, **more))
     figure.update_xaxes(type="category", title=f"client of round {index}")
     figure.update_yaxes(title="loss that its drift costs [nats]")
     return figure
