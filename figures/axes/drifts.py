@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from figures.axes.curves import curve, line_with_band, mean, require_values, split_algorithms
+from figures.axes.curves import DOTS, curve, line_with_band, mark_level, mean, require_values, split_algorithms
 from figures.axes.fit import CELL
 from figures.looks import palette, style
 
@@ -40,7 +40,7 @@ def coherence(
     for name, part in split_algorithms(ds[variable]) if raw and smooth != variable else []:
         colour = style.colour(name) if name is not None else style.CLIENT
         ax.plot(part["round"], mean(part, "seed"), color=colour, linewidth=0.5, alpha=0.5)
-    ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    mark_level(ax)
     _critical_points(ds, ax)
     return ax
 
@@ -64,7 +64,7 @@ def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gr
         line_with_band(
             smooth.sel(pair=pair), ax=ax, over="round", **{"color": colour, "label": _pair_label(pair), **look}
         )
-    ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    mark_level(ax)
     return style.name_axes(ax, "round", "mean cosine of updates", whole=5)
 
 
@@ -171,8 +171,8 @@ def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error",
     pooled = values.stack(sample=[dim for dim in ("seed", "draw") if dim in values.dims])
     for colour, number in zip(style.steps(values.sizes["round"]), values["round"].values, strict=True):
         part = pooled.sel(round=number)
-        look = {"marker": "o", "markersize": 2.5, **look}
-        line_with_band(part, ax=ax, over="models", across="sample", color=colour, label=f"round {number}", **look)
+        own = {**DOTS, "color": colour, "label": f"round {number}", **look}
+        line_with_band(part, ax=ax, over="models", across="sample", **own)
     return style.name_axes(ax, "averaged models", style.text(values), whole=6)
 
 

@@ -74,7 +74,7 @@ def draw(ds: xr.Dataset) -> Figure:
     style.same_range(*axs[0])
     for name in ("sampling", *drifts[3:], "gradient_sampling", "local"):
         _line(parts.loss_cost.sel(part=name), axs[1, 0], name)
-    axs[1, 0].axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    curves.mark_level(axs[1, 0])
     for name in ("sampling", "client"):
         _line(parts[f"{name}_variance"], axs[1, 1], name)
         _line(parts[f"{name}_estimate"], axs[1, 1], name, linestyle="--", marker="", label=f"{name} drift, equation 13")

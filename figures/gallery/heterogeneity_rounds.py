@@ -60,12 +60,11 @@ def draw(ds: xr.Dataset) -> Figure:
         handles, names = axs[0, 0].get_legend_handles_labels()
         axs[0, 2].legend(handles, names, title="class", loc="center left", ncols=2)
     for ax, (variable, label) in zip(axs[1], _SHOWN.items(), strict=True):
-        curves.curve(ds, ax=ax, variable=variable)
+        curves.curve(ds, ax=ax, variable=variable, label=label)
         own = curves.mean(ds[variable].sel(algorithm=parts[0]), "seed")
         plain = curves.mean(ds[f"{variable}_data"].sel(algorithm=parts[0]), "seed")
         if not np.allclose(own, plain, equal_nan=True):  # else the method's weights are those by data size
             plain = plain.dropna("round")
             ax.plot(plain["round"], plain, color="#555555", linewidth=0.9, linestyle=":", label="weights by data size")
-        ax.set_ylabel(label)
     style.key(figure, axs[1], title=curves.band(ds))
     return figure

@@ -16,6 +16,7 @@ from drift.analyses.rounds.numbers import quantity
 from drift.analyses.rounds.paired import counterpart
 from drift.runs.growing_run import recorded
 from drift.runs.run import Run
+from figures.axes import curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
 from figures.selection.lines import differences, lines
@@ -108,7 +109,7 @@ def draw(ds: xr.Dataset) -> Figure:
         marker = {"marker": "o", "markersize": 3} if len(x) == 1 else dots
         ax.plot(x, mean.values[finite], label=labels[name], **look, **marker)
     if ds.attrs["reference"]:
-        ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+        curves.mark_level(ax)
     if quantity(ds.attrs["number"]).log and not ds.attrs["reference"]:
         style.logarithmic(ax)
     ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))

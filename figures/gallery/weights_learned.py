@@ -35,7 +35,7 @@ def draw(ds: xr.Dataset) -> Figure:
     names = style.order(map(str, ds.algorithm.values))
     shown = next((name for name in names if name != "fedlaw-gws"), names[0])
     if bool((abs(ds.gamma - 1) > 1e-4).any()) or "balanced_weight" not in ds:
-        weights.shrink(ds, ax=axs[0, 0])
+        curves.curve(ds, ax=axs[0, 0], variable="gamma", label=r"shrinking factor $\gamma$", level=1)
     else:
         curves.curve(ds, ax=axs[0, 0], variable="balanced_weight")
         by_size = curves.mean(ds.balanced_share.sel(algorithm=shown), "seed")

@@ -67,7 +67,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, text in zip(axs.flat, texts, strict=True):
         style.name_axes(ax, "round", text, whole=5)
     for ax in axs[0, :2]:
-        ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+        curves.mark_level(ax)
     title, seeds = style.label(str(ds.algorithm.values[0])), ds.sizes["seed"]
     style.key(figure, axs.flat, title=title if seeds == 1 else f"{title}, mean of {seeds} seeds", columns=4)
     return figure

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures.axes import matrices, spectra, surfaces
-from figures.axes.curves import require_values
+from figures.axes.curves import mark_level, require_values
 from figures.axes.fit import fit
 from figures.axes.map_heights import fit_heights
 from figures.axes.surfaces import contour, profile
@@ -162,7 +162,7 @@ def _spectrum(values: xr.DataArray, ax: Axes, look: dict[str, Any], lost: int) -
     """Eigenvalues by rank, as dots on stems from 0; `lost` of them leave gaps."""
     ax.vlines(values["rank"], 0, values, color=style.CLIENT, linewidth=1.2)
     ax.plot(values["rank"], values, **{"marker": "o", "linestyle": "", "color": style.GLOBAL, "markersize": 4, **look})
-    ax.axhline(0, color="#555555", linewidth=0.6)
+    mark_level(ax)
     ax.set_xticks(values["rank"])
     ax.set_xlabel(f"rank ({spectra.UNCONVERGED})" if lost else "rank")
     ax.set_ylabel(style.text(values))

@@ -32,7 +32,12 @@ class Quantity:
     zero: bool = False
 
 
-_RECORDED = {"accuracy": "test accuracy", "error": "test error", "loss": "test loss"}
+_RECORDED = {
+    "accuracy": "test accuracy",
+    "error": "test error",
+    "loss": "test loss",
+    "local_loss": "clients' training loss",
+}
 
 _OF_ANALYSES: dict[Analysis, dict[str, Quantity]] = {
     drift_variances: {
