@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -37,7 +38,7 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 3)
     positive = ds.assign(regularisation=ds["regularisation"].where(ds["regularisation"] > 0))
     curves.curve(ds, ax=axs[0, 0], variable="optimisation")
-    look = {"variable": "regularisation", "names": False, "log": True, "linestyle": "--"}
+    look: dict[str, Any] = {"variable": "regularisation", "names": False, "log": True, "linestyle": "--"}
     curves.curve(positive, ax=axs[0, 0], **look)
     axs[0, 0].set_ylabel("update (solid), shrinking (dashed)", fontsize=style.small())
     curves.curve(ds, ax=axs[0, 1], variable="ratio", log=True, label="balance ratio r")

@@ -119,4 +119,4 @@ def _width(table: list[list[str]]) -> float:
 def _ordered(rows: Mapping[str, Run]) -> list[str]:
     """Rows in the order of legends, those of one method by their number of models."""
     methods = style.order(run.label for run in rows.values())
-    return sorted(rows, key=lambda row: (methods.index(rows[row].label), getattr(rows[row].method, "candidates", 0)))
+    return sorted(rows, key=lambda row: (methods.index(rows[row].label), rows[row].method.pool_size))

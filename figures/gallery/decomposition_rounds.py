@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
@@ -70,7 +71,7 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 4, height=2.4)
     shown = ("bias2", "var", "cov", "residual")
     curves.row(ds, axs.flat, {name: _SHOWN[name] for name in shown}, **curves.DOTS)
-    look = {"variable": "cov_bound", "names": False, "linestyle": "--", "linewidth": 0.9}
+    look: dict[str, Any] = {"variable": "cov_bound", "names": False, "linestyle": "--", "linewidth": 0.9}
     bound = ds[["cov_bound"]].mean("seed", keep_attrs=True)
     curves.curve(bound, ax=axs[0, 2], label="covariance (bound dashed)", level=0, **look)
     curves.mark_level(axs[0, 3])

@@ -10,7 +10,7 @@ import xarray as xr
 from plotly.subplots import make_subplots
 
 from drift.analyses.per_round import evenly_spaced
-from drift.analyses.rounds.norms_and_weights import learned, locality
+from drift.analyses.rounds.norms_and_weights import learned, locality, reweights
 from drift.runs.run import Run
 from figures.interactive.curves import number
 from figures.interactive.lines import add_lines, written_name
@@ -66,21 +66,8 @@ def weights_rounds(runs: Sequence[Run]) -> go.Figure:
 
 def learns(run: Run) -> bool:
     """Whether a run gave its clients other weights than their shares of samples."""
-    weights = run.cached(learned)
-    shares = weights.weights.notnull() * sizes(run)
-    shares = shares / shares.sum("client")
-    away = max(float(abs(weights.gamma - 1).max()), float(abs(weights.weights - shares).max()))
-    return away > 1e-4 and run.experiment.clients.weighting == "samples"
-
-
-def sizes(run: Run) -> xr.DataArray:
-    """Number of training samples of every client; of a run recorded elsewhere, as its rounds recorded them."""
-    if run.context.user_task is None and not run.without_data:
-        return xr.DataArray([len(part) for part in run.parts], dims="client")
-    counts = np.zeros(run.experiment.clients.number)
-    for record in map(run.round, run.rounds()):
-        counts[record.ids.numpy()] = record.sizes.numpy()
-    return xr.DataArray(counts, dims="client")
+    away = reweights(run) or float(abs(run.cached(learned).gamma - 1).max()) > 1e-4
+    return away and run.experiment.clients.weighting == "samples"
 
 
 def _first(runs: Sequence[Run]) -> dict[str, Run]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -95,8 +96,15 @@ def group_bars(ds: xr.Dataset, classes: list[str], labels: tuple[str, str], grou
             f"%{{hovertext}}<br>%{{x}} {plain(written[part])}",
             small((values * ds.group_size.values).round()),
         )
-        more = {"customdata": list(range(count)), "hovertext": texts, "orientation": "h", "pattern": pattern}
-        figure.add_trace(bar(sizes, list(range(count)), plain(written[part]), RIGHT[part], hover, **more))
+        more: dict[str, Any] = {
+            "customdata": list(range(count)),
+            "hovertext": texts,
+            "orientation": "h",
+            "pattern": pattern,
+        }
+        figure.add_trace(
+            bar(sizes, list(range(count)), plain(written[part]), RIGHT[part], hover, pattern=pattern, **more)
+        )
     ticks = [f"class {name}" for name in names]
     bold = () if group is None else ticks[group : group + 1]
     figure.update_xaxes(title="samples with two predictions")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -88,7 +89,7 @@ def number(run: Run, name: str) -> xr.DataArray:
     return recorded[name].assign_attrs(long_name=quantity(name).words)
 
 
-def _add_curves(figure: go.Figure, runs: Sequence[Run], name: str, *, legend: bool = True, **place: int) -> None:
+def _add_curves(figure: go.Figure, runs: Sequence[Run], name: str, *, legend: bool = True, **place: Any) -> None:
     """Add a number over rounds to a figure, or to one of its panels."""
     shown = lines(runs, lambda run: number(run, name))
     add_lines(figure, shown, legend=legend, **place)

@@ -28,7 +28,7 @@ def add_lines(
     thin: Callable[[xr.DataArray], xr.DataArray] = lambda values: values,
     legend: bool = True,
     markers: bool = False,
-    **place: int,
+    **place: Any,
 ) -> None:
     """Add lines to a figure: a thin one per seed and their mean, or a band around it.
 
@@ -74,7 +74,7 @@ def add_lines(
     figure.update_yaxes(title=plain(axis(shown[0].values)) if shown else "", **place)
 
 
-def lay_axes(figure: go.Figure, shown: Sequence[Line], name: str, *, difference: bool = False, **place: int) -> None:
+def lay_axes(figure: go.Figure, shown: Sequence[Line], name: str, *, difference: bool = False, **place: Any) -> None:
     """Make the vertical axis that of a quantity: logarithmic or not, with a line at zero or not.
 
     Args:
