@@ -188,14 +188,31 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
     counts = require_values(ds["count"].transpose("client", "class"))
     ax = style.axes(ax)
     rows, columns = np.nonzero(counts.values > 0)
-    samples = counts.values[rows, columns]
-    look = {"linewidths": 0, "c": [shade(counts.sizes["class"])[column] for column in columns], **look}
-    ax.scatter(ds.client.values[rows], columns, s=largest * samples / samples.max(), **look)
-    named = range(0, counts.sizes["class"], -(-counts.sizes["class"] // LABELS))
-    ax.set_yticks(named, [str(ds["class"].values[place]) for place in named])
-    style.name_axes(ax, "client", "class", whole=10)
+    places, samples = ds.client.values[rows], counts.values[rows, columns]
+    put_bubbles(ax, places, columns, samples, ds["class"].values, largest=largest, most=LABELS, **look)
+    style.name_axes(ax, "client", whole=10)
     ax.margins(0.04, 0.08)
     return ax
+
+
+def put_bubbles(
+    ax: Axes,
+    places: np.ndarray,
+    columns: np.ndarray,
+    samples: np.ndarray,
+    names: np.ndarray,
+    *,
+    largest: float,
+    most: int = 12,
+    **look: Any,
+) -> None:
+    """A bubble at each place and class, its area the number of samples; of more than `most` classes some are named."""
+    shades = shade(len(names))
+    look = {"linewidths": 0, "c": [shades[column] for column in columns], **look}
+    ax.scatter(places, columns, s=largest * samples / samples.max(), **look)
+    step = -(-len(names) // most)
+    ax.set_yticks(range(0, len(names), step), [str(name) for name in names[::step]])
+    ax.set_ylabel("class")
 
 
 def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:

@@ -15,7 +15,7 @@ COMMAND = "fedscape sweep lss-cifar10-dir1-quick --grid method=lss method.candid
 
 
 def split_by_candidates(runs: Sequence[Run]) -> tuple[dict[int, list[Run]], list[Run]]:
-    """Runs of one method by the models in the pool of a client, alike in all else but the seed, and FedAvg's in their setting.
+    """Runs of a method by the models in a client's pool, alike in all else but the seed, and FedAvg's in their setting.
 
     Of several such groups, that with most numbers of models, then with most runs, the first among equals.
 

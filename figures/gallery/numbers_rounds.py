@@ -92,11 +92,8 @@ def draw(ds: xr.Dataset) -> Figure:
     for place, name in enumerate(map(str, ds.name.values)):
         method = name.partition(",")[0]
         same = [str(other).partition(",")[0] for other in ds.name.values[:place]].count(method)
-        look = {
-            "color": style.colour(method),
-            "linestyle": _DASHES[same % len(_DASHES)] if same else style.dash(method),
-        }
-        dots = {"marker": _MARKERS[same // len(_DASHES)], "markersize": 3, "markevery": 0.13}
+        look = {"color": style.colour(method), "linestyle": style.dash(method, same)}
+        dots = {"marker": _MARKERS[same // 6], "markersize": 3, "markevery": 0.13}
         part = ds.value.values[ds.group.values == name]
         mean = ds.group_mean.sel(name=name)
         finite = np.isfinite(mean.values)
@@ -149,5 +146,4 @@ _TEXTS = {
     "low": f"lower end of its {INTERVAL}",
     "high": f"upper end of its {INTERVAL}",
 }
-_DASHES = ("-", "--", ":", "-.")
 _MARKERS = ("", "o", "s", "D", "^", "v", "P", "X")

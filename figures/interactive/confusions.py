@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -78,6 +77,7 @@ def group_bars(ds: xr.Dataset, classes: list[str], labels: tuple[str, str], grou
         group: Group that is selected.
     """
     count = ds.sizes["group"]
+    places = list(range(count))
     figure = blank(height=max(220, 90 + 22 * count), barmode="stack", bargap=0.25)
     client, other = ds.group_client_right.values, ds.group_other_right.values
     parts = {"client": client, "other": other, "neither": 1 - client - other}
@@ -92,23 +92,14 @@ def group_bars(ds: xr.Dataset, classes: list[str], labels: tuple[str, str], grou
         )
     ]
     for (part, values), pattern in zip(parts.items(), ("/", "", "x"), strict=True):
-        hover, sizes = (
-            f"%{{hovertext}}<br>%{{x}} {plain(written[part])}",
-            small((values * ds.group_size.values).round()),
-        )
-        more: dict[str, Any] = {
-            "customdata": list(range(count)),
-            "hovertext": texts,
-            "orientation": "h",
-            "pattern": pattern,
-        }
-        figure.add_trace(
-            bar(sizes, list(range(count)), plain(written[part]), RIGHT[part], hover, pattern=pattern, **more)
-        )
+        hover = f"%{{hovertext}}<br>%{{x}} {plain(written[part])}"
+        sizes = small((values * ds.group_size.values).round())
+        drawn = bar(sizes, places, plain(written[part]), RIGHT[part], hover, pattern=pattern, orientation="h")
+        figure.add_trace(drawn.update(customdata=places, hovertext=texts))
     ticks = [f"class {name}" for name in names]
     bold = () if group is None else ticks[group : group + 1]
     figure.update_xaxes(title="samples with two predictions")
-    return figure.update_yaxes(autorange="reversed", **named(ticks, bold, range(count)))
+    return figure.update_yaxes(autorange="reversed", **named(ticks, bold, places))
 
 
 def _letter(labels: list[int], place: int) -> str:

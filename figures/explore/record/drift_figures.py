@@ -25,14 +25,8 @@ FACTORS = {
 }
 """Label, colour, dash and symbol of what the decomposition shows."""
 
-PARTS = {
-    "full": ("full participation", "#333333", ""),
-    "sampling": ("sampling drift", "#D55E00", "/"),
-    "server": ("server", "#CC79A7", "x"),
-    "gradient_sampling": ("sampling of the cohort", "#E69F00", "."),
-    "local": ("local steps", "#009E73", "\\"),
-}
-"""Label, colour and pattern of the parts of a global step."""
+PATTERNS = {"full": "", "sampling": "/", "server": "x", "gradient_sampling": ".", "local": "\\"}
+"""Parts of a global step that are shown, and the patterns that tell them apart in grey."""
 
 
 ROUNDING = 1e-4
@@ -132,7 +126,8 @@ def parts_figure(ds: xr.Dataset, variable: str) -> go.Figure:
     least = ROUNDING * float(ds.norm.sel(part="step").max())
     figure = blank(height=320, barmode="group", uirevision=f"parts {variable}")
     rounds = [f"round {index}" for index in ds["round"].values.tolist()]
-    for name, (label, colour, pattern) in PARTS.items():
+    for name, pattern in PATTERNS.items():
+        label, colour = palette.PARTS[name]
         part = values.sel(part=name)
         if (name == "full" and variable != "norm") or not float(ds.norm.sel(part=name).max()) > least:
             continue

@@ -45,9 +45,8 @@ def test_matrix_has_models_in_rows():
 
 
 def test_table_writes_every_cell():
-    ax = model_quality.table(
-        ["a", "b"], ["method", "x\n[s]", "y"], [["1", "2"], ["3", "4"]], ax=style.panels()[1][0, 0]
-    )
+    rows = [["method", "x\n[s]", "y"], ["a", "1", "2"], ["b", "3", "4"]]
+    ax = model_quality.table(rows, ax=style.panels()[1][0, 0])
     assert [text.get_text() for text in ax.texts] == ["method", "x\n[s]", "y", "a", "1", "2", "b", "3", "4"]
     assert len(ax.lines) == 3
 
@@ -59,7 +58,7 @@ def test_no_cell_of_a_table_lies_over_another():
         ["FedAvg+IMA", "LSS, M = 4"],
         ["91.8 kMAC", *["WWWW", "14.4 ms\n[11.1, 26.8]", "as plain", "274 kB"] * 2],
     )
-    model_quality.table(rows, heads, [cells, cells], ax=axs[0, 0])
+    model_quality.table([heads, *([name, *cells] for name in rows)], ax=axs[0, 0])
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in axs[0, 0].texts]
     assert not [(one, other) for one, other in combinations(boxes, 2) if one.overlaps(other)]
