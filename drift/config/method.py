@@ -48,6 +48,9 @@ class Method(StrictNumbers):
     extra_models: ClassVar[int] = 0
     """Models (d,) in the extras of a recorded round, for the estimate of a run's size."""
 
+    learns_weights: ClassVar[bool] = False
+    """Whether the server learns the weights of the clients, or their sum."""
+
     pool_option: ClassVar[str] = ""
     """Option with the number of models that a client trains together in a pool and averages, as `pool` returns it."""
 

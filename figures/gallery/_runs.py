@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from drift.analyses.per_round import evenly_spaced
-from drift.analyses.rounds.norms_and_weights import learned, reweights
+from drift.analyses.rounds.norms_and_weights import reweights
 from drift.config.corrections import from_outside
 from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
@@ -222,7 +222,7 @@ def select_suited(
 
 
 def select_learned(runs: Sequence[Run]) -> Sequence[Run]:
-    """The runs of methods that learn weights: those of clients differ from their shares of data, or their sum varies.
+    """The runs whose method says that it learns weights, or whose clients have other weights than by size.
 
     Raises:
         LookupError: If there is none.
@@ -230,7 +230,7 @@ def select_learned(runs: Sequence[Run]) -> Sequence[Run]:
     """
     return select_suited(
         runs,
-        lambda run: reweights(run) or float(run.cached(learned).gamma.std()) > 1e-4,
+        lambda run: run.method.learns_weights or reweights(run),
         what=f"none of {len(runs)} runs learned its weights",
         command="fedscape train digits-shards2 --set method.name=fedlaw",
         why="it learned no weights",

@@ -41,13 +41,21 @@ def test_pools_of_an_unknown_method_are_compared_by_their_size():
     assert _pool_factor(run(Method())) == 1.0 and setting_text.value(run(Method()), "pool") == run(Method()).label
 
 
+class Learning(Method):
+    """The server learns the sum of the weights."""
+
+    learns_weights: ClassVar[bool] = True
+
+
 @pytest.mark.parametrize(
-    ("ratio", "gamma", "learned"),
-    [([1.0, 1.0], [1.0, 1.0], False), ([1.2, 0.8], [1.0, 1.0], True), ([1.0, np.nan], [0.9, 1.1], True)],
+    ("method", "ratio", "learned"),
+    [(Method(), [1.0, 1.0], False), (Method(), [1.2, np.nan], True), (Learning(), [1.0, 1.0], True)],
 )
-def test_weights_of_an_unknown_method_are_learned_where_they_are_not_those_by_size(ratio, gamma, learned):
-    values = xr.Dataset({"weight_ratio": (("round", "client"), [ratio, ratio]), "gamma": ("round", gamma)})
-    one = run(Method(), cached=lambda analysis: values)
+def test_weights_of_an_unknown_method_are_learned_where_it_says_so_or_they_are_not_those_by_size(
+    method, ratio, learned
+):
+    values = xr.Dataset({"weight_ratio": (("round", "client"), [ratio, ratio]), "gamma": ("round", [0.9, 0.9])})
+    one = run(method, cached=lambda analysis: values)
     if learned:
         assert _runs.select_learned([one]) == [one]
     else:
