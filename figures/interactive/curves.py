@@ -36,11 +36,6 @@ def curves(runs: Sequence[Run], name: str) -> go.Figure:
     return figure
 
 
-def accuracy_rounds(runs: Sequence[Run]) -> go.Figure:
-    """Test accuracy over rounds for every method and seed."""
-    return curves(runs, "accuracy")
-
-
 def drift_curves(runs: Sequence[Run]) -> go.Figure:
     """Client-drift variance and update change, Kalman gain and coherence over rounds, in four panels.
 

@@ -164,7 +164,7 @@ def test_the_line_to_the_average_marks_both_ends(runs):
 
 
 def test_figures_are_compact_and_valid(runs):
-    figure = interactive.accuracy_rounds(runs)
+    figure = interactive.curves(runs, "accuracy")
     assert isinstance(figure, go.Figure)
     assert json.loads(figure.to_json())["data"][0]["y"]["dtype"] == "f4"
     assert small([0, 70000]).dtype == np.int32 and small([3, -4]).dtype == np.int16
