@@ -1,13 +1,13 @@
 # Public names: read by editors and type checkers, and at run time by landscape.plugins.public_names.
 
+from figures.axes.class_labels import bubbles as bubbles
+from figures.axes.class_labels import mixture as mixture
 from figures.axes.curves import curve as curve
 from figures.axes.drifts import averaged as averaged
-from figures.axes.drifts import bubbles as bubbles
 from figures.axes.drifts import coherence as coherence
 from figures.axes.drifts import evenness as evenness
 from figures.axes.drifts import gains as gains
 from figures.axes.drifts import group_cosines as group_cosines
-from figures.axes.drifts import mixture as mixture
 from figures.axes.drifts import variances as variances
 from figures.axes.spectra import eigenvalues as eigenvalues
 from figures.axes.spectra import sharpest as sharpest

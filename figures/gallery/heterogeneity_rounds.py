@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.labels import heterogeneity
 from drift.runs.run import Run
-from figures.axes import curves, drifts
+from figures.axes import class_labels, curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
 from figures.selection import run_selection
@@ -49,7 +49,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, (name, variable) in zip(axs[0], shown, strict=False):
         values = ds.sel(algorithm=name)
         seed = next(seed for seed in values.seed.values if np.isfinite(values[variable].sel(seed=seed)).any())
-        drifts.mixture(values.sel(seed=seed), ax=ax, variable=variable)
+        class_labels.mixture(values.sel(seed=seed), ax=ax, variable=variable)
         ax.set_ylabel("classes of the cohort" if ax is axs[0, 0] else "")
         how = "weights used" if variable == "cohort_share" else "weights by data size"
         ax.set_title(

@@ -94,8 +94,8 @@ def group_bars(ds: xr.Dataset, classes: list[str], labels: tuple[str, str], grou
     for (part, values), pattern in zip(parts.items(), ("/", "", "x"), strict=True):
         hover = f"%{{hovertext}}<br>%{{x}} {plain(written[part])}"
         sizes = small((values * ds.group_size.values).round())
-        drawn = bar(sizes, places, plain(written[part]), RIGHT[part], hover, pattern=pattern, orientation="h")
-        figure.add_trace(drawn.update(customdata=places, hovertext=texts))
+        trace = bar(sizes, places, plain(written[part]), RIGHT[part], hover, pattern=pattern, orientation="h")
+        figure.add_trace(trace.update(customdata=places, hovertext=texts))
     ticks = [f"class {name}" for name in names]
     bold = () if group is None else ticks[group : group + 1]
     figure.update_xaxes(title="samples with two predictions")

@@ -13,6 +13,7 @@ from drift.analyses.rounds.variance import drift_variances
 from figures import interactive
 from figures.interactive.clients import POINTS
 from figures.interactive.look import log_axis, small
+from figures.looks import palette
 from figures.page.summary import summary
 
 
@@ -184,3 +185,14 @@ def test_the_summary_averages_over_seeds(runs):
     assert ds.seeds.values.tolist() == [2, 2]
     assert all(np.isfinite(ds[name]).all() for name in ds.data_vars)
     assert np.isnan(summary(runs[:1]).accuracy_std[0])
+
+
+def test_methods_have_their_dashes_and_other_settings_of_one_others(runs):
+    figure = interactive.curves(runs, "loss")
+    dashes = {trace.name: trace.line.dash for trace in figure.data}
+    assert dashes == {"FedAvg": "solid", "FedLAW": palette.plotly_dash("fedlaw")} and dashes["FedLAW"] != "solid"
+    for name in ("fedavg", "fedlaw", "mine"):
+        drawn = [palette.plotly_dash(name, variant) for variant in range(6)]
+        assert len(set(drawn)) == 6
+        for text, style in zip(drawn, (palette.dash(name, variant) for variant in range(6)), strict=True):
+            assert text == "solid" if style == "-" else text == ",".join(f"{2 * part:g}px" for part in style[1])
