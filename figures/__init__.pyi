@@ -1,29 +1,26 @@
 # Public names: read by editors and type checkers, and at run time by landscape.plugins.public_names.
 
+from figures.axes.class_labels import bubbles as bubbles
+from figures.axes.class_labels import mixture as mixture
 from figures.axes.curves import curve as curve
 from figures.axes.drifts import averaged as averaged
-from figures.axes.drifts import bubbles as bubbles
 from figures.axes.drifts import coherence as coherence
 from figures.axes.drifts import evenness as evenness
 from figures.axes.drifts import gains as gains
 from figures.axes.drifts import group_cosines as group_cosines
-from figures.axes.drifts import mixture as mixture
 from figures.axes.drifts import variances as variances
 from figures.axes.spectra import eigenvalues as eigenvalues
-from figures.axes.spectra import ratio as ratio
 from figures.axes.spectra import sharpest as sharpest
 from figures.axes.surfaces import common_levels as common_levels
 from figures.axes.surfaces import contour as contour
 from figures.axes.surfaces import profile as profile
 from figures.axes.triangles import optima as optima
 from figures.axes.triangles import triangle as triangle
-from figures.axes.weights import balance as balance
 from figures.axes.weights import correlations as correlations
 from figures.axes.weights import epochs as epochs
 from figures.axes.weights import histogram as histogram
 from figures.axes.weights import norms as norms
 from figures.axes.weights import shares as shares
-from figures.axes.weights import shrink as shrink
 from figures.explore.shell.notebook import explorer as explorer
 from figures.films.film import film as film
 from figures.films.lit_surface import lit_surface as lit_surface

@@ -48,6 +48,12 @@ class Method(StrictNumbers):
     extra_models: ClassVar[int] = 0
     """Models (d,) in the extras of a recorded round, for the estimate of a run's size."""
 
+    learns_weights: ClassVar[bool] = False
+    """Whether the server learns the weights of the clients, or their sum."""
+
+    pool_option: ClassVar[str] = ""
+    """Option with the number of models that a client trains together in a pool and averages, as `pool` returns it."""
+
     requires: ClassVar[tuple[Callable[[Task, str], object], ...]] = ()
     """Checks of (task, name of the method) before round 0, as `drift.training.model_parts` has them."""
 
@@ -80,6 +86,16 @@ class Method(StrictNumbers):
         """
         own = outside.is_outside(text := tables.recorded(self)) and self.name().lower() in names()
         return (outside.portable(text) if own else self.name()) + suffix(self)
+
+    @property
+    def pool_size(self) -> int:
+        """Models of the pool of a client, by `pool_option`; 0 without one."""
+        return int(getattr(self, self.pool_option)) if self.pool_option else 0
+
+    @property
+    def trainings(self) -> int:
+        """Times that a client trains for the local epochs in a round; 1 here."""
+        return 1
 
     def check(self, experiment: Experiment) -> None:
         """Raise ValueError if the method cannot run in this experiment."""

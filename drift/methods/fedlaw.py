@@ -48,6 +48,7 @@ class FedLAW(Method):
     """
 
     needs_proxy: ClassVar[bool] = True
+    learns_weights: ClassVar[bool] = True
     bundles: ClassVar[dict[str, Bundle]] = {
         "paper": Bundle(
             "FedLAW paper, algorithm 1 and appendix C",

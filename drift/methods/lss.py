@@ -86,6 +86,8 @@ class LSS(Method):
         ),
     }
 
+    pool_option: ClassVar[str] = "candidates"
+
     candidates: int = Field(4, gt=0, description="N, models trained by a client (LSS-3)")
     pool_init: Literal["frozen", "trained"] = Field(
         "frozen", description="the received model is a member; trained: the first candidate takes its place (LSS-1)"

@@ -53,6 +53,11 @@ class Soups(Method):
     selection: Literal["uniform", "greedy"] = Field("uniform", description="which candidates the mean is of")
     dropout_stream: Literal["shared", "own"] = Field("shared", description="random numbers that candidates drop by")
 
+    @property
+    def trainings(self) -> int:
+        """Each candidate takes its own."""
+        return self.candidates
+
     @field_validator("lrs", "batches", "dropouts", "weight_decays")
     @classmethod
     def _not_negative(cls, values: tuple[float, ...]) -> tuple[float, ...]:

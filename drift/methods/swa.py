@@ -29,6 +29,11 @@ class SWA(Method):
     schedule_lr: Literal["constant", "cyclic"] = Field("constant", description="rate within a cycle")
     lr_end: float = Field(0.01, gt=0, le=1, description="cyclic: factor of the rate at the end of a cycle")
 
+    @property
+    def trainings(self) -> int:
+        """Each cycle takes its own."""
+        return self.cycles
+
     def local(self, client: Client) -> Update:
         """The mean over cycles."""
         total = torch.zeros_like(client.start)

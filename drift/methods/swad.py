@@ -37,6 +37,11 @@ class SWAD(Method):
     patience_end: int = Field(6, ge=1, description="N_e, epochs above the threshold that end it, none of them in it")
     tolerance: float = Field(1.3, gt=0, description="r: the threshold over the mean loss at the start")
 
+    @property
+    def trainings(self) -> int:
+        """Each cycle takes its own."""
+        return self.cycles
+
     def check(self, experiment: Experiment) -> None:
         """Raise ValueError where clients hold no validation data, or train for steps instead of epochs."""
         require_held_out(experiment, self.name())

@@ -215,6 +215,15 @@ class GrowingRun(Run):
         seen.indices, seen.columns, seen.cohorts, seen.link, seen.head = [], {}, [], "", ""
 
 
+def recorded(run: Run) -> GrowingRun:
+    """The record of a run, its rounds read; a run that is one already stays as it is."""
+    if isinstance(run, GrowingRun):
+        return run
+    record = GrowingRun(run.folder, run.context)
+    record.update()
+    return record
+
+
 def _cohort(small: Header) -> str:
     order = np.argsort(small.arrays["ids"], kind="stable")
     total = hashlib.sha256(small.arrays["ids"][order].tobytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ def curve(
     over: str = "round",
     log: bool = False,
     names: bool = True,
+    label: str | None = None,
+    level: float | None = None,
     **look: Any,
 ) -> Axes:
     """A variable over rounds (or another dimension): one line per method, its seeds as `line_with_band` shows them.
@@ -33,6 +36,8 @@ def curve(
         over: Dimension along the horizontal axis.
         log: Logarithmic vertical axis.
         names: Methods appear in the legend.
+        label: Of the vertical axis, in place of the name of the variable.
+        level: Where a thin line marks a value, such as 0.
         look: Passed to `Axes.plot`; goes to every line. Any `marker` stands for that of the method, and with a
             `linestyle` for all methods each has its marker.
 
@@ -50,7 +55,25 @@ def curve(
         style.logarithmic(ax)
     if over.endswith("round"):
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    return style.name_axes(ax, style.text(ds[over]), style.text(values))
+    if level is not None:
+        mark_level(ax, level)
+    across = "round" if over.endswith("_round") else style.text(ds[over])
+    return style.name_axes(ax, across, style.text(values) if label is None else label)
+
+
+def row(ds: xr.Dataset, axs: Iterable[Axes], labels: Mapping[str, str], **look: Any) -> None:
+    """A variable in each of several axes, by its label, as `curve` draws it."""
+    for ax, (variable, label) in zip(axs, labels.items(), strict=False):
+        curve(ds, ax=ax, variable=variable, label=label, **look)
+
+
+def mark_level(ax: Axes, level: float = 0.0) -> None:
+    """A thin line across the axes at a value."""
+    ax.axhline(level, color="#555555", linewidth=0.6, zorder=1)
+
+
+DOTS: dict[str, Any] = {"marker": "o", "markersize": 2.5}
+"""Look of curves through few values."""
 
 
 def is_logarithmic(values: xr.DataArray, usual: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Drift: coherence, bias, variances and gain over rounds, what averaging buys, and who holds which labels."""
+"""Drift: coherence, bias, variances and gain over rounds, and what averaging buys."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from figures.axes.curves import curve, line_with_band, mean, require_values, split_algorithms
-from figures.axes.fit import CELL
-from figures.looks import palette, style
-
-LABELS = 34
-"""Classes named on an axis; of more, every second, third and so on."""
+from figures.axes.curves import DOTS, curve, line_with_band, mark_level, mean, require_values, split_algorithms
+from figures.looks import style
 
 
 def coherence(
@@ -40,7 +36,7 @@ def coherence(
     for name, part in split_algorithms(ds[variable]) if raw and smooth != variable else []:
         colour = style.colour(name) if name is not None else style.CLIENT
         ax.plot(part["round"], mean(part, "seed"), color=colour, linewidth=0.5, alpha=0.5)
-    ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    mark_level(ax)
     _critical_points(ds, ax)
     return ax
 
@@ -64,7 +60,7 @@ def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gr
         line_with_band(
             smooth.sel(pair=pair), ax=ax, over="round", **{"color": colour, "label": _pair_label(pair), **look}
         )
-    ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    mark_level(ax)
     return style.name_axes(ax, "round", "mean cosine of updates", whole=5)
 
 
@@ -171,73 +167,9 @@ def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error",
     pooled = values.stack(sample=[dim for dim in ("seed", "draw") if dim in values.dims])
     for colour, number in zip(style.steps(values.sizes["round"]), values["round"].values, strict=True):
         part = pooled.sel(round=number)
-        look = {"marker": "o", "markersize": 2.5, **look}
-        line_with_band(part, ax=ax, over="models", across="sample", color=colour, label=f"round {number}", **look)
+        own = {**DOTS, "color": colour, "label": f"round {number}", **look}
+        line_with_band(part, ax=ax, over="models", across="sample", **own)
     return style.name_axes(ax, "averaged models", style.text(values), whole=6)
-
-
-def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **look: Any) -> Axes:
-    """Who holds which labels: a bubble for every client and class, its area the number of samples.
-
-    Args:
-        ax: Axes to draw into; the current ones of pyplot by default.
-        ds: count over client and class, samples.
-        largest: Area of the largest bubble, points squared.
-        look: Passed to `Axes.scatter`.
-    """
-    counts = require_values(ds["count"].transpose("client", "class"))
-    ax = style.axes(ax)
-    rows, columns = np.nonzero(counts.values > 0)
-    samples = counts.values[rows, columns]
-    look = {"linewidths": 0, "c": [shade(counts.sizes["class"])[column] for column in columns], **look}
-    ax.scatter(ds.client.values[rows], columns, s=largest * samples / samples.max(), **look)
-    named = range(0, counts.sizes["class"], -(-counts.sizes["class"] // LABELS))
-    ax.set_yticks(named, [str(ds["class"].values[place]) for place in named])
-    style.name_axes(ax, "client", "class", whole=10)
-    ax.margins(0.04, 0.08)
-    return ax
-
-
-def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
-    """Stacked bars of class shares, one bar per round (or client); the parts of a few bars are named.
-
-    Args:
-        ds: `variable` over `over` and class.
-        ax: Axes to draw into; the current ones of pyplot by default.
-        variable: Variable of `ds` to draw.
-        over: Dimension along the horizontal axis.
-    """
-    shares = require_values(ds[variable].transpose(over, "class"))
-    ax = style.axes(ax)
-    bottom, width = np.zeros(shares.sizes[over]), 0.92 if shares.sizes[over] <= 30 else 1.0
-    places = shares[over].values
-    areas = len(places) > _MOST_BARS and bool((np.diff(places) == 1).all())  # bars without gaps, drawn at once
-    edges = np.append(places, places[-1] + 1) - 0.5 if areas else places
-    for colour, name in zip(shade(shares.sizes["class"]), shares["class"].values, strict=True):
-        height = shares.sel({"class": name}).fillna(0).values
-        if shares.any() and not height.any():
-            continue  # no bar has it
-        if areas:
-            lower, upper = (np.append(ends, ends[-1]) for ends in (bottom, bottom + height))
-            ax.fill_between(edges, lower, upper, step="post", color=colour, label=str(name), linewidth=0)
-        else:
-            ax.bar(places, height, width, bottom=bottom, color=colour, label=str(name), linewidth=0)
-        for place, part, low in zip(places, height, bottom, strict=True):
-            if len(bottom) <= _NAMED_BARS and part >= _NAMED_PART:
-                look: dict[str, Any] = {"ha": "center", "va": "center", "gid": CELL, "path_effects": style.outline()}
-                ax.text(place, low + part / 2, str(name), fontsize=style.small(), **look)
-        bottom += height
-    ax.grid(False)
-    ax.set_ylim(0, 1)
-    ax.margins(x=0.01)
-    return style.name_axes(ax, over, style.text(shares), whole=6)
-
-
-_NAMED_BARS, _NAMED_PART = 12, 0.1
-"""Most bars whose parts are named, and the share from which on a part is."""
-
-_MOST_BARS = 100
-"""Bars up to which each part of each is an artist of its own."""
 
 
 def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
@@ -277,8 +209,3 @@ def _pair_label(pair: str) -> str:
     """A pair of groups in words: "a" within one group, "a and b" between two."""
     first, _, second = pair.partition("-")
     return f"within {first}" if first == second else f"{first} to {second}" if second else pair
-
-
-def shade(count: int) -> list[Any]:
-    """`count` colours for classes: ten that differ well for colour-blind readers too, else steps of a colour map."""
-    return list(palette.CLASSES[:count]) if count <= len(palette.CLASSES) else style.steps(count)

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
+from figures.axes.curves import mark_level
 from figures.axes.legends import move_legends
 from figures.looks import style
 from figures.looks.look import Drawing, Range
@@ -59,7 +60,7 @@ def _paired(axs: Sequence[Axes], part: Drawing) -> None:
     other = style.label(part.look.paired_to)
     for ax in axs:
         ax.autoscale(axis="y")
-        ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+        mark_level(ax)
         text = ax.get_ylabel()
         if text:
             ax.set_ylabel(f"{text}, minus that of {other}")

@@ -24,7 +24,13 @@ WRITTEN = 12
 
 
 def matrix(
-    values: xr.DataArray, *, ax: Axes | None = None, low: float = 0.0, high: float | None = None, **look: Any
+    values: xr.DataArray,
+    *,
+    ax: Axes | None = None,
+    low: float = 0.0,
+    high: float | None = None,
+    bar: bool = True,
+    **look: Any,
 ) -> Axes:
     """A matrix as coloured cells, with its numbers in them where it is small, and a colour bar.
 
@@ -32,6 +38,7 @@ def matrix(
         values: Over rows and columns, each with names as coordinate.
         ax: Axes to draw into; the current ones of pyplot by default.
         low, high: Ends of the colours; by default 0 and the largest value.
+        bar: Whether it has a colour bar of its own.
         look: Passed to `Axes.imshow`.
 
     Raises:
@@ -50,8 +57,8 @@ def matrix(
     ax.set_ylabel(style.text(values[rows]))
     if max(values.shape) <= WRITTEN:
         _write(ax, values.values)
-    figure = cast(Figure, ax.figure)
-    figure.colorbar(image, ax=ax, label=style.text(values), shrink=0.9)
+    if bar:
+        cast(Figure, ax.figure).colorbar(image, ax=ax, label=style.text(values), shrink=0.9)
     return ax
 
 
@@ -67,7 +74,7 @@ def hundredths(value: float) -> str:
 
 
 def _write(ax: Axes, values: np.ndarray) -> None:
-    """Numbers in the cells, outlined: readable on every colour."""
+    """Numbers in the cells, outlined: readable on every colour; no zeros among whole ones."""
     whole = np.array_equal(values, np.round(values))
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value) and (value or not whole):

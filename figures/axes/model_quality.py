@@ -1,4 +1,4 @@
-"""Robustness, size and use of models: grouped bars, histograms of parameters, accuracy matrices, tables."""
+"""Robustness, size and use of models: grouped bars, histograms of parameters, tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.textpath import TextPath
 
 from figures.axes.curves import line_look, mean, method_look, require_values, seeds_at, split_algorithms
-from figures.axes.fit import CELL
-from figures.axes.matrices import hundredths
 from figures.looks import style
 
 
@@ -77,66 +75,33 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     return style.name_axes(ax, "parameter value", f"parameters in a bin of {width:.2g}")
 
 
-def matrix(values: xr.DataArray, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Accuracy of every client's model (row) on every client's data (column), written into the cells where they fit.
-
-    Args:
-        values: Fractions over client and holder.
-        look: Passed to `Axes.imshow`.
-    """
-    require_values(values)
-    ax = style.axes(ax)
-    ordered = values.transpose("client", "holder")
-    look = {"cmap": style.sequential(), "vmin": 0.0, "vmax": 1.0, **look}
-    ax.imshow(ordered.values, **look)
-    ax.grid(False)
-    if ordered.size <= 144:
-        for (row, column), value in np.ndenumerate(ordered.values):
-            text = "" if np.isnan(value) else hundredths(value)
-            look = {"fontsize": style.small(), "path_effects": style.outline(), "gid": CELL}
-            ax.text(column, row, text, ha="center", va="center", **look)
-    every = max(1, ordered.sizes["client"] // 12)
-    for axis, name in ((ax.xaxis, "holder"), (ax.yaxis, "client")):
-        axis.set_ticks(np.arange(ordered.sizes[name])[::every], [str(value) for value in ordered[name].values[::every]])
-    return style.name_axes(ax, "data of client", "model of client")
-
-
-def table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]], *, ax: Axes) -> Axes:
+def table(rows: Sequence[Sequence[str]], *, ax: Axes, **look: Any) -> Axes:
     """Text in rows and columns between three rules, numbers to the right.
 
     Args:
-        rows: Names of the rows.
-        columns: Heads of the columns, the one above the names first.
-        cells: One text for each row and column but the first.
+        rows: Texts of each row, the heads of the columns first; the first of a row is its name.
+        look: Passed to the texts.
     """
     ax.set_axis_off()
-    widths = [_wide([columns[0]], rows)]
-    widths += [_GAP + _wide([head], column) for head, column in zip(columns[1:], zip(*cells, strict=True), strict=True)]
+    widths = _widths(rows)
     whole = max(sum(widths), 0.97 * 72 * style.width())  # points; a table that is narrower does not spread
     right = np.cumsum(widths) / whole
-    tall = [max(text.count("\n") for text in texts) + 1.0 for texts in (columns, *(zip_row(rows, cells)))]
+    tall = [max(text.count("\n") for text in texts) + 1.0 for texts in rows]
     edges = np.cumsum([size + _BETWEEN for size in tall])  # from the top, in lines
     ax.set(xlim=(0, 1), ylim=(edges[-1] + 0.2, -0.2))
     for rule, wide in ((0.0, 0.9), (edges[0], 0.6), (edges[-1], 0.9)):
         ax.plot([0, right[-1]], [rule, rule], color="black", linewidth=wide, clip_on=False)
-    look: dict[str, Any] = {"va": "center", "fontsize": style.small(), "linespacing": 1.1}
-    for texts, low, size in zip((columns, *zip_row(rows, cells)), edges, tall, strict=True):
+    look = {"va": "center", "fontsize": style.small(), "linespacing": 1.1, **look}
+    for texts, low, size in zip(rows, edges, tall, strict=True):
         height = low - (size + _BETWEEN) / 2
         for index, text in enumerate(texts):
             ax.text(0.0 if index == 0 else right[index], height, text, ha="left" if index == 0 else "right", **look)
     return ax
 
 
-def table_width(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]]) -> float:
+def table_width(rows: Sequence[Sequence[str]]) -> float:
     """Inches that a table takes across."""
-    widths = [_wide([columns[0]], rows)]
-    widths += [_GAP + _wide([head], column) for head, column in zip(columns[1:], zip(*cells, strict=True), strict=True)]
-    return sum(widths) / 72
-
-
-def zip_row(rows: Sequence[str], cells: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Rows of a table, each with its name first."""
-    return [[name, *texts] for name, texts in zip(rows, cells, strict=True)]
+    return sum(_widths(rows)) / 72
 
 
 _BETWEEN = 0.45
@@ -146,7 +111,12 @@ _GAP = 7.0
 """Space between columns, points."""
 
 
-def _wide(heads: Sequence[str], texts: Sequence[str]) -> float:
-    """Points across that the widest line takes."""
-    lines = [line for text in (*heads, *texts) for line in text.split("\n")]
-    return max(float(TextPath((0, 0), line, size=style.small()).get_extents().width) for line in lines)
+def _widths(rows: Sequence[Sequence[str]]) -> list[float]:
+    """Points across that each column takes."""
+    columns = [[line for text in column for line in text.split("\n")] for column in zip(*rows, strict=True)]
+    widths = [max(float(_extent(line).width) for line in column) for column in columns]
+    return [width + _GAP * (index > 0) for index, width in enumerate(widths)]
+
+
+def _extent(line: str) -> Any:
+    return TextPath((0, 0), line, size=style.small()).get_extents()

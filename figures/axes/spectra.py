@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from figures.axes.curves import (
+    DOTS,
     curve,
     is_logarithmic,
     line_look,
@@ -35,23 +36,8 @@ def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look
     selected = ds["eigenvalue"].sel(rank=rank)
     remark_unconverged(ds.sel(rank=rank))
     named = selected.assign_attrs(long_name=rf"Hessian eigenvalue $\lambda_{{{rank}}}$")
-    look = {"log": bool((selected.fillna(1) > 0).all()), "marker": "o", "markersize": 2.5, **look}
+    look = {"log": bool((selected.fillna(1) > 0).all()), **DOTS, **look}
     return curve(ds.assign(eigenvalue=named), ax=ax, variable="eigenvalue", **look)
-
-
-def ratio(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Ratio of the largest eigenvalue to the last computed one, over rounds.
-
-    Args:
-        ds: Result of `drift.eigen_rounds`.
-        ax: Axes to draw into; the current ones of pyplot by default.
-        look: Keyword arguments of the drawn lines or areas.
-    """
-    last = int(ds["rank"].max()) if "rank" in ds.coords else 5
-    remark_unconverged(ds)
-    named = ds["ratio"].assign_attrs(long_name=rf"$\lambda_1\,/\,\lambda_{{{last}}}$")
-    look = {"marker": "o", "markersize": 2.5, **look}
-    return curve(ds.assign(ratio=named), ax=ax, variable="ratio", **look)
 
 
 def sharpest(

@@ -1,4 +1,4 @@
-"""Weights: the shrinking factor and client weights that methods use, norms, and the balance of two forces."""
+"""Weights that methods use: of clients over rounds, spread over runs, as the server learns them; norms of models."""
 
 from __future__ import annotations
 
@@ -11,21 +11,6 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from figures.axes.curves import curve, require_values
 from figures.looks import style
-
-
-def shrink(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """The shrinking factor gamma over rounds; the line at 1 is plain averaging.
-
-    Args:
-        ds: Result of `drift.learned`.
-        ax: Axes to draw into; the current ones of pyplot by default.
-        look: Keyword arguments of the drawn lines or areas.
-    """
-    ax = style.axes(ax)
-    named = ds["gamma"].assign_attrs(long_name=r"shrinking factor $\gamma$")
-    curve(ds.assign(gamma=named), ax=ax, variable="gamma", **look)
-    ax.axhline(1, color="#555555", linewidth=0.6, zorder=1)
-    return ax
 
 
 def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights", **look: Any) -> Axes:
@@ -69,22 +54,6 @@ def norms(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "end_norm",
         for client in ds["update_norm"].transpose("client", "round"):
             ax.plot(ds["round"], client, ".", color=style.CLIENT, markersize=2, alpha=0.5)
     return curve(ds, ax=ax, variable=variable, **look)
-
-
-def balance(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Norms of the optimisation term (solid) and of the regularisation term (dashed) over rounds, logarithmic.
-
-    Args:
-        ds: Result of `drift.balance`.
-        ax: Axes to draw into; the current ones of pyplot by default.
-        look: Keyword arguments of the drawn lines or areas.
-    """
-    ax = style.axes(ax)
-    curve(ds, ax=ax, variable="optimisation", **look)
-    positive = ds.assign(regularisation=ds["regularisation"].where(ds["regularisation"] > 0))
-    curve(positive, ax=ax, variable="regularisation", names=False, log=True, linestyle="--", **look)
-    ax.set_ylabel("norm of the term")
-    return ax
 
 
 FEW = 20

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.rounds.paired import counterpart, paired_difference
-from drift.runs.growing_run import GrowingRun
+from drift.runs.growing_run import recorded
 from drift.runs.run import Run
 from figures.looks.look import Range
 from figures.looks.style import label
@@ -63,7 +63,7 @@ def _same_cohorts(ds: xr.Dataset, reference: str, dim: str, runs: Sequence[Run])
     rounds = [name for name in ds.dims if str(name).endswith("round")]
     if not rounds:
         return ds
-    by_place = {(run.label, run.seed): _cohorts(run) for run in runs}
+    by_place = {(run.label, run.seed): recorded(run).cohorts() for run in runs}
     masks: dict[str, xr.DataArray] = {}
     for over in map(str, rounds):
         mask = np.ones((ds.sizes[dim], ds.sizes["seed"], ds.sizes[over]), bool)
@@ -81,12 +81,6 @@ def _same_cohorts(ds: xr.Dataset, reference: str, dim: str, runs: Sequence[Run])
             if over in values.dims and {dim, "seed"} <= set(values.dims)
         }
     )
-
-
-def _cohorts(run: Run) -> dict[int, str]:
-    recorded = GrowingRun(run.folder, run.context)
-    recorded.update()
-    return dict(recorded.cohorts())
 
 
 def cut(ds: xr.Dataset, name: str, rounds: Range) -> xr.Dataset:

@@ -1,4 +1,4 @@
-"""Runs of LSS with different numbers of models per client, the FedAvg runs of their setting, and their curves."""
+"""Runs whose clients grow pools of different numbers of models, the FedAvg runs of their setting, and their curves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.axes import Axes
 
-from drift.methods.lss import LSS
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _stack
@@ -16,7 +15,7 @@ COMMAND = "fedscape sweep lss-cifar10-dir1-quick --grid method=lss method.candid
 
 
 def split_by_candidates(runs: Sequence[Run]) -> tuple[dict[int, list[Run]], list[Run]]:
-    """Runs of LSS by the models that a client trains, alike in all else but the seed, and FedAvg's in their setting.
+    """Runs of a method by the models in a client's pool, alike in all else but the seed, and FedAvg's in their setting.
 
     Of several such groups, that with most numbers of models, then with most runs, the first among equals.
 
@@ -25,26 +24,27 @@ def split_by_candidates(runs: Sequence[Run]) -> tuple[dict[int, list[Run]], list
     """
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        if isinstance(run.method, LSS):
-            single = run.method.model_copy(update={"candidates": 1})
+        if run.method.pool_size:
+            single = run.method.model_copy(update={run.method.pool_option: 1})
             groups.setdefault(f"{_setting(run)} {single!r} {run.experiment.local!r}", []).append(run)
     best = max(groups.values(), key=lambda group: (len(_sizes(group)), len(group)), default=[])
     if len(_sizes(best)) < 2:
-        raise _runs.missing(f"{len(runs)} runs have {len(_sizes(best))} sizes of the pool of LSS", COMMAND)
+        raise _runs.missing(f"{len(runs)} runs have {len(_sizes(best))} sizes of a client's pool", COMMAND)
     others = [run for run in runs if run.label == "fedavg" and _setting(run) == _setting(best[0])]
-    return {size: [run for run in best if _candidates(run) == size] for size in _sizes(best)}, others
+    return {size: [run for run in best if run.method.pool_size == size] for size in _sizes(best)}, others
 
 
 def stack_over_models(runs: Sequence[Run], compute: _stack.Compute) -> xr.Dataset:
-    """Results over models (trained by a client of LSS) and seed; those of FedAvg, by seed, as fedavg_NAME.
+    """Results over models (in the pool of a client) and seed; those of FedAvg, by seed, as fedavg_NAME.
 
     Raises:
-        LookupError: If no two runs of LSS differ in the number of models.
+        LookupError: If no two runs of a method with pools differ in the number of models.
     """
     pools, others = split_by_candidates(runs)
     results = [_stack.stack_runs(group, compute).isel(algorithm=0, drop=True) for group in pools.values()]
     sizes = ("models", list(pools), {"long_name": "models trained by a client", "units": "1"})
     joined = xr.concat(results, "models", join="outer", combine_attrs="drop").assign_coords(models=sizes)
+    joined = joined.assign_attrs(method=next(iter(pools.values()))[0].label)
     if others:
         plain = _stack.stack_runs(others, compute).isel(algorithm=0, drop=True).reindex(seed=joined.seed.values)
         joined = joined.assign({f"fedavg_{name}": values for name, values in plain.data_vars.items()})
@@ -52,8 +52,10 @@ def stack_over_models(runs: Sequence[Run], compute: _stack.Compute) -> xr.Datase
 
 
 def draw_over_models(ds: xr.Dataset, name: str, ax: Axes) -> None:
-    """Draw a variable of `stack_over_models`: LSS over the number of models, FedAvg, if any, as a level."""
-    curves.line_with_band(ds[name], ax=ax, over="models", **curves.line_look("lss", marker="o", markersize=3))
+    """Draw a variable of `stack_over_models`: the method over its number of models, FedAvg, if any, as a level."""
+    curves.line_with_band(
+        ds[name], ax=ax, over="models", **curves.line_look(ds.attrs["method"], marker="o", markersize=3)
+    )
     if f"fedavg_{name}" not in ds:
         return
     ends = xr.DataArray([float(ds.models.min()), float(ds.models.max())], dims="models")
@@ -68,9 +70,5 @@ def _setting(run: Run) -> str:
     return f"{spec.task!r} {spec.clients!r} {spec.rounds} {start}"
 
 
-def _candidates(run: Run) -> int:
-    return int(getattr(run.method, "candidates", 0))
-
-
 def _sizes(runs: Sequence[Run]) -> list[int]:
-    return sorted({_candidates(run) for run in runs})
+    return sorted({run.method.pool_size for run in runs})

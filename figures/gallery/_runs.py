@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from drift.analyses.per_round import evenly_spaced
+from drift.analyses.rounds.norms_and_weights import reweights
 from drift.config.corrections import from_outside
 from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
@@ -220,8 +221,8 @@ def select_suited(
     return narrow(runs, suited, why)
 
 
-def select_fedlaw(runs: Sequence[Run]) -> Sequence[Run]:
-    """The runs of FedLAW, any variant.
+def select_learned(runs: Sequence[Run]) -> Sequence[Run]:
+    """The runs whose method says that it learns weights, or whose clients have other weights than by size.
 
     Raises:
         LookupError: If there is none.
@@ -229,7 +230,7 @@ def select_fedlaw(runs: Sequence[Run]) -> Sequence[Run]:
     """
     return select_suited(
         runs,
-        lambda run: run.label.partition("-")[0] == "fedlaw",
+        lambda run: run.method.learns_weights or reweights(run),
         what=f"none of {len(runs)} runs learned its weights",
         command="fedscape train digits-shards2 --set method.name=fedlaw",
         why="it learned no weights",

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.model_quality import three_accuracies
 from drift.runs.run import Run
-from figures.axes import curves, model_quality
+from figures.axes import curves, matrices, model_quality
 from figures.gallery import _runs, _stack
 from figures.looks import style
 
@@ -47,8 +47,8 @@ def draw(ds: xr.Dataset) -> Figure:
     values = ds[list(names)].to_array("mark")
     model_quality.bars(values, ax=axs[0, 0], over="mark", ticks=list(names.values()))
     style.name_axes(axs[0, 0], "models", "accuracy")
-    model_quality.matrix(ds.ood, ax=axs[0, 1])
-    figure.colorbar(axs[0, 1].images[0], ax=axs[0, 1], label="accuracy", shrink=0.9)
+    ood = ds.ood.transpose("client", "holder").assign_attrs(long_name="accuracy")
+    style.name_axes(matrices.matrix(ood, ax=axs[0, 1], high=1.0), "data of client", "model of client")
     kind = "test data, label shares" if ds.attrs["criterion"] == "label" else "training data"
     axs[0, 1].set_title(f"{style.label(ds.attrs['method'])}, round {ds.attrs['round']}: {kind}", fontsize=style.small())
     style.key(figure, [axs[0, 0]], title=curves.band(ds))

@@ -16,7 +16,7 @@ from figures.gallery import _pools, _runs
 from figures.looks import style
 from figures.selection import run_selection
 
-NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the clients of a round"
+NEEDS = "runs of a method with pools, such as lss, of two sizes or more, alike in all else, that kept clients"
 
 COST = "seconds"
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from drift.runs.run import Run
 from figures.axes import curves
@@ -60,14 +59,9 @@ def draw(ds: xr.Dataset) -> Figure:
         cell=0.7 if count > 4 else None,
     )
     for ax, panel in zip(axs.flat, ds.panel.values, strict=False):
-        part = ds.accuracy.sel(panel=panel).dropna("round", how="all")
-        for name, values in curves.split_algorithms(part):
-            curves.line_with_band(values, ax=ax, over="round", **curves.line_look(str(name), linewidth=1.0))
-        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        part = ds.sel(panel=panel).dropna("round", how="all", subset=["accuracy"])
+        curves.curve(part, ax=ax, label=None if style.is_first(ax) else "", linewidth=1.0)
         ax.set_title(str(panel), fontsize=style.small())
-        ax.set_xlabel("round")
-    for ax in axs.flat[:count]:
-        ax.set_ylabel(style.text(ds.accuracy) if style.is_first(ax) else "")
     for ax in axs.flat[count:]:
         ax.set_axis_off()
     style.key(figure, axs.flat[:count], title=curves.band(ds), columns=5 if columns > 1 else 2)

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from drift.analyses.rounds.numbers import quantity
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _stack
@@ -17,7 +18,7 @@ NEEDS = "runs of any methods, trained in one setting"
 
 COST = "seconds"
 
-USUAL = {"accuracy": "test accuracy", "loss": "test loss", "local_loss": "clients' training loss"}
+USUAL = ("accuracy", "loss", "local_loss")
 
 MOST = 4
 """Panels of numbers with other names."""
@@ -47,13 +48,12 @@ def _with_all(ds: xr.Dataset, names: Sequence[str]) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Accuracy, loss on the test set, loss on the clients' own data; or recorded numbers by their names."""
-    labels = {str(name): USUAL.get(str(name), str(name)) for name in ds.data_vars if ds[name].notnull().any()}
-    labels = {name: labels[name] for name in [*USUAL, *labels] if name in labels}
-    if not labels:
+    names = [name for name in dict.fromkeys([*USUAL, *map(str, ds.data_vars)]) if name in ds]
+    named = {name: ds[name].assign_attrs(long_name=quantity(name).words) for name in names if ds[name].notnull().any()}
+    if not named:
         raise LookupError("no run recorded a number; give the metrics of each round to the recorder.")
-    named = ds.assign({name: ds[name].assign_attrs(long_name=text) for name, text in labels.items()})
-    figure, axs = style.panels(1, len(labels))
-    for ax, name in zip(axs.flat, labels, strict=True):
-        curves.curve(named, ax=ax, variable=name, log="loss" in name)
+    figure, axs = style.panels(1, len(named))
+    for ax, name in zip(axs.flat, named, strict=True):
+        curves.curve(ds.assign(named), ax=ax, variable=name, log=quantity(name).log)
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

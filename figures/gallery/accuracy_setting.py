@@ -72,7 +72,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, name in zip(axs.flat, shown, strict=True):
         _lines(ds, name, ax)
     if "gain" in ds:
-        axs[0, 1].axhline(0, color="#777777", linewidth=0.6)
+        curves.mark_level(axs[0, 1])
         points = ds.gain.attrs["units"] == "points"
         axs[0, 1].set_ylabel(f"gain{' [percentage points]' if points else ''}")
         other = str(ds.attrs["reference"])

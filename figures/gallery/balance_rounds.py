@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.norms_and_weights import balance
 from drift.runs.run import Run
-from figures.axes import curves, weights
+from figures.axes import curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
 from figures.selection import run_selection
@@ -35,10 +36,12 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """Norms (optimisation solid, shrinking dashed), ratio, gamma."""
     figure, axs = style.panels(1, 3)
-    weights.balance(ds, ax=axs[0, 0])
+    positive = ds.assign(regularisation=ds["regularisation"].where(ds["regularisation"] > 0))
+    curves.curve(ds, ax=axs[0, 0], variable="optimisation")
+    look: dict[str, Any] = {"variable": "regularisation", "names": False, "log": True, "linestyle": "--"}
+    curves.curve(positive, ax=axs[0, 0], **look)
     axs[0, 0].set_ylabel("update (solid), shrinking (dashed)", fontsize=style.small())
-    curves.curve(ds, ax=axs[0, 1], variable="ratio", log=True)
-    axs[0, 1].set_ylabel("balance ratio r")
-    weights.shrink(ds, ax=axs[0, 2])
+    curves.curve(ds, ax=axs[0, 1], variable="ratio", log=True, label="balance ratio r")
+    curves.curve(ds, ax=axs[0, 2], variable="gamma", label=r"shrinking factor $\gamma$", level=1)
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from drift.analyses.landscapes.barriers import client_barriers
 from drift.runs.run import Run
-from figures.axes.fit import CELL
-from figures.axes.matrices import hundredths
+from figures.axes import matrices
 from figures.gallery import _runs, _stack
 from figures.looks import style
 
@@ -100,27 +99,16 @@ def looks(ds: xr.Dataset) -> dict[str, dict[str, Any]]:
     """Colours of barriers, from 0 on, and of midpoints, on both sides of 0."""
     reach = max(float(abs(ds.midpoint).max()), LEAST)
     return {
-        "barrier": {"cmap": style.sequential(), "vmin": 0, "vmax": max(float(ds.barrier.max()), LEAST)},
-        "midpoint": {"cmap": style.SIGNED, "vmin": -reach, "vmax": reach},
+        "barrier": {"cmap": style.sequential(), "high": max(float(ds.barrier.max()), LEAST)},
+        "midpoint": {"cmap": style.SIGNED, "low": -reach, "high": reach},
     }
 
 
-def matrix(ds: xr.Dataset, variable: str, ax: Axes, look: dict[str, Any]) -> QuadMesh:
+def matrix(ds: xr.Dataset, variable: str, ax: Axes, look: dict[str, Any]) -> AxesImage:
     """The variable over pairs of models; numbers in the cells where there are few."""
-    values = ds[variable].transpose("mark_other", "mark").values
     names = [str(name).removeprefix("client ") for name in ds.mark.values]
-    mesh = ax.pcolormesh(np.ma.masked_invalid(values), **look)
-    places = np.arange(len(names)) + 0.5
-    ax.set_xticks(places, names, rotation=90 if len(names) > 4 else 0)
-    ax.set_yticks(places, names)
+    values = ds[variable].assign_coords(mark=names, mark_other=names).transpose("mark_other", "mark")
+    matrices.matrix(values, ax=ax, bar=False, **look)
     ax.tick_params(length=0)
-    ax.grid(False)
-    ax.invert_yaxis()
-    ax.set_aspect("equal")
-    for (i, j), value in np.ndenumerate(values):
-        if len(names) <= 7 and i != j and np.isfinite(value):
-            note = ax.text(
-                j + 0.5, i + 0.5, hundredths(value), fontsize=style.small(), ha="center", va="center", gid=CELL
-            )
-            note.set_path_effects(style.outline())
-    return mesh
+    ax.tick_params(axis="x", rotation=90 if len(names) > 4 else 0)
+    return ax.images[0]

@@ -11,14 +11,13 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.barriers import pool_barriers
 from drift.analyses.per_round import evenly_spaced
-from drift.methods.lss import LSS
 from drift.runs.run import Run
 from figures.gallery import _runs, _stack
 from figures.gallery.barriers_clients import looks, matrix, shown_variables, without_barriers
 from figures.looks import style
 from figures.selection import run_selection
 
-NEEDS = "one run of lss that kept what the clients received in some rounds"
+NEEDS = "one run of a method whose clients grow pools, such as lss, that kept what the clients received in some rounds"
 
 COST = "seconds per run"
 
@@ -45,7 +44,7 @@ def data(
     runs = run_selection.select_runs(runs, method, seed)
     suited = _runs.select_suited(
         runs,
-        lambda run: isinstance(run.method, LSS) and run.kept("globals"),
+        lambda run: run.method.pool_size and run.kept("globals"),
         what="no run grew pools of models",
         command="fedscape train digits-shards2 --set method=lss",
         why="it grew no pools of models, or kept none",

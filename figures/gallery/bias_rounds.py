@@ -48,12 +48,9 @@ def draw(ds: xr.Dataset) -> Figure:
     parts = _cases.split_cases(ds)
     figure, axs = style.panels(len(parts), 3, height=1.75 * len(parts) + 0.9, turned=True)
     for row, (title, part) in zip(axs, parts, strict=True):
-        for ax, (variable, label) in zip(row, _SHOWN.items(), strict=False):
-            curves.curve(part, ax=ax, variable=variable, marker="o", markersize=2.5)
-            ax.axhline(0, color="#777777", linewidth=0.6)
-            ax.set_ylabel(label)
+        curves.row(part, row, _SHOWN, level=0, **curves.DOTS)
         for variable, (_, line) in _ERRORS.items():
-            curves.curve(part, ax=row[2], variable=variable, linestyle=line, marker="o", markersize=2.5, names=False)
+            curves.curve(part, ax=row[2], variable=variable, linestyle=line, names=False, **curves.DOTS)
         row[2].set_ylabel(f"{_ERRORS['error'][0]} ({_ERRORS['fma_error'][0]} dotted)", fontsize=style.small())
         _cases.set_title(row[0], title)
     _cases.share_ranges(axs)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from drift.analyses.rounds.cohort_table import cohort_table
 from drift.analyses.samples.client_losses import client_losses
 from drift.runs.run import Run
-from figures.axes import drifts, matrices
+from figures.axes import class_labels, matrices
 from figures.gallery import _runs, _stack
 from figures.interactive.words import label_shares
 from figures.looks import style
@@ -147,7 +147,7 @@ def _losses(ds: xr.Dataset, ax: Axes) -> None:
 def _labels(ds: xr.Dataset, ax: Axes) -> None:
     """Stacked bars of the classes that each client trains on."""
     places = ds[["class_share"]].assign_coords(client=np.arange(ds.sizes["client"]))
-    drifts.mixture(places, ax=ax, variable="class_share", over="client")
+    class_labels.mixture(places, ax=ax, variable="class_share", over="client")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     if ds.sizes["class"] <= 12 and (ax.containers or ax.collections):
         ax.legend(

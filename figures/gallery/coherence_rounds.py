@@ -44,11 +44,8 @@ def draw(ds: xr.Dataset) -> Figure:
     has_accuracy = bool(ds.accuracy.notnull().any())
     figure, axs = style.panels(1, 2 + has_accuracy)
     drifts.coherence(ds, ax=axs[0, 0])
-    curves.curve(ds, ax=axs[0, 1], variable="mean_cosine")
-    axs[0, 1].axhline(0, color="#555555", linewidth=0.6, zorder=1)
-    axs[0, 1].set_ylabel("mean cosine of updates")
+    curves.curve(ds, ax=axs[0, 1], variable="mean_cosine", label="mean cosine of updates", level=0)
     if has_accuracy:
-        curves.curve(ds, ax=axs[0, 2], variable="accuracy")
-        axs[0, 2].set_ylabel("test accuracy")
+        curves.curve(ds, ax=axs[0, 2], label="test accuracy")
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

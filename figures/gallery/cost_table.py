@@ -27,9 +27,9 @@ COLUMNS = {
     "macs": ("forward pass\nof a sample", "MAC"),
     "macs_training": ("by pool size\n(paper)", "MAC"),
     "macs_round": ("local training\nof a client", "MAC"),
-    "seconds_epoch": ("an epoch\nof a client", "s"),
-    "seconds_round": ("local training\nof a client", "s"),
-    "plain_ratio": ("over plain\ntraining", "1"),
+    "seconds_epoch": ("time of\nan epoch", "s"),
+    "seconds_round": ("time of local\ntraining", "s"),
+    "plain_ratio": ("time over\nplain training", "1"),
     "memory_round": ("memory\nof a client", "B"),
     "bytes_up": ("upload\nof a round", "B"),
     "bytes_down": ("download\nof a round", "B"),
@@ -77,7 +77,7 @@ def draw(ds: xr.Dataset) -> Figure:
     printed = {f"{key}_printed": COLUMNS[key] for key in PRINTED if f"{key}_printed" in ds}
     tables = [_table(ds, COLUMNS, names, turned=False)]
     for size in range(len(names), 0, -1):  # methods side by side
-        if all(_width(table) <= style.width() - _EDGES for table in tables):
+        if all(model_quality.table_width(table) <= style.width() - _EDGES for table in tables):
             break
         some = [slice(first, first + size) for first in range(0, len(names), size)]
         tables = [_table(ds.isel(row=part), COLUMNS, names[part], turned=True) for part in some]
@@ -86,14 +86,13 @@ def draw(ds: xr.Dataset) -> Figure:
     note = textwrap.wrap(_NOTE, int(style.width() / (0.575 * style.small() / 72)))
     height = sum(heights) + 0.25 * len(tables) + 0.13 * len(note)
     figure, axs = style.panels(len(tables), 1, height=height, height_ratios=heights)
-    for ax, (head, *rows) in zip(axs[:, 0], tables, strict=True):
-        model_quality.table([row[0] for row in rows], head, [row[1:] for row in rows], ax=ax)
+    for place, (ax, rows) in enumerate(zip(axs[:, 0], tables, strict=True)):
+        pale = printed and place == len(tables) - 1
+        model_quality.table(rows, ax=ax, color=_table_figure.PALE if pale else "black")
     axs[0, 0].set_title("\n".join(note), fontsize=style.small(), loc="left")
     if printed:
         where = f"printed in the paper: {ds.attrs['printed']}"
         axs[-1, 0].set_title(where, fontsize=style.small(), color=_table_figure.PALE)
-        for text in axs[-1, 0].texts:
-            text.set_color(_table_figure.PALE)
     return figure
 
 
@@ -111,12 +110,7 @@ def _table(
     return [list(column) for column in zip(*rows, strict=True)] if turned else rows
 
 
-def _width(table: list[list[str]]) -> float:
-    head, *rows = table
-    return model_quality.table_width([row[0] for row in rows], head, [row[1:] for row in rows])
-
-
 def _ordered(rows: Mapping[str, Run]) -> list[str]:
     """Rows in the order of legends, those of one method by their number of models."""
     methods = style.order(run.label for run in rows.values())
-    return sorted(rows, key=lambda row: (methods.index(rows[row].label), getattr(rows[row].method, "candidates", 0)))
+    return sorted(rows, key=lambda row: (methods.index(rows[row].label), rows[row].method.pool_size))

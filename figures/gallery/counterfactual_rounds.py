@@ -13,22 +13,11 @@ from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _stack
-from figures.looks import style
+from figures.looks import palette, style
 
 NEEDS = "a run that kept its globals; runs of the same method with other seeds are averaged"
 
 COST = "minutes per run"
-
-_PARTS = {
-    "full": ("full participation", "black"),
-    "sampling": ("sampling drift", "#D55E00"),
-    "client": ("client drift", "#0072B2"),
-    "server": ("server", "#CC79A7"),
-    "gradient": ("gradients at the start, all clients", "#777777"),
-    "gradient_sampling": ("gradients at the start, cohort minus all", "#E69F00"),
-    "local": ("local steps", "#009E73"),
-}
-"""Label and colour of the parts."""
 
 _DRAWN = ["norm", "loss_cost", "client_norm", "expected_sampling"]
 _DRAWN += [f"{drift}_{kind}" for drift in ("sampling", "client") for kind in ("variance", "estimate")]
@@ -74,7 +63,7 @@ def draw(ds: xr.Dataset) -> Figure:
     style.same_range(*axs[0])
     for name in ("sampling", *drifts[3:], "gradient_sampling", "local"):
         _line(parts.loss_cost.sel(part=name), axs[1, 0], name)
-    axs[1, 0].axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    curves.mark_level(axs[1, 0])
     for name in ("sampling", "client"):
         _line(parts[f"{name}_variance"], axs[1, 1], name)
         _line(parts[f"{name}_estimate"], axs[1, 1], name, linestyle="--", marker="", label=f"{name} drift, equation 13")
@@ -88,7 +77,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def _line(values: xr.DataArray, ax: Axes, name: str, **look: Any) -> None:
-    label, colour = _PARTS[name]
-    marker = "osD^vPX"[list(_PARTS).index(name)]
+    label, colour = palette.PARTS[name]
+    marker = "osD^vPX"[list(palette.PARTS).index(name)]
     shown: dict[str, Any] = {"color": colour, "label": label, "marker": marker, "markersize": 2.5}
     curves.line_with_band(values, ax=ax, over="round", **{**shown, **look})

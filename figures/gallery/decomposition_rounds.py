@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
@@ -68,13 +69,11 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """One panel per quantity; covariance with its lower bound (corollary 1, dashed)."""
     figure, axs = style.panels(1, 4, height=2.4)
-    for ax, name in zip(axs.flat, ("bias2", "var", "cov", "residual"), strict=True):
-        curves.curve(ds, ax=ax, variable=name, marker="o", markersize=2.5)
-        ax.set_ylabel(_SHOWN[name])
+    shown = ("bias2", "var", "cov", "residual")
+    curves.row(ds, axs.flat, {name: _SHOWN[name] for name in shown}, **curves.DOTS)
+    look: dict[str, Any] = {"variable": "cov_bound", "names": False, "linestyle": "--", "linewidth": 0.9}
     bound = ds[["cov_bound"]].mean("seed", keep_attrs=True)
-    curves.curve(bound, ax=axs[0, 2], variable="cov_bound", names=False, linestyle="--", linewidth=0.9)
-    axs[0, 2].axhline(0, color="#777777", linewidth=0.6)
-    axs[0, 2].set_ylabel("covariance (bound dashed)")
-    axs[0, 3].axhline(0, color="#777777", linewidth=0.6)
+    curves.curve(bound, ax=axs[0, 2], label="covariance (bound dashed)", level=0, **look)
+    curves.mark_level(axs[0, 3])
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -11,7 +11,7 @@ from drift.analyses import per_round
 from drift.analyses.curvature import eigenvalues
 from drift.analyses.rounds.norms_and_weights import update_norms
 from drift.runs.run import Run
-from figures.axes import curves, spectra, weights
+from figures.axes import curves, spectra
 from figures.gallery import _runs, _stack
 from figures.looks import style
 
@@ -49,12 +49,11 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """Weight norm, largest eigenvalue, ratio."""
     figure, axs = style.panels(1, 3)
-    weights.norms(ds, ax=axs[0, 0])
-    axs[0, 0].set_ylabel(r"weight norm $\|w\|$")
-    spectra.eigenvalues(ds, ax=axs[0, 1], over="eigen_round")
-    axs[0, 1].set_ylabel(rf"$\lambda_1$ of the {ds.attrs['split']} loss")
-    spectra.ratio(ds, ax=axs[0, 2], over="eigen_round")
-    for ax in axs[0]:
-        ax.set_xlabel("round")
+    curves.curve(ds, ax=axs[0, 0], variable="end_norm", label=r"weight norm $\|w\|$")
+    label = rf"$\lambda_1$ of the {ds.attrs['split']} loss"
+    spectra.eigenvalues(ds, ax=axs[0, 1], over="eigen_round", label=label)
+    spectra.remark_unconverged(ds)
+    label = rf"$\lambda_1\,/\,\lambda_{{{int(ds['rank'].max())}}}$"
+    curves.curve(ds, ax=axs[0, 2], variable="ratio", over="eigen_round", label=label, **curves.DOTS)
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -81,7 +81,7 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 3, height=2.5)
     for ax, name in zip(axs.flat, _SHOWN, strict=True):
         _lines(ds, name, ax)
-    axs[0, 0].axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    curves.mark_level(axs[0, 0])
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure
 

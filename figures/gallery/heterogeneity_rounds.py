@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.labels import heterogeneity
 from drift.runs.run import Run
-from figures.axes import curves, drifts
+from figures.axes import class_labels, curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
 from figures.selection import run_selection
@@ -49,7 +49,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, (name, variable) in zip(axs[0], shown, strict=False):
         values = ds.sel(algorithm=name)
         seed = next(seed for seed in values.seed.values if np.isfinite(values[variable].sel(seed=seed)).any())
-        drifts.mixture(values.sel(seed=seed), ax=ax, variable=variable)
+        class_labels.mixture(values.sel(seed=seed), ax=ax, variable=variable)
         ax.set_ylabel("classes of the cohort" if ax is axs[0, 0] else "")
         how = "weights used" if variable == "cohort_share" else "weights by data size"
         ax.set_title(
@@ -60,12 +60,11 @@ def draw(ds: xr.Dataset) -> Figure:
         handles, names = axs[0, 0].get_legend_handles_labels()
         axs[0, 2].legend(handles, names, title="class", loc="center left", ncols=2)
     for ax, (variable, label) in zip(axs[1], _SHOWN.items(), strict=True):
-        curves.curve(ds, ax=ax, variable=variable)
+        curves.curve(ds, ax=ax, variable=variable, label=label)
         own = curves.mean(ds[variable].sel(algorithm=parts[0]), "seed")
         plain = curves.mean(ds[f"{variable}_data"].sel(algorithm=parts[0]), "seed")
         if not np.allclose(own, plain, equal_nan=True):  # else the method's weights are those by data size
             plain = plain.dropna("round")
             ax.plot(plain["round"], plain, color="#555555", linewidth=0.9, linestyle=":", label="weights by data size")
-        ax.set_ylabel(label)
     style.key(figure, axs[1], title=curves.band(ds))
     return figure

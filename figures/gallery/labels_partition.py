@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from drift.partitions import histogram
 from drift.runs.run import Run
 from drift.training.data import Data
-from figures.axes import drifts
+from figures.axes import class_labels
 from figures.gallery import _runs, _stack
 from figures.looks import style
 from figures.selection.partition_text import partition_label
@@ -52,9 +52,9 @@ def draw(ds: xr.Dataset) -> Figure:
     """Bubbles for the clients, stacked bars for the cohorts."""
     height = 2.6 if ds.sizes["class"] <= 12 else 4.5
     figure, axs = style.panels(1, 2, height=height)
-    drifts.bubbles(ds, ax=axs[0, 0], largest=min(60.0, 1600 / ds.sizes["client"], 2000 / ds.sizes["class"]))
+    class_labels.bubbles(ds, ax=axs[0, 0], largest=min(60.0, 1600 / ds.sizes["client"], 2000 / ds.sizes["class"]))
     most = f"largest bubble: {int(ds['count'].max()):,} samples"
     axs[0, 0].set_title(f"{ds.attrs['partition']}; {most}", fontsize=style.small())
-    drifts.mixture(ds, ax=axs[0, 1])
+    class_labels.mixture(ds, ax=axs[0, 1])
     axs[0, 1].set_ylabel("classes in the cohort's data")
     return figure

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.rounds.labels import label_scatter
 from drift.runs.run import Run
-from figures.axes import drifts
+from figures.axes import class_labels
 from figures.gallery import _runs, _stack
 from figures.looks import style
 from figures.selection import run_selection
@@ -84,16 +84,13 @@ def _scatter(count: xr.DataArray, ax: Axes, *, largest: float) -> None:
     rows, places, columns = np.nonzero(count.values > 0)
     samples, size = count.values[rows, places, columns], count.sizes["place"]
     x = count["round"].values[rows] + (places + 0.5) / size - 0.5
-    colours = drifts.shade(count.sizes["class"])
-    ax.scatter(x, columns, s=largest * samples / samples.max(), c=[colours[column] for column in columns], linewidths=0)
+    class_labels.put_bubbles(ax, x, columns, samples, count["class"].values, largest=largest)
     for edge in count["round"].values[:-1] + 0.5:
         ax.axvline(edge, color="#dddddd", linewidth=0.5, zorder=0)
-    step = -(-count.sizes["class"] // 12)
-    ax.set_yticks(range(0, count.sizes["class"], step), [str(name) for name in count["class"].values[::step]])
     ax.set_ylim(-0.7, count.sizes["class"] - 0.3)
     ax.set_xlim(count["round"].values[0] - 0.5, count["round"].values[-1] + 0.5)
     ax.grid(False)
-    style.name_axes(ax, y="class", whole=10)
+    style.name_axes(ax, whole=10)
 
 
 _DIVERGENCES = {

@@ -37,11 +37,9 @@ def draw(ds: xr.Dataset) -> Figure:
     """Locality and error over rounds."""
     parts = _cases.split_cases(ds)
     figure, axs = style.panels(len(parts), 2, height=1.8 * len(parts) + 0.6, turned=True)
+    labels = {"locality": r"locality $\max_k\|w_k-\bar w\|$", "error": "test error"}
     for row, (title, part) in zip(axs, parts, strict=True):
-        curves.curve(part, ax=row[0], variable="locality")
-        curves.curve(part, ax=row[1], variable="error")
-        row[0].set_ylabel(r"locality $\max_k\|w_k-\bar w\|$")
-        row[1].set_ylabel("test error")
+        curves.row(part, row, labels)
         _cases.set_title(row[0], title)
     _cases.share_ranges(axs)
     for ax in axs[:, 0]:

@@ -43,7 +43,7 @@ def draw(ds: xr.Dataset) -> Figure:
     model_quality.bars(
         100 * ds["drop"], ax=axs[0, 1], over="value", ticks=[f"{255 * value:.3g}/255" for value in ds.value]
     )
-    axs[0, 1].axhline(0, color="black", linewidth=0.6)
+    curves.mark_level(axs[0, 1])
     noise = f"amplitude of uniform noise on inputs in [0, 1], mean of {ds.attrs['draws']} draws"
     style.name_axes(axs[0, 1], noise, "accuracy drop [points]")
     style.key(figure, axs.flat, title=curves.band(ds))

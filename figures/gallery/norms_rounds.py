@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.norms_and_weights import update_norms
 from drift.runs.run import Run
-from figures.axes import curves, weights
+from figures.axes import curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
 
@@ -33,7 +33,6 @@ def draw(ds: xr.Dataset) -> Figure:
     """A panel for each norm."""
     figure, axs = style.panels(1, 3)
     for ax, (name, text) in zip(axs.flat, _SHOWN.items(), strict=True):
-        weights.norms(ds, ax=ax, variable=name, log=name != "end_norm")
-        ax.set_ylabel(f"norm of the {text}")
+        curves.curve(ds, ax=ax, variable=name, log=name != "end_norm", label=f"norm of the {text}")
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from drift.analyses.decomposition.ntk import ntk_variance
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
+from figures.axes import curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
 
@@ -67,7 +68,7 @@ def draw(ds: xr.Dataset) -> Figure:
     _named(axs[0, 2], "round", r"largest $|K(x_i, x_j)|\,/\,\lambda$")
     axs[0, 2].set_xticks(range(ds.sizes["round"]), [str(number) for number in ds["round"].values])
     axs[0, 2].set_ylim(0, 1.08 * max(1.0, float(ds.off_diagonal.max())))
-    axs[0, 2].axhline(1, color="#777777", linewidth=0.6)
+    curves.mark_level(axs[0, 2], 1)
     title = f"{style.label(ds.attrs['label'])}, one dot per client; $\\lambda$: mean kernel of a point with itself"
     style.key(figure, axs[0, :2], title=title)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -12,12 +12,14 @@ from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.over_seeds import INTERVAL, t_interval
 from drift.analyses.rounds.numbers import number as number_of
-from drift.analyses.rounds.paired import counterpart, paired_difference
-from drift.runs.growing_run import GrowingRun
+from drift.analyses.rounds.numbers import quantity
+from drift.analyses.rounds.paired import counterpart
+from drift.runs.growing_run import recorded
 from drift.runs.run import Run
+from figures.axes import curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
-from figures.selection.groups import groups
+from figures.selection.lines import differences, lines
 
 NEEDS = "runs of any methods and settings"
 
@@ -51,46 +53,21 @@ def data(
         raise ValueError(f"seeds is {seeds!r}; accepted: {', '.join(SEEDS)}.")
     if rounds is not None and len(rounds) != 2:
         raise ValueError(f"rounds is {list(rounds)}; give the first and the last round.")
-    grouped = groups(runs)
-    if reference is not None and reference not in grouped:
-        raise LookupError(f"the runs have no group {reference!r}; they have {'; '.join(grouped)}.")
-    values = {run.name: _values(run, number) for group in grouped.values() for run in group}
-    lines = _differences(grouped, reference, values) if reference is not None else values
-    own = {run.name: name for name, group in grouped.items() for run in group if run.name in lines}
-    if not own:
-        raise LookupError(f"no run has a seed of {reference}, so there is no difference; leave out the reference.")
-    table = xr.concat(list(lines.values()), "run", join="outer", combine_attrs="override")
-    table = table.assign_coords(run=list(lines), group=("run", [own[name] for name in lines]))
+    every = lines(map(recorded, runs), lambda run: number_of(run, number).astype(float))
+    references = [line.run for line in every if line.group == reference]
+    for line in every if references else ():
+        with suppress(LookupError):  # the reference has no run of this seed
+            counterpart(line.run, references)
+    shown, remarks = differences(every, reference or "")
+    if not shown:
+        raise LookupError(f"there is no difference to {reference}; leave out the reference. {' '.join(remarks)}")
+    table = xr.concat([line.values for line in shown], "run", join="outer", combine_attrs="override")
+    table = table.assign_coords(run=[line.name for line in shown], group=("run", [line.group for line in shown]))
     if rounds is not None:
         table = table.sel(round=slice(*rounds))
     ds = xr.Dataset({"value": table}).assign_attrs(number=number, reference=reference or "", seeds=seeds)
-    return _stack.name_runs(
-        _with_means(ds), list({run.name: run for part in grouped.values() for run in part}.values())
-    )
-
-
-def _values(run: Run, number: str) -> xr.DataArray:
-    """A number of a run over rounds."""
-    return number_of(_recorded(run), number).astype(float)
-
-
-def _recorded(run: Run) -> GrowingRun:
-    recorded = GrowingRun(run.folder, run.context)
-    recorded.update()
-    return recorded
-
-
-def _differences(
-    grouped: Mapping[str, Sequence[Run]], reference: str, values: Mapping[str, xr.DataArray]
-) -> dict[str, xr.DataArray]:
-    """Differences of the runs of other groups to the run of the reference with the same seed, by run."""
-    differences = {}
-    for run in (run for name, group in grouped.items() if name != reference for run in group):
-        with suppress(LookupError):  # the reference has no run of this seed
-            other = counterpart(run, grouped[reference])
-            cohorts = _recorded(run).cohorts(), _recorded(other).cohorts()
-            differences[run.name] = paired_difference(values[run.name], values[other.name], *cohorts)
-    return differences
+    ds = ds.assign_attrs({"caption": " ".join(remarks).removesuffix(".")} if remarks else {})
+    return _stack.name_runs(_with_means(ds), [line.run for line in every])
 
 
 def _with_means(ds: xr.Dataset) -> xr.Dataset:
@@ -115,11 +92,8 @@ def draw(ds: xr.Dataset) -> Figure:
     for place, name in enumerate(map(str, ds.name.values)):
         method = name.partition(",")[0]
         same = [str(other).partition(",")[0] for other in ds.name.values[:place]].count(method)
-        look = {
-            "color": style.colour(method),
-            "linestyle": _DASHES[same % len(_DASHES)] if same else style.dash(method),
-        }
-        dots = {"marker": _MARKERS[same // len(_DASHES)], "markersize": 3, "markevery": 0.13}
+        look = {"color": style.colour(method), "linestyle": style.dash(method, same)}
+        dots = {"marker": _MARKERS[same // 6], "markersize": 3, "markevery": 0.13}
         part = ds.value.values[ds.group.values == name]
         mean = ds.group_mean.sel(name=name)
         finite = np.isfinite(mean.values)
@@ -132,8 +106,8 @@ def draw(ds: xr.Dataset) -> Figure:
         marker = {"marker": "o", "markersize": 3} if len(x) == 1 else dots
         ax.plot(x, mean.values[finite], label=labels[name], **look, **marker)
     if ds.attrs["reference"]:
-        ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
-    if ds.attrs["number"] in _LOG and not ds.attrs["reference"]:
+        curves.mark_level(ax)
+    if quantity(ds.attrs["number"]).log and not ds.attrs["reference"]:
         style.logarithmic(ax)
     ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     against = f"\nminus that of {ds.attrs['reference']}" if ds.attrs["reference"] else ""
@@ -172,7 +146,4 @@ _TEXTS = {
     "low": f"lower end of its {INTERVAL}",
     "high": f"upper end of its {INTERVAL}",
 }
-_DASHES = ("-", "--", ":", "-.")
 _MARKERS = ("", "o", "s", "D", "^", "v", "P", "X")
-_LOG = ("loss", "client_variance", "change_variance", "ratio")
-"""Numbers whose axis is logarithmic."""

@@ -15,7 +15,7 @@ from figures.gallery import _runs, _stack
 from figures.looks import style
 from figures.selection import run_selection
 
-NEEDS = "one run of FedLAW, any variant"
+NEEDS = "one run of FedLAW, any variant, or another method that records how it learned weights"
 
 COST = "seconds"
 
@@ -29,14 +29,23 @@ def data(
         method: Whose run is shown, if it is there.
         rounds: Rounds shown; by default the first, a middle and the last one in which the server learned.
     """
-    suited = _runs.select_fedlaw(run_selection.select_runs(runs, method, seed))
+    suited = _runs.select_suited(
+        run_selection.select_runs(runs, method, seed),
+        _learning,
+        what=f"none of {len(runs)} runs recorded how its server learned weights",
+        command="fedscape train digits-shards2 --set method.name=fedlaw",
+        why="it recorded no server epochs",
+    )
     run = _runs.one_run(suited, method, seed, usual="fedlaw")
-    last = getattr(run.method, "stop_round", None)
-    learning = [index for index in run.rounds() if last is None or index <= last]
-    selected = evenly_spaced(learning, 3) if rounds is None else list(rounds)
+    selected = evenly_spaced(_learning(run), 3) if rounds is None else list(rounds)
     parts = [run.cached(server_epochs, round=index).drop_attrs(deep=False) for index in selected]
     joined = xr.concat(parts, "round", join="outer").assign_coords(round=selected)
     return _stack.name_runs(joined, [run]).assign_attrs(label=run.label)
+
+
+def _learning(run: Run) -> list[int]:
+    """Rounds in which the server recorded its epochs."""
+    return [record.index for record in run.without_models(run.rounds()) if "gamma_epochs" in record.extras]
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
@@ -43,19 +42,13 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """Median over batches, all data, and the batches of the last round."""
     figure, axs = style.panels(1, 3)
-    looks: dict[str, Any] = {
-        "over": "eigen_round",
-        "marker": "o",
-        "markersize": 2.5,
-        "log": bool((ds[["median", "full"]].fillna(1) > 0).to_array().all()),
+    labels = {
+        "median": rf"median $\lambda_1$ of batches of {ds.attrs['batch']}",
+        "full": rf"$\lambda_1$ of the {ds.attrs['split']} loss",
     }
+    log = bool((ds[[*labels]].fillna(1) > 0).to_array().all())
     spectra.remark_unconverged(ds)
-    curves.curve(ds, ax=axs[0, 0], variable="median", **looks)
-    curves.curve(ds, ax=axs[0, 1], variable="full", **looks)
-    axs[0, 0].set_ylabel(rf"median $\lambda_1$ of batches of {ds.attrs['batch']}")
-    axs[0, 1].set_ylabel(rf"$\lambda_1$ of the {ds.attrs['split']} loss")
-    for ax in axs[0, :2]:
-        ax.set_xlabel("round")
+    curves.row(ds, axs[0], labels, over="eigen_round", log=log, **curves.DOTS)
     spectra.batches(ds.isel(eigen_round=-1), ax=axs[0, 2])
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -16,7 +16,7 @@ from figures.axes import curves
 from figures.gallery import _pools, _table_figure
 from figures.looks import style
 
-NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the global model of a round"
+NEEDS = "runs of a method with pools, such as lss, of two sizes or more, alike in all else, that kept globals"
 
 COST = "seconds per run"
 

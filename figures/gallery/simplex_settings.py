@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.labels import class_shares
 from drift.runs.run import Run
-from figures.axes import drifts, surfaces, triangles
+from figures.axes import class_labels, surfaces, triangles
 from figures.gallery import _runs, _stack, simplex_optima
 from figures.looks import style
 from figures.selection import partition_text, run_selection
@@ -75,7 +75,7 @@ def draw(ds: xr.Dataset) -> Figure:
     levels = surfaces.common_levels(ds.loss)
     for place in range(count):
         part = ds.isel(panel=place)
-        drifts.mixture(part, ax=axs[0, place], variable="class_share", over="client")
+        class_labels.mixture(part, ax=axs[0, place], variable="class_share", over="client")
         axs[0, place].set_title(str(part.panel.item()), fontsize=style.small())
         axs[0, place].set_ylabel("share of classes" if place == 0 else "")
         axs[0, place].set_xticks(part.client)

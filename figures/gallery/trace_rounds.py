@@ -46,15 +46,9 @@ def draw(ds: xr.Dataset) -> Figure:
         "trace": f"trace of the Hessian,\n{split} loss",
         "gauss_newton_trace": f"trace of the Gauss-Newton\nmatrix, {split} loss",
     }
-    for ax, (variable, label) in zip(row, labels.items(), strict=False):
-        log = bool((ds[[*labels]].fillna(1) > 0).to_array().all())
-        curves.curve(ds, ax=ax, variable=variable, over="trace_round", marker="o", markersize=2.5, log=log)
-        ax.set_ylabel(label)
+    look = {"over": "trace_round", **curves.DOTS}
+    curves.row(ds, row, labels, log=bool((ds[[*labels]].fillna(1) > 0).to_array().all()), **look)
     style.same_range(*row[:2])
-    curves.curve(ds, ax=row[2], variable="share", over="trace_round", marker="o", markersize=2.5)
-    row[2].axhline(1, color=style.GLOBAL, linewidth=0.6, linestyle=":", zorder=1)
-    row[2].set_ylabel("Gauss-Newton trace\n/ Hessian trace")
-    for ax in row:
-        ax.set_xlabel("round")
+    curves.curve(ds, ax=row[2], variable="share", label="Gauss-Newton trace\n/ Hessian trace", level=1, **look)
     style.key(figure, row, title=curves.band(ds))
     return figure

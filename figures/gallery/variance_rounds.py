@@ -33,13 +33,11 @@ def data(runs: Sequence[Run], *, momentum: str = "recorded") -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """Both variances on one logarithmic scale, and the gain."""
     figure, axs = style.panels(1, 3)
-    curves.curve(ds, ax=axs[0, 0], variable="client_variance", log=True)
-    curves.curve(ds, ax=axs[0, 1], variable="change_variance", log=True)
+    labels = {"client_variance": r"client drift $\sigma_R^2$", "change_variance": r"update change $\sigma_Q^2$"}
+    curves.row(ds, axs[0], labels, log=True)
     style.same_range(*axs[0, :2])
-    for ax, text in zip(axs[0], (r"client drift $\sigma_R^2$", r"update change $\sigma_Q^2$"), strict=False):
+    for ax in axs[0, :2]:
         style.logarithmic(ax)
-        ax.set_ylabel(text)
-    curves.curve(ds, ax=axs[0, 2], variable="gain")
-    axs[0, 2].set(ylim=(0, 1.02), ylabel="Kalman gain G")
+    curves.curve(ds, ax=axs[0, 2], variable="gain", label="Kalman gain G").set_ylim(0, 1.02)
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from drift.analyses.rounds.norms_and_weights import reweights
 from drift.analyses.rounds.weight_factors import pooled_factors, weight_factors
 from drift.runs.run import Run
 from figures import papers
@@ -16,7 +17,7 @@ from figures.gallery import _runs, _stack, _table_figure
 from figures.looks import style
 from figures.selection import run_selection
 
-NEEDS = "runs of FedLAW that learn client weights (any variant but GWS), of any settings; four clients or more"
+NEEDS = "runs of a method that learns client weights, such as FedLAW (not GWS), of any settings; four clients or more"
 
 COST = "seconds"
 
@@ -33,7 +34,7 @@ def data(
         confidence: Of the intervals.
         paper, item: Whose printed numbers are added, such as fedlaw and "Table 11".
     """
-    selected = [run for run in runs if run.label.partition("-")[0] == "fedlaw" and "gws" not in run.label]
+    selected = [run for run in runs if reweights(run)]
     parts = [run.cached(weight_factors, over=over, confidence=confidence) for run in selected]
     usable = [(run, part) for run, part in zip(selected, parts, strict=True) if np.isfinite(part.pearson.values).any()]
     if not usable:

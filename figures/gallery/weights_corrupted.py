@@ -65,7 +65,7 @@ def draw(ds: xr.Dataset) -> Figure:
                 look = curves.line_look(str(name), linestyle=dashes, linewidth=1.1)
                 look["label"] = f"{style.label(str(name))}, {group}"
                 curves.line_with_band(part.sel(group=group), ax=ax, over="round", **look)
-        ax.axhline(1, color="#555555", linewidth=0.6, zorder=1)
+        curves.mark_level(ax, 1)
         ax.set_title(f"{panel:.0%} of the clients corrupted", fontsize=style.small())
         ax.set_xlabel("round")
     for ax in axs.flat:

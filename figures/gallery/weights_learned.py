@@ -14,7 +14,7 @@ from figures.axes import curves, weights
 from figures.gallery import _runs, _stack
 from figures.looks import style
 
-NEEDS = "runs of FedLAW, any variant, trained in one setting"
+NEEDS = "runs of FedLAW, any variant, or another method that learns weights, trained in one setting"
 
 COST = "seconds"
 
@@ -26,16 +26,17 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     evenly (`drift.analyses.rounds.labels.balance_groups`), the sum of their weights, and of their shares of the
     cohort's data; not where it is unknown who held which samples.
     """
-    return _stack.stack_runs(_runs.select_comparable(_runs.select_fedlaw(runs)), _with_groups)
+    return _stack.stack_runs(_runs.select_comparable(_runs.select_learned(runs)), _with_groups)
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """gamma of every variant, or the balanced clients' weight where gamma stays 1; lambda of one variant and seed."""
     figure, axs = style.panels(1, 2, height=2.5, width_ratios=(1, 1.25))
     names = style.order(map(str, ds.algorithm.values))
-    shown = next((name for name in names if name != "fedlaw-gws"), names[0])
+    away = {name: float(abs(ds.weight_ratio.sel(algorithm=name) - 1).max()) for name in names}
+    shown = next((name for name in names if away[name] > 1e-4), names[0])
     if bool((abs(ds.gamma - 1) > 1e-4).any()) or "balanced_weight" not in ds:
-        weights.shrink(ds, ax=axs[0, 0])
+        curves.curve(ds, ax=axs[0, 0], variable="gamma", label=r"shrinking factor $\gamma$", level=1)
     else:
         curves.curve(ds, ax=axs[0, 0], variable="balanced_weight")
         by_size = curves.mean(ds.balanced_share.sel(algorithm=shown), "seed")

@@ -68,7 +68,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, text in zip(axs.flat, [*map(texts.__getitem__, gains), r"best $\gamma$"], strict=True):
         style.name_axes(ax, "round", text, whole=5)
     for ax in axs[0, :-1]:
-        ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+        curves.mark_level(ax)
     title, seeds = style.label(str(ds.algorithm.values[0])), ds.sizes["seed"]
     title = title if seeds == 1 else f"{title}, mean of {seeds} seeds"
     if number := ds.attrs.get("reported_on"):

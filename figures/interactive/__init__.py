@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from figures.interactive.clients import client_points, weights_rounds
 from figures.interactive.curvature import curvature_rounds
-from figures.interactive.curves import accuracy_rounds, curves, drift_curves, line_fma_ima
+from figures.interactive.curves import curves, drift_curves, line_fma_ima
 from figures.interactive.gains import gain_boxes
 from figures.interactive.labels import label_points
 from figures.interactive.matrix import coherence_matrix
@@ -17,7 +17,6 @@ from figures.interactive.surfaces import explore_contour, surface3d, surface_rou
 from figures.interactive.words import client_notes, mark_notes
 
 __all__ = [
-    "accuracy_rounds",
     "client_notes",
     "client_points",
     "coherence_matrix",

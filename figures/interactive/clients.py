@@ -10,13 +10,15 @@ import xarray as xr
 from plotly.subplots import make_subplots
 
 from drift.analyses.per_round import evenly_spaced
-from drift.analyses.rounds.norms_and_weights import learned, locality
+from drift.analyses.rounds.norms_and_weights import learned, locality, reweights
 from drift.runs.run import Run
-from figures.interactive.curves import QUANTITIES, draw, written_name
+from figures.interactive.curves import number
+from figures.interactive.lines import add_lines, written_name
 from figures.interactive.look import axis, blank, laid, round_axis, small
 from figures.interactive.words import client_notes, plain
 from figures.looks import palette
 from figures.selection.groups import groups
+from figures.selection.lines import lines
 
 POINTS = 1500
 """Clients drawn for one run; of longer runs evenly spread rounds are shown."""
@@ -50,14 +52,13 @@ def weights_rounds(runs: Sequence[Run]) -> go.Figure:
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.4, 0.6])
     figure.update_layout(laid(height=560))
     learning = [run for run in runs if learns(run)] or list(runs)
-    gamma = draw(figure, learning, QUANTITIES["gamma"].part, row=1, col=1)
+    add_lines(figure, lines(learning, lambda run: number(run, "gamma")), row=1, col=1)
     title = ""
     first = _first(learning)
     for (name, run), shift in zip(first.items(), _shifts(len(first)), strict=True):
         values = run.cached(learned).weights
         title = axis(values)
         figure.add_trace(_cloud(name, run, values, shift).update(showlegend=False), row=2, col=1)
-    figure.update_yaxes(title=gamma, row=1, col=1)
     figure.update_yaxes(title=title, rangemode="tozero", row=2, col=1)
     figure.update_xaxes(title="round", row=2, col=1)
     return figure
@@ -65,21 +66,8 @@ def weights_rounds(runs: Sequence[Run]) -> go.Figure:
 
 def learns(run: Run) -> bool:
     """Whether a run gave its clients other weights than their shares of samples."""
-    weights = run.cached(learned)
-    shares = weights.weights.notnull() * sizes(run)
-    shares = shares / shares.sum("client")
-    away = max(float(abs(weights.gamma - 1).max()), float(abs(weights.weights - shares).max()))
-    return away > 1e-4 and run.experiment.clients.weighting == "samples"
-
-
-def sizes(run: Run) -> xr.DataArray:
-    """Number of training samples of every client; of a run recorded elsewhere, as its rounds recorded them."""
-    if run.context.user_task is None and not run.without_data:
-        return xr.DataArray([len(part) for part in run.parts], dims="client")
-    counts = np.zeros(run.experiment.clients.number)
-    for record in map(run.round, run.rounds()):
-        counts[record.ids.numpy()] = record.sizes.numpy()
-    return xr.DataArray(counts, dims="client")
+    away = reweights(run) or float(abs(run.cached(learned).gamma - 1).max()) > 1e-4
+    return away and run.experiment.clients.weighting == "samples"
 
 
 def _first(runs: Sequence[Run]) -> dict[str, Run]:

@@ -10,15 +10,13 @@ import xarray as xr
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from figures.interactive.look import axis, blank, log_axis, small
+from figures.interactive.look import axis, bar, blank, log_axis, named, small
+from figures.interactive.matrix import cells, square
 from figures.interactive.words import plain
 from figures.looks import palette
 
 NAMED = 30
 """Clients up to which each is named."""
-
-WRITTEN = 12
-"""Clients up to which the numbers stand in the cells."""
 
 PICKED = "#D55E00"
 """Colour of selected clients."""
@@ -29,9 +27,6 @@ LOSSES = {
     "end_own_loss": ("model after the round", "circle", "#333333"),
 }
 """Name, symbol and colour of the losses on own data."""
-
-SHADES = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499", "#BBBBBB")
-"""Colours of classes, those of `figures.axes.drifts`; of more than ten they repeat."""
 
 
 def client_cloud(ds: xr.Dataset, across: str, up: str, selected: Collection[int] = ()) -> go.Figure:
@@ -88,36 +83,10 @@ def cosine_map(ds: xr.Dataset, selected: Collection[int] = (), *, alike: bool = 
     order = _alike(ds.cosine.values) if alike else np.argsort(ids)
     values = ds.cosine.values[np.ix_(order, order)]
     names = [str(client) for client in ids[order]]
-    figure = blank(height=340)
-    figure.add_trace(
-        go.Heatmap(
-            x=names,
-            y=names,
-            z=small(values),
-            zmin=-1,
-            zmax=1,
-            colorscale=palette.SIGNED,
-            colorbar={"title": {"text": "cosine"}, "thickness": 12, "outlinewidth": 0, "len": 0.9},
-            xgap=1,
-            ygap=1,
-            texttemplate="%{z:.2f}" if len(names) <= WRITTEN else None,
-            hovertemplate="clients %{y} and %{x}<br>cosine %{z:.3f}<extra></extra>",
-            name="cosines",
-        )
-    )
-    bold = [f"<b>{name}</b>" if int(name) in selected else name for name in names]
-    ticks = {"tickmode": "array", "tickvals": names, "ticktext": bold} if len(names) <= 2 * NAMED else {}
-    figure.update_xaxes(title="client", type="category", constrain="domain", showgrid=False, **ticks)
-    figure.update_yaxes(
-        title="client",
-        type="category",
-        autorange="reversed",
-        scaleanchor="x",
-        constrain="domain",
-        showgrid=False,
-        **ticks,
-    )
-    return figure
+    hover = "clients %{y} and %{x}<br>cosine %{z:.3f}"
+    matrix = cells(names, names, values, "cosine", (-1, 1), hovertemplate=hover, name="cosines")
+    ticks = named(names, map(str, selected)) if len(names) <= 2 * NAMED else {}
+    return square(blank(height=340).add_trace(matrix), "client", "client", type="category", **ticks)
 
 
 def label_bars(
@@ -137,18 +106,11 @@ def label_bars(
         column = np.nan_to_num(shares[:, place])
         if not column.any():
             continue
-        figure.add_trace(
-            go.Bar(
-                x=names,
-                y=small(column),
-                customdata=[[int(client), place] for client in ids],
-                name=plain(name),
-                marker={"color": SHADES[place % len(SHADES)], "line": {"width": 0.5, "color": "white"}},
-                hovertemplate=f"client %{{x}}<br>class {plain(name)}: %{{y:.0%}}<extra></extra>",
-            )
-        )
-    bold = [f"<b>{name}</b>" if int(name) in selected else name for name in names]
-    figure.update_xaxes(title="client", type="category", tickmode="array", tickvals=names, ticktext=bold)
+        marker = {"color": palette.CLASSES[place % len(palette.CLASSES)], "line": {"width": 0.5, "color": "white"}}
+        hover = f"client %{{x}}<br>class {plain(name)}: %{{y:.0%}}"
+        custom = [[int(client), place] for client in ids]
+        figure.add_trace(bar(names, small(column), plain(name), None, hover, customdata=custom).update(marker=marker))
+    figure.update_xaxes(title="client", type="category", **named(names, map(str, selected)))
     figure.update_yaxes(title="share of the class", range=[0, 1], tickformat=".0%")
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top", "title": {"text": "class"}})
     return figure
@@ -175,8 +137,7 @@ def own_losses(ds: xr.Dataset, selected: Collection[int] = ()) -> go.Figure:
                 hovertemplate=f"client %{{x}}<br>{label}: %{{y:.4g}}<extra></extra>",
             )
         )
-    bold = [f"<b>{name}</b>" if int(name) in selected else name for name in names]
-    figure.update_xaxes(title="client", type="category", tickmode="array", tickvals=names, ticktext=bold)
+    figure.update_xaxes(title="client", type="category", **named(names, map(str, selected)))
     units = ds.own_loss.attrs.get("units", "1")
     title = "loss on its own data" + (f" [{units}]" if units != "1" else "")
     figure.update_yaxes(log_axis(*(ds[name].values for name in LOSSES)), title=title)

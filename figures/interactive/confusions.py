@@ -8,11 +8,9 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
-from figures.interactive.look import blank, small
+from figures.interactive.look import COLOURS, bar, blank, named, small
+from figures.interactive.matrix import cells, square
 from figures.interactive.words import plain
-
-WRITTEN = 15
-"""Classes up to which the numbers stand in the cells."""
 
 RIGHT = {"client": "#E69F00", "other": "#0072B2", "neither": "#BBBBBB"}
 """Colours of who is right about a group; patterns tell them apart in grey."""
@@ -29,31 +27,23 @@ def confusion_map(ds: xr.Dataset, model: str, cell: tuple[int | None, int | None
     counts = ds["count"].sel(model=model).values
     names = [plain(name) for name in ds["class"].values]
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    figure = blank(height=380)
-    figure.add_trace(
-        go.Heatmap(
-            x=list(range(len(names))),
-            y=list(range(len(names))),
-            z=small(shares),
-            customdata=small(counts),
-            zmin=0,
-            zmax=1,
-            colorscale="Viridis",
-            colorbar={"title": {"text": "share of the class"}, "thickness": 12, "outlinewidth": 0, "len": 0.9},
-            xgap=1,
-            ygap=1,
-            text=[[f"{int(value)}" if value else "" for value in row] for row in counts],
-            texttemplate="%{text}" if len(names) <= WRITTEN else None,
-            hovertext=[[f"class {a}, predicted {b}" for b in names] for a in names],
-            hovertemplate="%{hovertext}<br>%{customdata} samples, %{z:.1%} of the class<extra></extra>",
-            name="confusion",
-        )
+    places = list(range(len(names)))
+    matrix = cells(
+        places,
+        places,
+        shares,
+        "share of the class",
+        (0, 1),
+        colorscale=COLOURS,
+        customdata=small(counts),
+        text=[[f"{int(value)}" if value else "" for value in row] for row in counts],
+        texttemplate="%{text}",
+        hovertext=[[f"class {a}, predicted {b}" for b in names] for a in names],
+        hovertemplate="%{hovertext}<br>%{customdata} samples, %{z:.1%} of the class",
+        name="confusion",
     )
-    figure.add_shape(**_box(cell, len(names)))
-    ticks = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": names, "showgrid": False}
-    figure.update_xaxes(title="predicted class", constrain="domain", zeroline=False, **ticks)
-    figure.update_yaxes(title="class", autorange="reversed", scaleanchor="x", zeroline=False, **ticks)
-    return figure
+    figure = blank(height=380).add_trace(matrix).add_shape(**_box(cell, len(names)))
+    return square(figure, "predicted class", "class", **named(names, places=places))
 
 
 def class_errors(ds: xr.Dataset, labels: Mapping[str, str], truth: int | None = None) -> go.Figure:
@@ -66,21 +56,13 @@ def class_errors(ds: xr.Dataset, labels: Mapping[str, str], truth: int | None = 
     """
     figure = blank(height=260, barmode="group", bargap=0.2)
     names = [plain(name) for name in ds["class"].values]
-    bold = [f"<b>{name}</b>" if place == truth else name for place, name in enumerate(names)]
+    places, bold = list(range(len(names))), () if truth is None else (names[truth],)
     looks = ((RIGHT["other"], ""), (RIGHT["client"], "/"))
     for (model, label), (colour, pattern) in zip(labels.items(), looks, strict=False):
-        figure.add_trace(
-            go.Bar(
-                x=list(range(len(names))),
-                y=small(ds.class_error.sel(model=model).values),
-                name=plain(label),
-                text=None,
-                hovertext=names,
-                marker={"color": colour, "pattern": {"shape": pattern}},
-                hovertemplate=f"{plain(label)}<br>class %{{hovertext}}<br>error %{{y:.1%}}<extra></extra>",
-            )
-        )
-    figure.update_xaxes(title="class", tickmode="array", tickvals=list(range(len(names))), ticktext=bold)
+        hover = f"{plain(label)}<br>class %{{hovertext}}<br>error %{{y:.1%}}"
+        errors = small(ds.class_error.sel(model=model).values)
+        figure.add_trace(bar(places, errors, plain(label), colour, hover, pattern=pattern, hovertext=names))
+    figure.update_xaxes(title="class", **named(names, bold, places))
     figure.update_yaxes(title="error", range=[0, 1], tickformat=".0%")
     return figure
 
@@ -95,6 +77,7 @@ def group_bars(ds: xr.Dataset, classes: list[str], labels: tuple[str, str], grou
         group: Group that is selected.
     """
     count = ds.sizes["group"]
+    places = list(range(count))
     figure = blank(height=max(220, 90 + 22 * count), barmode="stack", bargap=0.25)
     client, other = ds.group_client_right.values, ds.group_other_right.values
     parts = {"client": client, "other": other, "neither": 1 - client - other}
@@ -102,29 +85,21 @@ def group_bars(ds: xr.Dataset, classes: list[str], labels: tuple[str, str], grou
     labels_of_groups = ds.group_class.values.astype(int).tolist()
     names = [plain(classes[label] if label < len(classes) else label) for label in labels_of_groups]
     names = [name + _letter(labels_of_groups, place) for place, name in enumerate(names)]
-    hover = [
+    texts = [
         f"group {place + 1}: class {name}<br>{int(size)} samples with two predictions,<br>{share:.0%} of all like it"
         for place, (name, size, share) in enumerate(
             zip(names, ds.group_size.values, ds.group_share.values, strict=True)
         )
     ]
     for (part, values), pattern in zip(parts.items(), ("/", "", "x"), strict=True):
-        figure.add_trace(
-            go.Bar(
-                y=list(range(count)),
-                x=small((values * ds.group_size.values).round()),
-                orientation="h",
-                name=plain(written[part]),
-                customdata=list(range(count)),
-                hovertext=hover,
-                marker={"color": RIGHT[part], "pattern": {"shape": pattern}},
-                hovertemplate=f"%{{hovertext}}<br>%{{x}} {plain(written[part])}<extra></extra>",
-            )
-        )
-    ticks = [f"<b>class {name}</b>" if place == group else f"class {name}" for place, name in enumerate(names)]
+        hover = f"%{{hovertext}}<br>%{{x}} {plain(written[part])}"
+        sizes = small((values * ds.group_size.values).round())
+        trace = bar(sizes, places, plain(written[part]), RIGHT[part], hover, pattern=pattern, orientation="h")
+        figure.add_trace(trace.update(customdata=places, hovertext=texts))
+    ticks = [f"class {name}" for name in names]
+    bold = () if group is None else ticks[group : group + 1]
     figure.update_xaxes(title="samples with two predictions")
-    figure.update_yaxes(tickmode="array", tickvals=list(range(count)), ticktext=ticks, autorange="reversed")
-    return figure
+    return figure.update_yaxes(autorange="reversed", **named(ticks, bold, places))
 
 
 def _letter(labels: list[int], place: int) -> str:

@@ -13,8 +13,9 @@ from drift.analyses.per_round import evenly_spaced
 from drift.analyses.selected_samples import fewer
 from drift.runs.run import Run
 from figures.axes.spectra import UNCONVERGED
-from figures.interactive.curves import draw
+from figures.interactive.lines import add_lines
 from figures.interactive.look import laid, log_axis, round_axis
+from figures.selection.lines import lines
 
 
 def curvature_rounds(runs: Sequence[Run], *, samples: int | None = None) -> go.Figure:
@@ -34,12 +35,10 @@ def curvature_rounds(runs: Sequence[Run], *, samples: int | None = None) -> go.F
         raise LookupError("no run kept its global models; train with --set keep.globals=all.")
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1)
     figure.update_layout(laid(height=340))
-    largest, ratio = (
-        lambda run: eigenvalues(run, samples).eigenvalue.isel(rank=0, drop=True),
-        lambda run: eigenvalues(run, samples).ratio,
-    )
-    draw(figure, able, largest, markers=True, row=1, col=1)
-    draw(figure, able, ratio, markers=True, legend=False, row=1, col=2)
+    largest = lines(able, lambda run: eigenvalues(run, samples).eigenvalue.isel(rank=0, drop=True))
+    add_lines(figure, largest, markers=True, row=1, col=1)
+    ratios = lines(able, lambda run: eigenvalues(run, samples).ratio)
+    add_lines(figure, ratios, markers=True, legend=False, row=1, col=2)
     figure.update_xaxes(round_axis(figure.data[-1].x))
     figure.update_yaxes(log_axis(*(trace.y for trace in figure.select_traces(col=1))), title="λ₁", row=1, col=1)
     figure.update_yaxes(title="λ₁ / λ₅", rangemode="tozero", row=1, col=2)

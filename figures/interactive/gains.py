@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from drift.analyses.rounds.variance import drift_variances
 from drift.runs.run import Run
-from figures.interactive.curves import written_name
+from figures.interactive.lines import written_name
 from figures.interactive.look import blank, small
 from figures.interactive.words import plain
 from figures.looks import palette

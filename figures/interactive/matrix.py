@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -18,8 +19,34 @@ from figures.looks import palette
 CELLS = 20_000
 """Cosines of all rounds of a figure; of longer runs evenly spread rounds are shown."""
 
-WRITTEN = 10
-"""Most clients for which the numbers are written into the cells."""
+WRITTEN = 12
+"""Rows up to which the numbers stand in the cells."""
+
+
+def cells(
+    x: Sequence[Any], y: Sequence[Any], z: np.ndarray, title: str, ends: tuple[float, float], **more: Any
+) -> go.Heatmap:
+    """A matrix as coloured cells, with its numbers in them where it is small.
+
+    Args:
+        x, y: Places or names of columns and rows.
+        z: Numbers, rows by columns.
+        title: Of the colour bar.
+        ends: Numbers at the ends of the colours.
+        more: Further words of a heat map; `hovertemplate` without its end.
+    """
+    bar = {"title": {"text": title}, "thickness": 12, "outlinewidth": 0, "len": 0.9}
+    look = {"colorscale": palette.SIGNED, "texttemplate": "%{z:.2f}", "xgap": 1, "ygap": 1, "colorbar": bar, **more}
+    look["hovertemplate"] = f"{look['hovertemplate']}<extra></extra>"
+    if max(np.shape(z)) > WRITTEN:
+        del look["texttemplate"]
+    return go.Heatmap(x=x, y=y, z=small(z), zmin=ends[0], zmax=ends[1], **look)
+
+
+def square(figure: go.Figure, x: str, y: str, **ticks: Any) -> go.Figure:
+    """The figure of a matrix with the names of its axes, square cells and the first row above."""
+    axes = {"constrain": "domain", "showgrid": False, "zeroline": False, **ticks}
+    return figure.update_xaxes(title=x, **axes).update_yaxes(title=y, autorange="reversed", scaleanchor="x", **axes)
 
 
 def coherence_matrix(run: Run, *, rounds: Sequence[int] | None = None) -> go.Figure:
@@ -43,10 +70,7 @@ def coherence_matrix(run: Run, *, rounds: Sequence[int] | None = None) -> go.Fig
         usable = evenly_spaced(usable, max(2, CELLS // run.experiment.clients.per_round**2))
     figure = blank(height=420)
     sliding(figure, [[_matrix(run, index, float(whole.sel(round=index)))] for index in usable], usable)
-    figure.update_xaxes(title="client", type="category", constrain="domain", showgrid=False)
-    figure.update_yaxes(title="client", type="category", autorange="reversed", scaleanchor="x", constrain="domain")
-    figure.update_yaxes(showgrid=False)
-    return figure
+    return square(figure, "client", "client", type="category")
 
 
 def _matrix(run: Run, index: int, whole: float) -> go.Heatmap:
@@ -55,17 +79,5 @@ def _matrix(run: Run, index: int, whole: float) -> go.Heatmap:
     notes = client_notes(run, index)
     words = [f"client {client}: {notes[int(client)].replace('<br>', ', ')}" for client in ids]
     pairs = np.array([[f"{a}<br>{b}" if a != b else a for b in words] for a in words], dtype=object)
-    return go.Heatmap(
-        x=ids,
-        y=ids,
-        z=small(values),
-        zmin=-1,
-        zmax=1,
-        colorscale=palette.SIGNED,
-        colorbar={"title": {"text": "cosine"}, "thickness": 12, "outlinewidth": 0, "len": 0.85},
-        xgap=1,
-        ygap=1,
-        text=pairs,
-        texttemplate="%{z:.2f}" if len(ids) <= WRITTEN else None,
-        hovertemplate=(f"round {index}, coherence {whole:.3g}<br>%{{text}}<br>cosine %{{z:.3f}}<extra></extra>"),
-    )
+    hover = f"round {index}, coherence {whole:.3g}<br>%{{text}}<br>cosine %{{z:.3f}}"
+    return cells(ids, ids, values, "cosine", (-1, 1), text=pairs, hovertemplate=hover)

@@ -21,6 +21,17 @@ CLIENT = "#8a8a8a"
 CLASSES = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499", "#BBBBBB")
 """Colours of ten classes, which differ for colour-blind readers too (Tol's muted colours)."""
 
+PARTS = {
+    "full": ("full participation", "#333333"),
+    "sampling": ("sampling drift", "#D55E00"),
+    "client": ("client drift", "#0072B2"),
+    "server": ("server", "#CC79A7"),
+    "gradient": ("gradients at the start, all clients", "#777777"),
+    "gradient_sampling": ("gradients at the start, cohort minus all", "#E69F00"),
+    "local": ("local steps", "#009E73"),
+}
+"""Label and colour of the parts of a global step."""
+
 SIGNED = "RdBu_r"
 """Colour map of signed data, in both drawing libraries: red is positive, blue negative."""
 
@@ -91,9 +102,19 @@ _DASHES: tuple[Any, ...] = (
 _MARKERS = "osD^vP"
 
 
-def dash(name: str) -> Any:
-    """Line style of a method, the same in every figure: lines differ without colour, and one below shows through."""
-    return _DASHES[_kind(name)]
+def dash(name: str, variant: int = 0) -> Any:
+    """Line style of a method, the same in every figure: lines differ without colour, and one below shows through.
+
+    Args:
+        variant: Which settings of the method these are, by their number; each has another style.
+    """
+    return _DASHES[(_kind(name) + variant) % len(_DASHES)]
+
+
+def plotly_dash(name: str, variant: int = 0) -> str:
+    """The line style of a method as plotly has it."""
+    style = dash(name, variant)
+    return "solid" if style == "-" else ",".join(f"{2 * part:g}px" for part in style[1])
 
 
 def marker(name: str) -> str:

@@ -12,8 +12,9 @@ import plotly.graph_objects as go
 from drift.runs.run import Run
 from figures.interactive.clients import client_points, learns, weights_rounds
 from figures.interactive.curvature import curvature_rounds
-from figures.interactive.curves import DRIFTS, curves, line_fma_ima, written_name
+from figures.interactive.curves import DRIFTS, curves, line_fma_ima
 from figures.interactive.gains import gain_boxes
+from figures.interactive.lines import written_name
 from figures.looks import palette
 from figures.page.diagnosis import diagnosis
 from figures.page.named_figures import named_figures
@@ -145,7 +146,7 @@ def _curves(grouped: Grouped, samples: Samples, failed: Failed) -> dict[str, go.
     """All figures over rounds, by name, without those for which no run kept enough; a reason where one fails."""
     runs = [run for group in grouped.values() for run in group]
     make: dict[str, Callable[[], go.Figure]] = {
-        **{name: partial(curves, runs, name) for name in ("accuracy", "loss", "norm")},
+        **{name: partial(curves, runs, name) for name in ("accuracy", "loss", "end_norm")},
         **{f"drift-{name}": partial(curves, runs, name) for name in DRIFTS},
         "clients": lambda: client_points(runs),
         "gains": lambda: gain_boxes(runs),

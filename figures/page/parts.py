@@ -8,14 +8,14 @@ from pathlib import Path
 
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.cost import cost
-from drift.analyses.rounds.norms_and_weights import learned, locality
+from drift.analyses.rounds.norms_and_weights import locality
 from drift.analyses.rounds.variance import drift_variances
 from drift.parallel.threads import one_thread
 from drift.parallel.worker_pool import Workers
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from figures.interactive.curvature import eigenvalues
-from figures.interactive.curves import QUANTITIES, average
+from figures.interactive.curves import DRIFTS, average, number
 from figures.page.diagnosis import diagnosis
 from figures.page.pictures import jobs
 from figures.page.remembered_runs import Job, JobProgress, Remembered, attempt
@@ -82,10 +82,9 @@ def _drift(run: Run) -> None:
 
 def _series(run: Run) -> None:
     """Compute the results that the curves and clouds of a run show."""
-    for quantity in QUANTITIES.values():
-        quantity.part(run)
+    for name in (*DRIFTS, "gamma", "end_norm"):
+        number(run, name)
     run.cached(locality)
-    run.cached(learned)
     if len(run.kept("globals")) >= 2 and not run.without_data:
         average(run)
 

@@ -12,7 +12,8 @@ from drift.analyses.rounds.cost import cost
 from drift.runs.run import Run
 from drift.store.files import digest
 from figures.axes.units import amount, ranged
-from figures.interactive.curves import written_name
+from figures.gallery.cost_table import COLUMNS as cost_columns
+from figures.interactive.lines import written_name
 from figures.looks.style import with_unit
 from figures.page.summary import summary
 from figures.selection.groups import differing_names, settings
@@ -89,14 +90,9 @@ def cost_table(grouped: dict[str, list[Run]]) -> Table:
 
 
 _COSTS = {
-    "Forward pass of a sample": ("macs", "MAC"),
-    "Local training": ("macs_round", "MAC"),
-    "Time of an epoch": ("seconds_epoch", "s"),
-    "Time of local training": ("seconds_round", "s"),
-    "Its time over plain training, in turn": ("plain_ratio", "1"),
-    "Memory of a client": ("memory_round", "B"),
-    "Upload of a round": ("bytes_up", "B"),
-    "Download of a round": ("bytes_down", "B"),
+    text.replace("\n", " ").capitalize(): (name, unit)
+    for name, (text, unit) in cost_columns.items()
+    if name != "macs_training"
 }
 """Columns of the table of costs: variables of `drift.cost` and their units."""
 

@@ -10,13 +10,14 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.axes import spectra, surfaces
-from figures.axes.curves import require_values
+from figures.axes import matrices, spectra, surfaces
+from figures.axes.curves import mark_level, require_values
 from figures.axes.fit import fit
 from figures.axes.map_heights import fit_heights
 from figures.axes.surfaces import contour, profile
 from figures.axes.triangles import triangle
-from figures.interactive.look import axis, blank, grid
+from figures.interactive.look import COLOURS, axis, blank, grid
+from figures.interactive.matrix import cells, square
 from figures.interactive.surfaces import surface3d
 from figures.looks import style
 
@@ -43,8 +44,11 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
     require_values(values)
     own = ax is None
     ax = _new_axes() if ax is None else ax
-    if "mark_other" in dims:
-        return _matrix(ds, name, ax, look)
+    if _is_pairs(dims):
+        low, high = _ends(values)
+        colours = {"cmap": style.SIGNED if low < 0 else style.sequential()}
+        matrices.matrix(values.transpose(dims[1], dims[0]), ax=ax, low=low, high=high, **{**colours, **look})
+        return style.name_axes(ax, "", "") if "mark" in dims else ax  # the names of models say what they are
     if len(dims) == 2 and {"by size", "mean"} <= set(map(str, ds.coords.get("mark", xr.DataArray([])).values)):
         triangle(ds, ax=ax, variable=name, **look)
         return ax
@@ -86,10 +90,13 @@ def plotly(ds: xr.Dataset, *, variable: str | None = None, **look: Any) -> go.Fi
     if _is_map(ds, dims):
         return surface3d(ds, name).update_layout(**look)
     figure = blank(**look)
-    if len(dims) == 2 and "mark_other" in dims:
-        names = list(map(str, ds["mark"].values))
-        figure.add_trace(go.Heatmap(x=names, y=names, z=grid(ds, name)[2], colorscale="Viridis"))
-        return figure
+    if _is_pairs(dims):
+        names, ends = list(map(str, values[dims[0]].values)), _ends(values)
+        words = {"hovertemplate": f"%{{y}}, %{{x}}<br>{name} %{{z:.4g}}"}
+        words |= {"colorscale": style.SIGNED if ends[0] < 0 else COLOURS}
+        figure.add_trace(cells(names, names, grid(ds, name)[2], axis(values), ends, **words))
+        about = ("", "") if "mark" in dims else (axis(values[dims[0]]), axis(values[dims[1]]))
+        return square(figure, *about, type="category")
     over = _over(values)
     for label, part in _parts(values, over):
         marker = "markers" if over == "rank" else "lines+markers"
@@ -112,6 +119,17 @@ def _values(ds: xr.Dataset, variable: str | None) -> xr.DataArray:
 
 def _is_map(ds: xr.Dataset, dims: tuple[str, ...]) -> bool:
     return len(dims) == 2 and (dims == ("alpha", "beta") or all(f"mark_{name}" in ds for name in dims))
+
+
+def _is_pairs(dims: tuple[str, ...]) -> bool:
+    """Whether a variable is over pairs of one kind of things."""
+    return len(dims) == 2 and f"{dims[0]}_other" == dims[1]
+
+
+def _ends(values: xr.DataArray) -> tuple[float, float]:
+    """Numbers at the ends of the colours of a matrix: on both sides of 0 where values are."""
+    reach = float(abs(values).max()) or 1.0
+    return (-reach if float(values.min()) < 0 else 0.0), reach
 
 
 def _new_axes() -> Axes:
@@ -144,18 +162,10 @@ def _spectrum(values: xr.DataArray, ax: Axes, look: dict[str, Any], lost: int) -
     """Eigenvalues by rank, as dots on stems from 0; `lost` of them leave gaps."""
     ax.vlines(values["rank"], 0, values, color=style.CLIENT, linewidth=1.2)
     ax.plot(values["rank"], values, **{"marker": "o", "linestyle": "", "color": style.GLOBAL, "markersize": 4, **look})
-    ax.axhline(0, color="#555555", linewidth=0.6)
+    mark_level(ax)
     ax.set_xticks(values["rank"])
     ax.set_xlabel(f"rank ({spectra.UNCONVERGED})" if lost else "rank")
     ax.set_ylabel(style.text(values))
-    return ax
-
-
-def _matrix(ds: xr.Dataset, name: str, ax: Axes, look: dict[str, Any]) -> Axes:
-    from figures.gallery.barriers_clients import matrix
-
-    mesh = matrix(ds, name, ax, {"cmap": style.sequential(), **look})
-    ax.figure.colorbar(mesh, ax=ax, label=style.text(ds[name]))
     return ax
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from drift.methods.lss import LSS
 from drift.runs.run import Run
 from figures.looks import look, palette
 from figures.selection.groups import settings
@@ -39,7 +38,7 @@ def value(run: Run, key: str) -> Any:
 
     Args:
         key: Such as rounds, local.epochs, clients.concentration or method.start; "method" gives the label of the
-            run, "pool" the same with the models that a client of LSS trains, "base" the label of what IMA averages,
+            run, "pool" the same with the models in the pool of a client, if any, "base" the label of what IMA averages,
             "server_step" the server's factor of the mean update, which FedLAW calls method.server_step_lr and other
             methods method.server_lr.
     """
@@ -48,7 +47,7 @@ def value(run: Run, key: str) -> Any:
     if key == "base":
         return base(run.label)
     if key == "pool":
-        return f"{run.label}, M = {run.method.candidates}" if isinstance(run.method, LSS) else run.label
+        return f"{run.label}, M = {run.method.pool_size}" if run.method.pool_size else run.label
     if key == "server_step":
         return getattr(run.method, "server_step_lr", getattr(run.method, "server_lr", None))
     place: Any = run.experiment.resolved()

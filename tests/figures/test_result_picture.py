@@ -14,6 +14,8 @@ from matplotlib import pyplot
 from torch import nn
 
 import landscape
+from figures.looks import palette, style
+from figures.pictures.result_picture import plot, plotly
 
 
 @pytest.fixture(scope="module")
@@ -120,3 +122,16 @@ def test_landscape_imports_no_plotting_package_until_a_picture_is_drawn():
         "assert 'matplotlib' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_numbers_of_pairs_are_matrices_with_zero_in_the_middle_of_signed_colours():
+    values = xr.DataArray([[1.0, -0.2, 0.3], [-0.2, 1.0, -0.7], [0.4, 0.1, 1.0]], dims=("client", "client_other"))
+    ds = xr.Dataset({"cosine": values}, {"client": [3, 7, 9], "client_other": [3, 7, 9]})
+    image = plot(ds, ax=style.panels()[1][0, 0]).images[0]
+    np.testing.assert_allclose(image.get_array(), values.values.T)
+    assert (image.norm.vmin, image.norm.vmax) == (-1, 1) and image.cmap.name == palette.SIGNED
+    (cells,) = plotly(ds).data
+    assert cells.type == "heatmap" and (cells.zmin, cells.zmax) == (-1, 1)
+    np.testing.assert_allclose(cells.z, values.values.T, rtol=1e-6)
+    assert [*cells.x] == [*cells.y] == ["3", "7", "9"]
+    assert (plotly(abs(ds)).data[0].zmin, plot(abs(ds), ax=style.panels()[1][0, 0]).images[0].norm.vmin) == (0, 0)

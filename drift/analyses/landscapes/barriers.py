@@ -11,7 +11,6 @@ import xarray as xr
 from drift.analyses.evaluate_on import evaluation_of
 from drift.analyses.landscapes.planes import round_clients, rows_of
 from drift.analyses.per_round import resolve_round
-from drift.methods.lss import LSS
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
@@ -187,13 +186,14 @@ def pool_barriers(
         LookupError: If the run has no pools, or the round kept no start.
         ValueError: If the cohort does not hold this client.
     """
-    if not isinstance(run.method, LSS):
+    if not run.method.pool_size:
         raise LookupError(f"run {run.name} was trained by {run.label}; pools of models are grown by lss.")
     record = run.round(resolve_round(run, round, "globals"))
     number = int(record.ids[0]) if client is None else client
     rows_of(record, [number])
     trained = run.client(record.index, number)
-    pool = run.method.pool(trained)
+    grower: Any = run.method
+    pool = grower.pool(trained)
     buffers = []
     for member in pool.members:
         pool.flat.load(member)

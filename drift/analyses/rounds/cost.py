@@ -9,8 +9,6 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.per_round import resolve_round, result
-from drift.methods.lss import LSS
-from drift.methods.soups import Soups
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.cost import REPEATS, measure_cost, measure_seconds, median_and_range, step_cost, transfer_bytes
@@ -91,7 +89,7 @@ def _ranges(name: str, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def _pool_factor(run: Run) -> float:
-    return (run.method.candidates + 1) / 2 if isinstance(run.method, LSS) else 1.0
+    return (run.method.pool_size + 1) / 2 if run.method.pool_size else 1.0
 
 
 def _epochs(run: Run, samples: int) -> float:
@@ -99,9 +97,8 @@ def _epochs(run: Run, samples: int) -> float:
 
     The models of a pool of LSS share an epoch.
     """
-    local, method = run.experiment.local, run.method
-    trained = method.candidates if isinstance(method, Soups) else getattr(method, "cycles", 1)
-    return float(trained * (local.epochs if local.steps is None else local.steps * local.batch / samples))
+    local = run.experiment.local
+    return float(run.method.trainings * (local.epochs if local.steps is None else local.steps * local.batch / samples))
 
 
 _RANGES = {

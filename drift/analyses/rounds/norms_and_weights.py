@@ -159,6 +159,11 @@ def learned(run: Run) -> xr.Dataset:
     return series(run, measure, about, analysis="learned", source="Li et al. 2023, equation 8")
 
 
+def reweights(run: Run) -> bool:
+    """Whether the weight of a client ever differed from its share of the cohort's data."""
+    return float(abs(run.cached(learned).weight_ratio - 1).max()) > 1e-4
+
+
 def terms(gram: Tensor, gamma: float, *, tolerance: float = 1e-6) -> tuple[float, float]:
     """Norms of the optimisation term gamma eta_g g and of the regularisation term (1 - gamma) w of a round.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from figures.explore.record.lines import Line, differences, lines
 from figures.explore.record.run_rows import what_differs
-from figures.explore.record.series import number_names, ready, recorded_runs
+from figures.explore.record.series import lines, number_names, ready, recorded_runs
 from figures.explore.work.open_runs import OpenRuns
+from figures.selection.lines import Line, differences
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,7 +11,7 @@ import xarray as xr
 from drift.analyses.rounds.critical_point import critical_point
 from drift.runs.growing_run import GrowingRun
 from figures.explore.record.line_figure import SELECTED, Marks, shapes
-from figures.interactive.look import axis, blank, round_axis, small
+from figures.interactive.look import axis, bar, blank, round_axis, small
 from figures.interactive.words import plain
 from figures.looks import palette
 
@@ -26,14 +25,8 @@ FACTORS = {
 }
 """Label, colour, dash and symbol of what the decomposition shows."""
 
-PARTS = {
-    "full": ("full participation", "#333333", ""),
-    "sampling": ("sampling drift", "#D55E00", "/"),
-    "server": ("server", "#CC79A7", "x"),
-    "gradient_sampling": ("sampling of the cohort", "#E69F00", "."),
-    "local": ("local steps", "#009E73", "\\"),
-}
-"""Label, colour and pattern of the parts of a global step."""
+PATTERNS = {"full": "", "sampling": "/", "server": "x", "gradient_sampling": ".", "local": "\\"}
+"""Parts of a global step that are shown, and the patterns that tell them apart in grey."""
 
 
 ROUNDING = 1e-4
@@ -133,13 +126,13 @@ def parts_figure(ds: xr.Dataset, variable: str) -> go.Figure:
     least = ROUNDING * float(ds.norm.sel(part="step").max())
     figure = blank(height=320, barmode="group", uirevision=f"parts {variable}")
     rounds = [f"round {index}" for index in ds["round"].values.tolist()]
-    for name, (label, colour, pattern) in PARTS.items():
+    for name, pattern in PATTERNS.items():
+        label, colour = palette.PARTS[name]
         part = values.sel(part=name)
         if (name == "full" and variable != "norm") or not float(ds.norm.sel(part=name).max()) > least:
             continue
-        marker = {"color": colour, "pattern": {"shape": pattern}}
-        hover = f"{label}, %{{x}}<br>{axis(values)} %{{y:.4g}}<extra></extra>"
-        figure.add_trace(go.Bar(x=rounds, y=small(part), name=label, marker=marker, hovertemplate=hover))
+        hover = f"{label}, %{{x}}<br>{axis(values)} %{{y:.4g}}"
+        figure.add_trace(bar(rounds, small(part), label, colour, hover, pattern=pattern))
     figure.update_xaxes(type="category")
     figure.update_yaxes(title="loss that it costs [nats]" if variable == "loss_cost" else "norm")
     return figure
@@ -159,9 +152,9 @@ def client_costs_figure(ds: xr.Dataset, index: int, clients: Sequence[int]) -> g
     drift_of = ds.client_drift.sel(round=index, client=ids).values
     texts = [f"client {client}, drift {length:.3g}" for client, length in zip(ids, drift_of, strict=True)]
     figure = blank(height=280, showlegend=False, uirevision="client costs")
-    bars: dict[str, Any] = {"x": [str(client) for client in ids], "y": small(cost), "customdata": ids}
-    hover = "%{text}<br>costs %{y:.4g} nats<extra></extra>"
-    figure.add_trace(go.Bar(marker={"color": colours}, text=texts, textposition="none", hovertemplate=hover, **bars))
+    more = {"text": texts, "textposition": "none", "customdata": ids}
+    hover = "%{text}<br>costs %{y:.4g} nats"
+    figure.add_trace(bar([str(client) for client in ids], small(cost), "clients", colours, hover, **more))
     figure.update_xaxes(type="category", title=f"client of round {index}")
     figure.update_yaxes(title="loss that its drift costs [nats]")
     return figure

@@ -37,13 +37,12 @@ class LayerPanel:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._quiet = False
         self._result: xr.Dataset | None = None
         self.demand = OnDemand(view, layer_drift, "drift by layer", ABOUT, self._show)
         self.layers = pn.widgets.MultiChoice(
             label="layers shown", options=[], placeholder="all", sizing_mode="stretch_width", visible=False
         )
-        self.layers.param.watch(self._picked, "value")
+        view.picks({"layers": self.layers})
         self.plot = Plot("client drift by layer, and update change", height=340, visible=False)
         self.panel = pn.Column(self.demand.panel, self.layers, self.plot, sizing_mode="stretch_width")
 
@@ -59,11 +58,8 @@ class LayerPanel:
         if ds is None:
             return
         names = [str(name) for name in ds["layer"].values]
-        self._quiet = True
-        try:
+        with self._view.quietly():
             self.layers.param.update(options=names, value=[name for name in selection.layers if name in names])
-        finally:
-            self._quiet = False
         rounds = ds["round"].values.tolist()
         number = self._view.explorer.round()
         self.plot.show(layers_figure(ds, number if number in rounds else rounds[-1], self.layers.value))
@@ -71,10 +67,6 @@ class LayerPanel:
     def _show(self, ds: xr.Dataset | None) -> None:
         self._result = ds
         self.update()
-
-    def _picked(self, event: Any) -> None:
-        if not self._quiet:
-            self._view.selection.change(layers=list(event.new))
 
 
 def layers_figure(ds: xr.Dataset, index: int, layers: list[str]) -> go.Figure:

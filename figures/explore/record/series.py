@@ -2,56 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import xarray as xr
 
-from drift.analyses.rounds.numbers import OF_RECORD
+from drift.analyses.rounds.numbers import OF_RECORD, Analysis, quantity
+from drift.analyses.rounds.numbers import number as number_of
 from drift.runs.growing_run import GrowingRun
-from drift.runs.metrics import number_attributes
+from figures.selection.groups import groups
+from figures.selection.lines import Line
+from figures.selection.run_selection import join_names
 
 if TYPE_CHECKING:
     from figures.explore.work.open_runs import OpenRuns
-
-Analysis = Callable[..., xr.Dataset]
-
-
-@dataclass(frozen=True)
-class Derived:
-    """A number that follows from the record of a round.
-
-    Args:
-        text: How it is called.
-        log: Whether its axis is logarithmic.
-        zero: Whether zero is marked.
-    """
-
-    text: str
-    log: bool = False
-    zero: bool = False
-
-
-DERIVED = {
-    "client_variance": Derived("client-drift variance", log=True),
-    "change_variance": Derived("update change", log=True),
-    "change_share": Derived("update change in the sum of both variances"),
-    "gain": Derived("Kalman gain"),
-    "coherence": Derived("local gradient coherence", zero=True),
-    "mean_cosine": Derived("mean cosine between client updates", zero=True),
-    "locality": Derived("locality: largest distance of a client to the mean"),
-    "mean_distance": Derived("mean distance of the clients to their mean"),
-    "update_norm_mean": Derived("mean norm of the client updates"),
-    "mean_update_norm": Derived("norm of the mean client update"),
-    "step_norm": Derived("norm of the global step"),
-    "end_norm": Derived("norm of the global model"),
-    "gamma": Derived("shrinking factor gamma"),
-    "ratio": Derived("balance ratio of optimisation to regularisation", log=True),
-}
-"""How the numbers of `drift.analyses.rounds.numbers.OF_RECORD` are shown."""
 
 FIRST = ("accuracy", "loss", "error", "local_loss")
 """Recorded numbers that are offered first."""
@@ -62,23 +28,34 @@ def number_names(runs: Iterable[GrowingRun]) -> dict[str, dict[str, str]]:
     recorded = {name for run in runs for name in run.number_names() if name not in OF_RECORD}
     ordered = [*(name for name in FIRST if name in recorded), *sorted(recorded - set(FIRST))]
     return {
-        "recorded": {str(number_attributes(name)["long_name"]): name for name in ordered},
-        "from the record": {derived.text: name for name, derived in DERIVED.items()},
+        "recorded": {quantity(name).words: name for name in ordered},
+        "from the record": {quantity(name).words: name for name in OF_RECORD},
     }
 
 
-def number(run: GrowingRun, name: str) -> xr.DataArray:
-    """A number of every round of a run, over `round`.
+def lines(runs: Mapping[str, GrowingRun], name: str) -> tuple[list[Line], list[str]]:
+    """A line per run that has the number, in the order of groups, and a sentence about those that have not.
 
-    Raises:
-        LookupError: If the run has no such number.
+    Args:
+        runs: Runs with a complete round, by name.
+        name: Of the number, as `number` takes it.
     """
-    if name in OF_RECORD:
-        return of_record(run, OF_RECORD[name])[name]
-    numbers = run.numbers()
-    if name not in numbers:
-        raise LookupError(f"{run.name} has no {name.replace('_', ' ')}")
-    return numbers[name]
+    names = {run.folder: called for called, run in runs.items()}
+    shown, absent = [], []
+    for group, members in groups(runs.values()).items() if runs else ():
+        for run in members:
+            called = names[run.folder]
+            try:
+                shown.append(Line(called, group, run, number(runs[called], name)))
+            except LookupError:
+                absent.append(called)
+    text = name.replace("_", " ")
+    return shown, [f"{join_names(absent)} recorded no {text}."] if absent else []
+
+
+def number(run: GrowingRun, name: str) -> xr.DataArray:
+    """As `drift.analyses.rounds.numbers.number`, by results that are computed once while the run does not grow."""
+    return of_record(run, OF_RECORD[name])[name] if name in OF_RECORD else number_of(run, name)
 
 
 def of_record(run: GrowingRun, analysis: Analysis) -> xr.Dataset:

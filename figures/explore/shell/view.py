@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -44,6 +45,7 @@ class View(ABC):
         self._waiting: set[str] = set()
         self._body: pn.viewable.Viewable | None = None
         self._jobs: list[Job] = []
+        self._quiet = False
 
     @cached_property
     def _line(self) -> pn.pane.HTML:
@@ -75,6 +77,25 @@ class View(ABC):
         """Show one line above the body, in place of the line before; none if empty."""
         self.problem = " ".join(text.split())
         self._line.param.update(object=f"<p>{html.escape(self.problem)}</p>" if text else "", visible=bool(text))
+
+    @contextmanager
+    def quietly(self) -> Iterator[None]:
+        """Widgets are set to what is selected meanwhile, which is no choice of a person: `pick` does nothing."""
+        self._quiet = True
+        try:
+            yield
+        finally:
+            self._quiet = False
+
+    def pick(self, **changes: Any) -> None:
+        """Select what a person chose."""
+        if not self._quiet:
+            self.selection.change(**changes)
+
+    def picks(self, fields: Mapping[str, Any]) -> None:
+        """Let widgets choose fields of the selection, by their names."""
+        for field, widget in fields.items():
+            widget.param.watch(self.guarded(lambda event, field=field: self.pick(**{field: event.new})), "value")
 
     def guarded(self, act: Callable[..., Any]) -> Callable[..., Any]:
         """A handler of events whose errors become a line in the view: `button.on_click(self.guarded(self._go))`."""

@@ -26,8 +26,7 @@ from figures.explore.record.drift_figures import (
 )
 from figures.explore.record.layer_panel import LayerPanel
 from figures.explore.record.line_figure import Marks, line_figure
-from figures.explore.record.lines import lines
-from figures.explore.record.series import of_record, recorded_runs
+from figures.explore.record.series import lines, of_record, recorded_runs
 from figures.explore.shell import html_table
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.latest import Latest
@@ -90,9 +89,7 @@ class Drift(View):
         self.remarks = html_table.pane("remarks")
         self.rounds = pn.widgets.Select(label="rounds", options=ROUNDS, width=140)
         self.models = pn.widgets.Select(label="models of the clients", options=MODELS, width=170)
-        self._quiet = False
-        for widget, field in ((self.rounds, "drift.rounds"), (self.models, "drift.models")):
-            widget.param.watch(lambda event, field=field: self._picked(field, event.new), "value")
+        self.picks({"drift.rounds": self.rounds, "drift.models": self.models})
         self.factors = OnDemand(self, decomposition, "decomposition", FACTORS, self._show_factors)
         self.factors_plot = Plot("bias, variance and covariance of the averaged model", height=360, visible=False)
         self.layers = LayerPanel(self)
@@ -156,12 +153,9 @@ class Drift(View):
         self.remarks.object = html_table.lines(read.remarks)
 
     def _show_pickers(self) -> None:
-        self._quiet = True
-        try:
+        with self.quietly():
             self.rounds.value = self.selection.look("drift.rounds")
             self.models.value = self.selection.look("drift.models")
-        finally:
-            self._quiet = False
 
     def _offer(self) -> None:
         """Offer the analyses of the first run at the selected rounds."""
@@ -219,10 +213,6 @@ class Drift(View):
         rounds = ds["round"].values.tolist()
         number = self.explorer.round()
         self.clients.show(client_costs_figure(ds, number if number in rounds else rounds[-1], _clients(self.selection)))
-
-    def _picked(self, field: str, value: Any) -> None:
-        if not self._quiet:
-            self.selection.change(**{field: value})
 
     def _clicked(self, event: dict[str, Any]) -> None:
         if not event["points"]:

@@ -44,12 +44,11 @@ class PathView(View):
         self._about: tuple[Any, ...] = ()
         self._rounds: list[int] = []
         self._ds: xr.Dataset | None = None
-        self._quiet = False
         self._play = pn.widgets.Toggle(label="play", width=90)
         self._play.param.watch(self._playing, "value")
         self._beat: Any = None
         self._map = pn.widgets.Checkbox(label="map of the loss", value=True)
-        self._map.param.watch(self._toggled, "value")
+        self._map.param.watch(lambda event: self.pick(**{"path.map": "" if event.new else "off"}), "value")
         self._plot = Plot("path of the global model on its principal plane", height=520, config={"scrollZoom": True})
         self._plot.on("click", self.guarded(self._clicked))
         self._status = pn.pane.HTML("", sizing_mode="stretch_width")
@@ -89,11 +88,8 @@ class PathView(View):
             raise LookupError(f"{run.name} kept {many}; a path takes two. Train with --set keep.globals=all.")
         self._rounds = rounds
         clients = bool(set(rounds) & set(run.kept("clients")))
-        self._quiet = True
-        try:
+        with self.quietly():
             self._map.value = self._wants_map()
-        finally:
-            self._quiet = False
         options = {"rounds": rounds, "clients": clients}
         if self._ds is None:
             self._write("reading the models ...")
@@ -178,10 +174,6 @@ class PathView(View):
         if following and self._play.value:
             self.selection.change(round=following[0])
             self._play.value = len(following) > 1
-
-    def _toggled(self, event: Any) -> None:
-        if not self._quiet:
-            self.selection.change(**{"path.map": "" if event.new else "off"})
 
     def _clicked(self, event: dict[str, Any]) -> None:
         """A click on the path selects the round, one on a client the client."""

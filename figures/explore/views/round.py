@@ -67,7 +67,6 @@ class RoundView(View):
         self._about: tuple[str, int, str] | None = None
         self._ds = xr.Dataset()
         self._labels: tuple[np.ndarray, list[str]] | None = None
-        self._quiet = False
         self._cloud = Plot("clients of the round, one circle each", height=340, styles=HALF)
         self._matrix = Plot("cosines between the updates of the clients", height=340, styles=HALF)
         self._bars = Plot("classes that the clients train on", height=300, styles=HALF)
@@ -80,8 +79,7 @@ class RoundView(View):
             sizing_mode="stretch_width",
             max_width=130,
         )
-        for widget, look in ((self._across, "across"), (self._up, "up"), (self._order, "order")):
-            widget.param.watch(lambda event, look=look: self._looked(look, event.new), "value")
+        self.picks({"round.across": self._across, "round.up": self._up, "round.order": self._order})
         self._table: pn.widgets.Tabulator | None = None
         self._place = pn.Column(sizing_mode="stretch_width")
         self._summary = pn.pane.HTML("", sizing_mode="stretch_width")
@@ -158,14 +156,11 @@ class RoundView(View):
             look(f"round.{axis}", usual) for axis, usual in (("across", "cosine_mean"), ("up", "update_norm"))
         )
         across, up = (name if name in ds else usual for name, usual in ((across, "cosine_mean"), (up, "update_norm")))
-        self._quiet = True
-        try:
+        with self.quietly():
             self._across.param.update(options=offered, value=across)
             self._up.param.update(options=offered, value=up)
             self._order.value = look("round.order")
             self._show_table(ds, selected)
-        finally:
-            self._quiet = False
         revision = f"{self._about} {across} {up}"
         self._cloud.show(client_cloud(ds, across, up, selected).update_layout(uirevision=revision))
         self._matrix.show(cosine_map(ds, selected, alike=look("round.order") == "alike"))
@@ -209,10 +204,6 @@ class RoundView(View):
         )
         table.param.watch(self.guarded(self._rows_picked), "selection")
         return table
-
-    def _looked(self, look: str, value: str) -> None:
-        if not self._quiet:
-            self.selection.change(**{f"round.{look}": value})
 
     def _rows_picked(self, event: Any) -> None:
         if not self._quiet:

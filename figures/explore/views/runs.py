@@ -11,7 +11,6 @@ import plotly.graph_objects as go
 from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL
 from figures.explore.record.curves import Curves, curves
 from figures.explore.record.line_figure import Marks, line_figure
-from figures.explore.record.lines import Line, Summary, summaries
 from figures.explore.record.run_table import RunTable
 from figures.explore.record.thinned import MOST
 from figures.explore.shell import html_table
@@ -19,9 +18,10 @@ from figures.explore.shell.as_figure import Request
 from figures.explore.shell.latest import Latest
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
-from figures.interactive.curves import written_name
+from figures.interactive.lines import written_name
 from figures.interactive.look import axis
 from figures.page.diagnosis_text import number
+from figures.selection.lines import Line, Summary, summaries
 
 FIRST, NEXT = 0.2, 1.0
 """Seconds of reading, at first and then, after which the page shows what is read so far, before it reads on."""
@@ -50,9 +50,7 @@ class Runs(View):
         self.seeds = pn.widgets.Select(label="seeds", options=SEEDS, width=200)
         self.span = pn.widgets.IntRangeSlider(label="rounds", start=0, end=1, width=220)
         self.every = pn.widgets.Button(label="all rounds", visible=False)
-        self._quiet = False
-        for widget, field in ((self.number, "number"), (self.reference, "reference"), (self.seeds, "runs.seeds")):
-            widget.param.watch(lambda event, field=field: self._picked(field, event.new), "value")
+        self.picks({"number": self.number, "reference": self.reference, "runs.seeds": self.seeds})
         self.span.param.watch(lambda event: self._spanned(*event.new), "value_throttled")
         self.every.on_click(lambda _: self.selection.change(rounds=[]))
         self.summary = html_table.pane("summary")
@@ -119,8 +117,7 @@ class Runs(View):
 
     def _show_pickers(self, shown: Curves, first: int, last: int) -> None:
         selection = self.selection
-        self._quiet = True
-        try:
+        with self.quietly():
             self.number.groups = _with(shown.numbers, selection.number)
             self.number.value = selection.number
             known = [*shown.groups, *([selection.reference] if selection.reference not in shown.groups else [])]
@@ -133,12 +130,6 @@ class Runs(View):
                 start=first, end=last, value=(min(max(low, first), last), max(min(high, last), first))
             )
             self.every.visible = bool(selection.rounds)
-        finally:
-            self._quiet = False
-
-    def _picked(self, field: str, value: Any) -> None:
-        if not self._quiet:
-            self.selection.change(**{field: value})
 
     def _marks(self) -> Marks:
         selection = self.selection
@@ -151,9 +142,8 @@ class Runs(View):
             self.update(set())
 
     def _spanned(self, first: int, last: int) -> None:
-        if not self._quiet:
-            whole = (first, last) == (self.span.start, self.span.end)
-            self.selection.change(rounds=[] if whole else [first, last])
+        whole = (first, last) == (self.span.start, self.span.end)
+        self.pick(rounds=[] if whole else [first, last])
 
     def _clicked(self, event: dict[str, Any]) -> None:
         if event["points"]:

@@ -40,16 +40,14 @@ class SamplesView(View):
         self._job: Any = None
         self._pictures: Any = None
         self._shown: tuple[list[int], int] = ([], 0)
-        self._quiet = False
         self._model = pn.widgets.Select(label="model", sizing_mode="stretch_width", max_width=190)
         self._client = pn.widgets.Select(label="against client", sizing_mode="stretch_width", max_width=150)
         self._split = pn.widgets.Select(label="samples", sizing_mode="stretch_width", max_width=170)
         self._mode = pn.widgets.RadioButtonGroup(options={text: name for name, text in MODES.items()})
         self._clear = pn.widgets.Button(label="all classes", disabled=True)
         self._more = pn.widgets.Button(label="more", disabled=True)
-        pairs = ((self._model, "model"), (self._client, "client"), (self._split, "split"), (self._mode, "samples.show"))
-        for widget, field in pairs:
-            widget.param.watch(lambda event, field=field: self._picked(field, event.new), "value")
+        named = {"model": self._model, "client": self._client, "split": self._split, "samples.show": self._mode}
+        self.picks(named)
         self._clear.on_click(lambda _: self.selection.change(truth=None, predicted=None, **{"samples.group": ""}))
         self._more.on_click(self.guarded(lambda _: self._show_cards(self._shown[1] + STEP)))
         self._map = Plot("confusion matrix: samples by class and predicted class", height=400, styles=HALF)
@@ -126,15 +124,12 @@ class SamplesView(View):
         splits |= {f"data of client {question.client}": "client"} if ids else {}
         splits |= {} if selection.split in splits.values() else {selection.split: selection.split}
         mode = selection.look("samples.show", "wrong")
-        self._quiet = True
-        try:
+        with self.quietly():
             self._model.param.update(options={OFFERED.get(name, name): name for name in names}, value=selection.model)
             self._client.param.update(options=ids, value=question.client, visible=bool(ids))
             self._split.param.update(options=splits, value=selection.split)
             self._mode.value = mode if mode in MODES else "wrong"
             self._clear.disabled = not self._filter().narrow
-        finally:
-            self._quiet = False
 
     def _arrived(self, asked: tuple[Any, ...], result: Answer) -> None:
         if asked == self._asked:
@@ -213,10 +208,6 @@ class SamplesView(View):
         if " * " in name:
             return "selected point" if self.selection.model == "point" else "weighted model"
         return WRITTEN.get(name, name)
-
-    def _picked(self, field: str, value: Any) -> None:
-        if not self._quiet:
-            self.selection.change(**{field: value})
 
     def _cell(self, event: dict[str, Any]) -> None:
         """A click on a cell selects it, or nothing where it is selected."""

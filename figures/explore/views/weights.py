@@ -48,7 +48,7 @@ class WeightsView(View):
         self._ids: list[int] = []
         self._own = self._sizes = self._shown = Weights(1.0, ())
         self._history: dict[str, Weights] = {}
-        self._quiet = self._new_place = False
+        self._new_place = False
         self._title = ""
         self._learning: Job | None = None
         self.sliders = Sliders(self.guarded(self._moved), sizing_mode="stretch_width", margin=(0, 8))
@@ -71,8 +71,7 @@ class WeightsView(View):
         self.samples = pn.widgets.Select(
             label="at most", options={text: key for key, text in SAMPLES.items()}, width=140, margin=(2, 5)
         )
-        self.split.param.watch(self.guarded(lambda event: self._picked("split", event.new)), "value")
-        self.samples.param.watch(self.guarded(lambda event: self._picked("weights.samples", event.new)), "value")
+        self.picks({"split": self.split, "weights.samples": self.samples})
         self.tried = pn.widgets.Select(label="tried so far", options={}, size=6, sizing_mode="stretch_width")
         self.tried.param.watch(self.guarded(self._back), "value")
         self.absent = pn.pane.HTML(f"<p>{NO_PROXY}</p>", css_classes=["muted"], visible=False, margin=(0, 8))
@@ -129,13 +128,12 @@ class WeightsView(View):
         self._own, self._sizes = own_weights(record), by_size(run, record)
         has_proxy = run.experiment.proxy is not None
         splits = ["test", "train", *(["proxy"] if has_proxy else [])]
-        self._quiet = True
-        self.split.param.update(
-            options=splits, value=self.selection.split if self.selection.split in splits else "test"
-        )
-        self.samples.value = self.selection.look("weights.samples") if self._known_samples() else ""
-        self.tried.param.update(options={}, value=None)
-        self._quiet = False
+        with self.quietly():
+            self.split.param.update(
+                options=splits, value=self.selection.split if self.selection.split in splits else "test"
+            )
+            self.samples.value = self.selection.look("weights.samples") if self._known_samples() else ""
+            self.tried.param.update(options={}, value=None)
         for button in self.learning:
             button.disabled = not has_proxy
         self.learning[0].disabled = not has_proxy and run.method.name() != "fedlaw"
@@ -224,17 +222,12 @@ class WeightsView(View):
         text = f"{in_words(numbers)}: {title}{gamma}"
         if next(iter(self._history), None) != text:
             self._history = dict([(text, weights), *((t, w) for t, w in self._history.items() if t != text)][:HISTORY])
-        self._quiet = True
-        self.tried.param.update(options=list(self._history), value=text)
-        self._quiet = False
+        with self.quietly():
+            self.tried.param.update(options=list(self._history), value=text)
 
     def _back(self, event: Any) -> None:
         if not self._quiet and event.new in self._history:
             self._go(self._history[event.new], event.new.partition(": ")[2].partition(", gamma")[0])
-
-    def _picked(self, field: str, value: str) -> None:
-        if not self._quiet:
-            self.selection.change(**{field: value})
 
     def _clear(self) -> None:
         self._where = None

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.axes import drifts
+from figures.axes import class_labels, drifts
 from figures.looks import style
 
 
@@ -110,7 +110,7 @@ def _partition() -> xr.Dataset:
 
 
 def test_bubbles_lie_at_clients_and_classes_with_area_by_samples():
-    ax = drifts.bubbles(_partition(), ax=_ax(), largest=90)
+    ax = class_labels.bubbles(_partition(), ax=_ax(), largest=90)
     (cloud,) = ax.collections
     assert [tuple(place) for place in cloud.get_offsets()] == [(0, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 2), (4, 0)]
     np.testing.assert_allclose(cloud.get_sizes(), [70, 20, 10, 10, 10, 90, 30])
@@ -118,7 +118,7 @@ def test_bubbles_lie_at_clients_and_classes_with_area_by_samples():
 
 
 def test_mixture_stacks_to_one():
-    ax = drifts.mixture(_partition(), ax=_ax())
+    ax = class_labels.mixture(_partition(), ax=_ax())
     tops = {}
     for bar in ax.patches:
         middle = round(bar.get_x() + bar.get_width() / 2)
@@ -128,17 +128,17 @@ def test_mixture_stacks_to_one():
 
 def test_parts_of_a_few_bars_are_named_where_there_is_room():
     ds = _partition()
-    named = {(text.get_text(), *text.get_position()) for text in drifts.mixture(ds, ax=_ax()).texts}
+    named = {(text.get_text(), *text.get_position()) for text in class_labels.mixture(ds, ax=_ax()).texts}
     assert named == {("cat", 0, 0.25), ("dog", 0, 0.625), ("owl", 0, 0.875), ("cat", 1, 0.5)}
     many = ds.isel(round=[0] * 13).assign_coords(round=range(13))
-    assert not drifts.mixture(many, ax=_ax()).texts
+    assert not class_labels.mixture(many, ax=_ax()).texts
     ds["cohort_share"][0] = [0.86, 0.09, 0.05]
-    assert [text.get_text() for text in drifts.mixture(ds.isel(round=[0]), ax=_ax()).texts] == ["cat"]
+    assert [text.get_text() for text in class_labels.mixture(ds.isel(round=[0]), ax=_ax()).texts] == ["cat"]
 
 
 @pytest.mark.parametrize("count", [3, 10, 27])
 def test_classes_have_different_colours(count):
-    assert len({str(colour) for colour in drifts.shade(count)}) == count
+    assert len({str(colour) for colour in class_labels.shade(count)}) == count
 
 
 def _groups() -> xr.Dataset:
@@ -174,7 +174,7 @@ def test_bubbles_name_a_part_of_many_classes_each_at_its_place():
     counts = xr.Dataset(
         {"count": (("client", "class"), np.ones((3, 100), int))}, coords={"client": range(3), "class": names}
     )
-    ax = drifts.bubbles(counts)
+    ax = class_labels.bubbles(counts)
     labels = {label.get_text(): place for label, place in zip(ax.get_yticklabels(), ax.get_yticks(), strict=True)}
     assert 20 < len(labels) <= drifts.LABELS
     assert all(names[int(place)] == name for name, place in labels.items())

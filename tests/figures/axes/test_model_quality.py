@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from figures.axes import model_quality
+from figures.axes import matrices, model_quality
 from figures.axes.units import amount
 from figures.looks import style
 
@@ -38,16 +38,15 @@ def test_histogram_steps_stand_on_the_bins():
 
 def test_matrix_has_models_in_rows():
     held = xr.DataArray([[0.9, 0.2, 0.3], [0.1, 0.8, np.nan]], dims=("client", "holder"))
-    ax = model_quality.matrix(held.assign_coords(client=[3, 7], holder=[3, 7, 9]), ax=style.panels()[1][0, 0])
+    ax = matrices.matrix(held.assign_coords(client=[3, 7], holder=[3, 7, 9]), ax=style.panels()[1][0, 0])
     assert ax.images[0].get_array().shape == (2, 3)
-    assert [text.get_text() for text in ax.texts] == [".90", ".20", ".30", ".10", ".80", ""]
+    assert [text.get_text() for text in ax.texts] == [".90", ".20", ".30", ".10", ".80"]
     assert [text.get_text() for text in ax.get_yticklabels()] == ["3", "7"]
 
 
 def test_table_writes_every_cell():
-    ax = model_quality.table(
-        ["a", "b"], ["method", "x\n[s]", "y"], [["1", "2"], ["3", "4"]], ax=style.panels()[1][0, 0]
-    )
+    rows = [["method", "x\n[s]", "y"], ["a", "1", "2"], ["b", "3", "4"]]
+    ax = model_quality.table(rows, ax=style.panels()[1][0, 0])
     assert [text.get_text() for text in ax.texts] == ["method", "x\n[s]", "y", "a", "1", "2", "b", "3", "4"]
     assert len(ax.lines) == 3
 
@@ -59,7 +58,7 @@ def test_no_cell_of_a_table_lies_over_another():
         ["FedAvg+IMA", "LSS, M = 4"],
         ["91.8 kMAC", *["WWWW", "14.4 ms\n[11.1, 26.8]", "as plain", "274 kB"] * 2],
     )
-    model_quality.table(rows, heads, [cells, cells], ax=axs[0, 0])
+    model_quality.table([heads, *([name, *cells] for name in rows)], ax=axs[0, 0])
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in axs[0, 0].texts]
     assert not [(one, other) for one, other in combinations(boxes, 2) if one.overlaps(other)]

@@ -48,12 +48,6 @@ def test_negative_eigenvalues_take_a_linear_axis():
     assert spectra.eigenvalues(-_spectrum(), ax=_ax()).get_yscale() == "linear"
 
 
-def test_ratio_names_the_last_rank():
-    ax = spectra.ratio(_spectrum(), ax=_ax())
-    assert r"\lambda_{3}" in ax.get_ylabel()
-    assert ax.lines[0].get_ydata().tolist() == [9, 4]
-
-
 def test_sharpest_tells_the_eigenvalue_of_each_method():
     ax = spectra.sharpest(_slice(), ax=_ax())
     assert [line.get_label() for line in ax.lines] == [r"FedAvg, $\lambda_1$ = 6", r"LSS, $\lambda_1$ = 2"]

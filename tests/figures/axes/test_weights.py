@@ -4,7 +4,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.axes import weights
+from figures.axes import curves, weights
+from figures.gallery import balance_rounds
 from figures.looks import style
 
 
@@ -16,7 +17,7 @@ def test_shrink_shows_plain_averaging_as_a_line_at_one():
     ds = xr.Dataset(
         {"gamma": (("algorithm", "round"), [[0.9, 0.95, 0.97]])}, coords={"algorithm": ["fedlaw"], "round": [0, 1, 2]}
     )
-    ax = weights.shrink(ds, ax=_ax())
+    ax = curves.curve(ds, ax=_ax(), variable="gamma", level=1)
     assert ax.lines[0].get_ydata().tolist() == [0.9, 0.95, 0.97]
     assert ax.lines[0].get_color() == style.colour("fedlaw")
     assert list(ax.lines[1].get_ydata()) == [1, 1]
@@ -51,7 +52,7 @@ def test_balance_leaves_out_rounds_without_shrinking():
         {"optimisation": ("round", [1.0, 2.0, 3.0]), "regularisation": ("round", [0.0, 0.1, 0.2])},
         coords={"round": [0, 1, 2]},
     )
-    ax = weights.balance(ds, ax=_ax())
+    ax = balance_rounds.draw(ds.assign(ratio=ds.optimisation, gamma=ds.optimisation)).axes[0]
     assert ax.lines[1].get_linestyle() == "--"
     assert ax.lines[1].get_xdata().tolist() == [1, 2]
     assert ax.get_yscale() == "log"

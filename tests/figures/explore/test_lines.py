@@ -9,14 +9,14 @@ import xarray as xr
 from scipy import stats
 
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.numbers import OF_RECORD
+from drift.analyses.rounds.numbers import OF_RECORD, quantity
 from figures.explore.record.curves import curves
 from figures.explore.record.line_figure import Marks, line_figure
-from figures.explore.record.lines import differences, interval_lines, lines, mean_line, summaries
-from figures.explore.record.series import DERIVED, number_names, recorded_runs
+from figures.explore.record.series import lines, number_names, recorded_runs
 from figures.explore.record.thinned import thinned
 from figures.explore.views.runs import span
 from figures.explore.work.open_runs import OpenRuns
+from figures.selection.lines import differences, interval_lines, mean_line, summaries
 
 
 @pytest.fixture(scope="module")
@@ -136,14 +136,14 @@ def test_what_is_wrong_with_a_run_leaves_the_others(folder):
 
 def test_long_runs_are_read_little_by_little_to_the_same_curves(folder, monkeypatch):
     monkeypatch.setattr("figures.explore.work.open_runs.AT_A_TIME", 1)
-    for quantity in ("loss", "coherence"):
+    for name in ("loss", "coherence"):
         runs = OpenRuns([folder])
-        computed, sizes = curves(runs, runs.names, quantity, "", 0.0), []
+        computed, sizes = curves(runs, runs.names, name, "", 0.0), []
         while not computed.complete:
             sizes.append(sum(line.values.size for line in computed.shown))
             assert len(sizes) < 40 and "Reading" in computed.remarks[0]
-            computed = curves(runs, runs.names, quantity, "", 0.0)
-        expected = curves(OpenRuns([folder]), runs.names, quantity, "")
+            computed = curves(runs, runs.names, name, "", 0.0)
+        expected = curves(OpenRuns([folder]), runs.names, name, "")
         assert sizes == sorted(sizes) and sizes[0] < sizes[-1] <= sum(line.values.size for line in expected.shown)
         for line, other in zip(computed.shown, expected.shown, strict=True):
             assert line.name == other.name and line.values.equals(other.values)
@@ -151,8 +151,9 @@ def test_long_runs_are_read_little_by_little_to_the_same_curves(folder, monkeypa
 
 
 def test_numbers_are_offered_by_kind(usable):
-    assert set(DERIVED) == set(OF_RECORD)
     offered = number_names(usable.values())
+    assert set(offered["from the record"].values()) == set(OF_RECORD)
+    assert [name for name in OF_RECORD if quantity(name).log] == ["client_variance", "change_variance", "ratio"]
     assert list(offered["recorded"].values())[:2] == ["accuracy", "loss"]
     assert "coherence" in offered["from the record"].values()
 

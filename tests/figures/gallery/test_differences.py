@@ -12,9 +12,10 @@ from drift.record.recorder import Recorder
 from drift.runs.growing_run import GrowingRun
 from drift.simulation.simulate import simulate
 from figures import gallery
-from figures.explore.record.lines import differences, lines
+from figures.explore.record.series import lines
 from figures.gallery._paired import paired
 from figures.selection.groups import groups
+from figures.selection.lines import differences
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from drift.analyses.bootstrap import mean_interval
 from drift.analyses.over_seeds import INTERVAL, t_interval
 from drift.claims.claim import over_seeds
 from figures.axes import curves
-from figures.explore.record.lines import Line, interval_lines, summaries
 from figures.gallery import numbers_rounds
 from figures.looks import look, style
+from figures.selection.lines import Line, interval_lines, summaries
 from figures.texts import best_rows
 
 VALUES = np.array([0.3, 1.7, 0.9, 4.1, 2.2])

@@ -13,6 +13,7 @@ from drift.analyses.rounds.variance import drift_variances
 from figures import interactive
 from figures.interactive.clients import POINTS
 from figures.interactive.look import log_axis, small
+from figures.looks import palette
 from figures.page.summary import summary
 
 
@@ -130,7 +131,7 @@ def test_drift_curves_have_four_panels(runs):
 
 
 def test_an_unknown_quantity_is_named(runs):
-    with pytest.raises(ValueError, match=r"no quantity named 'gains'; known: accuracy"):
+    with pytest.raises(ValueError, match=r"no quantity named 'gains'. Did you mean 'gain'\? Known: accuracy"):
         interactive.curves(runs, "gains")
 
 
@@ -164,7 +165,7 @@ def test_the_line_to_the_average_marks_both_ends(runs):
 
 
 def test_figures_are_compact_and_valid(runs):
-    figure = interactive.accuracy_rounds(runs)
+    figure = interactive.curves(runs, "accuracy")
     assert isinstance(figure, go.Figure)
     assert json.loads(figure.to_json())["data"][0]["y"]["dtype"] == "f4"
     assert small([0, 70000]).dtype == np.int32 and small([3, -4]).dtype == np.int16
@@ -184,3 +185,14 @@ def test_the_summary_averages_over_seeds(runs):
     assert ds.seeds.values.tolist() == [2, 2]
     assert all(np.isfinite(ds[name]).all() for name in ds.data_vars)
     assert np.isnan(summary(runs[:1]).accuracy_std[0])
+
+
+def test_methods_have_their_dashes_and_other_settings_of_one_others(runs):
+    figure = interactive.curves(runs, "loss")
+    dashes = {trace.name: trace.line.dash for trace in figure.data}
+    assert dashes == {"FedAvg": "solid", "FedLAW": palette.plotly_dash("fedlaw")} and dashes["FedLAW"] != "solid"
+    for name in ("fedavg", "fedlaw", "mine"):
+        drawn = [palette.plotly_dash(name, variant) for variant in range(6)]
+        assert len(set(drawn)) == 6
+        for text, style in zip(drawn, (palette.dash(name, variant) for variant in range(6)), strict=True):
+            assert text == "solid" if style == "-" else text == ",".join(f"{2 * part:g}px" for part in style[1])

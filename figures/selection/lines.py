@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -11,10 +12,9 @@ import xarray as xr
 from drift.analyses.bootstrap import Estimate
 from drift.analyses.over_seeds import t_interval
 from drift.analyses.rounds.paired import counterpart, paired_difference
-from drift.runs.growing_run import GrowingRun
-from figures.explore.record.series import number
+from drift.runs.growing_run import recorded
+from drift.runs.run import Run
 from figures.selection.groups import groups
-from figures.selection.run_selection import join_names
 
 
 @dataclass(frozen=True)
@@ -25,33 +25,26 @@ class Line:
         name: Name of the run.
         group: Name of the runs that differ from it in their seed only.
         run: The run.
-        values: Over `round`.
+        values: Over `round`, or another dimension.
     """
 
     name: str
     group: str
-    run: GrowingRun
+    run: Run
     values: xr.DataArray
 
 
-def lines(runs: Mapping[str, GrowingRun], quantity: str) -> tuple[list[Line], list[str]]:
-    """A line per run that has the number, in the order of groups, and a sentence about those that have not.
+def lines(runs: Iterable[Run], values: Callable[[Any], xr.DataArray]) -> list[Line]:
+    """A line per run, in the order of groups.
 
     Args:
-        runs: Runs with a complete round, by name.
-        quantity: Name of a number, as `series.number` takes it.
+        runs: Runs with a complete round.
+        values: Those of a run.
+
+    Raises:
+        LookupError: If no run was given, or as `values`.
     """
-    names = {run.folder: name for name, run in runs.items()}
-    shown, absent = [], []
-    for group, members in groups(runs.values()).items() if runs else ():
-        for run in members:
-            name = names[run.folder]
-            try:
-                shown.append(Line(name, group, runs[name], number(runs[name], quantity)))
-            except LookupError:
-                absent.append(name)
-    text = quantity.replace("_", " ")
-    return shown, [f"{join_names(absent)} recorded no {text}."] if absent else []
+    return [Line(run.name, group, run, values(run)) for group, members in groups(runs).items() for run in members]
 
 
 def differences(shown: Sequence[Line], reference: str) -> tuple[list[Line], list[str]]:
@@ -86,7 +79,8 @@ def differences(shown: Sequence[Line], reference: str) -> tuple[list[Line], list
         except ValueError:
             remarks.append(f"{line.name}: it was trained on other data than the reference.")
             continue
-        values = paired_difference(line.values, other.values, line.run.cohorts(), other.run.cohorts())
+        cohorts = recorded(line.run).cohorts(), recorded(other.run).cohorts()
+        values = paired_difference(line.values, other.values, *cohorts)
         same, different = values.attrs["same"], values.attrs["different"]
         if same:
             compared.append(replace(line, values=values))
@@ -107,19 +101,19 @@ def by_group(shown: Iterable[Line]) -> dict[str, list[Line]]:
 
 
 def mean_line(group: Sequence[Line]) -> xr.DataArray:
-    """Mean over the runs that have a round, over `round`."""
+    """Mean over the runs that have a value, over the dimension of the lines."""
     mean = _table(group).mean("seed", keep_attrs=True)
     return mean.assign_attrs(different=sum(line.values.attrs.get("different", 0) for line in group))
 
 
 def interval_lines(group: Sequence[Line]) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the interval of `mean_line`, shape (R,) each (`drift.analyses.over_seeds`); NaN below two runs."""
-    return t_interval(_table(group).transpose("seed", "round").values)[1:]
+    return t_interval(_table(group).transpose("seed", ...).values)[1:]
 
 
 def _table(group: Sequence[Line]) -> xr.DataArray:
     table = xr.concat([line.values for line in group], "seed", join="outer", combine_attrs="override")
-    return table.dropna("round", how="all")
+    return table.dropna(group[0].values.dims[0], how="all")
 
 
 @dataclass(frozen=True)

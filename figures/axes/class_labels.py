@@ -1,0 +1,102 @@
+"""Who holds which labels: bubbles of clients and classes, stacked bars of class shares, colours of classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from figures.axes.curves import require_values
+from figures.axes.fit import CELL
+from figures.looks import palette, style
+
+LABELS = 34
+"""Classes named on an axis; of more, every second, third and so on."""
+
+
+def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **look: Any) -> Axes:
+    """Who holds which labels: a bubble for every client and class, its area the number of samples.
+
+    Args:
+        ax: Axes to draw into; the current ones of pyplot by default.
+        ds: count over client and class, samples.
+        largest: Area of the largest bubble, points squared.
+        look: Passed to `Axes.scatter`.
+    """
+    counts = require_values(ds["count"].transpose("client", "class"))
+    ax = style.axes(ax)
+    rows, columns = np.nonzero(counts.values > 0)
+    places, samples = ds.client.values[rows], counts.values[rows, columns]
+    put_bubbles(ax, places, columns, samples, ds["class"].values, largest=largest, most=LABELS, **look)
+    style.name_axes(ax, "client", whole=10)
+    ax.margins(0.04, 0.08)
+    return ax
+
+
+def put_bubbles(
+    ax: Axes,
+    places: np.ndarray,
+    columns: np.ndarray,
+    samples: np.ndarray,
+    names: np.ndarray,
+    *,
+    largest: float,
+    most: int = 12,
+    **look: Any,
+) -> None:
+    """A bubble at each place and class, its area the number of samples; of more than `most` classes some are named."""
+    shades = shade(len(names))
+    look = {"linewidths": 0, "c": [shades[column] for column in columns], **look}
+    ax.scatter(places, columns, s=largest * samples / samples.max(), **look)
+    step = -(-len(names) // most)
+    ax.set_yticks(range(0, len(names), step), [str(name) for name in names[::step]])
+    ax.set_ylabel("class")
+
+
+def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
+    """Stacked bars of class shares, one bar per round (or client); the parts of a few bars are named.
+
+    Args:
+        ds: `variable` over `over` and class.
+        ax: Axes to draw into; the current ones of pyplot by default.
+        variable: Variable of `ds` to draw.
+        over: Dimension along the horizontal axis.
+    """
+    shares = require_values(ds[variable].transpose(over, "class"))
+    ax = style.axes(ax)
+    bottom, width = np.zeros(shares.sizes[over]), 0.92 if shares.sizes[over] <= 30 else 1.0
+    places = shares[over].values
+    areas = len(places) > _MOST_BARS and bool((np.diff(places) == 1).all())  # bars without gaps, drawn at once
+    edges = np.append(places, places[-1] + 1) - 0.5 if areas else places
+    for colour, name in zip(shade(shares.sizes["class"]), shares["class"].values, strict=True):
+        height = shares.sel({"class": name}).fillna(0).values
+        if shares.any() and not height.any():
+            continue  # no bar has it
+        if areas:
+            lower, upper = (np.append(ends, ends[-1]) for ends in (bottom, bottom + height))
+            ax.fill_between(edges, lower, upper, step="post", color=colour, label=str(name), linewidth=0)
+        else:
+            ax.bar(places, height, width, bottom=bottom, color=colour, label=str(name), linewidth=0)
+        for place, part, low in zip(places, height, bottom, strict=True):
+            if len(bottom) <= _NAMED_BARS and part >= _NAMED_PART:
+                look: dict[str, Any] = {"ha": "center", "va": "center", "gid": CELL, "path_effects": style.outline()}
+                ax.text(place, low + part / 2, str(name), fontsize=style.small(), **look)
+        bottom += height
+    ax.grid(False)
+    ax.set_ylim(0, 1)
+    ax.margins(x=0.01)
+    return style.name_axes(ax, over, style.text(shares), whole=6)
+
+
+_NAMED_BARS, _NAMED_PART = 12, 0.1
+"""Most bars whose parts are named, and the share from which on a part is."""
+
+_MOST_BARS = 100
+"""Bars up to which each part of each is an artist of its own."""
+
+
+def shade(count: int) -> list[Any]:
+    """`count` colours for classes: ten that differ well for colour-blind readers too, else steps of a colour map."""
+    return list(palette.CLASSES[:count]) if count <= len(palette.CLASSES) else style.steps(count)
