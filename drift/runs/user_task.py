@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from drift.config.external_run import UnknownParts
 from drift.training.data import Data
-from landscape.model.losses import loss_name
+from landscape.model.held import digest
 from landscape.model.make_task import task_from
 from landscape.model.samples import leaves
 from landscape.model.task import PerSample, Task
@@ -60,20 +58,8 @@ class UserTask:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Sixteen hexadecimal digits of samples, model and loss, part of the key of stored results.
-
-        Loss and metrics count by their names, not by their code.
-        """
-        functions = {"loss": self.task.loss, **self.task.metrics}
-        called = {name: getattr(function, "__qualname__", loss_name(function)) for name, function in functions.items()}
-        total = hashlib.sha256(f"{self.task.model} {called}".encode())
-        for name, samples in sorted(self.task.samples.items()):
-            for leaf in (*leaves(samples.inputs), samples.targets):
-                total.update(f"{name} {leaf.dtype} {tuple(leaf.shape)};".encode())
-                total.update(leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-        for part in self.parts or ():
-            total.update(part.tobytes() + b";")
-        return total.hexdigest()[:16]
+        """Sixteen hexadecimal digits of the task and its parts, part of the key of stored results."""
+        return digest(self.task.digest(*self.task.samples.values()), list(self.task.samples), self.parts)
 
     @property
     def data(self) -> Data:
@@ -160,7 +146,7 @@ class UserMetric:
     Args:
         name: Name of the metric.
         function: (outputs, targets) -> one value per sample (n,), or several (n, v).
-        digest: First 16 hexadecimal digits of the SHA-256 of its file.
+        digest: Of the function (`landscape.model.held.digest`).
     """
 
     name: str
@@ -175,8 +161,8 @@ class UserMetric:
             LookupError: If there is no such file or function.
             ValueError: If the text has another form.
         """
-        function, (path, _, name) = load_function(text, "metric", "top5_error"), text.rpartition(":")
-        return cls(name, function, hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16])
+        function, (_, _, name) = load_function(text, "metric", "top5_error"), text.rpartition(":")
+        return cls(name, function, digest(function))
 
 
 def load_function(text: str, what: str, example: str) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
 from landscape.model.copies import copy_module, in_float32
+from landscape.model.held import digest
 from landscape.model.input_format import Habits, habits
 from landscape.model.layout import Layout
 from landscape.model.loss_forms import KNOWN, found_loss, require_same_loss
@@ -84,6 +85,14 @@ class Task:
     def buffers(self) -> Tensor:
         """A copy of the initial floating buffers (b,) of the model."""
         return self.layout.buffer_vector(self.model)
+
+    def digest(self, *samples: Samples) -> str:
+        """Sixteen hexadecimal digits of what makes loss and metrics of theta (d,) on samples.
+
+        Model, loss and metrics with all that they hold count (`landscape.model.held`), besides the trained parameters.
+        """
+        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        return digest(str(self.model), self.model, self.loss, self.metrics, samples, besides=trained)
 
     def flat(self, like: Tensor) -> Flat:
         """A private copy of the model over one vector, in the dtype and on the device of `like`."""

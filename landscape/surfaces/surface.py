@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 
@@ -23,6 +22,7 @@ from landscape.model.batchnorm import (
 )
 from landscape.model.buffers import require_buffers
 from landscape.model.copies import dtype_attrs
+from landscape.model.held import digest
 from landscape.model.losses import group_weights
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
@@ -97,7 +97,7 @@ def surface(
         the passes were carried out (`landscape.sweep.measured_plan`).
 
     Raises:
-        ValueError: If there is no model, `known` belongs to another sweep, models and task do not match, models lack
+        ValueError: If there is no model, `known` is of another sweep or task, models and task do not match, models lack
             their buffers, or folds are asked for beside groups.
     """
     if sweep is None:
@@ -120,9 +120,10 @@ def surface(
     further = _extra_dims(task, sweep, split, metrics, groups)
     ds = _empty(task, sweep, split, metrics, further)
     ds.attrs.update(_statistics(task, sweep, split, statistics, calibration))
+    fixed = [calibration_of(task, split, calibration)] if "calibration" in ds.attrs else []
+    ds.attrs.update(task_digest=task.digest(task.split(split), *fixed))
     if groups is not None:  # a result is not resumed with other groups
-        numbers = groups.cpu().long().contiguous().numpy()
-        ds.attrs.update(groups=hashlib.blake2b(numbers.data, digest_size=8).hexdigest())
+        ds.attrs.update(groups=digest(groups.long()))
     ds.attrs.update(precision_attrs(check_precision(precision), sweep.basis.device))
     if known is not None:
         _fill(ds, known)
@@ -219,7 +220,7 @@ def _empty(
     ds.attrs.update(
         split=split_name(split),
         samples=len(samples),
-        models=_fingerprint(sweep),
+        models=digest(sweep.basis, sweep.buffers, sweep.origin, sweep.axes, sweep.mark_coefficients),
     )
     return ds
 
@@ -276,24 +277,10 @@ def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:
     for name in ds.coords:
         if name not in known.coords or not np.array_equal(known[name].values, ds[name].values):
             raise ValueError(f"the known surface has other {name} coordinates than this sweep; start it anew.")
-    for key in ("split", "samples", "models", "statistics", "calibration", "groups", "precision"):
-        if known.attrs.get(key) != ds.attrs.get(key):
-            raise ValueError(
-                f"the known surface has {key} = {known.attrs.get(key)}, this sweep has {ds.attrs.get(key)}; "
-                "start it anew."
-            )
+    for key in ("split", "samples", "models", "statistics", "calibration", "groups", "precision", "task_digest"):
+        if (given := known.attrs.get(key)) != (own := ds.attrs.get(key)):
+            text = "the digest of samples, loss, metrics and frozen tensors" if key == "task_digest" else key
+            raise ValueError(f"the known surface has {text} = {given}, this sweep has {own}; start it anew.")
     for name in ds.data_vars:
         if name in known:
             ds[name].values[:] = known[name].values
-
-
-def _fingerprint(sweep: Sweep) -> str:
-    """Digest of all that determines the models of a sweep."""
-    digest = hashlib.blake2b(digest_size=8)
-    for row in sweep.basis.detach():
-        digest.update(row.cpu().contiguous().view(torch.uint8).numpy().data)
-    if sweep.buffers is not None:
-        digest.update(sweep.buffers.detach().cpu().contiguous().view(torch.uint8).numpy().data)
-    for array in (sweep.origin, sweep.axes, sweep.mark_coefficients):
-        digest.update(np.ascontiguousarray(array, dtype=np.float64).data)
-    return digest.hexdigest()
