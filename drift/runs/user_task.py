@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -63,15 +63,19 @@ class UserTask:
 
     @property
     def data(self) -> Data:
-        """The task as data of a run; classes are the numbers up to the largest target."""
-        targets = [samples.targets for samples in self.task.samples.values()]
+        """The task as data of a run; classes are the numbers up to the largest target, ignored labels are -100."""
+        splits = dict(self.task.samples)
+        targets = [samples.targets for samples in splits.values()]
         labelled = all(not values.is_floating_point() and values.ndim == 1 and len(values) for values in targets)
-        classes = range(max(int(values.max()) for values in targets) + 1) if labelled else ()
-        first = leaves(next(iter(self.task.samples.values())).inputs)[0]
+        if labelled:
+            splits = {name: replace(samples, targets=self.task.labels(name)) for name, samples in splits.items()}
+        largest = max(int(samples.targets.max()) for samples in splits.values()) if labelled else -1
+        classes = range(largest + 1)
+        first = leaves(next(iter(splits.values())).inputs)[0]
         parts: Any = UnknownParts() if self.parts is None else self.parts
         held_out: Any = parts if self.parts is None else [np.zeros(0, np.int64) for _ in self.parts]
         names = tuple(map(str, classes))
-        return Data(dict(self.task.samples), names, tuple(first.shape[1:]), self.fingerprint, parts, held_out)
+        return Data(splits, names, tuple(first.shape[1:]), self.fingerprint, parts, held_out)
 
 
 def split_task(task: Any) -> tuple[Any, Parts | None]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from landscape.model.held import held
 from landscape.model.loss_failures import FAILS
-from landscape.model.losses import IGNORED, Weigh
+from landscape.model.losses import IGNORED, SampleLoss, Weigh
 
 USUAL = (IGNORED, -1, 255, 0)
 """Labels that often stand for "ignore"."""
@@ -52,6 +52,12 @@ class Counted:
             known = counted & (labels >= 0) & (labels < len(classes))
             weights = classes[labels.where(known, 0)].where(known, 0)
         return weights.flatten(1).sum(1) if weights.ndim > 1 else weights
+
+
+def ignored_label(loss: Any) -> float:
+    """The label that does not count in a loss of classes."""
+    weigh = loss.weigh if isinstance(loss, SampleLoss) else None
+    return weigh.ignored if isinstance(weigh, Counted) and weigh.ignored is not None else IGNORED
 
 
 @dataclass(frozen=True)

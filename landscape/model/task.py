@@ -17,8 +17,9 @@ from landscape.model.input_format import Habits, habits
 from landscape.model.layout import Layout
 from landscape.model.loss_forms import KNOWN, found_loss, require_same_loss
 from landscape.model.loss_trial import Trial
+from landscape.model.loss_weights import ignored_label
+from landscape.model.losses import IGNORED, SampleLoss, is_coupled, loss_name
 from landscape.model.losses import PerSample as PerSample
-from landscape.model.losses import SampleLoss, is_coupled, loss_name
 from landscape.model.losses import cross_entropy as cross_entropy
 from landscape.model.losses import error as error
 from landscape.model.losses import squared_error as squared_error
@@ -151,6 +152,11 @@ class Task:
     def _tried(self) -> set[Hashable]:
         """Kinds of the samples that model and loss were tried on: at first those of the first split that has any."""
         return {samples.kind for samples in [part for part in self.samples.values() if len(part)][:1]}
+
+    def labels(self, split: Split) -> Tensor:
+        """Class numbers (n,) of the samples of a split, -100 in the place of labels that the loss ignores."""
+        targets = self.split(split).targets
+        return targets.masked_fill(targets == ignored_label(self.per_sample), IGNORED)
 
     def measures(self, names: tuple[str, ...] | None = None) -> dict[str, PerSample]:
         """Per-sample functions by name, by default all; "loss" is the loss of the task.

@@ -23,7 +23,7 @@ from landscape.model.batchnorm import (
 from landscape.model.buffers import require_buffers
 from landscape.model.copies import dtype_attrs
 from landscape.model.held import digest
-from landscape.model.losses import group_weights
+from landscape.model.losses import counted, group_weights
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import AnyModel
@@ -219,7 +219,7 @@ def _empty(
     ds.attrs.update({**sweep.attrs, **dtype_attrs(task.model)})
     ds.attrs.update(
         split=split_name(split),
-        samples=len(samples),
+        samples=counted(task.per_sample, samples.targets),
         models=digest(sweep.basis, sweep.buffers, sweep.origin, sweep.axes, sweep.mark_coefficients),
     )
     return ds

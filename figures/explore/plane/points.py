@@ -26,6 +26,7 @@ from figures.explore.work.addresses import share_data
 from figures.explore.work.shelf import Shelf
 from figures.explore.work.versions import version
 from landscape.model.batchnorm import usual_statistics
+from landscape.model.losses import IGNORED, counted
 from landscape.model.model import buffers_of, plain
 from landscape.model.samples import Samples
 from landscape.model.task import Task
@@ -109,9 +110,10 @@ def numbers(run: Run, item: tuple[Place, Sequence[float]]) -> Numbers:
     class_error = means.get("class_error", np.zeros((1, 0)))[0]
     error = float(means["error"][0]) if "error" in means else float("nan")
     confusion = np.zeros((0, 0), dtype=np.int64)
-    if class_error.size:
-        confusion = _confusion(worker.work.samples.targets, outputs.argmax(1), class_error.size)
-    return Numbers(float(means["loss"][0]), error, class_error, confusion, len(outputs))
+    if class_error.size and not bool(outputs.isnan().any()):
+        confusion = _confusion(worker.work.task.labels(worker.work.samples), outputs.argmax(1), class_error.size)
+    number = counted(worker.work.task.per_sample, worker.work.samples.targets)
+    return Numbers(float(means["loss"][0]), error, class_error, confusion, number)
 
 
 def client_losses(run: Run, item: tuple[Place, Sequence[float]]) -> dict[int, float]:
@@ -130,7 +132,7 @@ def client_losses(run: Run, item: tuple[Place, Sequence[float]]) -> dict[int, fl
 
 
 def _confusion(targets: Tensor, predicted: Tensor, classes: int) -> np.ndarray:
-    cells = targets.long() * classes + predicted.long()
+    cells = (targets.long() * classes + predicted.long())[targets != IGNORED]
     return torch.bincount(cells, minlength=classes * classes).view(classes, classes).numpy()
 
 
