@@ -15,6 +15,7 @@ import numpy as np
 
 from drift.config.external_run import UnknownParts
 from drift.training.data import Data
+from landscape.datasets._dataset import range_normalisation
 from landscape.model.held import digest
 from landscape.model.make_task import task_from
 from landscape.model.samples import leaves
@@ -63,7 +64,10 @@ class UserTask:
 
     @property
     def data(self) -> Data:
-        """The task as data of a run; classes are the numbers up to the largest target, ignored labels are -100."""
+        """The task as data of a run; classes are the numbers up to the largest target, ignored labels are -100.
+
+        Inputs that are not in [0, 1] are scaled by their range.
+        """
         splits = dict(self.task.samples)
         targets = [samples.targets for samples in splits.values()]
         labelled = all(not values.is_floating_point() and values.ndim == 1 and len(values) for values in targets)
@@ -71,11 +75,13 @@ class UserTask:
             splits = {name: replace(samples, targets=self.task.labels(name)) for name, samples in splits.items()}
         largest = max(int(samples.targets.max()) for samples in splits.values()) if labelled else -1
         classes = range(largest + 1)
-        first = leaves(next(iter(splits.values())).inputs)[0]
+        inputs = [leaves(samples.inputs)[0] for samples in splits.values()]
+        real = inputs[0].is_floating_point() and any(bool(((part < 0) | (part > 1)).any()) for part in inputs)
+        scale = {"normalisation": range_normalisation(*inputs)} if real else {}
         parts: Any = UnknownParts() if self.parts is None else self.parts
         held_out: Any = parts if self.parts is None else [np.zeros(0, np.int64) for _ in self.parts]
         names = tuple(map(str, classes))
-        return Data(splits, names, tuple(first.shape[1:]), self.fingerprint, parts, held_out)
+        return Data(splits, names, tuple(inputs[0].shape[1:]), self.fingerprint, parts, held_out, **scale)
 
 
 def split_task(task: Any) -> tuple[Any, Parts | None]:

@@ -76,7 +76,7 @@ class Part:
 def candidate_weights(loss: Any, outputs: Tensor, targets: Tensor) -> Iterator[tuple[Weigh | None, str]]:
     """Weights that a loss may use, with words for them; the first is none, the others most likely first."""
     yield None, ""
-    vectors, numbers = _held_by(loss)
+    vectors, numbers = vectors_and_numbers(loss)
     real, places = targets.is_floating_point(), outputs.shape[1:] + outputs.shape[-1:]
     labels = list(dict.fromkeys([*numbers, *USUAL, *_marks(targets)]))
     if real:
@@ -168,7 +168,7 @@ def _class_weights(loss: Any, outputs: Tensor, targets: Tensor, classes: int) ->
     return None
 
 
-def _held_by(loss: Any) -> tuple[list[Tensor], list[float]]:
+def vectors_and_numbers(loss: Any) -> tuple[list[Tensor], list[float]]:
     """Vectors and numbers that a loss holds: attributes, arguments of a partial, variables of a closure, constants."""
     values = list(held(loss))
     vectors = [value.detach() for value in values if isinstance(value, Tensor) and value.ndim == 1 and len(value) > 1]

@@ -90,7 +90,7 @@ def noise_robustness(
 ) -> xr.Dataset:
     """Accuracy drop of a global model under uniform noise on the inputs before normalisation.
 
-    For real-valued datasets the range from smallest to largest training value takes the place of [0, 1].
+    For real-valued datasets the range from the smallest to the largest value takes the place of [0, 1].
 
     Source: LSS paper, Table 6; see `landscape.measures.robustness.noise_robustness`.
 

@@ -202,3 +202,16 @@ def test_groups_and_classes_become_dimensions_and_resume_bit_for_bit():
     assert surface(task, sweep, workers=2, **asked).identical(ds)
     with pytest.raises(ValueError, match="groups"):
         surface(task, sweep, known=half, **{**asked, "groups": torch.arange(11) % 3})
+
+
+def test_models_of_one_name_are_refused(tmp_path):
+    task = make_task(nn.Linear(3, 3), nn.CrossEntropyLoss(), (torch.randn(9, 3), torch.arange(9) % 3))
+    (tmp_path / "other").mkdir()
+    paths = [tmp_path / name for name in ("mean.pt", "a.pt", "b.pt", "other/a.pt")]
+    for path in paths:
+        torch.save(nn.Linear(3, 3).state_dict(), path)
+    with pytest.raises(ValueError, match=r"two marks are called 'mean' \(of mean, a, b, mean\); give other labels="):
+        surface(task, *map(str, paths[:3]))
+    assert len(set(surface(task, *map(str, paths[1:])).mark.values)) == 4
+    with pytest.raises(ValueError, match="two marks are called 'q'"):
+        plane(*thetas(task, 3), labels=("q", "q", "r"))
