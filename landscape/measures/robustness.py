@@ -56,7 +56,8 @@ def noise_robustness(
         Dataset with accuracy (), noisy (value, draw) and drop (value), fractions; value is the level.
 
     Raises:
-        ValueError: If inputs are not one tensor of real numbers in [0, 1], the task has no error, or a level or draws is bad.
+        ValueError: If inputs are not one tensor of real numbers in [0, 1], the task has no error, or a level or draws
+            is bad.
     """
     samples = task.split(split)
     if not levels or min(levels) < 0:
