@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from drift.runs.run import Run
 from figures.gallery import _runs, _table_figure, _tables
 from figures.looks import style
-from figures.texts.table import rounds_text
 
 NEEDS = "runs of any methods, trained in one setting"
 
@@ -53,7 +52,7 @@ def draw(ds: xr.Dataset) -> Figure:
     """A table; a dash where the target was not reached."""
     whose = f" (that of {style.label(ds.attrs['by'])})" if ds.attrs["by"] else ""
     title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}"
-    return _table_figure.draw_table(ds, title=title, write=rounds_text)
+    return _table_figure.draw_table(ds, title=title, write=lambda value: f"{value:.1f}".removesuffix(".0"))
 
 
 def _goal(runs: Sequence[Run], target: float | str | None, last: int) -> float:

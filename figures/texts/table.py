@@ -196,11 +196,6 @@ def _spread(row: np.ndarray, values: xr.DataArray) -> str:
     return f"{middle} \u00b1 {_number(spread(row), values)}" if len(present) > 1 else middle
 
 
-def rounds_text(value: float) -> str:
-    """A number of rounds; a mean that is not whole with one digit more."""
-    return f"{value:.1f}".removesuffix(".0")
-
-
 def _number(value: float, values: xr.DataArray) -> str:
     """A number as tables write it: fractions in percent, rounds in tenths, all else with four digits."""
     if not np.isfinite(value):
@@ -208,7 +203,7 @@ def _number(value: float, values: xr.DataArray) -> str:
     writers: dict[str, Callable[[float], str]] = {
         "fraction": lambda number: f"{100 * number:.2f}",
         "points": "{:.2f}".format,
-        "rounds": rounds_text,
+        "rounds": lambda number: f"{number:.1f}".removesuffix(".0"),
         **{unit: partial(amount, unit=short) for unit, short in _AMOUNTS.items()},
     }
     return writers.get(str(values.attrs.get("units")), "{:.4g}".format)(value)

@@ -211,10 +211,8 @@ def _require_unweighted(loss: Any, weigh: Weigh) -> None:
     own, given = getattr(getattr(loss, "loss", loss), "weight", None), getattr(weigh, "classes", None)
     same = given is not None and any(torch.equal(tensor.to(given), given) for tensor in vectors_and_numbers(loss)[0])
     if own is not None or same:
-        raise ValueError(
-            f"weight= is given, and {loss_name(loss)} without reduction has weighted its values already, which would "
-            "count the weights twice; give the loss with reduction='mean' and no weight=, or take its weights away."
-        )
+        what = f"weight= and the weights that {loss_name(loss)} has itself would count the weights twice"
+        raise ValueError(f"{what}; give the loss with reduction='mean' and no weight=, or take its weights away.")
 
 
 def _warn_of_unweighted(loss: Any, trial: Trial) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -28,22 +27,12 @@ def error_of(loss: PerSample) -> PerSample:
     """The error of classes (n,), in which labels that the loss ignores have weight 0."""
     if (ignored := ignored_label(loss)) == IGNORED:
         return error
-    return SampleLoss(_CountedError(ignored), Counted(ignored), name="error")
+    return SampleLoss(error, Counted(ignored), name="error")
 
 
 def class_error_of(loss: PerSample) -> PerSample:
     """The error per class, in which labels that the loss ignores do not count."""
     return partial(class_error, ignored=ignored_label(loss))
-
-
-@dataclass(frozen=True)
-class _CountedError:
-    """The error, 0 at samples with the label `ignored`."""
-
-    ignored: float
-
-    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return error(outputs, targets).where(targets != self.ignored, 0)
 
 
 class Means:

@@ -238,14 +238,10 @@ def _mix(by_class: np.ndarray, counts: np.ndarray, tested: np.ndarray) -> np.nda
 
 
 def _out_of_distribution(matrix: np.ndarray, sizes: np.ndarray) -> dict[str, float]:
-    """worst_ood, ood_min and ood_mean of accuracies (m, m) on clients with `sizes` samples; NaN for one client.
-
-    Columns without a number are of clients that have no data; any other NaN is of a model without outputs.
-    """
-    usable = np.isfinite(matrix).any(0)
+    """worst_ood, ood_min and ood_mean of accuracies (m, m) on clients with `sizes` samples; NaN for one client."""
+    usable = np.isfinite(matrix).any(0)  # clients with data; any other NaN is of a model without outputs
     others = ~np.eye(len(matrix), dtype=bool)[:, usable]
-    rows = others.any(1)
-    if not rows.any():
+    if not (rows := others.any(1)).any():
         return dict.fromkeys(("worst_ood", "ood_min", "ood_mean"), np.nan)
     values, others = matrix[rows][:, usable], others[rows]
     worst = np.where(others, values, np.inf).min(1)
