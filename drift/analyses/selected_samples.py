@@ -8,6 +8,7 @@ import torch
 
 from drift.config.random_keys import rng
 from drift.runs.run import Run
+from landscape.model.losses import counted
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, split_name
 
@@ -67,4 +68,5 @@ def part_of(task: Task, split: Split, number: int | None) -> tuple[Split, dict[s
     part = at_most(whole, number)
     if part is whole:
         return split, {}
-    return part, {"split": split_name(split), "samples": len(part), "samples_of": len(whole)}
+    counts = {name: counted(task.per_sample, some.targets) for name, some in (("samples", part), ("samples_of", whole))}
+    return part, {"split": split_name(split), **counts}

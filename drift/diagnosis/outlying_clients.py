@@ -13,6 +13,7 @@ from drift.partitions import histogram
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import CLIENTS, Round
+from landscape.model.losses import IGNORED
 
 MODELS = 3
 """Number of last global models whose loss on the clients' data is averaged."""
@@ -54,13 +55,14 @@ def apart(run: Run) -> xr.Dataset:
     dataset = dataset.reindex(client=range(len(run.parts)))  # a user's task may name clients that never took part
     values = {name: dataset[name].values for name in _UPDATES}
     means = {name: _mean(table) for name, table in values.items()}
-    samples = np.array([len(part) for part in run.parts])
+    counts = histogram(run.labels, run.parts, len(run.dataset.class_names))
+    samples = counts.sum(1)
     excess, ratio = _excess(run)
     columns = {
         **means,
         "rounds": np.isfinite(values["cosine"]).sum(0),
         "samples": samples,
-        "divergence": _divergence(run),
+        "divergence": js_divergence(counts, counts.sum(0)),
         "excess": excess,
         "ratio": ratio,
         "cosine_z": robust(means["cosine"]),
@@ -109,6 +111,8 @@ def _excess(run: Run) -> tuple[np.ndarray, np.ndarray]:
         return nothing, nothing
     count = len(run.dataset.class_names)
     owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    counted = run.labels[numbers] != IGNORED
+    owner, numbers = owner[counted], numbers[counted]
     groups = owner * count + run.labels[numbers]
     samples = run.task.samples["train"][torch.from_numpy(numbers)]
     values = evaluate_models(run, run.models(rounds), samples, groups=torch.from_numpy(groups))["loss"].mean(0)
@@ -125,12 +129,6 @@ def _excess(run: Run) -> tuple[np.ndarray, np.ndarray]:
     some = (number > 0) & (expected > 0)
     excess = np.divide(own - expected, number, out=nothing.copy(), where=some)
     return excess, np.divide(own, expected, out=nothing.copy(), where=some)
-
-
-def _divergence(run: Run) -> np.ndarray:
-    """Jensen-Shannon divergence of each client's labels from all labels, nats, shape (K,)."""
-    counts = histogram(run.labels, run.parts, len(run.dataset.class_names))
-    return js_divergence(counts, counts.sum(0))
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

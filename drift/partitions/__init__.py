@@ -12,6 +12,7 @@ import numpy as np
 from drift.partitions._partitioner import Partitioner, require_samples
 from drift.plugins import trust
 from landscape import plugins
+from landscape.model.losses import IGNORED
 
 __all__ = ["Partitioner", "histogram", "load", "names", "require_samples"]
 
@@ -40,7 +41,7 @@ def histogram(labels: np.ndarray, parts: Sequence[np.ndarray], classes: int) -> 
     """Number of samples per client and class.
 
     Args:
-        labels: Class of every sample, shape (n,).
+        labels: Class of every sample, shape (n,); -100 does not count.
         parts: Sample numbers of each of the K clients.
         classes: Number of classes, C.
 
@@ -51,6 +52,8 @@ def histogram(labels: np.ndarray, parts: Sequence[np.ndarray], classes: int) -> 
         ValueError: If a label is not in 0..C-1.
     """
     labels = np.asarray(labels)
-    if labels.size and not 0 <= labels.min() <= labels.max() < classes:
-        raise ValueError(f"labels run from {labels.min()} to {labels.max()}; {classes} classes are 0 to {classes - 1}.")
-    return np.stack([np.bincount(labels[part], minlength=classes) for part in parts])
+    used = labels[labels != IGNORED]
+    if used.size and not 0 <= used.min() <= used.max() < classes:
+        raise ValueError(f"labels run from {used.min()} to {used.max()}; {classes} classes are 0 to {classes - 1}.")
+    shifted = np.where(labels == IGNORED, classes, labels)
+    return np.stack([np.bincount(shifted[part], minlength=classes + 1)[:classes] for part in parts])

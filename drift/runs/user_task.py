@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from drift.config.external_run import UnknownParts
 from drift.training.data import Data
-from landscape.model.losses import loss_name
+from landscape.datasets._dataset import range_normalisation
+from landscape.model.held import digest
 from landscape.model.make_task import task_from
 from landscape.model.samples import leaves
 from landscape.model.task import PerSample, Task
@@ -60,32 +59,29 @@ class UserTask:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Sixteen hexadecimal digits of samples, model and loss, part of the key of stored results.
-
-        Loss and metrics count by their names, not by their code.
-        """
-        functions = {"loss": self.task.loss, **self.task.metrics}
-        called = {name: getattr(function, "__qualname__", loss_name(function)) for name, function in functions.items()}
-        total = hashlib.sha256(f"{self.task.model} {called}".encode())
-        for name, samples in sorted(self.task.samples.items()):
-            for leaf in (*leaves(samples.inputs), samples.targets):
-                total.update(f"{name} {leaf.dtype} {tuple(leaf.shape)};".encode())
-                total.update(leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-        for part in self.parts or ():
-            total.update(part.tobytes() + b";")
-        return total.hexdigest()[:16]
+        """Sixteen hexadecimal digits of the task and its parts, part of the key of stored results."""
+        return digest(self.task.digest(*self.task.samples.values()), list(self.task.samples), self.parts)
 
     @property
     def data(self) -> Data:
-        """The task as data of a run; classes are the numbers up to the largest target."""
-        targets = [samples.targets for samples in self.task.samples.values()]
+        """The task as data of a run; classes are the numbers up to the largest target, ignored labels are -100.
+
+        Inputs that are not in [0, 1] are scaled by their range.
+        """
+        splits = dict(self.task.samples)
+        targets = [samples.targets for samples in splits.values()]
         labelled = all(not values.is_floating_point() and values.ndim == 1 and len(values) for values in targets)
-        classes = range(max(int(values.max()) for values in targets) + 1) if labelled else ()
-        first = leaves(next(iter(self.task.samples.values())).inputs)[0]
+        if labelled:
+            splits = {name: replace(samples, targets=self.task.labels(name)) for name, samples in splits.items()}
+        largest = max(int(samples.targets.max()) for samples in splits.values()) if labelled else -1
+        classes = range(largest + 1)
+        inputs = [leaves(samples.inputs)[0] for samples in splits.values()]
+        real = inputs[0].is_floating_point() and any(bool(((part < 0) | (part > 1)).any()) for part in inputs)
+        scale = {"normalisation": range_normalisation(*inputs)} if real else {}
         parts: Any = UnknownParts() if self.parts is None else self.parts
         held_out: Any = parts if self.parts is None else [np.zeros(0, np.int64) for _ in self.parts]
         names = tuple(map(str, classes))
-        return Data(dict(self.task.samples), names, tuple(first.shape[1:]), self.fingerprint, parts, held_out)
+        return Data(splits, names, tuple(inputs[0].shape[1:]), self.fingerprint, parts, held_out, **scale)
 
 
 def split_task(task: Any) -> tuple[Any, Parts | None]:
@@ -160,7 +156,7 @@ class UserMetric:
     Args:
         name: Name of the metric.
         function: (outputs, targets) -> one value per sample (n,), or several (n, v).
-        digest: First 16 hexadecimal digits of the SHA-256 of its file.
+        digest: Of the function (`landscape.model.held.digest`).
     """
 
     name: str
@@ -175,8 +171,8 @@ class UserMetric:
             LookupError: If there is no such file or function.
             ValueError: If the text has another form.
         """
-        function, (path, _, name) = load_function(text, "metric", "top5_error"), text.rpartition(":")
-        return cls(name, function, hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16])
+        function, (_, _, name) = load_function(text, "metric", "top5_error"), text.rpartition(":")
+        return cls(name, function, digest(function))
 
 
 def load_function(text: str, what: str, example: str) -> Callable[..., Any]:

@@ -44,7 +44,7 @@ def data(
     ds = run.cached(class_plane, round=index, points=points, clients=clients).isel({"class": slice(most)})
     shown = range(ds.sizes["class"])
     holds = np.array([np.isin(shown, run.labels[run.parts[client]]) for client in clients], dtype=float)
-    targets = run.task.split("test").targets.numpy()
+    targets = run.task.labels("test").numpy()
     counts = np.array([(targets == label).sum() for label in shown])
     ds["class_samples"] = ("class", counts, {"long_name": "test samples of the class", "units": "samples"})
     ds["holds"] = (("client", "class"), holds, {"long_name": "client holds samples of the class", "units": "1"})

@@ -53,7 +53,7 @@ def draw(ds: xr.Dataset) -> Figure:
     """A table; a dash where the target was not reached."""
     whose = f" (that of {style.label(ds.attrs['by'])})" if ds.attrs["by"] else ""
     title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}"
-    return _table_figure.draw_table(ds, title=title, write=lambda value: f"{value:.0f}")
+    return _table_figure.draw_table(ds, title=title, write=lambda value: f"{value:.1f}".removesuffix(".0"))
 
 
 def _goal(runs: Sequence[Run], target: float | str | None, last: int) -> float:

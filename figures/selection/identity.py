@@ -14,6 +14,7 @@ from drift.runs.run import Run
 from figures.looks import palette
 from figures.selection.partition_text import partition_label
 from figures.selection.run_selection import group_left_out, join_names
+from landscape.model.losses import counted
 
 PARTS = ("methods", "data", "partition", "seeds", "rounds", "samples")
 """Parts of an identity; each is an attribute identity_PART of a figure's data."""
@@ -116,7 +117,9 @@ _WRITTEN = {"train": "training"}
 
 def sample_counts(run: Run) -> dict[str, int]:
     """Number of samples by split, as run.json states it or as the data that were read for the figure have it."""
-    if run.context.user_task is not None or "dataset" in vars(run):
+    if run.context.user_task is not None:
+        return {name: counted(run.task.per_sample, samples.targets) for name, samples in run.task.samples.items()}
+    if "dataset" in vars(run):
         return {name: len(samples) for name, samples in run.dataset.samples.items()}
     stated = run.about.get("samples")
     return {str(name): int(size) for name, size in stated.items()} if isinstance(stated, dict) else {}

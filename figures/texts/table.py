@@ -197,13 +197,13 @@ def _spread(row: np.ndarray, values: xr.DataArray) -> str:
 
 
 def _number(value: float, values: xr.DataArray) -> str:
-    """A number as tables write it: fractions in percent, rounds whole, all else with four digits."""
+    """A number as tables write it: fractions in percent, rounds in tenths, all else with four digits."""
     if not np.isfinite(value):
         return ABSENT if np.isnan(value) else f"{value}"
     writers: dict[str, Callable[[float], str]] = {
         "fraction": lambda number: f"{100 * number:.2f}",
         "points": "{:.2f}".format,
-        "rounds": "{:.0f}".format,
+        "rounds": lambda number: f"{number:.1f}".removesuffix(".0"),
         **{unit: partial(amount, unit=short) for unit, short in _AMOUNTS.items()},
     }
     return writers.get(str(values.attrs.get("units")), "{:.4g}".format)(value)

@@ -154,13 +154,18 @@ def normalisation(dataset: Dataset) -> tuple[tuple[float, ...], tuple[float, ...
     """mean and std of z = (x - mean) / std for inputs z of a scaled dataset and x in [0, 1]: one number per
     channel, or one for all.
 
-    Where the values were real numbers from the start, x runs from the smallest to the largest training value.
+    Where the values were real numbers from the start, x runs from the smallest to the largest of them.
     """
     constants = {"unit": ((0.0,), (1.0,)), "half": ((0.5,), (0.5,)), "standard": (dataset.mean, dataset.std)}
     if dataset.scale in constants:
         return constants[dataset.scale]
-    inputs = _tensor(dataset.train.inputs)
-    low, high = float(inputs.min()), float(inputs.max())
+    return range_normalisation(_tensor(dataset.train.inputs), _tensor(dataset.test.inputs))
+
+
+def range_normalisation(*inputs: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """mean and std of z = (x - mean) / std for inputs z, so that x runs from 0 to 1."""
+    ends = [(float(part.min()), float(part.max())) for part in inputs if part.numel()]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
     width = high - low if high > low else 1.0
     return (-low / width,), (1 / width,)
 

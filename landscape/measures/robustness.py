@@ -56,7 +56,8 @@ def noise_robustness(
         Dataset with accuracy (), noisy (value, draw) and drop (value), fractions; value is the level.
 
     Raises:
-        ValueError: If inputs are not one tensor of real numbers, the task has no error, or a level or draws is bad.
+        ValueError: If inputs are not one tensor of real numbers in [0, 1], the task has no error, or a level or draws
+            is bad.
     """
     samples = task.split(split)
     if not levels or min(levels) < 0:
@@ -91,14 +92,20 @@ def with_noise(
     """The samples with uniform noise of amplitude `level` on their inputs in [0, 1], clipped to [0, 1].
 
     Raises:
-        ValueError: If inputs are not one tensor of real numbers, or mean and std do not fit its channels.
+        ValueError: If inputs are not one tensor of real numbers in [0, 1], or mean and std do not fit its channels.
     """
     inputs = samples.inputs
     if not isinstance(inputs, Tensor) or not inputs.is_floating_point():
         raise ValueError("noise needs inputs that are one tensor of real numbers, such as images; these are others.")
     centre, width = _channels(mean, inputs), _channels(std, inputs)
     noise = torch.rand(inputs.shape, generator=generator, dtype=inputs.dtype).to(inputs.device)
-    changed = (inputs * width + centre).add_(noise.mul_(2).sub_(1), alpha=level).clamp_(0, 1)
+    plain = inputs * width + centre
+    if plain.numel() and not -1e-4 <= float(plain.min()) <= float(plain.max()) <= 1 + 1e-4:
+        raise ValueError(
+            f"inputs run from {float(plain.min()):.3g} to {float(plain.max()):.3g}, and noise is for inputs in [0, 1]; "
+            "give mean= and std= of their normalisation z = (x - mean) / std."
+        )
+    changed = plain.add_(noise.mul_(2).sub_(1), alpha=level).clamp_(0, 1)
     return Samples(changed.sub_(centre).div_(width), samples.targets)
 
 

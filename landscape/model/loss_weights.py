@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from landscape.model.held import held
 from landscape.model.loss_failures import FAILS
-from landscape.model.losses import IGNORED, Weigh
+from landscape.model.losses import IGNORED, SampleLoss, Weigh
 
 USUAL = (IGNORED, -1, 255, 0)
 """Labels that often stand for "ignore"."""
@@ -55,6 +54,12 @@ class Counted:
         return weights.flatten(1).sum(1) if weights.ndim > 1 else weights
 
 
+def ignored_label(loss: Any) -> float:
+    """The label that does not count in a loss of classes."""
+    weigh = loss.weigh if isinstance(loss, SampleLoss) else None
+    return weigh.ignored if isinstance(weigh, Counted) and weigh.ignored is not None else IGNORED
+
+
 @dataclass(frozen=True)
 class Part:
     """Weights (n,): the sums of a part of each sample's target, of some places along a dimension."""
@@ -71,7 +76,7 @@ class Part:
 def candidate_weights(loss: Any, outputs: Tensor, targets: Tensor) -> Iterator[tuple[Weigh | None, str]]:
     """Weights that a loss may use, with words for them; the first is none, the others most likely first."""
     yield None, ""
-    vectors, numbers = _held_by(loss)
+    vectors, numbers = vectors_and_numbers(loss)
     real, places = targets.is_floating_point(), outputs.shape[1:] + outputs.shape[-1:]
     labels = list(dict.fromkeys([*numbers, *USUAL, *_marks(targets)]))
     if real:
@@ -163,30 +168,9 @@ def _class_weights(loss: Any, outputs: Tensor, targets: Tensor, classes: int) ->
     return None
 
 
-def _held_by(loss: Any, depth: int = 2) -> tuple[list[Tensor], list[float]]:
-    """Vectors and numbers that a loss holds: attributes, arguments of a partial, variables of a closure."""
-    values_held: list[Any] = []
-    if isinstance(loss, nn.Module):
-        values_held = [
-            *loss.buffers(),
-            *loss.parameters(),
-            *(value for name, value in vars(loss).items() if name[0] != "_"),
-        ]
-        values_held += list(loss.children())
-    elif isinstance(loss, partial):
-        values_held = [loss.func, *loss.args, *loss.keywords.values()]
-    elif inspect.isfunction(loss):
-        scope = inspect.getclosurevars(loss)
-        values_held = [*scope.nonlocals.values(), *scope.globals.values(), *loss.__code__.co_consts]
-        values_held += [*(loss.__defaults__ or ()), *(loss.__kwdefaults__ or {}).values()]
-    elif inspect.ismethod(loss) or hasattr(loss, "__dict__"):
-        values_held = list(vars(getattr(loss, "__self__", loss)).values())
-    vectors = [
-        value.detach() for value in values_held if isinstance(value, Tensor) and value.ndim == 1 and len(value) > 1
-    ]
-    numbers = [value for value in values_held if isinstance(value, int | float) and not isinstance(value, bool)]
-    for value in values_held if depth else ():
-        if isinstance(value, nn.Module | partial) or inspect.isfunction(value):
-            further: tuple[list[Tensor], list[float]] = _held_by(value, depth - 1)
-            vectors, numbers = vectors + further[0], numbers + further[1]
+def vectors_and_numbers(loss: Any) -> tuple[list[Tensor], list[float]]:
+    """Vectors and numbers that a loss holds: attributes, arguments of a partial, variables of a closure, constants."""
+    values = list(held(loss))
+    vectors = [value.detach() for value in values if isinstance(value, Tensor) and value.ndim == 1 and len(value) > 1]
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     return vectors[:8], list(dict.fromkeys(numbers))[:12]

@@ -125,6 +125,12 @@ def sample_weights(loss: PerSample, targets: Tensor) -> Tensor | None:
     return loss.weigh(targets) if isinstance(loss, SampleLoss) and loss.weigh is not None else None
 
 
+def counted(loss: PerSample, targets: Tensor) -> int:
+    """Number of samples whose weight in the mean of a loss or metric is not 0."""
+    weights = sample_weights(loss, targets)
+    return len(targets) if weights is None else int(weights.count_nonzero())
+
+
 def total_weight(loss: PerSample, targets: Tensor) -> float:
     """What the sum of numerators is divided by: the summed weights of samples; 1 for a sum or a coupled loss."""
     if isinstance(loss, SampleLoss) and loss.kind != "mean":

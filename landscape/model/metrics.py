@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from landscape.model.loss_trial import require_sum
-from landscape.model.loss_weights import Counted
+from landscape.model.loss_weights import Counted, ignored_label
 from landscape.model.losses import IGNORED, PerSample, SampleLoss, batch_mean, error, sample_weights, total_weight
 
 
-def class_error(outputs: Tensor, targets: Tensor) -> Tensor:
+def class_error(outputs: Tensor, targets: Tensor, *, ignored: float = IGNORED) -> Tensor:
     """Per sample (n, C): the error 0 or 1 at the sample's own class, NaN (not counted) at all others.
 
     As a metric of a task its mean is the error of each class; a class without samples has NaN, and every class where
     a logit is NaN.
     """
-    counted = targets != IGNORED
+    counted = targets != ignored
     wrong = error(outputs, targets).where(counted, torch.nan)
     return torch.full_like(outputs, torch.nan).scatter_(1, targets.where(counted, 0)[:, None], wrong[:, None])
 
 
 def error_of(loss: PerSample) -> PerSample:
     """The error of classes (n,), in which labels that the loss ignores have weight 0."""
-    weigh = loss.weigh if isinstance(loss, SampleLoss) else None
-    if not isinstance(weigh, Counted) or weigh.ignored in (None, IGNORED):
+    if (ignored := ignored_label(loss)) == IGNORED:
         return error
-    return SampleLoss(_CountedError(weigh.ignored), Counted(weigh.ignored), name="error")
+    return SampleLoss(error, Counted(ignored), name="error")
 
 
-@dataclass(frozen=True)
-class _CountedError:
-    """The error, 0 at samples with the label `ignored`."""
-
-    ignored: float
-
-    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return error(outputs, targets).where(targets != self.ignored, 0)
+def class_error_of(loss: PerSample) -> PerSample:
+    """The error per class, in which labels that the loss ignores do not count."""
+    return partial(class_error, ignored=ignored_label(loss))
 
 
 class Means:

@@ -13,12 +13,14 @@ from torch import Tensor, nn
 from landscape.model.binary_losses import binary_cross_entropy, binary_error
 from landscape.model.bound_model import Flat
 from landscape.model.copies import copy_module, in_float32
+from landscape.model.held import digest
 from landscape.model.input_format import Habits, habits
 from landscape.model.layout import Layout
 from landscape.model.loss_forms import KNOWN, found_loss, require_metric, require_same_loss
 from landscape.model.loss_trial import Trial
+from landscape.model.loss_weights import ignored_label
+from landscape.model.losses import IGNORED, SampleLoss, is_coupled, loss_name
 from landscape.model.losses import PerSample as PerSample
-from landscape.model.losses import SampleLoss, is_coupled, loss_name
 from landscape.model.losses import cross_entropy as cross_entropy
 from landscape.model.losses import error as error
 from landscape.model.losses import squared_error as squared_error
@@ -98,6 +100,14 @@ class Task:
         """A copy of the initial floating buffers (b,) of the model."""
         return self.layout.buffer_vector(self.model)
 
+    def digest(self, *samples: Samples) -> str:
+        """Sixteen hexadecimal digits of what makes loss and metrics of theta (d,) on samples.
+
+        Model, loss and metrics with all that they hold count (`landscape.model.held`), besides the trained parameters.
+        """
+        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        return digest(str(self.model), self.model, self.loss, self.metrics, samples, besides=trained)
+
     def flat(self, like: Tensor) -> Flat:
         """A private copy of the model over one vector, in the dtype and on the device of `like`."""
         return Flat(self.model, self.layout, self.per_sample, dtype=like.dtype, device=like.device, habits=self.habits)
@@ -161,6 +171,11 @@ class Task:
     def _tried(self) -> dict[Hashable, int]:
         """How many samples of each kind model and loss were tried on; and the names of the metrics that were tried."""
         return {}
+
+    def labels(self, split: Split) -> Tensor:
+        """Class numbers (n,) of the samples of a split, -100 in the place of labels that the loss ignores."""
+        targets = self.split(split).targets
+        return targets.masked_fill(targets == ignored_label(self.per_sample), IGNORED)
 
     def measures(self, names: tuple[str, ...] | None = None) -> dict[str, PerSample]:
         """Per-sample functions by name, by default all; "loss" is the loss of the task.

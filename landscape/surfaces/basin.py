@@ -27,6 +27,15 @@ def minimum(ds: xr.Dataset, metric: str = "loss") -> xr.DataArray:
     return values.isel(dict(zip(values.dims, map(int, place), strict=True)))
 
 
+def smallest(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> float:
+    """Smallest value on the grid and at a mark, which may lie between grid points.
+
+    Raises:
+        LookupError: If no grid point has a value, or there is no such mark.
+    """
+    return float(np.fmin(minimum(ds, metric), _mark(ds, mark)[f"mark_{metric}"]))
+
+
 def centre_offset(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> float:
     """Distance from a mark to the fitted minimum, in the unit of the coordinates; NaN where there is none inside.
 
@@ -47,8 +56,8 @@ def mark_place(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> dict
 
 
 def loss_excess(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> float:
-    """Value at a mark minus the smallest value on the grid, in the metric's unit."""
-    return float(_mark(ds, mark)[f"mark_{metric}"]) - float(minimum(ds, metric))
+    """Value at a mark minus the smallest value on the grid and at the mark, in the metric's unit."""
+    return float(_mark(ds, mark)[f"mark_{metric}"]) - smallest(ds, mark, metric)
 
 
 def connected(ds: xr.Dataset, level: float | None = None, metric: str = "loss") -> bool:
@@ -128,12 +137,12 @@ def curvature(ds: xr.Dataset, *, reach: int = 1, metric: str = "loss") -> xr.Dat
 
 
 def flatness_radius(ds: xr.Dataset, rise: float, mark: str = "mean", metric: str = "loss") -> float:
-    """Largest distance from a mark within which every cell is at most `rise` above the grid minimum.
+    """Largest distance from a mark within which every cell is at most `rise` above the smallest value.
 
     In the unit of the coordinates and to the width of a cell; 0 where the mark itself is higher. It ends at the edge of
     the grid, so that it is a lower bound where the surface is flat up to there.
     """
-    bound, place = float(minimum(ds, metric)) + rise, _mark(ds, mark)
+    bound, place = smallest(ds, mark, metric) + rise, _mark(ds, mark)
     if not float(place[f"mark_{metric}"]) <= bound:
         return 0.0
     centre = {name: float(place[f"mark_{name}"]) for name in ds[metric].dims}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Unpack
@@ -17,7 +16,8 @@ from landscape.geometry.through import as_sweep
 from landscape.model.batchnorm import recalibrate_rows
 from landscape.model.buffers import require_buffers
 from landscape.model.copies import dtype_attrs
-from landscape.model.losses import group_weights
+from landscape.model.held import digest
+from landscape.model.losses import counted, group_weights
 from landscape.model.task import Task, metric_units, split_name
 from landscape.model.vectors import AnyModel
 from landscape.surfaces.point_table import PointTable, is_missing
@@ -75,7 +75,7 @@ def surface(
         passes were carried out (`landscape.sweep.measured_plan`), `plan_note` where torch's own products took over.
 
     Raises:
-        ValueError: If there is no model, `known` belongs to another sweep, models and task do not match, models lack
+        ValueError: If there is no model, `known` is of another sweep or task, models and task do not match, models lack
             their buffers, or folds are asked for beside groups.
     """
     if sweep is None:
@@ -95,7 +95,10 @@ def surface(
     if evaluation.statistics is None:
         require_buffers(sweep.buffers, task.layout, "the sweep goes through models")
         evaluation = evaluation.between(task) if _between(sweep) else evaluation
-    ds = empty_surface(task, sweep, evaluation).assign_attrs(models=_fingerprint(sweep))
+    ds = empty_surface(task, sweep, evaluation)
+    fixed = [evaluation.calibration_of(task, sweep.buffers)] if "calibration" in ds.attrs else []
+    models = digest(sweep.basis, sweep.buffers, sweep.origin, sweep.axes, sweep.mark_coefficients)
+    ds.attrs.update(models=models, task_digest=task.digest(task.split(evaluation.split), *fixed))
     if known is not None:
         _fill(ds, known)
     evaluation = evaluation.but(plan=_plan(task, sweep, evaluation, known))
@@ -162,11 +165,11 @@ def empty_surface(task: Task, sweep: Sweep, evaluation: Evaluation) -> xr.Datase
         ds[name] = ((*sweep.coords, *dims), np.full((*sweep.shape, *shape), np.nan), about)
         at_mark = {"long_name": f"{name} at the mark", "units": units}
         ds[f"mark_{name}"] = (("mark", *dims), np.full((len(sweep.marks), *shape), np.nan), at_mark)
+    samples = task.split(evaluation.split)
     ds.attrs.update({**sweep.attrs, **dtype_attrs(task.model), **_statistics(task, sweep, evaluation)})
-    ds.attrs.update(split=split_name(evaluation.split), samples=len(task.split(evaluation.split)))
+    ds.attrs.update(split=split_name(evaluation.split), samples=counted(task.per_sample, samples.targets))
     if evaluation.groups is not None:  # a result is not resumed with other groups
-        numbers = evaluation.groups.cpu().long().contiguous().numpy()
-        ds.attrs.update(groups=hashlib.blake2b(numbers.data, digest_size=8).hexdigest())
+        ds.attrs.update(groups=digest(evaluation.groups.long()))
     return ds.assign_attrs(precision_attrs(evaluation.precision, sweep.basis.device))
 
 
@@ -213,24 +216,10 @@ def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:
     for name in ds.coords:
         if name not in known.coords or not np.array_equal(known[name].values, ds[name].values):
             raise ValueError(f"the known surface has other {name} coordinates than this sweep; start it anew.")
-    for key in ("split", "samples", "models", "statistics", "calibration", "groups", "precision"):
-        if known.attrs.get(key) != ds.attrs.get(key):
-            raise ValueError(
-                f"the known surface has {key} = {known.attrs.get(key)}, this sweep has {ds.attrs.get(key)}; "
-                "start it anew."
-            )
+    for key in ("split", "samples", "models", "statistics", "calibration", "groups", "precision", "task_digest"):
+        if (given := known.attrs.get(key)) != (own := ds.attrs.get(key)):
+            text = "the digest of samples, loss, metrics and frozen tensors" if key == "task_digest" else key
+            raise ValueError(f"the known surface has {text} = {given}, this sweep has {own}; start it anew.")
     for name in ds.data_vars:
         if name in known:
             ds[name].values[:] = known[name].values
-
-
-def _fingerprint(sweep: Sweep) -> str:
-    """Digest of all that determines the models of a sweep."""
-    digest = hashlib.blake2b(digest_size=8)
-    for row in sweep.basis.detach():
-        digest.update(row.cpu().contiguous().view(torch.uint8).numpy().data)
-    if sweep.buffers is not None:
-        digest.update(sweep.buffers.detach().cpu().contiguous().view(torch.uint8).numpy().data)
-    for array in (sweep.origin, sweep.axes, sweep.mark_coefficients):
-        digest.update(np.ascontiguousarray(array, dtype=np.float64).data)
-    return digest.hexdigest()

@@ -74,6 +74,10 @@ class Sweep:
     def __post_init__(self) -> None:
         if self.buffers is not None and len(self.buffers) != len(self.basis):
             raise ValueError(f"buffers have {len(self.buffers)} rows; the basis has {len(self.basis)}.")
+        names = [mark.name for mark in self.marks]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two marks are called {twice!r} (of {', '.join(names)}); give other labels=.")
 
     @property
     def shape(self) -> tuple[int, ...]:

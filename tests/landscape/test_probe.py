@@ -271,6 +271,17 @@ def test_a_private_part_is_compared_once_with_each_shape_and_left_for_good():
     assert called == ["private", "public", "private", "private", "public", "public"]
 
 
+@pytest.mark.parametrize(("dtype", "share"), [(torch.float32, 9e-5), (torch.float64, 1e-12)])
+def test_a_value_that_is_off_by_more_than_rounding_is_not_trusted(dtype, share):
+    product = probed(torch.matmul)(lambda first, second: (1 + share) * (first @ second))
+    exact = probed(torch.matmul)(lambda first, second: first @ second.T.contiguous().T)
+    first, second = torch.rand(30, 4000, dtype=dtype), torch.rand(4000, 20, dtype=dtype)
+    assert torch.equal(product(first, second), first @ second)
+    exact(first, second)
+    assert exact.works
+    assert not product.works
+
+
 def test_what_is_not_finite_says_nothing_of_a_private_part():
     double = probed(lambda values: 2 * values)(lambda values: values + values)
     assert double(torch.tensor([torch.nan, 1.0])).isnan()[0]

@@ -12,6 +12,7 @@ from torch import Tensor
 from drift.config.random_keys import rng
 from drift.runs.run import Run
 from drift.store.round_record import Round
+from landscape.model.losses import IGNORED
 from landscape.model.samples import Samples
 
 Split = Literal["train", "test"]
@@ -49,7 +50,7 @@ class EvaluationSamples:
         """Whether a client owns each sample, shape (m, places), bool: it trained on it; on test, it has its label."""
         run, numbers = self.run, self.numbers[where]
         if self.split == "test":
-            labels = run.task.split("test").targets.cpu().numpy()[numbers]
+            labels = run.task.labels("test").cpu().numpy()[numbers]
             own = [np.isin(labels, run.labels[self.parts[client]]) for client in self.clients]
         else:
             own = [np.isin(numbers, self.parts[client]) for client in self.clients]
@@ -60,14 +61,21 @@ def select_samples(run: Run, record: Round, count: int, split: Split, union: Uni
     """At most `count` training samples per client of the cohort (or of all), or `count` test samples per cohort client.
 
     They are the same in every round in which the client has the same data; each represents its share of the data.
+    Samples with ignored labels are left out.
+
+    Raises:
+        LookupError: If the data have no classes.
     """
     ids, seed, parts = record.ids.tolist(), run.experiment.seed, run.parts_in(record.index)
+    if not run.dataset.class_names:
+        raise LookupError(f"run {run.name} has no sample with a class; name another task.")
+    counted = run.task.labels(split).cpu().numpy() != IGNORED
     if split == "test":
-        size = len(run.task.split("test"))
-        number = min(size, count * run.experiment.clients.per_round)
-        numbers = np.sort(rng(seed, "decomposition", "test").permutation(size)[:number])
+        number = min(int(counted.sum()), count * run.experiment.clients.per_round)
+        numbers = np.sort(rng(seed, "decomposition", "test").permutation(np.flatnonzero(counted))[:number])
         equal = torch.full((number,), 1 / number, dtype=torch.float64)
         return EvaluationSamples(run, ids, parts, split, numbers, equal)
+    parts = [part[counted[part]] for part in parts]
     sources = [client for client in (ids if union == "cohort" else range(len(parts))) if len(parts[client])]
     if not sources:
         none = torch.zeros(0, dtype=torch.float64)

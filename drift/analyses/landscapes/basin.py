@@ -19,7 +19,7 @@ from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from landscape.model.batchnorm import Statistics
 from landscape.model.task import Split
-from landscape.surfaces.basin import area_below, basin, curvature, flatness_radius, loss_excess, minimum
+from landscape.surfaces.basin import area_below, basin, curvature, flatness_radius, loss_excess, smallest
 from landscape.surfaces.minimum import Minimum, add_sampling_error, fitted_minimum, label_minimum
 from landscape.sweep.grid import Sweep
 
@@ -55,7 +55,7 @@ def basin_rounds(
         rounds: Rounds of the planes; by default five, evenly spaced.
         models: "clients" for the first three of the cohort that have samples, "globals" for the global model of the
             round and the two kept before it.
-        rise: Height above the lowest point of the plane (nats) at which area and radius are taken.
+        rise: Height above the lowest grid point or mean of the plane (nats) at which area and radius are taken.
         points, margin: Grid points per axis, and the margin of the box around the models, as a fraction of its width.
         reach: Cells on each side of the lowest one to which the curvature is fitted.
         split: Samples that the loss is averaged over.
@@ -137,7 +137,7 @@ def _statistics(plane: xr.Dataset | None, rise: float, reach: int) -> dict[str, 
     places = np.stack([plane.mark_alpha.values[:3], plane.mark_beta.values[:3]], axis=1)
     values: dict[str, Any] = {"width": np.linalg.norm(places[:, None] - places[None], axis=2).max()}
     try:
-        values["minimum"] = lowest = float(minimum(plane))
+        values["minimum"] = lowest = smallest(plane)
         values["excess"] = loss_excess(plane)
         values["offset"], values["offset_error"] = plane.minimum_offset.values, plane.minimum_offset_error.values
         values["located"] = float(plane.minimum_state == "inside")

@@ -14,7 +14,7 @@ from drift.analyses.landscapes.planes import client_sweep
 from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from landscape.model.metrics import class_error
+from landscape.model.metrics import class_error_of
 from landscape.results.netcdf_files import Partial
 from landscape.results.progress import share
 
@@ -54,7 +54,7 @@ def class_plane(
     """
     names = run.dataset.class_names
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin)
-    task = replace(run.task, metrics={**run.task.metrics, "class_error": class_error})
+    task = replace(run.task, metrics={**run.task.metrics, "class_error": class_error_of(run.task.loss)})
     dataset = evaluate_on(run, sweep, partial, split=split, task=task)
     names = names + [str(number) for number in range(len(names), dataset.sizes["class"])]  # of outputs without samples
     dataset = dataset.assign_coords({"class": names[: dataset.sizes["class"]]})

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from drift.analyses.evaluate_on import evaluate_models, evaluate_on, evaluation_of
 from drift.analyses.per_round import global_model, resolve_round, result
+from drift.partitions import histogram
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import stacked
@@ -18,6 +19,7 @@ from drift.store.round_record import Round
 from landscape.geometry.scaling import scaling
 from landscape.measures import robustness, sharpness
 from landscape.measures.norms import weight_histogram
+from landscape.model.losses import IGNORED
 from landscape.model.samples import Samples
 from landscape.results.netcdf_files import Partial
 
@@ -88,7 +90,7 @@ def noise_robustness(
 ) -> xr.Dataset:
     """Accuracy drop of a global model under uniform noise on the inputs before normalisation.
 
-    For real-valued datasets the range from smallest to largest training value takes the place of [0, 1].
+    For real-valued datasets the range from the smallest to the largest value takes the place of [0, 1].
 
     Source: LSS paper, Table 6; see `landscape.measures.robustness.noise_robustness`.
 
@@ -159,7 +161,8 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
 
     Returns:
         Dataset with global_accuracy (), local (client) on the test set, averaged_local (), ood (client, holder) (a_ij),
-        worst_ood (), ood_min () and ood_mean (), fractions; NaN where a cohort has one client or a client no data.
+        worst_ood (), ood_min () and ood_mean (), fractions; NaN where a cohort has one client, a client no data, or a
+        model NaN outputs.
 
     Raises:
         LookupError: If the round kept no clients.
@@ -172,11 +175,13 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
     buffers = torch.cat([record.end_buffers[None], record.client_buffers]) if len(record.end_buffers) else None
     by_class = _class_accuracies(run, models, buffers)
     count = by_class.shape[1]
-    on_test = _mix(by_class, np.bincount(run.task.samples["test"].targets, minlength=count)[None])[:, 0]
+    labels = run.task.labels("test").numpy()
+    tested = histogram(labels, [np.arange(len(labels))], count)
+    on_test = _mix(by_class, tested, tested > 0)[:, 0]
     ids, parts = record.ids.tolist(), run.parts_in(record.index)
-    counts = np.stack([np.bincount(run.labels[parts[i]], minlength=count) for i in ids])
+    counts = histogram(run.labels, [parts[client] for client in ids], count)
     if criterion == "label":
-        matrix = _mix(by_class[1:], counts)
+        matrix = _mix(by_class[1:], counts, tested > 0)
     else:
         matrix = _training_accuracies(run, record, models[1:], None if buffers is None else buffers[1:])
     variables = {
@@ -207,10 +212,10 @@ _ACCURACIES = {
 
 def _class_accuracies(run: Run, models: Tensor, buffers: Tensor | None) -> np.ndarray:
     """Accuracy (n, C) of models (n, d) on each class of the test set; NaN for classes without test samples."""
-    samples = run.task.samples["test"]
+    samples, labels = run.task.samples["test"], run.task.labels("test")
     table = np.full((len(models), len(run.dataset.class_names)), np.nan)
-    for label in run.context.track(samples.targets.unique().tolist()):
-        table[:, label] = _accuracies(run, models, samples[samples.targets == label], buffers)
+    for label in run.context.track(labels[labels != IGNORED].unique().tolist()):
+        table[:, label] = _accuracies(run, models, samples[labels == label], buffers)
     return table
 
 
@@ -228,21 +233,22 @@ def _accuracies(run: Run, models: Tensor, samples: Samples, buffers: Tensor | No
     return 1 - evaluate_models(run, models, samples, metrics=("error",), buffers=buffers)["error"].numpy()
 
 
-def _mix(by_class: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def _mix(by_class: np.ndarray, counts: np.ndarray, tested: np.ndarray) -> np.ndarray:
     """Accuracy (n, m) of n models on m mixtures of classes (m, C); classes without test samples are left out."""
-    tested = np.isfinite(by_class[0])
     mixture = np.where(tested, counts, 0).astype(float)
     total = mixture.sum(1, keepdims=True)
     shares = np.divide(mixture, total, out=np.full_like(mixture, np.nan), where=total > 0)
-    return np.nan_to_num(by_class) @ shares.T
+    return np.where(shares == 0, 0, by_class[:, None] * shares).sum(2)
 
 
 def _out_of_distribution(matrix: np.ndarray, sizes: np.ndarray) -> dict[str, float]:
     """worst_ood, ood_min and ood_mean of accuracies (m, m) on clients with `sizes` samples; NaN for one client."""
-    others = np.where(np.eye(len(matrix), dtype=bool), np.nan, matrix)[:, sizes > 0]
-    rows = others[np.isfinite(others).any(1)]
-    if not len(rows):
+    usable = np.isfinite(matrix).any(0)  # clients with data; any other NaN is of a model without outputs
+    others = ~np.eye(len(matrix), dtype=bool)[:, usable]
+    if not (rows := others.any(1)).any():
         return dict.fromkeys(("worst_ood", "ood_min", "ood_mean"), np.nan)
-    weights = np.where(np.isfinite(rows), sizes[sizes > 0], 0)
-    joined = ((np.nan_to_num(rows) * weights).sum(1) / weights.sum(1)).mean()
-    return {"worst_ood": np.nanmin(rows, axis=1).mean(), "ood_min": np.nanmin(rows), "ood_mean": joined}
+    values, others = matrix[rows][:, usable], others[rows]
+    worst = np.where(others, values, np.inf).min(1)
+    weights = np.where(others, sizes[usable], 0)
+    joined = (np.where(others, values, 0) * weights).sum(1) / weights.sum(1)
+    return {"worst_ood": worst.mean(), "ood_min": worst.min(), "ood_mean": joined.mean()}

@@ -15,7 +15,7 @@ from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
-from landscape.model.metrics import class_error
+from landscape.model.metrics import class_error_of
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.results.netcdf_files import Partial
@@ -169,7 +169,7 @@ def task_with_classes(run: Run, samples: Samples) -> Task:
     outputs = task.outputs(task.theta, samples[:2])
     if outputs.ndim != 2 or outputs.shape[1] < classes:
         return task
-    return replace(task, metrics={**task.metrics, "class_error": class_error})
+    return replace(task, metrics={**task.metrics, "class_error": class_error_of(task.loss)})
 
 
 def _evaluated(

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.per_round import result
+from drift.plugins.reserved_names import UNKNOWN
 from drift.runs.run import Run
 
 AnyRun = TypeVar("AnyRun", bound=Run)
@@ -19,8 +20,13 @@ def counterpart(run: Run, references: Iterable[AnyRun]) -> AnyRun:
 
     Raises:
         LookupError: If no reference has the seed.
-        ValueError: If the references with the seed were trained or measured on other data.
+        ValueError: If the references with the seed were trained or measured on other data, or nobody stated the data.
     """
+    if run.data_name == UNKNOWN and run.context.user_task is None:
+        raise ValueError(
+            f"nobody said which data run {run.name} was trained on, so that a difference may be one of data; say "
+            "data=NAME when recording, or open the runs with their task."
+        )
     same_seed = [other for other in references if other.seed == run.seed]
     if not same_seed:
         raise LookupError(f"the reference has no run of its seed, {run.seed}")
@@ -49,7 +55,8 @@ def data_identity(run: Run) -> dict[str, Any]:
         "test_samples": task.test_samples,
         "proxy": run.experiment.proxy,
     }
-    return {"fingerprint": run.about.get("fingerprint"), **selected}
+    user = run.context.user_task
+    return {"fingerprint": run.about.get("fingerprint") if user is None else user.fingerprint, **selected}
 
 
 def paired_difference(

@@ -12,6 +12,7 @@ import xarray as xr
 from drift.analyses.bootstrap import Estimate
 from drift.runs.run import Run
 from drift.store import files
+from landscape.model.losses import IGNORED
 
 STATES = ("diverged", "lost what it had", "not learned", "still learning", "plateau", "not known")
 
@@ -95,12 +96,12 @@ def run_state(run: Run) -> RunState:
 def chance(run: Run) -> float:
     """Loss of the best constant answer, the entropy of the test labels in nats; infinite without classes."""
     try:
-        targets = run.task.samples["test"].targets
+        targets = run.task.labels("test")
     except LookupError:  # a run that was recorded without its data
         return inf
     if targets.is_floating_point() or targets.ndim != 1:
         return inf
-    counts = np.bincount(targets.numpy())
+    counts = np.bincount(targets[targets != IGNORED].numpy())
     shares = counts[counts > 0] / counts.sum()
     return float(-(shares * np.log(shares)).sum())
 

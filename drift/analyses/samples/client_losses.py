@@ -11,6 +11,7 @@ from drift.analyses.per_round import resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import Rows
+from landscape.model.losses import counted
 from landscape.model.model import with_buffers
 from landscape.model.samples import Samples
 from landscape.model.task import metric_units
@@ -62,7 +63,7 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test") -> xr.Datas
     variables = {name: ("client", values) for name, values in columns.items()}
     units = metric_units(run.task, "loss")
     about = {name: (text, units if unit == "loss" else unit) for name, (text, unit) in _ABOUT.items()}
-    attrs = {"round": index, "split": split, "samples": len(run.task.split(split))}
+    attrs = {"round": index, "split": split, "samples": counted(run.task.per_sample, run.task.split(split).targets)}
     return result(variables, about, {"client": ids}, analysis="client_losses", source="this project", **attrs)
 
 

@@ -14,6 +14,7 @@ from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.predictions import confusion_counts, predictions
+from landscape.model.losses import IGNORED
 from landscape.model.samples import Samples
 from landscape.model.task import metric_units
 
@@ -34,7 +35,7 @@ def sample_predictions(
 
     Returns:
         Dataset with predicted (class number), confidence (fraction) and loss over model and sample, and target (class
-        number) over sample; the coordinate `sample` has the numbers in the split (of a client: in train).
+        number, -100 if ignored) over sample; `sample` has the numbers in the split (of a client: in train).
 
     Raises:
         ValueError: If there is no such model or split, or the task is no classification.
@@ -49,7 +50,7 @@ def sample_predictions(
         "predicted": (by_model, np.stack([part.predicted for part in parts])),
         "confidence": (by_model, np.stack([part.confidence for part in parts])),
         "loss": (by_model, np.stack([part.loss for part in parts])),
-        "target": ("sample", samples.targets.numpy()),
+        "target": ("sample", run.task.labels(samples).numpy()),
     }
     coords = {"model": [str(name) for name in models], "sample": numbers}
     about = {**_ABOUT, "loss": ("loss of the sample", metric_units(run.task, "loss"))}
@@ -87,6 +88,9 @@ def confusion_of(ds: xr.Dataset, classes: Sequence[str]) -> xr.Dataset:
         ds: Predictions; classes beyond `classes` are called by their numbers.
         classes: Names of the classes.
     """
+    if not (counted := ds.target.values != IGNORED).any():
+        raise ValueError("no sample has a label that counts: all are ignored; name another split.")
+    ds = ds.isel(sample=counted)
     size = max(len(classes), int(ds.target.max()) + 1, int(ds.predicted.max()) + 1)
     names = [*map(str, classes), *map(str, range(len(classes), size))]
     counts = np.stack([confusion_counts(ds.target.values, row, size) for row in ds.predicted.values]).astype(float)
@@ -98,7 +102,7 @@ def confusion_of(ds: xr.Dataset, classes: Sequence[str]) -> xr.Dataset:
         "error": ("model", 1 - right.sum(1) / counts.sum((1, 2))),
     }
     coords = {"model": ds.model.values, "class": names, "predicted_class": names}
-    attrs = {name: ds.attrs[name] for name in ("round", "split", "samples") if name in ds.attrs}
+    attrs = {name: ds.attrs[name] for name in ("round", "split") if name in ds.attrs} | {"samples": ds.sizes["sample"]}
     return result(variables, _ABOUT, coords, analysis="confusion", source="this project", **attrs)
 
 

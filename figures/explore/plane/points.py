@@ -26,6 +26,7 @@ from figures.explore.work.addresses import share_data
 from figures.explore.work.shelf import Shelf
 from figures.explore.work.versions import version
 from landscape.measures.predictions import confusion_counts
+from landscape.model.losses import IGNORED, counted
 from landscape.model.model import buffers_of, plain
 from landscape.model.samples import Samples
 from landscape.model.task import Task
@@ -108,10 +109,12 @@ def numbers(run: Run, item: tuple[Place, Sequence[float]]) -> Numbers:
     class_error = means.get("class_error", np.zeros((1, 0)))[0]
     error = float(means["error"][0]) if "error" in means else float("nan")
     confusion = np.zeros((0, 0), dtype=np.int64)
-    if class_error.size:
-        targets = worker.work.samples.targets.long().numpy()
-        confusion = confusion_counts(targets, outputs.argmax(1).numpy(), class_error.size)
-    return Numbers(float(means["loss"][0]), error, class_error, confusion, len(outputs))
+    if class_error.size and not bool(outputs.isnan().any()):
+        targets = worker.work.task.labels(worker.work.samples)
+        known = targets != IGNORED
+        confusion = confusion_counts(targets[known].numpy(), outputs.argmax(1)[known].numpy(), class_error.size)
+    number = counted(worker.work.task.per_sample, worker.work.samples.targets)
+    return Numbers(float(means["loss"][0]), error, class_error, confusion, number)
 
 
 def client_losses(run: Run, item: tuple[Place, Sequence[float]]) -> dict[int, float]:

@@ -6,8 +6,11 @@ import json
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import drift
+import landscape
 from drift.runs.user_task import UserMetric
 from figures.cli import main
 from tests.tiny import trained
@@ -49,6 +52,18 @@ def test_changed_code_is_measured_anew(run, tmp_path):
         measured = run.with_measures([UserMetric.load(f"{path}:confidence")])
         values.append(measured.cached(drift.global_line, points=3).confidence.values)
     np.testing.assert_allclose(values[1], 2 * values[0])
+
+
+def test_results_of_another_task_of_the_user_are_not_served(tmp_path):
+    models = [nn.Linear(5, 3) for _ in range(4)]
+    recorder = drift.Recorder(tmp_path / "run", models[0])
+    recorder.round(start=models[0], clients={k: (model, 9) for k, model in enumerate(models[1:])}, end=models[1])
+    x, y = torch.randn(9, 5), torch.arange(9) % 3
+    for weights in ([1.0, 2.0, 3.0], [9.0, 1.0, 1.0]):
+        loss = nn.CrossEntropyLoss(weight=torch.tensor(weights))
+        run = drift.open(tmp_path / "run", task=landscape.make_task(nn.Linear(5, 3), loss, (x, y)))
+        found = run.cached(drift.round_plane, points=3).mark_loss.sel(mark=["client 0", "client 1"])
+        np.testing.assert_allclose(found, [loss(model(x), y).detach() for model in models[1:3]], rtol=1e-5)
 
 
 def code(command):

@@ -76,6 +76,12 @@ def test_recorded_runs_on_data_of_other_names_have_no_difference(recorded):
     assert counterpart(runs[0], runs[:1]) is runs[0]
 
 
+def test_recorded_runs_whose_data_nobody_stated_have_no_difference(recorded):
+    runs = [recorded(name, 2.0, method=name, seed=1) for name in ("mine", "yours")]
+    with pytest.raises(ValueError, match="nobody said which data run mine was trained on"):
+        counterpart(runs[0], runs[1:])
+
+
 @pytest.mark.parametrize(
     "told", [[{"data": "CIFAR-10"}, {"data": "MNIST"}], [{"settings": {"lr": 0.1}}, {"settings": {"lr": 1.0}}]]
 )

@@ -185,3 +185,11 @@ def test_differences_that_are_equal_but_for_rounding_are_told_from_zero_without_
     assert np.ptp(first - second) > 0
     assert not equal(first, second) and equal(first, first)
     assert not recwarn.list
+
+
+def test_means_of_rounds_are_not_rounded_to_whole_rounds():
+    values = xr.DataArray([[3.0, 1.0], [2.0, 3.0]], {"algorithm": ["fedavg", "ima"], "seed": [0, 1]})
+    ds = xr.Dataset({"rounds": values.assign_attrs(long_name="rounds to the target", units="rounds")})
+    text = str(figures.table(ds, rows="algorithm"))
+    assert "2 \u00b1 1.4" in text
+    assert "2.5 \u00b1 0.7" in text

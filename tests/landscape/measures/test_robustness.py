@@ -59,6 +59,14 @@ def test_no_noise_no_drop_and_draws_differ():
     assert ds.identical(noise_robustness(task, theta, mean=(0.5,), std=(0.05,), levels=(0.0, 0.8), draws=6))
 
 
+def test_inputs_outside_the_unit_interval_are_refused():
+    task = cnn_task()
+    with pytest.raises(
+        ValueError, match=r"inputs run from .* and noise is for inputs in \[0, 1\]; give mean= and std="
+    ):
+        noise_robustness(task, thetas(task, 1)[0], levels=(0.0,))
+
+
 def test_inputs_that_are_no_images_and_wrong_arguments_are_refused():
     task = cnn_task()
     words = Samples(torch.randint(5, (11, 4)), task.samples["test"].targets)

@@ -97,6 +97,22 @@ def test_a_loss_is_that_of_torch(kind):
     assert (task.loss is cross_entropy) == (kind in ("module", "function", "per sample"))
 
 
+def test_weights_beside_those_of_the_loss_are_refused():
+    x, y, weight = torch.randn(40, 4), torch.arange(40) % 3, torch.tensor([1.0, 5.0, 0.2])
+    model = nn.Linear(4, 3)
+    for loss in (
+        nn.CrossEntropyLoss(weight=weight, reduction="none"),
+        lambda outputs, targets: F.cross_entropy(outputs, targets, weight, reduction="none"),
+    ):
+        with pytest.raises(ValueError, match="would count the weights twice"):
+            landscape.make_task(model, loss, (x, y), weight=weight)
+    plain = nn.CrossEntropyLoss(reduction="none")
+    expected = float(F.cross_entropy(model(x), y, weight).detach())
+    for loss, given in ((plain, weight), (nn.CrossEntropyLoss(weight=weight), None)):
+        found = landscape.loss(landscape.make_task(model, loss, (x, y), weight=given), model)
+        assert found == pytest.approx(expected, rel=1e-5)
+
+
 def test_means_over_several_outputs_are_means_per_sample():
     targets = torch.randn(23, 3, generator=torch.Generator().manual_seed(2))
     for loss in (nn.MSELoss(), nn.SmoothL1Loss(), F.mse_loss):

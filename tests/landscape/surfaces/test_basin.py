@@ -53,6 +53,15 @@ def test_missing_cells_are_passed_over():
         minimum(ds)
 
 
+def test_a_mark_between_the_points_may_be_the_lowest_of_all():
+    ds = _valley()
+    assert loss_excess(ds) == 4.5
+    ds.mark_loss.values[2] = 0.25
+    assert loss_excess(ds) == 0
+    assert flatness_radius(ds, 0.1) == 0.0
+    assert flatness_radius(ds, 4.8) == pytest.approx(flatness_radius(ds.assign(mark_loss=("mark", [1, 1, 0.5])), 4.55))
+
+
 def test_offset_and_excess_are_measured_from_the_mark():
     assert np.isnan(centre_offset(_valley()))  # its lowest point lies on the edge, in a grid of three points
     oracle = quadratic(3, eigenvalues=(4, 2, 1))

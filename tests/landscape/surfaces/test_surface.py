@@ -7,13 +7,16 @@ import sys
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from landscape import surface as surface_function
 from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.geometry.simplex import simplex
+from landscape.model.make_task import make_task
 from landscape.model.metrics import class_error
 from landscape.model.task import Task, error
+from landscape.surfaces.interpolated_surface import interpolated_surface
 from landscape.surfaces.surface import surface
 from landscape.sweep import worker as sweeping
 from tests.oracles import cnn_task, mlp_task, quadratic, thetas
@@ -91,6 +94,34 @@ def test_known_of_something_else_is_refused():
     first = line(*models[:2], points=3)
     with pytest.raises(ValueError, match="has models ="):
         surface(task, line(*models[1:], points=3), known=surface(task, first))
+
+
+@pytest.mark.parametrize("function", [surface, interpolated_surface])
+def test_a_known_part_of_other_data_or_another_loss_is_refused(function):
+    net, draw = nn.Linear(3, 3), torch.Generator().manual_seed(0)
+    x, y = torch.randn(9, 3, generator=draw), torch.randint(3, (9,), generator=draw)
+    task, smoothed, other = (
+        make_task(net, nn.CrossEntropyLoss(label_smoothing=smoothing), (x, (y + shift) % 3))
+        for smoothing, shift in ((0.0, 0), (0.5, 0), (0.0, 1))
+    )
+    sweep = plane(*thetas(task, 3), points=(5, 5))
+    known = function(task, sweep)
+    known.loss.values[2] = np.nan
+    for changed in (smoothed, other):
+        with pytest.raises(ValueError, match="digest of samples, loss, metrics and frozen tensors"):
+            function(changed, sweep, known=known)
+
+
+def test_a_known_part_with_batch_statistics_of_other_samples_is_refused():
+    nets = [nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 3)) for _ in range(2)]
+    x, y = torch.randn(9, 3), torch.arange(9) % 3
+    splits = [{"train": (factor * x, y), "test": (x, y)} for factor in (1, 2)]
+    task, other = (make_task(nets[0], nn.CrossEntropyLoss(), data) for data in splits)
+    sweep = line(task, *nets, points=3)
+    known = surface(task, sweep)
+    assert surface(task, sweep, known=known).identical(known)
+    with pytest.raises(ValueError, match="digest of samples"):
+        surface(other, sweep, known=known)
 
 
 def test_checkpoints_grow_and_lead_to_the_same_surface(monkeypatch):
@@ -171,3 +202,16 @@ def test_groups_and_classes_become_dimensions_and_resume_bit_for_bit():
     assert surface(task, sweep, workers=2, **asked).identical(ds)
     with pytest.raises(ValueError, match="groups"):
         surface(task, sweep, known=half, **{**asked, "groups": torch.arange(11) % 3})
+
+
+def test_models_of_one_name_are_refused(tmp_path):
+    task = make_task(nn.Linear(3, 3), nn.CrossEntropyLoss(), (torch.randn(9, 3), torch.arange(9) % 3))
+    (tmp_path / "other").mkdir()
+    paths = [tmp_path / name for name in ("mean.pt", "a.pt", "b.pt", "other/a.pt")]
+    for path in paths:
+        torch.save(nn.Linear(3, 3).state_dict(), path)
+    with pytest.raises(ValueError, match=r"two marks are called 'mean' \(of mean, a, b, mean\); give other labels="):
+        surface(task, *map(str, paths[:3]))
+    assert len(set(surface(task, *map(str, paths[1:])).mark.values)) == 4
+    with pytest.raises(ValueError, match="two marks are called 'q'"):
+        plane(*thetas(task, 3), labels=("q", "q", "r"))

@@ -3,6 +3,8 @@ import pytest
 import tiny
 import torch
 
+import drift
+import landscape
 from drift.analyses.landscapes import model_quality
 from landscape.sweep.evaluate import evaluate
 
@@ -29,13 +31,26 @@ def test_histograms_count_every_parameter_of_every_round(run):
 
 def test_noise_on_real_numbers_is_scaled_by_their_range(run):
     mean, std = run.dataset.normalisation
-    inputs = run.task.samples["train"].inputs
+    inputs = torch.cat([run.task.samples[split].inputs for split in ("train", "test")])
     unit = inputs * torch.tensor(std) + torch.tensor(mean)
     assert float(unit.min()) == pytest.approx(0, abs=1e-6)
     assert float(unit.max()) == pytest.approx(1, abs=1e-6)
     ds = model_quality.noise_robustness(run, levels=(0.0, 0.6), draws=2)
     assert float(ds.accuracy) == pytest.approx(1 - run.round(-1).metrics["error"])
+    assert float(ds["drop"][0]) == pytest.approx(0, abs=1e-12)
     assert float(ds["drop"][1]) > 0.1
+
+
+def test_noise_on_inputs_of_a_users_task_is_scaled_by_their_range(tmp_path):
+    models = [torch.nn.Linear(4, 3) for _ in range(3)]
+    recorder = drift.Recorder(tmp_path / "run", models[0])
+    recorder.round(start=models[0], clients={k: (model, 9) for k, model in enumerate(models)}, end=models[1])
+    x = torch.cat([torch.randn(60, 4), 6 * torch.randn(30, 4)])
+    y = models[1](x).argmax(1)
+    data = {"train": (x[:60], y[:60]), "test": (x[60:], y[60:])}
+    run = drift.open(tmp_path / "run", task=landscape.make_task(models[0], torch.nn.CrossEntropyLoss(), data))
+    ds = model_quality.noise_robustness(run, levels=(0.0, 0.5), draws=2)
+    assert float(ds.accuracy) == float(ds.noisy[0, 0]) == 1
 
 
 def test_noise_on_images_undoes_their_scaling(tmp_path):
