@@ -25,7 +25,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 5140,
+    "drift/analyses": 5135,
     "drift/claims": 1710,
     "drift/config": 1005,
     "drift/diagnosis": 505,
@@ -64,7 +64,7 @@ ROOMS = {
     "landscape/model": 3750,
     "landscape/models": 545,
     "landscape/plugins": 350,
-    "landscape/results": 465,
+    "landscape/results": 470,
     "landscape/spectra": 180,
     "landscape/surfaces": 1180,
     "landscape/sweep": 1640,

@@ -16,7 +16,7 @@ import numpy as np
 from drift.config.external_run import UnknownParts
 from drift.training.data import Data
 from landscape.datasets._dataset import range_normalisation
-from landscape.model.held import digest
+from landscape.model.held_values import digest
 from landscape.model.make_task import task_from
 from landscape.model.samples import leaves
 from landscape.model.task import PerSample, Task
@@ -77,7 +77,7 @@ class UserTask:
         classes = range(largest + 1)
         inputs = [leaves(samples.inputs)[0] for samples in splits.values()]
         real = inputs[0].is_floating_point() and any(bool(((part < 0) | (part > 1)).any()) for part in inputs)
-        scale = {"normalisation": range_normalisation(*inputs)} if real else {}
+        scale: dict[str, Any] = {"normalisation": range_normalisation(*inputs)} if real else {}
         parts: Any = UnknownParts() if self.parts is None else self.parts
         held_out: Any = parts if self.parts is None else [np.zeros(0, np.int64) for _ in self.parts]
         names = tuple(map(str, classes))
@@ -156,7 +156,7 @@ class UserMetric:
     Args:
         name: Name of the metric.
         function: (outputs, targets) -> one value per sample (n,), or several (n, v).
-        digest: Of the function (`landscape.model.held.digest`).
+        digest: Of the function (`landscape.model.held_values.digest`).
     """
 
     name: str

@@ -17,7 +17,7 @@ from landscape.model.binary_losses import binary_cross_entropy
 from landscape.model.loss_failures import require_no_failure
 from landscape.model.loss_parts import BatchNumber, LossPart, SampleMeans, Weighted
 from landscape.model.loss_trial import Loss, Trial
-from landscape.model.loss_weights import Counted, candidate_weights, vectors_and_numbers
+from landscape.model.loss_weights import Counted, candidate_weights, require_unweighted
 from landscape.model.losses import (
     PerSample,
     PerSampleLoss,
@@ -134,7 +134,7 @@ def _by_shape(loss: Loss, value: Any, trial: Trial, weigh: Weigh | None) -> PerS
     if not trial.agrees(loss, None):
         return None
     if weigh is not None:
-        _require_unweighted(loss, weigh)
+        require_unweighted(loss, weigh)
         return SampleLoss(Weighted(loss, weigh), weigh, name=f"{loss_name(loss)}, weighted as given")
     _warn_of_unweighted(loss, trial)
     return cross_entropy if _is_plain_cross_entropy(loss, trial) else SampleLoss(loss, name=loss_name(loss))
@@ -219,15 +219,6 @@ def _check_weights(weigh: Weigh, targets: Tensor) -> None:
         raise ValueError(
             f"weight= gave {what} for {len(targets)} targets; give (n,) weights, none below and some above 0."
         )
-
-
-def _require_unweighted(loss: Any, weigh: Weigh) -> None:
-    """Refuse weights beside values of samples that the loss has weighted itself."""
-    own, given = getattr(getattr(loss, "loss", loss), "weight", None), getattr(weigh, "classes", None)
-    same = given is not None and any(torch.equal(tensor.to(given), given) for tensor in vectors_and_numbers(loss)[0])
-    if own is not None or same:
-        what = f"weight= and the weights that {loss_name(loss)} has itself would count the weights twice"
-        raise ValueError(f"{what}; give the loss with reduction='mean' and no weight=, or take its weights away.")
 
 
 def _warn_of_unweighted(loss: Any, trial: Trial) -> None:

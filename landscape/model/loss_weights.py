@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from landscape.model.held import held
+from landscape.model.held_values import held_values
 from landscape.model.loss_failures import FAILS
-from landscape.model.losses import IGNORED, SampleLoss, Weigh
+from landscape.model.losses import IGNORED, SampleLoss, Weigh, loss_name
 
 USUAL = (IGNORED, -1, 255, 0)
 """Labels that often stand for "ignore"."""
@@ -170,7 +170,17 @@ def _class_weights(loss: Any, outputs: Tensor, targets: Tensor, classes: int) ->
 
 def vectors_and_numbers(loss: Any) -> tuple[list[Tensor], list[float]]:
     """Vectors and numbers that a loss holds: attributes, arguments of a partial, variables of a closure, constants."""
-    values = list(held(loss))
+    values = list(held_values(loss))
     vectors = [value.detach() for value in values if isinstance(value, Tensor) and value.ndim == 1 and len(value) > 1]
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     return vectors[:8], list(dict.fromkeys(numbers))[:12]
+
+
+def require_unweighted(loss: Any, weigh: Weigh) -> None:
+    """Refuse weights beside values of samples that the loss has weighted itself."""
+    own, classes = getattr(getattr(loss, "loss", loss), "weight", None), getattr(weigh, "classes", None)
+    tensors = [] if classes is None else vectors_and_numbers(loss)[0]
+    same = any(torch.equal(tensor.to(classes), classes) for tensor in tensors)
+    if own is not None or same:
+        what = f"weight= and the weights that {loss_name(loss)} has itself would count the weights twice"
+        raise ValueError(f"{what}; give the loss with reduction='mean' and no weight=, or take its weights away.")

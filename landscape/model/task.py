@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from landscape.model.binary_losses import binary_cross_entropy, binary_error
 from landscape.model.bound_model import Flat
 from landscape.model.copies import copy_module, in_float32
-from landscape.model.held import digest
+from landscape.model.held_values import digest
 from landscape.model.input_format import Habits, habits
 from landscape.model.layout import Layout
 from landscape.model.loss_forms import KNOWN, found_loss, require_metric, require_same_loss
@@ -103,7 +103,7 @@ class Task:
     def digest(self, *samples: Samples) -> str:
         """Sixteen hexadecimal digits of what makes loss and metrics of theta (d,) on samples.
 
-        Model, loss and metrics with all that they hold count (`landscape.model.held`), besides the trained parameters.
+        All that model, loss and metrics hold counts (`landscape.model.held_values`), but the trained parameters.
         """
         trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         return digest(str(self.model), self.model, self.loss, self.metrics, samples, besides=trained)

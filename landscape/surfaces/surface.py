@@ -16,7 +16,7 @@ from landscape.geometry.through import as_sweep
 from landscape.model.batchnorm import recalibrate_rows
 from landscape.model.buffers import require_buffers
 from landscape.model.copies import dtype_attrs
-from landscape.model.held import digest
+from landscape.model.held_values import digest
 from landscape.model.losses import counted, group_weights
 from landscape.model.task import Task, metric_units, split_name
 from landscape.model.vectors import AnyModel
@@ -96,9 +96,10 @@ def surface(
         require_buffers(sweep.buffers, task.layout, "the sweep goes through models")
         evaluation = evaluation.between(task) if _between(sweep) else evaluation
     ds = empty_surface(task, sweep, evaluation)
-    fixed = [evaluation.calibration_of(task, sweep.buffers)] if "calibration" in ds.attrs else []
-    models = digest(sweep.basis, sweep.buffers, sweep.origin, sweep.axes, sweep.mark_coefficients)
-    ds.attrs.update(models=models, task_digest=task.digest(task.split(evaluation.split), *fixed))
+    fixed = evaluation.calibration_of(task, sweep.buffers)
+    samples = [task.split(evaluation.split), *([fixed] if fixed is not None and "calibration" in ds.attrs else [])]
+    moved = digest(sweep.basis, sweep.buffers, sweep.origin, sweep.axes, sweep.mark_coefficients)
+    ds.attrs.update(models=moved, task_digest=task.digest(*samples))
     if known is not None:
         _fill(ds, known)
     evaluation = evaluation.but(plan=_plan(task, sweep, evaluation, known))
@@ -119,7 +120,6 @@ def surface(
             saved = time.monotonic()
 
     buffers, met = sweep.buffers, _single_models(sweep.coefficients) - _single_models(sweep.mark_coefficients)
-    fixed = evaluation.calibration_of(task, buffers)
     if buffers is not None and fixed is not None and met:  # grid points without a mark are no trained models
         buffers = recalibrate_rows(task, sweep.basis, buffers, met, fixed)
     report(done, total)
@@ -217,9 +217,9 @@ def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:
         if name not in known.coords or not np.array_equal(known[name].values, ds[name].values):
             raise ValueError(f"the known surface has other {name} coordinates than this sweep; start it anew.")
     for key in ("split", "samples", "models", "statistics", "calibration", "groups", "precision", "task_digest"):
-        if (given := known.attrs.get(key)) != (own := ds.attrs.get(key)):
+        if (before := known.attrs.get(key)) != (own := ds.attrs.get(key)):
             text = "the digest of samples, loss, metrics and frozen tensors" if key == "task_digest" else key
-            raise ValueError(f"the known surface has {text} = {given}, this sweep has {own}; start it anew.")
+            raise ValueError(f"the known surface has {text} = {before}, this sweep has {own}; start it anew.")
     for name in ds.data_vars:
         if name in known:
             ds[name].values[:] = known[name].values

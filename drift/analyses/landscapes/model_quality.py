@@ -147,10 +147,9 @@ def ball_sharpness(
 def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> xr.Dataset:
     """Accuracy of the global model, of the local models, and of local models on the data of other clients.
 
-    a_ij is the accuracy of client i's model, before aggregation, on client j's data: by "label" the test set with its
-    classes in the shares of client j's training data; by "train" client j's training data themselves, which model j
-    was trained on. worst_ood is the mean over i of the smallest a_ij with j != i, ood_min the smallest of all.
-    ood_mean is the measure of the released code, model i on the joined data of all other clients.
+    a_ij is the accuracy of client i's model, before aggregation, on client j's data: by "label" the test set with the
+    shares of classes of its training data; by "train" these data themselves. worst_ood is the mean over i of the
+    smallest a_ij with j != i, ood_min the smallest of all; ood_mean has model i on the joined data of the others.
 
     Source: LSS paper, Fig. 6; papers.md 3.5.
 
@@ -192,8 +191,8 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
         **{name: ((), value) for name, value in _out_of_distribution(matrix, counts.sum(1)).items()},
     }
     about = {name: (text, "fraction") for name, text in _ACCURACIES.items()}
-    attrs = {"source": "LSS paper, Fig. 6", "criterion": criterion, "round": record.index}
-    accuracies = result(variables, about, {"client": ids, "holder": ids}, analysis="three_accuracies", **attrs)
+    attrs = {"analysis": "three_accuracies", "source": "LSS paper, Fig. 6", "round": record.index}
+    accuracies = result(variables, about, {"client": ids, "holder": ids}, criterion=criterion, **attrs)
     for name in ("ood", "worst_ood", "ood_min", "ood_mean"):
         accuracies[name].attrs["test_samples"] = 0  # a mixture of few samples each
     return accuracies
@@ -223,8 +222,7 @@ def _training_accuracies(run: Run, record: Round, models: Tensor, buffers: Tenso
     """Accuracy (m, m) of models (m, d) on the training data of clients; NaN where a client has none."""
     table = np.full((len(record.ids), len(record.ids)), np.nan)
     for column, client in enumerate(run.context.track(record.ids.tolist())):
-        samples = run.client_samples(client, record.index)
-        if len(samples):
+        if len(samples := run.client_samples(client, record.index)):
             table[:, column] = _accuracies(run, models, samples, buffers)
     return table
 
@@ -235,8 +233,7 @@ def _accuracies(run: Run, models: Tensor, samples: Samples, buffers: Tensor | No
 
 def _mix(by_class: np.ndarray, counts: np.ndarray, tested: np.ndarray) -> np.ndarray:
     """Accuracy (n, m) of n models on m mixtures of classes (m, C); classes without test samples are left out."""
-    mixture = np.where(tested, counts, 0).astype(float)
-    total = mixture.sum(1, keepdims=True)
+    total = (mixture := np.where(tested, counts, 0).astype(float)).sum(1, keepdims=True)
     shares = np.divide(mixture, total, out=np.full_like(mixture, np.nan), where=total > 0)
     return np.where(shares == 0, 0, by_class[:, None] * shares).sum(2)
 
@@ -248,7 +245,6 @@ def _out_of_distribution(matrix: np.ndarray, sizes: np.ndarray) -> dict[str, flo
     if not (rows := others.any(1)).any():
         return dict.fromkeys(("worst_ood", "ood_min", "ood_mean"), np.nan)
     values, others = matrix[rows][:, usable], others[rows]
-    worst = np.where(others, values, np.inf).min(1)
-    weights = np.where(others, sizes[usable], 0)
+    worst, weights = np.where(others, values, np.inf).min(1), np.where(others, sizes[usable], 0)
     joined = (np.where(others, values, 0) * weights).sum(1) / weights.sum(1)
     return {"worst_ood": worst.mean(), "ood_min": worst.min(), "ood_mean": joined.mean()}

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from landscape.geometry.lines import line
-from landscape.model.held import digest
+from landscape.model.held_values import digest
 from landscape.model.make_task import make_task
 from landscape.surfaces.surface import surface
 

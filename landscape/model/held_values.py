@@ -22,7 +22,7 @@ OWN = {"builtins", "landscape", "drift", "figures", "fedscape"}
 def digest(*values: Any, besides: Iterable[Tensor] = ()) -> str:
     """First 16 hexadecimal digits of the SHA-256 of all that values hold, besides these tensors."""
     total = hashlib.sha256()
-    for value in held(*values, besides=besides):
+    for value in held_values(*values, besides=besides):
         if isinstance(value, Tensor):
             dense = value.detach().cpu().to_dense().resolve_conj().contiguous()
             total.update(f"{dense.dtype} {tuple(dense.shape)};".encode())
@@ -32,7 +32,7 @@ def digest(*values: Any, besides: Iterable[Tensor] = ()) -> str:
     return total.hexdigest()[:16]
 
 
-def held(*values: Any, besides: Iterable[Tensor] = ()) -> Iterator[Any]:
+def held_values(*values: Any, besides: Iterable[Tensor] = ()) -> Iterator[Any]:
     """Tensors, numbers and texts that values hold: each object once, outer ones first, in one order in all processes.
 
     Of a function they are its code, defaults, closure and the globals that it uses, of an object its attributes and
@@ -85,7 +85,7 @@ def _parts(value: Any) -> Iterable[Any]:
 def _of_function(function: FunctionType) -> list[Any]:
     cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
     names, scope = sorted(_names(function.__code__)), function.__globals__
-    modules = [found for name in names if isinstance(found := scope.get(name), ModuleType)]
+    modules = [module for name in names if isinstance(module := scope.get(name), ModuleType)]
     scopes = [scope, *(vars(module) for module in modules if not _is_installed(module.__name__))]
     used = [place[name] for place in scopes for name in names if name in place]
     return [cells, used, function.__code__, function.__defaults__, function.__kwdefaults__]
