@@ -30,6 +30,7 @@ SHOWN = {
     "data": lambda run: run.dataset,
     "experiment": lambda run: run.experiment,
     "sweep": lambda run: landscape.line(*run.round(-1).clients[:2], points=5),
+    "evaluation": lambda run: landscape.Evaluation(split=run.task.split("test"), groups=torch.arange(90) % 2),
     "curve": lambda run: Curve("bezier", torch.zeros(3, 36)),
     "client": lambda run: run.client(1, run.round(1).ids[0]),
     "layout": lambda run: run.task.layout,

@@ -17,6 +17,7 @@ from landscape.model.batchnorm import (
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.plugins import unknown
+from landscape.results.notebook_table import notebook_table
 from landscape.results.progress import Progress, share
 from landscape.sweep.precision import Precision, check_precision
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
@@ -94,7 +95,11 @@ class Evaluation:
 
     def __repr__(self) -> str:
         """The fields that differ from the usual ones."""
-        return f"Evaluation({', '.join(f'{name}={value!r}' for name, value in self._asked.items())})"
+        return f"Evaluation({', '.join(f'{name}={_text(value)}' for name, value in self._asked.items())})"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks: all fields."""
+        return notebook_table(repr(self), {field.name: _text(getattr(self, field.name)) for field in fields(self)})
 
     @property
     def _asked(self) -> dict[str, Any]:
@@ -148,6 +153,10 @@ class Evaluation:
         fixed = self.calibration_of(task, buffers)
         counted = {} if fixed is None else {"calibration": len(fixed)}
         return {"statistics": resolve_statistics(task, self.statistics, buffers), **counted}
+
+
+def _text(value: object) -> str:
+    return f"of shape {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
 
 
 USUAL = Evaluation()
