@@ -22,6 +22,7 @@ from landscape.model.binary_losses import binary_cross_entropy, binary_error
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep.evaluate import evaluate, sweep_work
+from landscape.sweep.evaluation import Evaluation
 from landscape.sweep.grid import Sweep
 from landscape.sweep.measured_plan import measured_plan, usual_plan
 from landscape.sweep.precision import has_bfloat16
@@ -140,7 +141,7 @@ def contestants(
 
 def measured(case: Case, points: int = 201) -> tuple[SweepPlan, float]:
     """The plan that a first long sweep (201 x 201 points) of the model measures, and the CPU seconds of measuring."""
-    work = sweep_work(case.task, case.sweep.basis, statistics="task")
+    work = sweep_work(case.task, case.sweep.basis, Evaluation(statistics="task"))
     rows = torch.from_numpy(planes.plane(*case.three, points=points).coefficients)
     begun = time.process_time()
     result = measured_plan(work, rows)

@@ -26,7 +26,9 @@ import xarray as xr
 from drift.analyses.landscapes.planes import client_sweep
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
-from landscape.surfaces.interpolated_surface import interpolate, interpolated_surface, lattices
+from landscape.surfaces.interpolated_surface import interpolated_surface
+from landscape.surfaces.interpolation import interpolate
+from landscape.surfaces.refinement import lattices
 from landscape.surfaces.sampled_surface import sample_rows, sampled_surface
 from landscape.surfaces.surface import surface
 from landscape.sweep.grid import Sweep

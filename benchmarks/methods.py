@@ -30,7 +30,7 @@ from drift.config import method as methods
 from drift.config.experiment import Experiment
 from drift.config.load import read
 from drift.runs.run import Run
-from drift.simulation.compare import last_ten
+from drift.simulation.compare import mean_of_last
 from drift.simulation.simulate import simulate
 from landscape.sweep.processor import processor_line
 
@@ -60,8 +60,8 @@ def measured(name: str, seeds: list[int], runs: Path) -> dict[str, Any]:
     return {
         "rounds": wanted[0].rounds,
         "model": wanted[0].task.model,
-        "accuracy": [last_ten(run) for run in trained],
-        "fedavg_accuracy": [last_ten(run) for run in plain],
+        "accuracy": [mean_of_last(run) for run in trained],
+        "fedavg_accuracy": [mean_of_last(run) for run in plain],
         "untrained": [_untrained(run) for run in trained],
         "macs": _macs(costed),
         "fedavg_macs": _macs(plainly),

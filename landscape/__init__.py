@@ -8,7 +8,7 @@ measures           numbers about single models: norms, sharpness, robustness, si
 curvature          Hessian and Gauss-Newton: eigenvalues, trace, density, tangent kernel; spectra has the back ends
 batched_training   gradients of many small models at once
 datasets, models   plug-ins, one file each
-results            labelled datasets in zarr, export, progress
+results            labelled datasets in netCDF, export, progress
 """
 
 from landscape import plugins

@@ -46,5 +46,6 @@ from landscape.surfaces.sampled_surface import sampled_surface as sampled_surfac
 from landscape.surfaces.surface import surface as surface
 from landscape.surfaces.surface_distances import surface_distances as surface_distances
 from landscape.sweep.evaluate import evaluate as evaluate
+from landscape.sweep.evaluation import Evaluation as Evaluation
 
 __all__: list[str]

@@ -163,5 +163,5 @@ explorer.show(view="plane", second="drift", round=moments[1])
 # ## Real sizes
 #
 # - More seeds: `SEEDS = range(8, 13)`; `figures.curve` and the gallery draw them as a band and say so.
-# - `fedscape figures draw NAME RUNS -o FOLDER` saves picture and numbers; CSV and zarr lie beside the PDF.
+# - `fedscape figures draw NAME RUNS -o FOLDER` saves picture and numbers; CSV and netCDF lie beside the PDF.
 # - CONTRIBUTING.md, *A figure*, says what a file of the gallery must hold.

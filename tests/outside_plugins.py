@@ -31,7 +31,7 @@ class Strided(Partitioner):
         return [np.arange(client, len(labels), clients) for client in range(clients)]
 ''',
     "dataset": '''
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 from landscape.datasets import open_dataset
 from landscape.datasets.blobs import load
 

@@ -115,7 +115,7 @@ def test_pictures_of_real_runs_are_drawn_from_their_numbers():
     assert {path.stem for path in showcase.IMAGES.glob("*.png")} == set(showcase.PICTURES)
     for name, shown in showcase.PICTURES.items():
         assert f"images/showcase/{name}.png" in page
-        figure = picture(shown.figure, showcase.NUMBERS / f"{name}.zarr.zip")
+        figure = picture(shown.figure, showcase.NUMBERS / f"{name}.nc")
         assert lint(figure) == []
 
 

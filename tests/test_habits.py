@@ -40,6 +40,7 @@ WORDS = {
 
 PUBLIC = {
     ("drift/runs/run_files.py", "kept"),
+    ("drift/runs/described_run.py", "kept"),
     ("drift/store/round_record.py", "kept"),
     ("drift/claims/campaign/records.py", "kept"),  # as Run.kept, which it stands in for
     ("drift/diagnosis/outlying_clients.py", "apart"),

@@ -117,8 +117,16 @@ def test_a_room_says_what_lives_there():
     assert [room for room, lines in told.items() if len(lines) < 2] == []
 
 
-DISTRIBUTIONS = {"PIL": "pillow", "curvlinops": "curvlinops-for-pytorch", "mpl_toolkits": "matplotlib"}
+DISTRIBUTIONS = {
+    "backports": "backports.zstd",
+    "PIL": "pillow",
+    "curvlinops": "curvlinops-for-pytorch",
+    "mpl_toolkits": "matplotlib",
+}
 """Distributions that are not named as the module that they bring."""
+
+LATER = {"compression"}
+"""Modules of the standard library of later versions of Python."""
 
 GUESTS = {"flwr"}
 """Modules of programs that call us, which no extra installs."""
@@ -133,7 +141,7 @@ def requirements() -> tuple[list[Requirement], list[Requirement]]:
 
 def test_what_is_imported_is_declared():
     always, extras = ({part.name.lower().replace("_", "-") for part in parts} for parts in requirements())
-    foreign = {name for path in SOURCES for name in imported(path.read_text())} - set(sys.stdlib_module_names)
+    foreign = {name for path in SOURCES for name in imported(path.read_text())} - set(sys.stdlib_module_names) - LATER
     names = {DISTRIBUTIONS.get(name, name).replace("_", "-") for name in foreign - set(NAMES)}
     assert names - always - extras == GUESTS
     assert {"pandas", "torch", "xarray"} <= always

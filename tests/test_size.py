@@ -25,49 +25,49 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 5140,
-    "drift/claims": 1780,
-    "drift/config": 1020,
+    "drift/analyses": 5115,
+    "drift/claims": 1770,
+    "drift/config": 1005,
     "drift/diagnosis": 505,
     "drift/engines": 625,
     "drift/importers": 740,
     "drift/methods": 1965,
-    "drift/parallel": 285,
+    "drift/parallel": 280,
     "drift/partitions": 500,
     "drift/plugins": 205,
-    "drift/record": 535,
-    "drift/runs": 1125,
-    "drift/simulation": 1930,
-    "drift/store": 1815,
+    "drift/record": 540,
+    "drift/runs": 1140,
+    "drift/simulation": 1890,
+    "drift/store": 1720,
     "drift/trackers": 100,
     "drift/training": 815,
     "fedscape": 65,
     "figures": 150,
     "figures/axes": 1390,
     "figures/commands": 3075,
-    "figures/explore": 5610,
+    "figures/explore": 5525,
     "figures/films": 205,
-    "figures/gallery": 5080,
+    "figures/gallery": 5085,
     "figures/interactive": 1200,
     "figures/looks": 650,
-    "figures/page": 790,
+    "figures/page": 795,
     "figures/papers": 185,
     "figures/pictures": 280,
-    "figures/selection": 760,
-    "figures/texts": 640,
+    "figures/selection": 780,
+    "figures/texts": 645,
     "landscape": 80,
     "landscape/batched_training": 265,
-    "landscape/curvature": 1240,
+    "landscape/curvature": 1280,
     "landscape/datasets": 1115,
-    "landscape/geometry": 665,
-    "landscape/measures": 710,
-    "landscape/model": 3595,
+    "landscape/geometry": 645,
+    "landscape/measures": 685,
+    "landscape/model": 3675,
     "landscape/models": 545,
     "landscape/plugins": 350,
-    "landscape/results": 435,
-    "landscape/spectra": 190,
-    "landscape/surfaces": 1270,
-    "landscape/sweep": 1585,
+    "landscape/results": 470,
+    "landscape/spectra": 180,
+    "landscape/surfaces": 1190,
+    "landscape/sweep": 1640,
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 
@@ -79,17 +79,13 @@ LONG = {
     "drift/importers/checkpoint_files.py": 281,
     "drift/methods/ima.py": 255,
     "drift/record/recorder.py": 254,
-    "drift/runs/run_files.py": 282,
-    "drift/simulation/repair.py": 261,
-    "drift/simulation/simulate.py": 260,
+    "drift/simulation/simulate.py": 255,
     "drift/store/column_blocks.py": 293,
-    "drift/store/files.py": 267,
-    "drift/store/server_state.py": 251,
     "drift/training/data.py": 280,
     "figures/axes/surfaces.py": 271,
     "figures/commands/options.py": 254,
     "figures/commands/pictures.py": 324,
-    "figures/explore/plane/maps.py": 262,
+    "figures/explore/plane/maps.py": 260,
     "figures/explore/shell/app.py": 264,
     "figures/explore/views/drift.py": 260,
     "figures/explore/views/plane.py": 289,
@@ -99,9 +95,12 @@ LONG = {
     "figures/explore/work/processes.py": 263,
     "figures/looks/look.py": 282,
     "figures/texts/table.py": 260,
-    "landscape/surfaces/surface.py": 299,
 }
 """Files above 250 lines, and how long they may be; none is added."""
+
+
+MANY = 38
+"""Functions of more than 8 arguments; `landscape.sweep.evaluation` shows how options become one value."""
 
 
 def code_lines(source: str) -> int:
@@ -145,3 +144,15 @@ def test_files_are_short():
     lines = {path.as_posix(): source.count("\n") for path, source in sources().items()}
     assert {path: number for path, number in lines.items() if number > LONG.get(path, 250)} == {}
     assert [path for path in LONG if lines.get(path, 0) <= 250] == [], "these are short now: take them out of LONG"
+
+
+def test_few_functions_have_many_arguments():
+    trees = {path: ast.parse(source) for path, source in sources().items()}
+    nodes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
+    many = []
+    for path, node in nodes:
+        if isinstance(node, ast.FunctionDef):
+            names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            if len(names) - (names[:1] in (["self"], ["cls"])) > 8:
+                many.append(f"{path.as_posix()}: {node.name}")
+    assert len(many) <= MANY, many

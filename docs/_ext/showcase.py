@@ -5,13 +5,14 @@
 
 The runs are those of the items `ima-table1-fmnist-shards2` (fmnist) and `fedlaw-table3-cifar10-dir01` (cifar10) of
 `fedscape reproduce`: curves show every seed that both methods have to the last round, landscapes seed 0. Numbers are
-those that `fedscape figures draw` writes, each in one file; `fedscape figures draw NAME FILE.zarr.zip` draws them in
+those that `fedscape figures draw` writes, each in one file; `fedscape figures draw NAME FILE.nc` draws them in
 any look.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 from figures.pictures.draw_files import draw  # noqa: E402 - the path comes first
-from landscape.results import zarr_files  # noqa: E402
 
 NUMBERS, IMAGES = ROOT / "docs" / "results" / "showcase", ROOT / "docs" / "images" / "showcase"
 
@@ -75,8 +75,8 @@ def compute(folder: Path, setting: str) -> None:
         own = [run for run in whole if run.method.name() in shown.methods and run.seed in seeds]
         with TemporaryDirectory() as scratch:
             paths = draw(shown.figure, own, scratch, formats=("png",), **shown.options)
-            (numbers,) = (path for path in paths if path.suffix == ".zarr")
-            zarr_files.save(zarr_files.load(numbers), NUMBERS / f"{name}.zarr.zip")
+            (numbers,) = (path for path in paths if path.suffix == ".nc")
+            shutil.copyfile(numbers, NUMBERS / f"{name}.nc")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         compute(Path(folder), setting)
     for name, shown in PICTURES.items():
         with TemporaryDirectory() as scratch:
-            picture, *_ = draw(shown.figure, NUMBERS / f"{name}.zarr.zip", scratch, formats=("png",), **shown.look)
+            picture, *_ = draw(shown.figure, NUMBERS / f"{name}.nc", scratch, formats=("png",), **shown.look)
             (IMAGES / f"{name}.png").write_bytes(picture.read_bytes())
 
 

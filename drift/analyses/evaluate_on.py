@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, Unpack
 
 import torch
 import xarray as xr
@@ -11,47 +11,32 @@ from torch import Tensor
 from drift.analyses.selected_samples import part_of
 from drift.runs.run import Run
 from drift.store import memory_budget
-from landscape.model.batchnorm import Statistics, usual_statistics
+from landscape.model.batchnorm import usual_statistics
 from landscape.model.model import plain
 from landscape.model.task import Split, Task
-from landscape.results.progress import Progress, share
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
 from landscape.surfaces.interpolated_surface import interpolated_surface
 from landscape.surfaces.surface import surface
 from landscape.sweep.evaluate import MEMORY, evaluate
+from landscape.sweep.evaluation import Evaluation, EvaluationOptions
 from landscape.sweep.grid import Sweep
-from landscape.sweep.precision import Precision
-from landscape.sweep.threads import PointPool
 
 
-class Sharing(TypedDict):
-    """Arguments of every function of `landscape` that evaluates many points."""
-
-    workers: int | PointPool
-    progress: Progress | None
-
-
-def sharing(run: Run, part: int = 0, parts: int = 1) -> Sharing:
-    """Workers and progress of the run; progress is that of sweep `part` (0, 1, ..) of `parts` equal sweeps."""
-    return {"workers": run.context.pool or 1, "progress": share(run.context.progress, part, parts)}
+def evaluation_of(run: Run, **options: Unpack[EvaluationOptions]) -> Evaluation:
+    """An evaluation with the workers and the progress of the run, where `options` have no others."""
+    return Evaluation(workers=run.context.pool or 1, progress=run.context.progress).but(**options)
 
 
 def evaluate_on(
     run: Run,
     sweep: Sweep,
-    split: Split,
     partial: Partial | None = None,
     *,
     task: Task | None = None,
     tolerance: float | None = None,
-    statistics: Statistics | None = None,
-    precision: Precision = "exact",
-    metrics: tuple[str, ...] | None = None,
-    groups: Tensor | None = None,
     samples: int | None = None,
     folds: int = 0,
-    part: int = 0,
-    parts: int = 1,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """Metrics on a sweep; points in `partial` are not evaluated again.
 
@@ -61,24 +46,24 @@ def evaluate_on(
         task: A task in place of the run's own, such as one with further metrics.
         tolerance: Points may be interpolated, as in `landscape.interpolated_surface`; by default all are evaluated.
         folds: Parts of the samples for the sampling error, as in `landscape.surface`; by default none.
-        part, parts: Number of this sweep among `parts` equal sweeps, for the progress.
+        options: Fields of `landscape.Evaluation`; workers and progress are those of the run.
 
     Raises:
         ValueError: If a tolerance is given beside a precision or folds.
     """
-    if tolerance is not None and precision != "exact":
-        raise ValueError(f"precision is {precision!r} and tolerance {tolerance}; give one of them, not both.")
+    task = task or run.task
+    evaluation = evaluation_of(run, **options)
+    selected, stated = part_of(task, evaluation.split, samples)
+    evaluation = evaluation.but(split=selected)
+    if tolerance is not None and evaluation.precision != "exact":
+        raise ValueError(f"precision is {evaluation.precision!r} and tolerance {tolerance}; give one of them.")
     if tolerance is not None and folds:
         raise ValueError(f"folds is {folds} and tolerance {tolerance}; interpolated points have no sampling error.")
-    task = task or run.task
-    selected, stated = part_of(task, split, samples)
-    known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
-    options: dict[str, Any] = {"split": selected, "metrics": metrics, "groups": groups, "statistics": statistics}
-    options |= {"known": known, "checkpoint": checkpoint, **sharing(run, part, parts)}
+    resumed: Any = {} if partial is None else {"known": partial.known(), "checkpoint": partial.checkpoint}
     if tolerance is None:
-        dataset = surface(task, sweep, precision=precision, folds=folds, **options)
+        dataset = surface(task, sweep, folds=folds, evaluation=evaluation, **resumed)
     else:
-        dataset = interpolated_surface(task, sweep, tolerance=tolerance, **options)
+        dataset = interpolated_surface(task, sweep, tolerance=tolerance, evaluation=evaluation, **resumed)
     return dataset.assign_attrs(stated)
 
 
@@ -106,7 +91,6 @@ def evaluate_models(
     """
     points = torch.eye(len(models), dtype=torch.float64) if coefficients is None else coefficients
     own = (usual_statistics(run.task) or "task") if buffers is None else None
-    options: dict[str, Any] = {"split": split, "metrics": metrics, "buffers": buffers, "groups": groups}
-    if models.device.type == "cpu":
-        options["memory"] = min(MEMORY, memory_budget.budget())
-    return evaluate(run.task, plain(models), points, statistics=own, workers=run.context.pool or 1, **options)
+    memory = min(MEMORY, memory_budget.budget()) if models.device.type == "cpu" else None
+    evaluation = evaluation_of(run, split=split, metrics=metrics, groups=groups, statistics=own, memory=memory)
+    return evaluate(run.task, plain(models), points, buffers=buffers, evaluation=evaluation.but(progress=None))

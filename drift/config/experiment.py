@@ -48,16 +48,12 @@ class TaskPart(Part):
     @field_validator("dataset")
     @classmethod
     def _dataset_is_known(cls, name: str) -> str:
-        if name != USER_TASK:
-            return plugins.recorded_name("landscape.datasets", name, "dataset")
-        return name
+        return name if name == USER_TASK else plugins.recorded_name("landscape.datasets", name, "dataset")
 
     @field_validator("model")
     @classmethod
     def _model_is_known(cls, name: str) -> str:
-        if name != USER_TASK:  # code from outside is loaded when the model is built
-            return plugins.recorded_name("landscape.models", name, "model")
-        return name
+        return name if name == USER_TASK else plugins.recorded_name("landscape.models", name, "model")
 
     @model_validator(mode="after")
     def _options_are_no_settings(self) -> TaskPart:
@@ -200,6 +196,10 @@ class Experiment(Part):
             )
         self.method.check(self)
         return self
+
+    def model_copy(self, *, update: Any = None, deep: bool = False) -> Experiment:
+        """A copy with other values, which are checked as all are: an experiment is one that can be trained."""
+        return type(self)(**{**dict(self), **(update or {})})
 
     def __repr__(self) -> str:
         """One line: the name of its run."""

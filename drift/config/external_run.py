@@ -65,7 +65,7 @@ def complete_experiment(about: Mapping[str, Any]) -> dict[str, Any]:
 
     In an imported run, stated descriptions replace settings that are defaults.
     """
-    content = readable(about.get("experiment", {}), about.get("outside"))
+    content = readable(about.get("experiment", {}), about.get("hooks"))
     if not about.get("imported"):
         return content
     stated, missing = about.get("told", {}), [str(text) for text in about.get("unknown") or ()]

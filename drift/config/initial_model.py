@@ -11,8 +11,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from drift.store import files
-from drift.store.chain import require_own
+from drift.store import chain, files
 from landscape.model.checkpoint import read_tensors
 from landscape.model.content_words import one_line
 from landscape.model.fitted_names import Names
@@ -135,7 +134,7 @@ def read_initial_model(path: Path) -> InitialModel:
         ValueError: If the file is no state dict, or damaged.
     """
     if (path / "run.json").is_file() and (path / "state.safetensors").is_file():
-        require_own(path, files.STATE)
+        chain.remembered(path).require(files.STATE)
         about, (state, _) = files.read_json(path / "run.json"), files.read_state(path)
         values = {name: state[name] for name in ("theta", "buffers")}
         return InitialModel(path, values, *_read_description(path, about))

@@ -42,39 +42,51 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
         ValueError: If a key or value is wrong; the message names the key, the value and accepted values.
         LookupError: If there is no such file, or no such checkpoint to start from.
     """
-    content = source.resolved() if isinstance(source, Experiment) else _table(source)
-    where = "experiment" if isinstance(source, Experiment) else str(source)
     changes = [_parse_assignment(text) for text in overrides]
     changes += [(name.replace("__", "."), value) for name, value in options.items()]
     for name, value in changes:  # code that the caller names is trusted, code that a file names is not
         trust.allow_setting(name, value)
     if isinstance(source, Experiment):
+        content, where = source.resolved(), "experiment"
         trust.allow_own(content)
-    variants = content.pop("variants", {})
-    methods_named = [value for name, value in changes if name in ("method", "method.name")]
-    selected = str(table_name([content.get("method", "fedavg"), *methods_named][-1]))
-    _gather_partition(content)
-    for name, value in changes:
-        _replace_plugin(content, name, value)
-    for name, value in changes:  # after the method itself, whatever the order of the changes
-        _replace_base(content, name, value)
-    if isinstance(content.get("method"), str):
-        content["method"] = {"name": content["method"]}
-    if (base := _selected_base(content, changes)) is not None and base in variants:
-        content = _merge(content, _as_base(base, variants[base]))
-    if selected in variants:
-        content = _merge(content, variants[selected])
-    for name, value in changes:
-        _drop_bundle(content, name, value)
-    for name, value in changes:
-        if name in ("method", "method.name", "method.base", "method.base.name") and isinstance(value, str):
-            continue
-        _gather_partition(content)
-        _assign(content, name, value)
-    experiment = validated(content, where)
+    else:
+        content, where = _table(source), str(source)
+    if isinstance(source, Experiment) and not changes:
+        experiment = source
+    else:
+        experiment = validated(_changed(content, changes), where)
     for part in (experiment.task.dataset, experiment.task.model):
         trust.require_trusted(part, f"{where} names")
     return with_digest(experiment)
+
+
+NAMING = ("method", "method.name", "method.base", "method.base.name", "clients.partition", "clients.partition.name")
+"""Settings that name a plug-in whose options are in the same table; an earlier one is taken before a later one."""
+
+
+def _changed(content: dict[str, Any], changes: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Settings with changes: first the names of plug-ins, then the variants for them, bundles, and other values."""
+    variants = content.pop("variants", {})
+    if isinstance(method := content.setdefault("method", "fedavg"), str):
+        content["method"] = {"name": method}
+    _gather_partition(content)
+    for name, value in sorted((change for change in changes if change[0] in NAMING), key=_order):
+        _select(content, name, value)
+    selected = content["method"] if isinstance(content["method"], dict) else {}
+    base, own = table_name(selected.get("base")), str(selected.get("name"))
+    if isinstance(base, str) and base in variants:
+        content = _merge(content, _as_base(base, variants[base]))
+    content = _merge(content, variants.get(own, {}))
+    for name, value in sorted(changes, key=lambda change: not change[0].endswith(".like")):
+        if name not in NAMING or not isinstance(value, str):
+            _drop_bundle(content, name, value)
+            _assign(content, name, value)
+            _gather_partition(content)
+    return content
+
+
+def _order(change: tuple[str, Any]) -> int:
+    return NAMING.index(change[0]) // 2
 
 
 def validated(content: Mapping[str, Any], where: str = "experiment") -> Experiment:
@@ -153,16 +165,18 @@ def toml_value(text: str) -> Any:
         return text.strip()
 
 
-def _replace_plugin(content: dict[str, Any], name: str, value: Any) -> None:
-    """If a change names another method or partition, replace the former with its options."""
-    plugin = table_name(value)
-    if name in ("method", "method.name") and plugin != table_name(content.get("method")):
-        content["method"] = {"name": plugin}
-    clients = content.get("clients")
-    if name not in ("clients.partition", "clients.partition.name") or not isinstance(clients, dict):
-        return
-    if plugin != table_name(clients.get("partition")):
-        content["clients"] = {**clients, "partition": {"name": plugin}}
+def _select(content: dict[str, Any], name: str, value: Any) -> None:
+    """Put another plug-in in the place of one with its options; the same one keeps them."""
+    *parents, last = name.removesuffix(".name").split(".")
+    place: Any = content
+    for parent in parents:
+        place = place.get(parent)
+        if not isinstance(place, dict):
+            return  # refused when the change is made
+    if isinstance(value, dict):
+        place[last] = value
+    elif table_name(place.get(last)) != value:
+        place[last] = {"name": value}
 
 
 def _gather_partition(content: dict[str, Any]) -> None:
@@ -171,16 +185,6 @@ def _gather_partition(content: dict[str, Any]) -> None:
     if isinstance(clients, dict) and isinstance(clients.get("partition"), str | dict):
         with suppress(LookupError, ValueError):  # an unknown partition is refused when the experiment is made
             content["clients"] = partition_gathered(clients)
-
-
-def _replace_base(content: dict[str, Any], name: str, value: Any) -> None:
-    """If a change names another base of the method, replace the former with its options."""
-    if name not in ("method.base", "method.base.name") or not isinstance(value, str):
-        return
-    method = content.get("method", "fedavg")
-    method = {"name": method} if isinstance(method, str) else method
-    if table_name(method.get("base")) != value:
-        content["method"] = {**method, "base": {"name": value}}
 
 
 def _drop_bundle(content: dict[str, Any], name: str, value: Any) -> None:
@@ -195,17 +199,6 @@ def _drop_bundle(content: dict[str, Any], name: str, value: Any) -> None:
     both = [bundles[str(like)] for like in (value, table.get("like")) if like in bundles]
     dropped = {option for bundle in both for option in bundle.options}
     parent[key] = {option: setting for option, setting in table.items() if option not in dropped}
-
-
-def _selected_base(content: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> str | None:
-    method = content.get("method")
-    base = method.get("base") if isinstance(method, dict) else None
-    for name, value in changes:
-        if name == "method" and isinstance(value, dict):
-            base = value.get("base")
-        elif name in ("method.base", "method.base.name"):
-            base = value
-    return table_name(base)
 
 
 def _as_base(name: str, variant: Mapping[str, Any]) -> dict[str, Any]:

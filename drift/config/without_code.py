@@ -50,7 +50,7 @@ class _StandInMethod(StandIn, Method):
 
     @property
     def label(self) -> str:
-        """The short name; a run records the label (`facts`)."""
+        """The short name; a run records the label of its method."""
         return outside.short(self.public)
 
 
@@ -64,29 +64,27 @@ _READING = ("check", "label")
 """Hooks by which settings are read."""
 
 
-def facts(method: Method) -> dict[str, Any]:
-    """What lists, curves and `fedscape verify` need of a method from outside, for run.json: label, overridden hooks.
+def overridden(method: Method) -> list[str]:
+    """The hooks that a method from outside overrides, for run.json.
 
     The momentum is that of the base where there is one, as `drift.analyses.rounds.variance` takes it.
     """
     base = getattr(method, "base", None)
     inner = base if isinstance(base, Method) else method
-    changed = [
+    return [
         hook
         for hook in _hooks(Method)
         if getattr(type(inner if hook == "momentum" else method), hook) is not getattr(Method, hook)
     ]
-    return {"label": method.label, "hooks": changed}
 
 
-def readable(content: Mapping[str, Any], recorded: Mapping[str, Any] | None) -> dict[str, Any]:
+def readable(content: Mapping[str, Any], hooks: Any = None) -> dict[str, Any]:
     """Settings in which methods and partitions from outside are built; those that cannot be have stand-ins.
 
     Args:
         content: The experiment of a run.json.
-        recorded: `facts` of its method, where it has them.
+        hooks: Those that its method overrides, where that is recorded.
     """
-    hooks = (recorded or {}).get("hooks")
     known = tuple(map(str, hooks)) if isinstance(hooks, list) else None
     content = dict(content)
     if "method" in content:

@@ -86,8 +86,7 @@ def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
         LookupError: If the run has no complete round.
     """
     indices, metrics = run.rounds(), run.metrics()
-    if not indices:
-        raise LookupError(f"run {run.name} has no complete round; train it first.")
+    run.require_round(-1)
     state = run_state(run)
     tests = TestedCauses(untested="nothing was trained, as was asked") if quick else run_tests(run, state, workers)
     spec = run.experiment.clients

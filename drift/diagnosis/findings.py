@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 
 import numpy as np
@@ -23,6 +23,7 @@ from drift.analyses.rounds.run_state import FEWEST, RunState, nonfinite
 from drift.analyses.rounds.variance import drift_variances
 from drift.diagnosis.causes import CLEAR, beyond, gain_of, suspected, suspects
 from drift.diagnosis.outlying_clients import APART, apart
+from drift.runs.registry import LOSS_UNITS
 from drift.runs.run import Run
 
 ROUNDS = 10
@@ -59,7 +60,7 @@ def findings(run: Run, *, quick: bool, workers: int, state: RunState, long: xr.D
             answers.append(ask())
         except LookupError as missing:
             answers.append(Finding(name, f"not known: {missing}", figure=figure))
-    return answers
+    return [replace(answer, unit=run.loss_units) if answer.unit == LOSS_UNITS else answer for answer in answers]
 
 
 def _late_globals(run: Run) -> list[int]:
@@ -79,7 +80,7 @@ def _centre(rules: xr.Dataset) -> Finding:
     measure = f"the mean of the last {window.removeprefix('ima-')} models gains"
     statement = "the model is off the centre of its basin" if clear else "no clear sign that the model is off it"
     advice = "average the last models, as method ima does" if clear else ""
-    return finding("centre", statement, measure, gain, "nats", "lines-globals", tested=True, suggestion=advice)
+    return finding("centre", statement, measure, gain, LOSS_UNITS, "lines-globals", tested=True, suggestion=advice)
 
 
 def _error(run: Run) -> Finding:
@@ -119,7 +120,7 @@ def _drift(run: Run, quick: bool, workers: int) -> Finding:
     if np.isfinite(balance):
         statement += f"; they are equally long with {balance:.0f} of {run.experiment.clients.number} clients per round"
     measure = "removing sampling drift from a round gains"
-    return finding("drift", statement, measure, costs["sampling"], "nats", "variance-rounds", tested=True)
+    return finding("drift", statement, measure, costs["sampling"], LOSS_UNITS, "variance-rounds", tested=True)
 
 
 def _coherence(run: Run) -> Finding:
@@ -145,7 +146,7 @@ def _shrink(rules: xr.Dataset) -> Finding:
     statement = "shrinking would hurt" if gain.negative else statement
     measure = f"the best factor on other data, {factor:.2f}, gains"
     advice = "method shrink, or fedlaw to learn the factor" if clear else ""
-    return finding("shrink", statement, measure, gain, "nats", "scale-invariance", tested=True, suggestion=advice)
+    return finding("shrink", statement, measure, gain, LOSS_UNITS, "scale-invariance", tested=True, suggestion=advice)
 
 
 def _clients(clients: xr.Dataset) -> Finding:
@@ -195,7 +196,7 @@ def training(run: Run, state: RunState) -> Finding:
     if remark:
         statement = f"{statement}; {remark}"
     measure = "expected gain of the next round"
-    return finding("training", statement, measure, state.fall, "nats", "accuracy-rounds", suggestion=advice)
+    return finding("training", statement, measure, state.fall, LOSS_UNITS, "accuracy-rounds", suggestion=advice)
 
 
 def labels(run: Run, clients: xr.Dataset, long: xr.Dataset | None, *, quick: bool) -> Finding:
@@ -211,7 +212,7 @@ def labels(run: Run, clients: xr.Dataset, long: xr.Dataset | None, *, quick: boo
         statement = "that labels differ between clients costs loss" if clear else "no clear cost of labels that differ"
         statement += f" ({100 * share:.0f} % of it)" if clear else ""
         measure = "gain of the same run with even labels"
-        return finding("labels", f"{statement}; {amount}", measure, gain, "nats", figure, tested=True)
+        return finding("labels", f"{statement}; {amount}", measure, gain, LOSS_UNITS, figure, tested=True)
     tested = not quick and long is not None
     unknown = "what that costs is not known without training" if quick else "what that costs was not followed"
     cost = "within windows it costs less than 2 %" if tested else unknown
@@ -262,5 +263,4 @@ def finding(
     suggestion: str = "",
 ) -> Finding:
     """An answer with a number and its interval."""
-    ends = (number.value, number.low, number.high)
-    return Finding(name, statement, measure, *ends, unit, tested, figure, suggestion)
+    return Finding(name, statement, measure, number.value, number.low, number.high, unit, tested, figure, suggestion)

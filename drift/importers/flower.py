@@ -1,7 +1,7 @@
 """Flower apps recorded as runs: a strategy that records, a mod that sends client numbers, saved weights.
 
 Works with the message interface (`flwr.serverapp.strategy`), in simulation and in deployment. Of fedscape it needs
-numpy and safetensors only, so that it fits Flower's pinned dependencies.
+numpy only, so that it fits Flower's pinned dependencies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Global models that Flower's guide saves after every round, as a run; needs numpy and safetensors only."""
+"""Global models that Flower's guide saves after every round, as a run; needs numpy only."""
 
 from __future__ import annotations
 

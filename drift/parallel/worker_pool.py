@@ -113,17 +113,6 @@ class Workers:
             for number in busy:
                 self._replace(number)
 
-    def in_order(
-        self, work: Callable[[Any, Any], Any], jobs: Sequence[Any], progress: Callable[[int, int], None] | None = None
-    ) -> list[Any]:
-        """Results of all jobs in their order; the first error is raised and stops the others.
-
-        Args:
-            progress: Called with the number of finished jobs and of all, first with 0.
-        """
-        results = dict(self.as_completed(work, jobs, progress))
-        return [results[place] for place in range(len(jobs))]
-
     def as_completed(
         self, work: Callable[[Any, Any], Any], jobs: Sequence[Any], progress: Callable[[int, int], None] | None = None
     ) -> Iterator[tuple[int, Any]]:

@@ -47,7 +47,8 @@ class FlatArrays:
 
         Of a torch module, parameters that require a gradient and floating buffers are taken. Of a state dict,
         floating tensors named `running_mean` or `running_var` are buffers, integers and `num_batches_tracked` are
-        left out, and all others are parameters; `parameters` and `buffers` override these rules.
+        left out, and all others are parameters; `parameters` and `buffers` override these rules. Of tied tensors, which
+        share their memory, the first counts.
 
         Raises:
             ValueError: If a name is unknown, a parameter is complex, or no parameter is left.
@@ -56,13 +57,16 @@ class FlatArrays:
         constants: dict[str, np.ndarray] = {}
         if hasattr(model, "named_parameters"):
             trained = [name for name, value in model.named_parameters() if value.requires_grad]
-            own = {name: array(value) for name, value in model.named_buffers() if value.is_floating_point()}
-            statistics = list(own)
-            constants = {name: value for name, value in own.items() if name not in arrays}
+            model_buffers = {name: array(value) for name, value in model.named_buffers() if value.is_floating_point()}
+            statistics = list(model_buffers)
+            constants = {name: value for name, value in model_buffers.items() if name not in arrays}
         else:
             floating = [name for name, value in arrays.items() if _is_parameter_or_buffer(name, value)]
             statistics = [name for name in floating if name.rpartition(".")[2] in STATISTICS]
-            trained = [name for name in floating if name not in statistics]
+            own = list(model.items()) if isinstance(model, Mapping) else []  # held: freed memory is another's
+            first = {_place(value): str(name) for name, value in reversed(own)}
+            again = {str(name) for name, value in own if first[_place(value)] != str(name)}
+            trained = [name for name in floating if name not in statistics and name not in again]
             trained += [name for name, value in arrays.items() if np.iscomplexobj(value) and parameters is None]
         if buffers is not None:
             statistics = list(buffers)
@@ -193,6 +197,13 @@ def array(value: Any) -> np.ndarray:
     elif not isinstance(value, np.ndarray) and callable(getattr(value, "numpy", None)):
         value = value.numpy()
     return np.asarray(value)
+
+
+def _place(value: Any) -> tuple[Any, ...]:
+    """Where a tensor or array lies in memory, and its shape: tied tensors have one place."""
+    if hasattr(value, "data_ptr"):
+        return value.data_ptr(), tuple(value.shape)
+    return (value.ctypes.data, value.shape, value.strides) if isinstance(value, np.ndarray) else (id(value),)
 
 
 def gram(start: np.ndarray, previous: np.ndarray, step: np.ndarray, deltas: np.ndarray) -> np.ndarray:

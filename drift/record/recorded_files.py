@@ -10,6 +10,7 @@ import numpy as np
 from drift.store import chain, links, numpy_files
 from drift.store.locks import Busy
 from drift.store.numpy_files import Damaged
+from drift.store.paths import stamp
 
 Arrays = dict[str, np.ndarray]
 
@@ -41,7 +42,7 @@ class RecordedFiles:
                 raise Damaged(
                     self._path, f"is of another run than {folder / 'run.json'}", "Record into another folder."
                 )
-            chain.require(folder)
+            (known := chain.read(folder)).require(*known.wrong)
         self._before: str = header.get("before", "")
         self._require_last_round()
         self._stamp = self._state_stamp()
@@ -85,7 +86,4 @@ class RecordedFiles:
             raise Damaged(self._path, f"does not follow round {self.next - 1}", "Record into another folder.")
 
     def _state_stamp(self) -> tuple[int, int] | None:
-        if not self._path.exists():
-            return None
-        entry = self._path.stat()
-        return entry.st_ino, entry.st_mtime_ns
+        return None if (stated := stamp(self._path)) is None else (stated.inode, stated.written)

@@ -1,4 +1,4 @@
-"""Recorder of the rounds of any training loop; needs numpy and safetensors, but not torch."""
+"""Recorder of the rounds of any training loop; needs numpy, but not torch."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from drift.record.run_description import (
     number_clients,
 )
 from drift.store import keep_rules, numpy_files
-from drift.store.atomic_write import clear
 from drift.store.locks import locked
+from landscape.results.atomic_write import clear
 from landscape.results.notebook_table import notebook_table
 
 

@@ -22,7 +22,7 @@ from drift.runs.run_names import named_in
 from drift.store import files, locks
 from landscape import plugins
 from landscape.plugins import outside
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -53,7 +53,7 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
         if (result := _complete(partial)) is not None:  # another process has stored it meanwhile
             return result
         result = _computed(run, analysis, arguments, partial)
-        zarr_files.save(result, path)
+        netcdf_files.save(result, path)
         return result
 
 
@@ -64,7 +64,7 @@ def _computed(
     _announce(run, analysis, arguments)
     resumed = {"partial": partial} if "partial" in inspect.signature(analysis).parameters else {}
     result = analysis(run, **arguments, **resumed).assign_attrs(partial.own, run=run.name, complete=1)
-    return zarr_files.sort_names(result)
+    return netcdf_files.sort_names(result)
 
 
 def _say_unstored(run: Run) -> None:
@@ -93,7 +93,7 @@ def stored(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
 
 
 @dataclass(frozen=True)
-class OwnPartial(zarr_files.Partial):
+class OwnPartial(netcdf_files.Partial):
     """A partial result of a run, refused if it is another one.
 
     Args:
@@ -111,7 +111,7 @@ class OwnPartial(zarr_files.Partial):
         stored = super().known()
         if stored is not None and (what := _difference(stored, self.own)):
             raise LookupError(
-                f"the result {self.path} {what}; put the run's own in its place, or delete the folder and compute it "
+                f"the result {self.path} {what}; put the run's own in its place, or delete it and compute it "
                 "again (fedscape verify --repair sets it aside)."
             )
         return stored
@@ -191,7 +191,7 @@ def others_text(run: Run, arguments: Mapping[str, Any]) -> str:
 def _file_name(own: dict[str, str]) -> str:
     """Name of the analysis, and ten digits of a digest of all that names a result."""
     digest = hashlib.sha256(json.dumps([own[name] for name in NAMES]).encode()).hexdigest()[:10]
-    return f"{outside.file_text(own['computed'].split()[0].rpartition('.')[2], digest)}.zarr"
+    return f"{outside.file_text(own['computed'].split()[0].rpartition('.')[2], digest)}.nc"
 
 
 def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> None:
@@ -232,7 +232,7 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _complete(partial: zarr_files.Partial) -> xr.Dataset | None:
+def _complete(partial: netcdf_files.Partial) -> xr.Dataset | None:
     stored = partial.known()
     return stored if stored is not None and stored.attrs.get("complete") == 1 else None
 

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from pathlib import Path
 from threading import RLock
 
 import numpy as np
@@ -15,13 +14,13 @@ import xarray as xr
 from drift.runs.metric_names import under_usual
 from drift.runs.metrics import number_attributes
 from drift.runs.run import Run
-from drift.store import files, links, round_headers
+from drift.store import files, links, paths, round_headers
 from drift.store.numpy_files import Damaged
 from drift.store.round_headers import Header, read_small_arrays
 from drift.store.round_record import Round
 
-_FileStamp = tuple[int, int, int] | None
-Stamp = tuple[_FileStamp, _FileStamp, _FileStamp]
+Stamp = tuple[paths.Stamp | None, ...]
+"""Of run.json, state and folder of rounds, None where one is absent."""
 
 _REMEDY = "See fedscape verify --repair."
 
@@ -35,7 +34,7 @@ class _Rounds:
     """What was read of the rounds, in their order."""
 
     stamp: Stamp | None = None
-    description: _FileStamp = None
+    description: paths.Stamp | None = None
     indices: list[int] = field(default_factory=list)
     columns: dict[str, list[float]] = field(default_factory=dict)
     cohorts: list[str] = field(default_factory=list)
@@ -118,7 +117,7 @@ class GrowingRun(Run):
         values = {name: ("round", columns[name]) for name in sorted(columns)}
         result = xr.Dataset(values, {"round": indices}, {"analysis": "numbers", "source": "recorded rounds"})
         for name in result.data_vars:
-            result[name].attrs.update(number_attributes(str(name)))
+            result[name].attrs.update(number_attributes(str(name), self.loss_units))
         return result
 
     def cohorts(self) -> dict[int, str]:
@@ -131,8 +130,7 @@ class GrowingRun(Run):
 
         The second changes with every commit, the third also while a round is written, or if one is removed.
         """
-        about, state, rounds = (_file_stamp(self.folder / name) for name in ("run.json", files.STATE, "rounds"))
-        return about, state, rounds
+        return tuple(paths.stamp(self.folder / name) for name in ("run.json", files.STATE, "rounds"))
 
     def update(self, most: int | None = None) -> int:
         """Read rounds that were committed since the last call; returns how many.
@@ -175,7 +173,7 @@ class GrowingRun(Run):
     def _read_description(self) -> None:
         """Drop what is derived from run.json where the file is another one."""
         path = self.folder / "run.json"
-        stamp = _file_stamp(path)
+        stamp = paths.stamp(path)
         if stamp is None:
             raise Damaged(path, "is missing", f"Is {self.folder} still the folder of a run?")
         if stamp != self._rounds.description:
@@ -196,12 +194,8 @@ class GrowingRun(Run):
 
     def _append(self, index: int, small: Header) -> None:
         path, seen = files.round_path(self.folder, index), self._rounds
-        if small.index != index:
-            raise Damaged(path, f"holds round {small.index}, not {index}; it was renamed or copied", _REMEDY)
-        if small.run != self.identity:
-            raise Damaged(path, f"is of run {small.run}, and this is run {self.identity}", _REMEDY)
-        if small.before != seen.link:
-            raise Damaged(path, "does not follow from the round before it", _REMEDY)
+        if what := small.misplaced(index) or small.foreign(self.identity) or small.broken(seen.link):
+            raise Damaged(path, what, _REMEDY)
         for name, value in small.numbers().items():
             seen.columns.setdefault(name, [np.nan] * len(seen.indices)).append(value)
         for column in seen.columns.values():
@@ -235,11 +229,3 @@ def _cohort(small: Header) -> str:
     total = hashlib.sha256(small.arrays["ids"][order].tobytes())
     total.update(small.arrays["sizes"][order].tobytes())
     return total.hexdigest()[:16]
-
-
-def _file_stamp(path: Path) -> _FileStamp:
-    try:
-        entry = path.stat()
-    except OSError:
-        return None
-    return entry.st_ino, entry.st_mtime_ns, entry.st_size

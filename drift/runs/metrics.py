@@ -32,13 +32,13 @@ def recorded_metrics(run: Run) -> xr.Dataset:
         values, coords={"round": indices}, attrs={"analysis": "metrics", "source": "recorded rounds", "run": run.name}
     )
     for name in names:
-        result[name].attrs.update(number_attributes(name))
+        result[name].attrs.update(number_attributes(name, run.loss_units))
     recorded = sorted({name for record in records for name in record})
     for name in set(_USUAL) - set(recorded):
         result[name].attrs["recorded"] = ", ".join(recorded) or "none"
     return result
 
 
-def number_attributes(name: str) -> dict[str, str]:
+def number_attributes(name: str, loss_units: str = "1") -> dict[str, str]:
     """long_name and units of a recorded number."""
-    return {"long_name": name.replace("_", " "), "units": "nats" if "loss" in name else _UNITS.get(name, "1")}
+    return {"long_name": name.replace("_", " "), "units": loss_units if "loss" in name else _UNITS.get(name, "1")}

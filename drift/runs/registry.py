@@ -6,15 +6,22 @@ The arguments of `@analysis` are literals, so that they can be read from the sou
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import drift
 
+if TYPE_CHECKING:
+    from drift.runs.run import Run
+
 Cost = Literal["record", "evaluations", "gradients", "curvature", "training"]
 """Kind of computation: read the record, evaluate models, compute gradients or products with the Hessian, or train."""
+
+LOSS_UNITS = "loss"
+"""Unit in an analysis's table of what is measured in the unit of the run's losses."""
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -43,11 +50,25 @@ class Registered:
 def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
     """Register a function of a run that returns a labelled dataset and whose other arguments have defaults.
 
+    A variable whose unit is `LOSS_UNITS` gets the unit of the run's losses.
+
     Args:
         dims: Dimensions of its result, in the order of its variables.
         cost: Kind of computation. A function NAME_effort of the same module estimates its time (`drift.runs.cache`).
     """
-    return lambda function: function
+
+    def with_units(function: Function) -> Function:
+        @functools.wraps(function)
+        def analyse(run: Run, *arguments: Any, **options: Any) -> Any:
+            dataset = function(run, *arguments, **options)
+            for values in getattr(dataset, "variables", {}).values():
+                if values.attrs.get("units") == LOSS_UNITS:
+                    values.attrs["units"] = run.loss_units
+            return dataset
+
+        return cast(Function, analyse)
+
+    return with_units
 
 
 def registered() -> dict[str, Registered]:

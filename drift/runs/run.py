@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from drift.runs.user_task import Parts, UserMetric, UserTask, require_fit
 from drift.training.client import Client
 from drift.training.data import Data, build_task, client_samples, read_data
 from landscape.model.samples import Samples
-from landscape.model.task import Task
+from landscape.model.task import Task, metric_units
 from landscape.results.progress import Progress
 
 if TYPE_CHECKING:  # training starts without them
@@ -91,6 +92,12 @@ class Run(RunFiles):
             self._warn_changed(self.experiment.task.model)
         own = {metric.name: metric.function for metric in self.context.metrics}
         return replace(task, metrics={**task.metrics, **own})
+
+    @property
+    def loss_units(self) -> str:
+        """Unit of the run's losses: that of the task that it was opened with, or as `RunFiles.loss_units`."""
+        user_task = self.context.user_task
+        return super().loss_units if user_task is None else metric_units(user_task.task, "loss")
 
     @property
     def parts(self) -> list[np.ndarray]:
@@ -168,10 +175,6 @@ class Run(RunFiles):
 
         return cache.cached(self, analysis, arguments)
 
-    def with_data(self, data: Path | None) -> Run:
-        """The same run with its datasets read from another folder."""
-        return self._with(data=data)
-
     def with_progress(self, progress: Progress | None, announce: Announce | None = None) -> Run:
         """The same run, whose analyses report their progress to `progress` and their cost to `announce`."""
         return self._with(progress=progress, announce=announce)
@@ -225,8 +228,10 @@ def open(
 
     Raises:
         LookupError: If the folder holds no run, its description is damaged, or it recorded no such number.
-        ValueError: If the task is none.
+        ValueError: If the folder is no path, or the task is none.
     """
+    if not isinstance(folder, str | PathLike) or not folder:
+        raise ValueError(f"the folder of a run is {folder!r}; give its path, such as 'runs/NAME'.")
     if trust is not None:
         allow(trust)
     run = Run(Path(folder), Context(Path(data) if data is not None else None))

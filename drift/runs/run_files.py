@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,16 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from drift.config.experiment import Experiment
-from drift.config.external_run import complete_experiment, seed_of
-from drift.config.load import validated
-from drift.config.method import Method
 from drift.config.method_values import State
-from drift.config.random_keys import cohort
-from drift.config.without_code import stand_ins
-from drift.plugins.reserved_names import UNKNOWN, USER_TASK
-from drift.plugins.trust import is_trusted, names_in, warn_changed
+from drift.plugins.reserved_names import UNKNOWN
 from drift.runs import metric_names
+from drift.runs.described_run import DescribedRun
 from drift.store import chain, files, links, paths, round_headers, server_state
 from drift.store.round_headers import read_small_arrays
 from drift.store.round_record import Round
@@ -29,7 +22,7 @@ from landscape.results.notebook_table import notebook_table
 
 
 @dataclass(frozen=True, repr=False)
-class RunFiles:
+class RunFiles(DescribedRun):
     """What is read from the folder of a run without its data and model.
 
     Args:
@@ -67,6 +60,11 @@ class RunFiles:
         """Name of the folder."""
         return self.folder.name
 
+    @property
+    def source(self) -> Path:
+        """The file with the description."""
+        return self.folder / "run.json"
+
     @cached_property
     def about(self) -> dict[str, Any]:
         """Content of run.json: experiment, versions, fingerprint of the data, layout.
@@ -74,77 +72,10 @@ class RunFiles:
         Raises:
             LookupError: If it is damaged, or contains no experiment.
         """
-        path = self.folder / "run.json"
-        about = files.read_json(path)
+        about = files.read_json(path := self.source)
         if not isinstance(about.get("experiment"), dict):
             raise files.Damaged(path, "contains no experiment", "Read it with the version of fedscape that wrote it.")
         return about
-
-    @cached_property
-    def experiment(self) -> Experiment:
-        """The resolved experiment.
-
-        A method or partition whose code is not trusted or cannot be loaded has its recorded name and options.
-
-        Raises:
-            ValueError: If a setting is not accepted, in one line.
-        """
-        experiment = validated(complete_experiment(self.about), str(self.folder / "run.json"))
-        absent = list(stand_ins(experiment.method, experiment.clients.partition))
-        for part in absent:
-            if is_trusted(part.public):
-                warnings.warn(f"run {self.name} is read without its code: {part.why}", stacklevel=2)
-        settings = self.about["experiment"]
-        parts = settings.get("method"), settings.get("clients", {}).get("partition")
-        self._warn_changed(*parts, without=[part.public for part in absent])
-        return experiment
-
-    def _warn_changed(self, *parts: Any, without: Sequence[str] = ()) -> None:
-        names = [name for part in parts for name in names_in(part) if name not in without]
-        warn_changed(self.about.get("sources", {}), names, self.name)
-
-    def require_code(self) -> None:
-        """Refuse what trains clients where the code of method or partition is not at hand.
-
-        Raises:
-            ValueError: With the reason, and how to give it.
-        """
-        for part in stand_ins(self.method, self.experiment.clients.partition):
-            raise ValueError(f"run {self.name}: {part.why}")
-
-    @property
-    def method(self) -> Method:
-        """The method that trained it."""
-        return self.experiment.method
-
-    @property
-    def label(self) -> str:
-        """Name of the run in figures: its method, with the variant or the base where it has one."""
-        recorded = self.about.get("outside", {}).get("label")
-        return str(recorded) if recorded and any(stand_ins(self.method)) else self.method.label
-
-    @property
-    def seed(self) -> int | None:
-        """The seed; None for a run of another program that does not state it."""
-        return seed_of(self.about, self.experiment.seed)
-
-    @property
-    def data_name(self) -> str:
-        """Name of the dataset; `reserved_names.UNKNOWN` where the run was recorded without one."""
-        name = self.experiment.task.dataset
-        return str(self.about.get("told", {}).get("data", UNKNOWN)) if name == USER_TASK else name
-
-    @property
-    def model_name(self) -> str:
-        """Name of the model; `reserved_names.UNKNOWN` for a run of another program, which records no name."""
-        name = self.experiment.task.model
-        return UNKNOWN if name == USER_TASK else name
-
-    @property
-    def task_name(self) -> str:
-        """Dataset and model, such as "digits, mlp"; those of them that are known."""
-        known = [name.replace("_", " ") for name in (self.data_name, self.model_name) if name != UNKNOWN]
-        return ", ".join(known) or f"data {UNKNOWN}"
 
     def rounds(self) -> list[int]:
         """Indices of the rounds before the commit point, ascending; one is missing only in a run of another program."""
@@ -160,8 +91,13 @@ class RunFiles:
         """
         if not (self.folder / files.STATE).exists():
             return 0
-        chain.require_own(self.folder, files.STATE)
-        return round_headers.read_state(self.folder).index
+        return self._own(files.STATE).following
+
+    def _own(self, *names: str) -> chain.Chain:
+        """The chain of the run's files, of which these are as they should be."""
+        known = chain.remembered(self.folder, *names)
+        known.require(*names)
+        return known
 
     @property
     def identity(self) -> str:
@@ -175,7 +111,9 @@ class RunFiles:
         Raises:
             LookupError: If a round was altered, or is of another run, or the state is missing beside rounds.
         """
-        return chain.head(self.folder, self.committed or round_headers.following_round(self.folder))
+        following = self.committed or round_headers.following_round(self.folder)
+        names = [paths.round_file(index) for index in round_headers.round_numbers(self.folder) if index < following]
+        return chain.remembered(self.folder, *names).head(following)
 
     def round(self, index: int) -> Round:
         """The record of a round; negative indices count from the last complete one.
@@ -184,7 +122,7 @@ class RunFiles:
             LookupError: If the run has no such round, or its file is damaged or of another run.
         """
         number = self.require_round(index)
-        chain.require_own(self.folder, paths.round_file(number))
+        self._own(paths.round_file(number))
         return self.named(files.read_round(self.folder, number))
 
     def without_models(self, indices: Sequence[int]) -> Iterator[Round]:
@@ -197,7 +135,7 @@ class RunFiles:
         """
         for index in indices:
             path = files.round_path(self.folder, index)
-            chain.require_own(self.folder, paths.round_file(index))
+            self._own(paths.round_file(index))
             small = read_small_arrays(path)
             files.require_number(path, {"round": small.index}, index)
             yield self.named(Round.without_models(small))
@@ -215,14 +153,21 @@ class RunFiles:
         """Number of a round of the run; negative indices count from the last complete one.
 
         Raises:
+            ValueError: If it is no whole number.
             LookupError: If the run has no such round.
         """
+        if not isinstance(index, int | np.integer) or isinstance(index, bool):
+            raise ValueError(f"round {index!r} of run {self.name}: give a whole number, such as 0 or -1.")
         if 0 <= index < self.committed and files.round_path(self.folder, index).is_file():
             return index
         rounds = self.rounds()
         number = rounds[index] if -len(rounds) <= index < 0 else index
+        if not rounds:
+            raise LookupError(
+                f"run {self.name} has no complete round{round_headers.uncommitted(self.folder) or '; train it first'}."
+            )
         if number not in rounds:
-            present = f"{rounds[0]} to {rounds[-1]}" if rounds else "none"
+            present = f"{rounds[0]} to {rounds[-1]}"
             raise LookupError(f"run {self.name} has no round {index}; it has {present}.")
         return number
 
@@ -234,9 +179,7 @@ class RunFiles:
             least: Fewest clients of a round, for "clients". Rounds of other programs differ in their number of clients;
                 one in which no client replied stored none.
         """
-        rounds, keep = self.experiment.rounds, self.experiment.keep
-        keeps = keep.keeps_clients if what == "clients" else keep.keeps_globals
-        stored = [index for index in self.rounds() if keeps(index, rounds)]
+        stored = super().kept(what)
         if what != "clients" or (least == 1 and not self.about.get("imported")):
             return stored
         return [index for index in stored if self._cohort_size(index) >= least]
@@ -251,16 +194,6 @@ class RunFiles:
     @cached_property
     def _cohort_sizes(self) -> dict[int, float]:
         return {}
-
-    def trained(self, index: int) -> np.ndarray:
-        """Clients that trained in round `index`: the cohort, or all with `clients.train_all`, ascending."""
-        clients = self.experiment.clients
-        return np.arange(clients.number) if clients.train_all else self.cohort(index)
-
-    def cohort(self, index: int) -> np.ndarray:
-        """Clients of the cohort of round `index`, shape (m,)."""
-        clients = self.experiment.clients
-        return cohort(self.experiment.seed, index, clients.number, clients.per_round)
 
     def state(self) -> tuple[State, int]:
         """Everything needed to resume, with the states of all clients in memory, and the next round.
@@ -278,5 +211,5 @@ class RunFiles:
             LookupError: If a file is absent or damaged, or that of another run.
         """
         stored = server_state.read(self.folder)
-        chain.require_own(self.folder, files.STATE)
+        self._own(files.STATE)
         return stored

@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drift.runs.metric_names import stated, under_usual
-from drift.store import links, round_headers
+from drift.store import chain, links, round_headers
 from drift.store.keep import Keep
 from drift.store.numpy_files import read_json
 from drift.store.paths import STATE, require_inside, round_path
 from drift.store.round_headers import is_whole, read_small_arrays
 from landscape import plugins
-from landscape.plugins import outside
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
 
-_TRAINED_HERE = ("hash", "corrections", "fingerprint")
+_TRAINED_HERE = ("hash", "label", "fingerprint")
 """What run.json states of a run that this package trained."""
 
 
@@ -72,19 +71,20 @@ def summary(folder: Path, *, whole: bool, chained: bool = True) -> RunSummary | 
     try:
         about = _description(folder)
         experiment = about["experiment"]
-        label = _label(experiment["method"], int(about["corrections"]))
         done = _complete(folder, links.identity(about), chained=whole and chained)
         files = [round_path(folder, done[-1]), folder / STATE] if done else []
-        if label is None or (whole and not all(is_whole(path) for path in files)):
+        if whole and not all(is_whole(path) for path in files):
             return None
-        task, partition = experiment["task"], experiment["clients"]["partition"]["name"]
-        for package, name in zip(PACKAGES[:3], (task["dataset"], task["model"], partition), strict=True):
-            _require_known(package, name)
+        task, partition, method = experiment["task"], experiment["clients"]["partition"]["name"], experiment["method"]
+        named = [*zip(PACKAGES, (task["dataset"], task["model"], partition, method["name"]), strict=True)]
+        named += [(PACKAGES[-1], method["base"]["name"])] if "base" in method else []
+        if any(str(name).replace("-", "_") not in plugins.names(package) for package, name in named):
+            return None
         rounds, keep = experiment["rounds"], Keep(**experiment["keep"])
         return RunSummary(
             folder=folder,
             about=about,
-            label=label,
+            label=about["label"],
             data_name=task["dataset"],
             model=task["model"],
             partition=partition,
@@ -136,53 +136,20 @@ def _description(folder: Path) -> dict[str, Any]:
     return about
 
 
-def _label(method: Mapping[str, Any], corrected: int) -> str | None:
-    """Label of a method by its settings, as its class has it; None where the class must be asked.
-
-    That is so for code from outside, bundles, and runs from before a correction of the method.
-    """
-    name, base = method["name"], method.get("base")
-    if outside.is_outside(name) or method.get("like") is not None:
-        return None
-    _require_known("drift.methods", name)
-    nested = base if isinstance(base, Mapping) else None
-    corrections = plugins.constant("drift.methods", name if nested is None else nested["name"], "corrections") or ()
-    if len(corrections) > corrected:
-        return None
-    variant = method.get("variant", "joint")
-    own = f"{name}{'' if variant == 'joint' else f'-{variant}'}{'' if method.get('feedback', True) else '-no_feedback'}"
-    if nested is None:
-        return own
-    below = _label(nested, corrected)
-    return below and (own if below == "fedavg" else f"{below}+{own}")
-
-
-def _require_known(package: str, name: str) -> None:
-    if name.replace("-", "_") not in plugins.names(package):
-        raise ValueError(f"{package} has no {name!r}")
-
-
 def _complete(folder: Path, run: str, *, chained: bool) -> list[int]:
-    """Numbers of the rounds before the commit point, ascending; all are of this run, and follow each other.
+    """Numbers of the rounds before the commit point, ascending; they, or the last one, are of this run and its state.
 
     Raises:
-        ValueError: If they are not, or do not say it.
+        LookupError: If one is missing or not as it should be.
     """
-    if round_headers.following_round(folder) == 0:
-        return []
-    state = round_headers.read_state(folder)
-    if state.run != run:
-        raise ValueError("the state is not of this run")
-    numbers = [index for index in round_headers.round_numbers(folder) if index < state.index]
-    if numbers != list(range(state.index)):
-        raise ValueError("a round is missing")
-    headers = [round_headers.read_round(folder, index) for index in (numbers if chained else numbers[-1:])]
-    before = "" if chained or not headers or headers[0] is None else headers[0].before
-    for header in (*headers, state):
-        if header is None or header.run != run or header.before != before:
-            raise ValueError("a round does not follow from the round before it")
-        before = header.link if header is not state else ""
-    return numbers
+    following = round_headers.following_round(folder)
+    if chained:
+        (known := chain.read(folder)).require(*known.wrong)
+    elif following:
+        state, last = round_headers.read_state(folder), read_small_arrays(round_path(folder, following - 1))
+        if state.foreign(run) or last.foreign(run) or last.misplaced(following - 1) or state.broken(last.link):
+            raise LookupError("the state does not follow from the last round")
+    return round_headers.complete_rounds(folder, following, gaps=False)
 
 
 def _metrics(folder: Path, index: int) -> dict[str, float]:

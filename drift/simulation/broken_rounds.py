@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -35,7 +34,8 @@ class Fault:
 def broken_rounds(folder: Path, experiment: Experiment, imported: bool) -> tuple[dict[int, Fault], list[int]]:
     """What is wrong with the rounds of a run, by index, and the whole ones, both ascending."""
     present = round_headers.round_numbers(folder)
-    done, faults, size = _committed(folder, present), chain.faults(folder), _size(folder)
+    known, size = chain.read(folder), _size(folder)
+    done, faults = _committed(known, present), known.faults
     problems: dict[int, Fault] = {}
     whole, previous = [], None
     for index in present:
@@ -43,7 +43,7 @@ def broken_rounds(folder: Path, experiment: Experiment, imported: bool) -> tuple
         if index >= experiment.rounds:
             fault = Fault(f"the run has {experiment.rounds} rounds, no round {index}", "extra")
         elif index >= done and fault is None:
-            fault = _uncommitted(folder, index, done, imported)
+            fault = _uncommitted(known, index, done, imported)
         elif index >= done and fault is not None and fault.kind == "lost":
             fault = Fault(fault.what, "extra")
         if fault is None and previous is not None and record is not None:
@@ -71,16 +71,13 @@ def _fault(
     return (Fault(what) if what else None), record
 
 
-def _uncommitted(folder: Path, index: int, done: int, imported: bool) -> Fault | None:
+def _uncommitted(known: chain.Chain, index: int, done: int, imported: bool) -> Fault | None:
     """What is wrong with a whole round after the commit point, as a stopped process leaves one."""
     if index > done and not imported:
         return Fault(f"{done} rounds are complete, and the next one is round {done}", "extra")
-    piece, run = round_headers.read_round(folder, index), Run(folder).identity
-    if piece is not None and piece.run != run:
-        return Fault(f"is of run {piece.run}, and this is run {run}", "extra")
-    if piece is not None and piece.before != round_headers.last_link(folder, done):
-        return Fault(f"does not follow round {done - 1}; it is of another run", "extra")
-    return None
+    piece, run = round_headers.read_round(known.folder, index), Run(known.folder).identity
+    what = "" if piece is None else piece.foreign(run) or piece.broken(known.link_before(done))
+    return Fault(what, "extra") if what else None
 
 
 def _broken(before: Round, after: Round, experiment: Experiment, imported: bool) -> Fault | None:
@@ -124,9 +121,8 @@ def _size(folder: Path) -> int:
     return sum(int(np.prod(shape)) for _, shape in layout)
 
 
-def _committed(folder: Path, present: list[int]) -> int:
+def _committed(known: chain.Chain, present: list[int]) -> int:
     """Rounds before the commit point; all that are there where the state is lost or of another run."""
-    if not round_headers.lacks_state(folder):
-        with suppress(files.Damaged):
-            return Run(folder).committed
+    if not round_headers.lacks_state(known.folder) and not {"run.json", files.STATE} & known.wrong.keys():
+        return known.following
     return max(present, default=-1) + 1

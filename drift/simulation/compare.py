@@ -120,16 +120,32 @@ def summary(runs: Iterable[Run]) -> list[dict[str, Any]]:
     return [_summary_row(group) for group in groups.values()]
 
 
-def last_ten(run: Run, metric: str = "accuracy") -> float:
-    """Mean of a metric over the last ten rounds of a run, NaN where it was not recorded."""
-    values = [run.round(index).metrics.get(metric, np.nan) for index in run.rounds()[-10:]]
-    recorded = [value for value in values if not np.isnan(value)]
+def mean_of_last(run: Run, metric: str = "accuracy", last: int = 10) -> float:
+    """Mean of a metric over those of a run's last rounds that recorded it, NaN where none did.
+
+    Raises:
+        ValueError: If `last` is no number of rounds.
+    """
+    if last < 1:
+        raise ValueError(f"last is {last}; give the number of rounds that are averaged, 1 or more.")
+    rounds = run.without_models(run.rounds()[-last:])
+    recorded = [record.metrics[metric] for record in rounds if metric in record.metrics]
     return float(np.mean(recorded)) if recorded else float("nan")
+
+
+def last_words(runs: Sequence[Run], last: int) -> str:
+    """What `mean_of_last` averages, in words."""
+    lengths = {len(run.rounds()) for run in runs}
+    if last == 1:
+        return "last round"
+    if min(lengths) >= last:
+        return f"mean of the last {last} rounds"
+    return f"mean of all {min(lengths)} rounds" if len(lengths) == 1 else f"mean of the last {last} rounds at most"
 
 
 def _summary_row(group: list[Run]) -> dict[str, Any]:
     experiment = group[0].experiment
-    accuracy = np.array([last_ten(run) for run in group])
+    accuracy = np.array([mean_of_last(run) for run in group])
     metrics = [run.round(index).metrics for run in group for index in run.rounds()]
     return {
         "method": group[0].label,
@@ -141,7 +157,7 @@ def _summary_row(group: list[Run]) -> dict[str, Any]:
         "accuracy": float(accuracy.mean()),
         "accuracy_std": float(accuracy.std(ddof=1)) if len(group) > 1 else float("nan"),
         "best": max((row["accuracy"] for row in metrics if "accuracy" in row), default=float("nan")),
-        "loss": float(np.mean([last_ten(run, "loss") for run in group])),
+        "loss": float(np.mean([mean_of_last(run, "loss") for run in group])),
         "seconds": sum(row.get("seconds", 0.0) for row in metrics),
     }
 

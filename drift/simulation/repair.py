@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from drift.simulation.verify import Problem, foreign_clients, results_of, verify
 from drift.store import chain, files, links, locks, paths, round_headers, server_state
 from drift.store.number_ranges import consecutive
 from drift.training.server import Server
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def _leftovers(folder: Path) -> list[Repair]:
     stopped = [path for place in (".", "rounds", paths.CLIENTS) for path in (folder / place).glob(".*.part")]
     aside = dict[str, str]()
     with suppress(files.Damaged):
-        if not {"run.json", files.STATE} & chain.faults(folder).keys():
+        if not {"run.json", files.STATE} & chain.read(folder).wrong.keys():
             run = links.identity(files.read_json(folder / "run.json"))
             unnamed = server_state.unnamed(folder, server_state.read(folder).clients)
             stopped += [path for path, whose in unnamed.items() if whose == run]
@@ -86,9 +85,8 @@ def _leftovers(folder: Path) -> list[Repair]:
 def _results(folder: Path) -> list[Repair]:
     """Damaged results and left-overs of stopped saves, those in use by another process excepted."""
     place, repairs = folder / "results", list[Repair]()
-    names = {path.name for path in place.glob("[!.]*.zarr")}
-    for kind in ("new", "old"):
-        names |= {path.name.removeprefix(".").removesuffix(f".{kind}") for path in place.glob(f".*.zarr.{kind}")}
+    names = {path.name for path in place.glob("[!.]*.nc") if path.is_file()}
+    names |= {path.name[1:].rsplit(".", 2)[0] for path in place.glob(".*.nc.*.part")}
     elsewhere = _of_other_runs(folder)
     for name in sorted(names):
         try:
@@ -109,22 +107,14 @@ def _of_other_runs(folder: Path) -> dict[str, str]:
 
 def _result(folder: Path, path: Path, elsewhere: str) -> list[Repair]:
     repairs = []
-    fresh, old = (path.with_name(f".{path.name}.{kind}") for kind in ("new", "old"))
-    if fresh.exists():
-        _remove(fresh)
-        repairs.append(_repaired(folder, fresh, "was left by a stopped save; removed"))
+    for part in path.parent.glob(f".{path.name}.*.part"):
+        part.unlink()
+        repairs.append(_repaired(folder, part, "was left by a stopped save; removed"))
     if path.exists() and not _loads(path):
-        _remove(path)
+        path.unlink()
         repairs.append(_repaired(folder, path, "was damaged; removed, it is computed again when asked for"))
     elif path.exists() and elsewhere:
         repairs.append(_repaired(folder, path, f"{elsewhere}; set aside as {_aside(path)}"))
-    if old.exists():
-        if not path.exists() and _loads(old):
-            old.rename(path)
-            repairs.append(_repaired(folder, old, "is the whole result of a stopped save; put in its place"))
-        else:
-            _remove(old)
-            repairs.append(_repaired(folder, old, "was left by a stopped save; removed"))
     return repairs
 
 
@@ -134,7 +124,7 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
         experiment = Experiment.model_validate(about["experiment"])
     except (files.Damaged, ValueError):
         return []  # without the settings nothing is recomputed; the problem states what to do
-    if "run.json" in chain.faults(folder):
+    if "run.json" in chain.read(folder).wrong:
         return []  # of a run.json of another run nothing is recomputed, moved or set aside
     imported = bool(about.get("imported"))
     moved = _put_back(folder, broken_rounds(folder, experiment, imported)[0])
@@ -248,14 +238,7 @@ def _repaired(folder: Path, path: Path, what: str) -> Repair:
 
 def _loads(path: Path) -> bool:
     try:
-        zarr_files.load(path)
+        netcdf_files.load(path)
     except LookupError:
         return False
     return True
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink()

@@ -12,24 +12,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import drift.methods
-from drift.runs.metric_names import stated, under_usual
+from drift.runs.metric_names import recorded, stated
 from drift.runs.run_names import find
-from drift.runs.run_summary import PACKAGES, RunSummary, summary
+from drift.runs.run_summary import PACKAGES, RunSummary, opened_summary, summary
 from drift.store import paths, round_headers
-from drift.store.atomic_write import write_bytes
 from drift.store.numpy_files import escaped, is_text
 from landscape import plugins
+from landscape.results.atomic_write import write_bytes
 from landscape.results.user_folder import cache_folder
-
-if TYPE_CHECKING:
-    from drift.runs.run import Run
 
 __all__ = ["Row", "find", "index"]
 
@@ -91,21 +86,21 @@ def _row(folder: Path) -> tuple[Row, bool]:
     What is damaged, and what other code has a say in, is read again every time. Rounds before the last one are not
     read: those of a long run take seconds.
     """
-    if (short := summary(folder, whole=True, chained=False)) is not None:
-        return _summarised(short), True
-    from drift.runs.run import Run
-
     try:
+        if (short := summary(folder, whole=True, chained=False)) is not None:
+            return _columns(short), True
+        from drift.runs.run import Run
+
         run = Run(folder)
         if run.rounds():
             run.stored_state()
-            run.round(-1)
-        return _columns(run), False
+        return _columns(opened_summary(run)), False
     except (LookupError, ValueError, OSError, TypeError, AttributeError) as reason:  # a damaged run is listed too
         return {"name": folder.name, "problem": " ".join(str(reason).split())}, False
 
 
-def _summarised(run: RunSummary) -> Row:
+def _columns(run: RunSummary) -> Row:
+    accuracy, named = run.metrics.get("accuracy"), {**recorded(run.about), **stated()}.get("accuracy", "accuracy")
     return {
         "name": run.folder.name,
         "method": run.label,
@@ -113,48 +108,13 @@ def _summarised(run: RunSummary) -> Row:
         "model": run.model,
         "partition": run.partition,
         "seed": run.seed,
-        **_progress(run.folder, run.done, run.rounds, run.metrics),
-    }
-
-
-def _columns(run: Run) -> Row:
-    from drift.plugins import tables
-
-    experiment, done = run.experiment, _complete(run.folder)
-    last = round_headers.read_small_arrays(paths.round_path(run.folder, done[-1])).numbers() if done else {}
-    return {
-        "name": run.name,
-        "method": run.label,
-        "dataset": run.data_name,
-        "model": run.model_name,
-        "partition": tables.name(experiment.clients.partition),
-        "seed": run.seed,
-        **_progress(
-            run.folder,
-            done,
-            experiment.rounds,
-            under_usual(last, run.metric_names),
-            named=run.metric_names.get("accuracy", "accuracy"),
-        ),
-    }
-
-
-def _progress(folder: Path, done: list[int], rounds: int, last: Mapping[str, float], named: str = "accuracy") -> Row:
-    """Numbers of the complete rounds; `last` are those of the last one, `named` the recorded name of the accuracy."""
-    return {
-        "done": len(done),
-        "rounds": rounds,
-        "accuracy": last["accuracy"] if "accuracy" in last else _last_number(folder, done, named),
-        "metrics": dict(sorted(last.items())),
-        "updated": _updated(folder),
+        "done": len(run.done),
+        "rounds": run.rounds,
+        "accuracy": _last_number(run.folder, run.done, named) if accuracy is None else accuracy,
+        "metrics": dict(sorted(run.metrics.items())),
+        "updated": _updated(run.folder),
         "problem": None,
     }
-
-
-def _complete(folder: Path) -> list[int]:
-    """Numbers of the rounds before the commit point that the state's header states, ascending."""
-    following = round_headers.following_round(folder)
-    return [index for index in round_headers.round_numbers(folder) if index < following]
 
 
 def _last_number(folder: Path, indices: list[int], name: str) -> float | None:
@@ -181,12 +141,7 @@ def _last_stamp(place: str, done: int) -> str:
 
 
 def _fact(path: str) -> str:
-    """Times, size and number of a file; nobody but the system sets the time of its last change."""
-    try:
-        fact = os.stat(path)
-    except OSError:
-        return "-"
-    return f"{fact.st_mtime_ns} {fact.st_ctime_ns} {fact.st_size} {fact.st_ino}"
+    return " ".join(map(str, paths.stamp(path) or "-"))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -221,10 +176,8 @@ def _write(path: Path, known_by: str, rows: Stored) -> None:
 
 
 def _accepted() -> str:
-    """What settings may name: the names of plug-ins, and the state of the methods' files."""
-    known = [plugins.names(package) for package in PACKAGES]
-    written = [_fact(str(place / f"{name}.py")) for place in map(Path, drift.methods.__path__) for name in known[-1]]
-    return json.dumps([known, written])
+    """What settings may name."""
+    return json.dumps([plugins.names(package) for package in PACKAGES])
 
 
 def _digest(*texts: str) -> str:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from drift.config.experiment import Experiment
 from drift.config.initial_model import store_initial_model
 from drift.config.load import read
 from drift.config.method_values import Setting
-from drift.config.without_code import facts
+from drift.config.without_code import overridden
 from drift.engines import client_pool
 from drift.engines.choice import Choice, choose_device, choose_engine
 from drift.parallel.threads import torch_threads
@@ -29,15 +28,14 @@ from drift.runs.run import Run
 from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import client_numbers, require_space
 from drift.simulation.one_round import train_round
-from drift.simulation.unfinished_round import UnfinishedRound
-from drift.store import atomic_write, chain, files, links, locks, numpy_files, paths
+from drift.store import chain, files, links, locks, numpy_files, paths, round_headers
 from drift.store.round_file import RoundFiles
-from drift.store.round_headers import last_link
 from drift.store.round_record import Round
 from drift.training.data import Data, build_task, read_data
 from drift.training.server import Server, first_cohort
 from landscape.model.layout import Entry
 from landscape.plugins.outside import require_lasting
+from landscape.results import atomic_write
 from landscape.sweep import memory
 
 RoundProgress = Callable[[Round], None]
@@ -88,9 +86,9 @@ def simulate(
     run = Run(folder, Context(Path(data) if data is not None else None))
     done = run.committed
     about = _description(folder, experiment)
-    files.require_rounds(folder, done)
+    round_headers.complete_rounds(folder, done, gaps=False)
     if done:
-        chain.require(folder)
+        (known := chain.read(folder)).require(*known.wrong)
     last = experiment.rounds if until is None else min(until, experiment.rounds)
     if done >= last and about:
         return run
@@ -131,7 +129,7 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
     """
     experiment, path = setting.experiment, folder / "run.json"
     run = links.identity(files.read_json(path)) if path.exists() else ""
-    before = last_link(folder, server.next)
+    before = chain.read(folder).link_before(server.next)
     stored = RoundFiles(folder, experiment.keep, experiment.rounds, run, lambda: before)
     with Writer(folder, experiment.keep, experiment.rounds, run, before) as writer:
         while server.next < last:
@@ -142,7 +140,7 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
                 trained, server = train_round(setting, data, server, stored.rows)
             record = trained.record
             record.metrics["seconds"] = time.perf_counter() - begin
-            stored.learn(record, partial(_link, trained))
+            stored.learn(record, trained.link)
             finite = bool(torch.isfinite(server.theta).all())
             writer.put(trained, server if finite else None)
             if not finite:
@@ -156,10 +154,6 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
             yield from writer.committed(_PATIENCE * record.metrics["seconds"])
         writer.flush()
         yield from writer.committed()
-
-
-def _link(trained: UnfinishedRound) -> str:
-    return files.link(trained.finished())
 
 
 _PATIENCE = 0.002
@@ -234,7 +228,8 @@ def _describe(
     about = {
         "experiment": settings,
         **({"sources": sources} if sources else {}),
-        **({"outside": facts(experiment.method)} if any(trust.names_in({"method": method})) else {}),
+        **({"hooks": overridden(experiment.method)} if any(trust.names_in({"method": method})) else {}),
+        "label": experiment.method.label,
         "hash": experiment.hash,
         "fingerprint": data.fingerprint,
         "classes": list(data.classes),

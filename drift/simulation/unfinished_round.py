@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from drift.store import files
 from drift.store.round_record import Round
 
 
@@ -22,6 +23,10 @@ class UnfinishedRound:
     def __init__(self, record: Round, products: Callable[[], Tensor] | None = None) -> None:
         self.record = record
         self._products, self._lock = products, threading.Lock()
+
+    def link(self) -> str:
+        """The link of the round (`drift.store.files.link`)."""
+        return files.link(self.finished())
 
     def finished(self) -> Round:
         """The round with its Gram matrix, which is computed once."""

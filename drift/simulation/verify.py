@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from drift.runs.cache import complaint
 from drift.simulation.broken_rounds import broken_rounds
 from drift.store import chain, files, links, paths, round_headers, server_state
 from drift.store.number_ranges import spans
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 
 @dataclass(frozen=True)
@@ -69,18 +70,19 @@ def verify(folder: str | Path) -> list[Problem]:
         return [Problem("run.json", f"its experiment is not accepted ({_one_line(reason)})", usable), *problems]
     by_name = list(names_in(experiment.resolved())) == list(names_in(about["experiment"]))
     whole = by_name and not any(stand_ins(experiment.method, experiment.clients.partition))
-    written = validated(readable(about["experiment"], about.get("outside")))  # without what an importer was told
+    written = validated(readable(about["experiment"], about.get("hooks")))  # without what an importer was told
     if whole and written.hash != about.get("hash", written.hash):  # a recorded run has none
         usable = "all rounds can be read; this version has other settings, so training starts another run"
         problems.append(Problem("run.json", f"its hash {about['hash']} is not that of its settings", usable))
-    if what := chain.faults(folder).get("run.json"):
+    faults = chain.read(folder).faults
+    if what := faults.get("run.json"):
         usable = "the rounds are not touched by this; put the run's own run.json in its place, or rename the folder"
         problems.append(Problem("run.json", what, usable))
     if not (folder / files.STATE).exists() and not round_headers.round_numbers(folder):
         usable = "train or record again with the same settings"
         problems.append(Problem("rounds", "no round is recorded, and there is no state", usable))
     imported = bool(about.get("imported"))
-    problems += [*_state(folder, experiment), *_start(folder), *_rounds(folder, experiment, imported)]
+    problems += [*_state(folder, experiment, faults), *_start(folder), *_rounds(folder, experiment, imported)]
     return [*problems, *results_of(folder)]
 
 
@@ -91,7 +93,7 @@ def _foreign(folder: Path) -> list[Problem]:
     named = {"rounds": round_headers.ROUND_FILE, paths.CLIENTS: server_state.CLIENT_FILE}
     for place, names in named.items():
         foreign += [path for path in _visible(folder / place) if not names.fullmatch(path.name)]
-    foreign += [path for path in _visible(folder / "results") if path.suffix != ".zarr" and path.name[0] != "."]
+    foreign += [path for path in _visible(folder / "results") if path.suffix != ".nc" and path.name[0] != "."]
     usable = "nothing of the run reads it; move it elsewhere"
     return [Problem(path.relative_to(folder).as_posix(), "no file of a run", usable) for path in foreign]
 
@@ -106,11 +108,11 @@ def _visible(folder: Path) -> list[Path]:
     ]
 
 
-ASIDE = re.compile(r"\.(safetensors|zarr)\.aside\d*$")
+ASIDE = re.compile(r"\.(safetensors|nc)\.aside\d*$")
 """Ends of the names that repair gives to whole files that belong elsewhere."""
 
 
-def _state(folder: Path, experiment: Experiment) -> list[Problem]:
+def _state(folder: Path, experiment: Experiment, faults: Mapping[str, str]) -> list[Problem]:
     path = folder / files.STATE
     if not path.exists() and not round_headers.lacks_state(folder):
         return []  # begun, no round committed yet
@@ -124,12 +126,12 @@ def _state(folder: Path, experiment: Experiment) -> list[Problem]:
     except files.Damaged as reason:
         remedy = usable if path.exists() else reason.remedy.rstrip(".")
         return [Problem(path.name, reason.what, f"every round file can be read by itself. {remedy}")]
-    if what := chain.faults(folder).get(path.name):
+    if what := faults.get(path.name):
         return [Problem(path.name, what, usable)]
     if following > experiment.rounds:
         return [Problem(path.name, f"it names round {following} as the next of {experiment.rounds}", usable)]
-    faults = server_state.damaged_clients(folder)
-    problems = [Problem(fault.path.relative_to(folder).as_posix(), fault.what, usable) for fault in faults]
+    clients = server_state.damaged_clients(folder)
+    problems = [Problem(fault.path.relative_to(folder).as_posix(), fault.what, usable) for fault in clients]
     if problems:
         return problems
     usable = "nothing of the run reads it; move it elsewhere"
@@ -172,18 +174,18 @@ def _rounds(folder: Path, experiment: Experiment, imported: bool) -> list[Proble
 
 def results_of(folder: Path) -> list[Problem]:
     """Results that cannot be read, are of another run or other rounds, or are not those that their names say."""
-    if "run.json" in chain.faults(folder):
+    known, problems = chain.read(folder), list[Problem]()
+    if "run.json" in known.wrong:
         return []  # their run is unknown
-    problems, heads = list[Problem](), chain.heads(folder)
     run = links.identity(files.read_json(folder / "run.json"))
-    for path in sorted((folder / "results").glob("[!.]*.zarr")):
+    for path in sorted((folder / "results").glob("[!.]*.nc")):
         try:
-            stored = zarr_files.load(path)
+            stored = netcdf_files.load(path)
         except LookupError as reason:
             what = _one_line(reason)
-            usable = "everything else can be used; delete the folder and it is computed again when asked for"
+            usable = "everything else can be used; delete the file and it is computed again when asked for"
         else:
-            what = complaint(stored, path, run, heads)
+            what = complaint(stored, path, run, known.heads)
             usable = "everything else can be used; nothing of the run reads it, move it elsewhere"
         if what:
             problems.append(Problem(path.relative_to(folder).as_posix(), what, usable))

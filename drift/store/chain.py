@@ -10,138 +10,124 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from drift.store import links, numpy_files, paths, round_headers
 from drift.store.numpy_files import Damaged
-from drift.store.paths import STATE, round_file
+from drift.store.paths import STATE, Stamp, round_file, stamp
 from drift.store.round_headers import Header, round_numbers
 
 REMEDY = "Put the run's own file in its place, or see fedscape verify --repair."
 
 
-class _Checked(NamedTuple):
-    """Files that are not as they should be; links of the rounds by number, "" where none is known."""
+@dataclass(frozen=True)
+class Chain:
+    """What the files of a run state of themselves and of each other.
 
+    Args:
+        folder: Folder of the run.
+        following: Number of the round after the last complete one, by the state; 0 without a state.
+        wrong: Files that were altered, or belong to another run or to another place in it, with what is wrong.
+            `run.json` is among them where most of the other files agree on another run, or the name of the folder
+            contradicts it. A place where the chain breaks names the side with fewer files.
+        links: Links of the rounds by number, "" where none is known. That of a round that cannot be read is the one by
+            which the next file names it.
+        runs: Identities of the runs that the other files name.
+    """
+
+    folder: Path
+    following: int
     wrong: dict[str, Damaged]
     links: dict[int, str]
+    runs: frozenset[str]
 
+    @property
+    def faults(self) -> dict[str, str]:
+        """What is wrong with files, in words."""
+        return {file: fault.what for file, fault in self.wrong.items()}
 
-def faults(folder: Path) -> dict[str, str]:
-    """Files of a run that were altered, or belong to another run or to another place in it, with what is wrong.
+    @property
+    def heads(self) -> list[str]:
+        """What names the rounds up to each (`drift.store.links.head`), after "" for none; nothing where one is lost."""
+        known = list(self.links.values())
+        return list(accumulate(known, links.head, initial="")) if all(known) else []
 
-    `run.json` is named where most of the other files agree on another run, or the name of the folder contradicts it.
-    A place where the chain breaks names the side with fewer files.
-    """
-    return {file: fault.what for file, fault in _checked(folder).wrong.items()}
+    def head(self, following: int) -> str:
+        """What names the rounds before round `following`; "" where there is none.
+
+        Raises:
+            Damaged: If one of them was altered or belongs elsewhere.
+        """
+        numbers = [index for index in sorted(self.links) if index < following]
+        self.require(*map(round_file, numbers))
+        return reduce(links.head, (self.links[index] for index in numbers), "")
+
+    def link_before(self, following: int) -> str:
+        """Link of the last round before round `following`; "" where there is none."""
+        return self.links.get(max((index for index in self.links if index < following), default=-1), "")
+
+    def require(self, *files: str) -> None:
+        """Raise Damaged for the first of run.json and the files that is not as it should be."""
+        for fault in (self.wrong[name] for name in ("run.json", *files) if name in self.wrong):
+            raise type(fault)(fault.path, fault.what, fault.remedy)
 
 
 def is_known(folder: Path) -> bool:
     """Whether the name of the folder says that the run.json in it is its own, or another file where it says nothing."""
     about, named = _about(folder), _named_after(folder)
-    if named is not None:
-        return named == about.get("hash")
-    headers = [header for _, header in _read_all(folder) if isinstance(header, Header)]
-    return any(header.run == links.identity(about) for header in headers)
+    return links.identity(about) in read(folder).runs if named is None else named == about.get("hash")
 
 
-def heads(folder: Path) -> list[str]:
-    """What names the rounds of a run up to each of them (`drift.store.links.head`), after "" for none.
+def remembered(folder: Path, *files: str) -> Chain:
+    """The chain of a run; that of an earlier call while no file was added, removed or renamed.
 
-    The link of a round that cannot be read is the one by which the next file names it; nothing is known without both.
+    Args:
+        files: Files in addition to run.json and state that must be unchanged.
     """
-    broken = list(_checked(folder).links.values())
-    return list(accumulate(broken, links.head, initial="")) if all(broken) else []
-
-
-def require_own(folder: Path, file: str) -> None:
-    """Refuse a file of a run that was altered or belongs elsewhere, or all files where the run.json does.
-
-    The result for a folder is reused while no file is added, removed or renamed and this one is unchanged.
-
-    Raises:
-        Damaged: If it was altered or belongs elsewhere.
-    """
-    _require(_remembered(folder, file), "run.json", file)
-
-
-def head(folder: Path, following: int) -> str:
-    """What names the rounds of a run before round `following`; "" where there is none.
-
-    Raises:
-        Damaged: If one of them was altered or belongs elsewhere.
-    """
-    numbers = [index for index in round_numbers(folder) if index < following]
-    names = [round_file(index) for index in numbers]
-    checked = _remembered(folder, *names)
-    _require(checked, "run.json", *names)
-    return reduce(links.head, (checked.links[index] for index in numbers), "")
-
-
-def require(folder: Path) -> None:
-    """Raise Damaged with the first file of a run to be resumed that was altered or belongs elsewhere."""
-    checked = _checked(folder)
-    _require(checked, *checked.wrong)
-
-
-def _require(checked: _Checked, *files: str) -> None:
-    for fault in (checked.wrong[name] for name in files if name in checked.wrong):
-        raise type(fault)(fault.path, fault.what, fault.remedy)
-
-
-def _remembered(folder: Path, *files: str) -> _Checked:
-    key = (folder, *(_file_stamp(folder / name) for name in ("run.json", STATE, "rounds")))
-    if key not in _cache or any(_cache[key][1].get(file) != _file_stamp(folder / file) for file in files):
+    key = (folder, *(stamp(folder / name) for name in ("run.json", STATE, "rounds")))
+    if key not in _cache or any(_cache[key][1].get(file) != stamp(folder / file) for file in files):
         if len(_cache) >= _MOST:
             _cache.pop(next(iter(_cache)), None)
-        names = [STATE, *map(round_file, round_numbers(folder))]
-        stamps = {name: _file_stamp(folder / name) for name in names}
-        _cache[key] = _checked(folder), stamps
+        stamps = {name: stamp(folder / name) for name in (STATE, *map(round_file, round_numbers(folder)))}
+        _cache[key] = read(folder), stamps
     return _cache[key][0]
 
 
 _MOST = 64
 """Runs whose chains are remembered, at most."""
 
-_Stamp = tuple[int, int, int] | None
-_cache: dict[tuple[Path | _Stamp, ...], tuple[_Checked, dict[str, _Stamp]]] = {}
+_cache: dict[tuple[Path | Stamp | None, ...], tuple[Chain, dict[str, Stamp | None]]] = {}
 
 
-def _file_stamp(path: Path) -> _Stamp:
-    try:
-        entry = path.stat()
-    except OSError:
-        return None
-    return entry.st_ino, entry.st_mtime_ns, entry.st_size
-
-
-def _checked(folder: Path) -> _Checked:
+def read(folder: Path) -> Chain:
+    """The chain of a run, by the headers of all its files."""
     about, headers, wrong = _about(folder), list[Header | None](), dict[str, Damaged]()
     run = links.identity(about)
     for file, header in _read_all(folder):
         if isinstance(header, Damaged):
             wrong[file] = header
-        elif not header.state and header.file != round_file(header.index):
-            what = f"holds round {header.index}, not {int(file[-18:-12])}; it was renamed or copied"
+        elif not header.state and (what := header.misplaced(int(file[-18:-12]))):
             wrong[file] = _elsewhere(folder, file, what)
         headers.append(None if isinstance(header, Damaged) else header)
     named = [header for header in headers if header is not None]
     if what := _contradicted(folder, about, Counter(header.run for header in named)):
         wrong["run.json"] = _elsewhere(folder, "run.json", what)
     elif about:
-        for header in named:
-            if header.run != run:
-                what = f"is of run {header.run}, and this is run {run}"
-                wrong[header.file] = _elsewhere(folder, header.file, what)
+        foreign = {header.file: header.foreign(run) for header in named}
+        wrong |= {file: _elsewhere(folder, file, what) for file, what in foreign.items() if what}
     remaining = [None if header is None or header.file in wrong else header for header in headers]
-    for file in _breaks(remaining, gaps=bool(about.get("imported"))):
+    gaps = bool(about.get("imported"))
+    for file in _breaks(remaining, gaps=gaps):
         what = "does not follow from the round before it, or what follows does not from it; it is of another run"
         wrong[file] = _elsewhere(folder, file, what)
     own = [header for header in named if header.file not in wrong]
-    return _Checked(wrong, _links(own, round_numbers(folder), gaps=bool(about.get("imported"))))
+    following = next((header.index for header in named if header.state), 0)
+    known = _links(own, round_numbers(folder), gaps=gaps)
+    return Chain(folder, following, wrong, known, frozenset(header.run for header in named))
 
 
 def _links(own: Sequence[Header], present: Sequence[int], *, gaps: bool) -> dict[int, str]:

@@ -10,6 +10,7 @@ to almost nothing, the two lower ones are noise and keep their size. Sizes: docs
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,11 +19,15 @@ from typing import Any
 import numpy as np
 import psutil
 import torch
-from numcodecs.zstd import Zstd
 from torch import Tensor
 
 from drift.store.column_blocks import release
 from landscape.model import mapped_files
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 BASES = {"clients": "start", "end": "start", "client_deltas": None}
 """Compressed tensors, with the tensor that each is stored as the difference to; `carried.*` and `sent.*` are too."""
@@ -31,7 +36,10 @@ _LEAST = 256
 """Count of numbers below which compression saves nothing."""
 
 _INTEGERS: dict[int, np.dtype[Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
-_ZSTD = Zstd(level=1)
+_LEVEL = 1
+
+
+_UNFIT = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, MemoryError, OverflowError)
 
 
 class NotDecompressible(ValueError):
@@ -72,7 +80,7 @@ def decompress(tensors: Mapping[str, Tensor], table: Mapping[str, Any]) -> dict[
             base = None if entry["base"] is None else _bits(tensors[entry["base"]])
             values = _values(tensors[name], entry["lengths"], tuple(entry["shape"]), integer, base)
             decompressed[name] = values.view(dtype)
-    except (RuntimeError, ValueError, TypeError, LookupError, AttributeError, MemoryError, OverflowError) as reason:
+    except (*_UNFIT, zstd.ZstdError) as reason:
         raise NotDecompressible(str(reason) or type(reason).__name__) from reason
     return decompressed
 
@@ -92,7 +100,7 @@ def _frames(tensor: Tensor, base: np.ndarray | None) -> Iterator[bytes]:
     for row in bits.reshape(-1, bits.shape[-1]):
         values = row if base is None else _zigzag(row - base)
         for plane in np.ascontiguousarray(values.view(np.uint8).reshape(len(values), -1).T):
-            yield _ZSTD.encode(plane)
+            yield zstd.compress(plane.data, _LEVEL)
         release(tensor)
 
 
@@ -124,9 +132,12 @@ def _values(
         raise ValueError(f"it states {rows * width * planes} bytes, more than are free")
     values = mapped_files.scratch_tensor(torch.uint8, size) if large else torch.empty(size, dtype=torch.uint8)
     numbers, encoded = values.numpy(), data.numpy()
-    plane, position = np.empty(width, np.uint8), 0
+    position = 0
     for index, length in enumerate(lengths):
-        _ZSTD.decode(encoded[position : position + length], out=plane)
+        frame = zstd.ZstdDecompressor()
+        plane = np.frombuffer(frame.decompress(encoded[position : position + length].data, width + 1), np.uint8)
+        if not frame.eof or frame.unused_data or len(plane) != width:
+            raise ValueError("a frame of it has another length than its numbers")
         numbers[index // planes].reshape(width, planes)[:, index % planes] = plane
         position += length
         if index % planes == planes - 1:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from drift.store import compression, digests, large_tensors, links, memory_budget, numpy_files
@@ -26,6 +24,7 @@ from drift.store.numpy_files import write_json as write_json
 from drift.store.paths import STATE as STATE
 from drift.store.paths import require_inside as require_inside
 from drift.store.paths import round_path as round_path
+from drift.store.paths import stamp as file_stamp
 from drift.store.round_record import Round
 from landscape.model.mapped_files import incomplete_file, is_mapped, known_content
 from landscape.results.parsed_text import json_table
@@ -53,18 +52,22 @@ def write_tensors(
     return head["digest"]
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_tensors(path: Path, digest: str | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and description of a file written by `write_tensors`.
+
+    Args:
+        digest: That which the file must state, where it is known.
 
     Raises:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
-    stamp = large_tensors.stamp(path)
+    stamp = file_stamp(path)
     large = stamp is not None and not memory_budget.fits(torch.uint8, (stamp.size,))
-    with _open(path, "numpy" if large else "pt") as file:
-        header = file.metadata() or {}
-        tensors = large_tensors.read(path) if large else {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    with numpy_files.reading(path, ANEW) as file:
+        header, tensors = large_tensors.read(path, file)
     require_known(path, header.get("format"), ANEW)
+    if digest not in (None, header.get("digest")):
+        raise Damaged(path, "has other content than the state that names it; it was copied", ANEW)
     if "packed" in header:
         try:
             tensors = compression.decompress(tensors, json_table(header["packed"]))
@@ -79,37 +82,11 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, description(path, header, ANEW)
 
 
-@contextmanager
-def _open(path: Path, framework: str = "numpy") -> Iterator[Any]:
-    """A file of tensors with its header read and its length checked; Damaged if it is absent or truncated.
-
-    With "pt" the file must be smaller than all memory: its pages are mapped as if all of them were to be written.
-    """
-    numpy_files.require_text(path)
-    if not path.is_file():
-        raise Damaged(path, "is missing", ANEW)
-    try:
-        with safe_open(path, framework=framework) as file:
-            yield file
-    except (SafetensorError, OSError, ValueError) as reason:
-        raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", ANEW) from reason
-
-
 ANEW = (
     "To have it again, delete it together with the run's state.safetensors and train again with the same settings: "
     "the same bits are computed anew from round 0."
 )
 """How to recover a lost round or state: resuming needs the server's state, and only the last one is stored."""
-
-
-def stored_digest(path: Path) -> str:
-    """The digest that the header of a file states.
-
-    Raises:
-        Damaged: If the file is absent, truncated or foreign.
-    """
-    with _open(path) as file:
-        return str((file.metadata() or {}).get("digest"))
 
 
 def digest(tensors: Mapping[str, Tensor], text: str = "") -> str:
@@ -208,8 +185,7 @@ def read_round(folder: Path, index: int) -> Round:
     grouped: dict[str, dict[str, Any]] = {"metric": {}, "extras": {}, "sent": {}, "carried": {}, "": {}}
     for name, tensor in tensors.items():
         group, _, rest = name.partition(".")
-        retrained = group in ("sent", "carried")  # inputs of training a client again
-        grouped[group if rest else ""][rest or name] = aligned(tensor) if retrained else tensor
+        grouped[group if rest else ""][rest or name] = tensor
     metrics = {name: float(value) for name, value in grouped["metric"].items()}
     parts: dict[str, Any] = {name: grouped[name] for name in ("extras", "sent", "carried")} | grouped[""]
     try:
@@ -245,23 +221,4 @@ def read_state(folder: Path) -> tuple[dict[str, Tensor], int]:
     tensors, about = read_tensors(path)
     if not isinstance(about.get("next"), int) or "theta" not in tensors:
         raise Damaged(path, "holds no state of a run; it was renamed or copied", ANEW)
-    return {name: aligned(tensor) for name, tensor in tensors.items()}, about["next"]
-
-
-ALIGNMENT = 64
-"""Bytes; torch allocates at multiples of it, tensors in a mapped file begin anywhere."""
-
-
-def aligned(tensor: Tensor) -> Tensor:
-    """The tensor in aligned memory, so that products and sums of it have the bits of training.
-
-    One in a mapped file stays there: its rows are copied where they are used.
-    """
-    return tensor if tensor.data_ptr() % ALIGNMENT == 0 or is_mapped(tensor) else tensor.clone()
-
-
-def require_rounds(folder: Path, done: int) -> None:
-    """Raise Damaged with the first missing round before the commit point, as resuming would never write it."""
-    for index in range(done):
-        if not (path := round_path(folder, index)).is_file():
-            raise Damaged(path, "is missing", ANEW)
+    return tensors, about["next"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import torch
 from torch import Tensor
@@ -12,6 +12,8 @@ from torch import Tensor
 from drift.store import memory_budget
 from drift.store.column_blocks import Rows, release
 from drift.store.file_layout import TYPES, Place, read_header
+from drift.store.numpy_files import stored_bytes
+from drift.store.paths import Stamp
 from landscape.model.mapped_files import map_tensor, scratch_tensor
 
 NAMES = ("clients", "client_deltas", "models")
@@ -22,48 +24,24 @@ CARRIED = "carried."
 """Start of the names of what the clients of a round keep, which is mapped as well."""
 
 
-def read(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file by name; client models that are not to be in memory at once are mapped.
+def read(path: Path, file: BinaryIO) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors of an open file; client models that are not to be in memory at once are mapped.
 
     Raises:
-        OSError, ValueError: If the file cannot be read.
+        OSError, ValueError, LookupError, TypeError, AttributeError: If the file cannot be read.
     """
-    with open(path, "rb") as file:
-        places = read_header(file).places
-        mapped = {name for name, place in places.items() if _is_of_clients(name) and not _fits(place)}
-        tensors = {name: _read(file, place) for name, place in places.items() if name not in mapped}
-    for name in mapped:
-        tensors[name] = map_tensor(path, _dtype(places[name]), places[name].shape, places[name].begin)
-    return tensors
+    stated, tensors = read_header(file), dict[str, Tensor]()
+    for name, place in stated.places.items():
+        dtype = _dtype(place)
+        if _is_of_clients(name) and not _fits(place):
+            tensors[name] = map_tensor(path, dtype, place.shape, place.begin)
+        else:
+            tensors[name] = torch.from_numpy(stored_bytes(file, stated, place)).view(dtype).reshape(place.shape)
+    return stated.metadata, tensors
 
 
 def _is_of_clients(name: str) -> bool:
     return name.startswith(CARRIED) or name.rpartition(".")[2] in NAMES
-
-
-def _read(file: BinaryIO, place: Place) -> Tensor:
-    tensor = torch.empty(place.shape, dtype=_dtype(place))
-    file.seek(place.begin)
-    file.readinto(tensor.reshape(-1).view(torch.uint8).numpy())  # type: ignore[attr-defined]
-    return tensor
-
-
-class Stamp(NamedTuple):
-    """Identity of a file's content, as far as the file system states it."""
-
-    device: int
-    inode: int
-    size: int
-    changed: int
-
-
-def stamp(path: Path) -> Stamp | None:
-    """The stamp of a file; None where there is none."""
-    try:
-        entry = path.stat()
-    except OSError:
-        return None
-    return Stamp(entry.st_dev, entry.st_ino, entry.st_size, entry.st_mtime_ns)
 
 
 def is_verified(stated: Stamp | None) -> bool:

@@ -9,16 +9,16 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
-from drift.store.atomic_write import complete, write_bytes
 from drift.store.digests import FORMAT, Content, contents, metadata
-from drift.store.file_layout import layout
+from drift.store.file_layout import Place, Stated, layout, read_header
+from landscape.results.atomic_write import complete, write_bytes
 from landscape.results.parsed_text import from_json, json_table
 
 _RECORDER_REMEDY = "Record into another folder, or see the report of fedscape verify on this one."
@@ -85,17 +85,57 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     Raises:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
-    require_text(path)
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, OSError, ValueError, TypeError) as reason:
-        raise Damaged(path, f"cannot be read ({reason})", _RECORDER_REMEDY) from reason
+    with reading(path, _RECORDER_REMEDY) as file:
+        stated = read_header(file)
+        header, tensors = stated.metadata, arrays(file, stated, stated.places)
     require_known(path, header.get("format"), _RECORDER_REMEDY)
     if header != metadata(contents(tensors), header.get("about", "")):
         raise Damaged(path, "was altered, or not written by a recorder", _RECORDER_REMEDY)
     return tensors, description(path, header, _RECORDER_REMEDY)
+
+
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
+"""What reading a file raises that is not as it should be."""
+
+
+@contextmanager
+def reading(path: Path, remedy: str) -> Iterator[BinaryIO]:
+    """An open file of a run; Damaged if it is absent, or reading it fails."""
+    require_text(path)
+    try:
+        with open(path, "rb") as file:
+            yield file
+    except Damaged:
+        raise
+    except FileNotFoundError as reason:
+        raise Damaged(path, "is missing", remedy) from reason
+    except UNREADABLE as reason:
+        raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", remedy) from reason
+
+
+ALIGNMENT = 64
+"""Bytes that a processor reads at once, at most."""
+
+
+def stored_bytes(file: BinaryIO, stated: Stated, place: Place) -> np.ndarray:
+    """Bytes of a tensor, at a multiple of ALIGNMENT in memory, so that products of it have the same bits everywhere."""
+    size = place.end - place.begin
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    shift = -memory.ctypes.data % ALIGNMENT
+    values = memory[shift : shift + size]
+    if place.end <= len(stated.piece):
+        values[:] = np.frombuffer(stated.piece, np.uint8)[place.begin : place.end]
+    else:
+        file.seek(place.begin)
+        file.readinto(values)  # type: ignore[attr-defined]
+    return values
+
+
+def arrays(file: BinaryIO, stated: Stated, places: Mapping[str, Place]) -> dict[str, np.ndarray]:
+    """Arrays of a file by name."""
+    return {
+        name: stored_bytes(file, stated, place).view(place.dtype).reshape(place.shape) for name, place in places.items()
+    }
 
 
 def description(path: Path, header: Mapping[str, str], remedy: str) -> dict[str, Any]:
@@ -131,13 +171,10 @@ def read_json(path: Path, remedy: str = _RECORDER_REMEDY) -> dict[str, Any]:
     Raises:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
-    require_text(path)
-    try:
-        body = from_json(path.read_bytes())
-    except FileNotFoundError as reason:
-        raise Damaged(path, "is missing", f"Is {path.parent} the folder of a run?") from reason
-    except (ValueError, OSError) as reason:
-        raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", remedy) from reason
+    if not path.exists():
+        raise Damaged(path, "is missing", f"Is {path.parent} the folder of a run?")
+    with reading(path, remedy) as file:
+        body = from_json(file.read())
     require_known(path, body.get("format") if isinstance(body, dict) else None, remedy)
     if body.pop("digest", None) != _json_digest(body):
         raise Damaged(path, "was altered: its content does not match its digest", remedy)

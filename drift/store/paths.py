@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from drift.store.numpy_files import Damaged
 
@@ -39,3 +40,25 @@ def _is_plain(path: Path, folder: Path) -> bool:
         return False
     steps = ("/".join(parts[: count + 1]) for count in range(len(parts)))
     return not any(os.path.islink(f"{folder}/{step}") for step in steps)
+
+
+class Stamp(NamedTuple):
+    """Identity of a file's content, as far as the file system states it.
+
+    Nobody but the system sets the time of its last change.
+    """
+
+    device: int
+    inode: int
+    size: int
+    written: int
+    changed: int
+
+
+def stamp(path: str | Path) -> Stamp | None:
+    """The stamp of a file or folder; None where there is none."""
+    try:
+        entry = os.stat(path)
+    except OSError:
+        return None
+    return Stamp(entry.st_dev, entry.st_ino, entry.st_size, entry.st_mtime_ns, entry.st_ctime_ns)

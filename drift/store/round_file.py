@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from drift.store import digests, files, links, memory_budget
-from drift.store.atomic_write import temporary_name
 from drift.store.client_rows import ClientRows, FileRows, MemoryRows, RowFile
 from drift.store.file_layout import Form, layout
 from drift.store.keep import Keep
 from drift.store.paths import round_path
 from drift.store.round_record import CLIENTS, Round
+from landscape.results.atomic_write import temporary_name
 
 _META = torch.device("meta")
 

@@ -7,29 +7,24 @@ before them (`drift.store.links`); `drift.store.chain` checks them against each 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
 from drift.store import links, paths
-from drift.store.digests import FORMAT, PIECE, contents, form_text, small_digest, small_digests
-from drift.store.file_layout import LINKED, Place, Stated, is_small, read_header
-from drift.store.numpy_files import Damaged, description, require_known
+from drift.store.digests import FORMAT, Content, contents, digest_contents, small_digest, small_digests
+from drift.store.file_layout import LINKED, is_small, read_header
+from drift.store.numpy_files import UNREADABLE, Damaged, arrays, description, reading, require_known
 
 ROUND_FILE = re.compile(r"\d{6}\.safetensors")
 """Names of round files."""
 
-ALIGNMENT = 64
-"""Bytes that a processor reads at once, at most."""
-
-_UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
 _ANEW = "See fedscape verify --repair."
 
 
@@ -57,6 +52,18 @@ class Header:
         """Whether it is the run's state."""
         return self.file == paths.STATE
 
+    def misplaced(self, index: int) -> str:
+        """Why it is not of round `index`; "" if it is."""
+        return "" if self.index == index else f"holds round {self.index}, not {index}; it was renamed or copied"
+
+    def foreign(self, run: str) -> str:
+        """Why it is not of a run; "" if it is."""
+        return "" if self.run == run else f"is of run {self.run or 'no name'}, and this is run {run}"
+
+    def broken(self, link: str) -> str:
+        """Why it does not follow from the round of a link; "" if it does."""
+        return "" if self.before == link else "does not follow from the round before it"
+
     def numbers(self) -> dict[str, float]:
         """Metrics by name, and what the method recorded as one number."""
         named = {name.partition(".")[2]: value for name, value in self.arrays.items() if value.ndim == 0}
@@ -65,7 +72,7 @@ class Header:
 
 def has_buffers(folder: Path, index: int) -> bool:
     """Whether a round states floating buffers of its global model; its models are not read."""
-    with open(paths.round_path(folder, index), "rb", buffering=0) as file:
+    with open(paths.round_path(folder, index), "rb") as file:
         place = read_header(file).places.get("end_buffers")
     return place is None or place.end > place.begin
 
@@ -101,25 +108,18 @@ def read_client(folder: Path, path: Path) -> Header:
 
 
 def _read(path: Path, name: str, folder: Path, number: str) -> Header:
-    try:
-        paths.require_inside(path, folder)
-        with open(path, "rb", buffering=0) as file:
-            stated = read_header(file)
-            require_known(path, stated.metadata.get("format"), _ANEW)
-            small = {name: place for name, place in stated.places.items() if is_small(name, (place.dtype, place.shape))}
-            arrays = _arrays(file, stated, small)
-        parts = small_digests(contents(arrays))
+    paths.require_inside(path, folder)
+    with reading(path, _ANEW) as file:
+        stated = read_header(file)
+        require_known(path, stated.metadata.get("format"), _ANEW)
+        small = {name: place for name, place in stated.places.items() if is_small(name, (place.dtype, place.shape))}
+        values = arrays(file, stated, small)
+        parts = small_digests(contents(values))
         if stated.metadata.get("small") != small_digest(stated.metadata.get("about", ""), *parts):
             raise Damaged(path, "was altered: its small arrays do not match their digest", _ANEW)
         about = description(path, stated.metadata, _ANEW)
         index, run, before = int(about[number]), str(about.get("run", "")), str(about.get("before", ""))
-        return Header(name, index, run, before, links.link_by(index, parts[0]), arrays)
-    except FileNotFoundError as reason:
-        raise Damaged(path, "is missing", _ANEW) from reason
-    except _UNREADABLE as reason:
-        if isinstance(reason, Damaged):
-            raise
-        raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", _ANEW) from reason
+        return Header(name, index, run, before, links.link_by(index, parts[0]), values)
 
 
 def read_round(folder: Path, index: int) -> Header | None:
@@ -135,17 +135,15 @@ def is_whole(path: Path) -> bool:
 
     False is no verdict: compressed files are decompressed by `drift.store.files.read_tensors`, which names the damage.
     """
-    with suppress(*_UNREADABLE), open(path, "rb", buffering=0) as file:
+    with suppress(*UNREADABLE), open(path, "rb") as file:
         metadata, places, _ = read_header(file)
         if metadata.get("format") != FORMAT or "packed" in metadata:
             return False
-        total = hashlib.sha256(metadata.get("about", "").encode())
-        for name, place in sorted(places.items()):
-            total.update(form_text(name, place.dtype, place.shape))
-            file.seek(place.begin)
-            for begin in range(place.begin, place.end, PIECE):
-                total.update(file.read(min(PIECE, place.end - begin)))
-        return total.hexdigest() == metadata.get("digest")
+        whole = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
+        stored = {
+            name: Content(place.dtype, place.shape, whole[place.begin : place.end]) for name, place in places.items()
+        }
+        return digest_contents(stored, metadata.get("about", "")) == metadata.get("digest")
     return False
 
 
@@ -159,6 +157,13 @@ def round_numbers(folder: Path) -> list[int]:
 def lacks_state(folder: Path) -> bool:
     """Whether there is no state, but a round after round 0, as no process leaves that is stopped before a commit."""
     return not (folder / paths.STATE).exists() and any(round_numbers(folder)[-1:])
+
+
+def uncommitted(folder: Path) -> str:
+    """What lies in a run's folder that no state counts, and what to do; "" where there is a state, or nothing."""
+    numbers = [] if (folder / paths.STATE).exists() else round_numbers(folder)
+    remedy = "as where a training stops before its first round is complete. Train again: the same bits are made anew"
+    return f"; {paths.round_file(numbers[0])} is on disk without {paths.STATE}, {remedy}" if numbers else ""
 
 
 def following_round(folder: Path) -> int:
@@ -189,33 +194,8 @@ def complete_rounds(folder: Path, following: int, *, gaps: bool) -> list[int]:
     return present
 
 
-def last_link(folder: Path, following: int) -> str:
-    """Link of the last round before round `following`; "" where there is none."""
-    with suppress(Damaged):
-        state = read_state(folder)
-        if state.index == following:
-            return state.before
-    return link_before(folder, following)
-
-
 def link_before(folder: Path, following: int) -> str:
-    """The same, from the file of that round."""
+    """Link of the last round before round `following`, from its file; "" where there is none."""
     before = [index for index in round_numbers(folder) if index < following]
     header = read_round(folder, before[-1]) if before else None
     return "" if header is None else header.link
-
-
-def _arrays(file: BinaryIO, stated: Stated, places: Mapping[str, Place]) -> dict[str, np.ndarray]:
-    """Arrays, as far from a multiple of ALIGNMENT as in a mapped file, so that products of them have the same bits."""
-    piece, end = stated.piece, max((place.end for place in places.values()), default=0)
-    if end > len(piece):
-        piece += file.read(end - len(piece))
-    return {name: _array(piece, place) for name, place in places.items()}
-
-
-def _array(piece: bytes, place: Place) -> np.ndarray:
-    memory = np.empty(place.end - place.begin + ALIGNMENT, np.uint8)
-    shift = (place.begin - memory.ctypes.data) % ALIGNMENT
-    values = memory[shift : shift + place.end - place.begin]
-    values[:] = np.frombuffer(piece, np.uint8, place.end - place.begin, place.begin)
-    return values.view(place.dtype).reshape(place.shape)

@@ -14,7 +14,7 @@ from drift.runs.run import open as open_run
 from figures import gallery
 from figures.pictures.draw_files import draw
 from figures.pictures.draw_files import require_options as require_options
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 draw_one = draw
 """Files of one figure."""
@@ -79,7 +79,7 @@ def attempt(state: None, request: Request) -> Outcome:
 
 def left_out(files: Sequence[Path]) -> list[str]:
     """Lines that name the runs which a drawn figure left out, read from the numbers beside its picture."""
-    lines = (str(zarr_files.load(path).attrs.get("left_out", "")) for path in files if path.suffix == ".zarr")
+    lines = (str(netcdf_files.load(path).attrs.get("left_out", "")) for path in files if path.suffix == ".nc")
     return [line for text in lines for line in text.splitlines()]
 
 

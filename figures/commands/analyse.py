@@ -26,7 +26,6 @@ from figures.commands.options import (
     Workers,
     arguments,
     require_file,
-    require_folder,
     several,
 )
 from figures.texts import console
@@ -77,7 +76,7 @@ Tidy = Annotated[
     ),
 ]
 
-SUFFIXES = (".csv", ".nc", ".vtk", ".ply", ".zarr", ".tex", ".md", ".html")
+SUFFIXES = (".csv", ".nc", ".vtk", ".ply", ".tex", ".md", ".html")
 """Of files that numbers are written to."""
 
 
@@ -110,7 +109,7 @@ def analyse(
     Args:
         name: Name of an analysis (fedscape list analyses, which also names the options of each), or FILE.py:FUNCTION
             or module:FUNCTION of your own.
-        out: File for the numbers: .csv (for pandas), .nc (netCDF) or .zarr (for xarray), .vtk or .ply (a surface for
+        out: File for the numbers: .csv (for pandas), .nc (netCDF, for xarray), .vtk or .ply (a surface for
             ParaView), .tex, .md or .html (a table); of several results with {run} or {round} in its name. By default
             they are only stored in the run's folder.
     """
@@ -132,7 +131,7 @@ def analyse(
     if out is not None:
         analyse_rounds.require_names(places, out)
         for place in places:
-            (require_folder if out.suffix == ".zarr" else require_file)(place.path(out))
+            require_file(place.path(out))
     from drift.runs.user_task import UserMetric
     from drift.simulation.sweep_points import point_pool
     from drift.store.locks import is_writable
@@ -211,15 +210,12 @@ def _several(
 
 def _write(result: xr.Dataset, out: Path | None, tidy: bool, *, quiet: bool = False) -> None:
     """Write the numbers in the format of the file's suffix, CSV as a long table if `tidy`."""
-    from drift.store.atomic_write import write_bytes
-    from landscape.results import zarr_files
+    from landscape.results.atomic_write import write_bytes
     from landscape.results.export import export_bytes
 
     if out is None:
         return
-    if out.suffix == ".zarr":
-        zarr_files.save(result, out)
-    elif out.suffix in (".tex", ".md", ".html"):
+    if out.suffix in (".tex", ".md", ".html"):
         from figures.texts.table import table
         from figures.texts.table_formats import FORMS
 

@@ -22,7 +22,7 @@ EXTRAS |= {"flwr": "flwr_datasets", "cluster": "distributed", "topology": "gudhi
 EXTRAS |= {"curvlinops": "curvlinops", "trackers": "mlflow", "docs": "sphinx", "test": "pytest", "dev": "ruff"}
 """A module of each optional part, whose presence stands for it."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-NEEDED = ("numpy", "scipy", "xarray", "zarr", "safetensors", "matplotlib", "plotly", "pydantic")
+NEEDED = ("numpy", "scipy", "xarray", "h5netcdf", "safetensors", "matplotlib", "plotly", "pydantic")
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def export(
         track(source, tracker(to, out))
     elif out.suffix in TABLES:
         from drift.analyses.rounds.export_table import table, table_file
-        from drift.store.atomic_write import write_bytes
+        from landscape.results.atomic_write import write_bytes
 
         write_bytes(out, table_file(table(source), out.suffix))
     else:
@@ -68,7 +68,7 @@ def export(
 
 def _write_model(run: Run, round: int, client: str | None, out: Path) -> None:
     from drift.runs.export_model import save_transformers, state_dict, state_file
-    from drift.store.atomic_write import write_bytes
+    from landscape.results.atomic_write import write_bytes
 
     state = state_dict(run, round, int(client) if client is not None and client.isdecimal() else client)
     if out.suffix:

@@ -99,11 +99,11 @@ def draw(
     memory: Memory = None,
     json: Json = False,
 ) -> int:
-    """Draw one figure as PDF, PNG and SVG, with its numbers beside it as zarr and CSV; or a paper's whole set.
+    """Draw one figure as PDF, PNG and SVG, with its numbers beside it as netCDF and CSV; or a paper's whole set.
 
     Every run that is named is drawn, or the command refuses and says which setting differs. Of a folder of runs a
     figure may draw a part: what it leaves out is stated, on stderr and on the picture. The options from --methods to
-    --no-note say how it looks; one that a figure cannot honour is refused. In place of runs, the .zarr folder with the
+    --no-note say how it looks; one that a figure cannot honour is refused. In place of runs, the .nc file with the
     numbers of an earlier picture draws it again, in another look for instance; nothing is computed.
 
     With --paper, every argument is a run or a folder of runs. Each figure of the paper whose runs are there is drawn,
@@ -149,7 +149,7 @@ def draw(
     allow_figure(name)
     require(name)  # refused here, before any run is opened
     options = {**arguments(set), **(look.words() if look is not None else {})}
-    saved = next((text for text in run if text.rstrip("/").endswith((".zarr", ".zarr.zip"))), None)
+    saved = next((text for text in run if text.endswith(".nc")), None)
     if saved is not None and len(run) > 1:
         raise ValueError(f"{saved} has the numbers of a picture, and {len(run)} are named; give it alone.")
     needless = {"--data": data, "--task": task, "--memory": memory}

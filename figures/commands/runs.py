@@ -166,6 +166,7 @@ def verify(
     folders = list(dict.fromkeys(folder for text in run for folder in _run_folders(Path(text)) or [find(runs, text)]))
     from drift.simulation.repair import repair as repaired
     from drift.simulation.verify import verify as problems_of
+    from drift.store.round_headers import uncommitted
 
     status, listed = 0, []
     for folder in folders:
@@ -178,7 +179,7 @@ def verify(
             place = f"{folder}: " if len(folders) > 1 else ""
             console.put(console.as_text(f"{place}{entry}{' Not repaired.' if repair and entry in damaged else ''}"))
         if not entries and not json:
-            console.put(f"{folder}: every file is whole.")
+            console.put(f"{folder}: every file is whole{uncommitted(folder)}.")
     if json:
         console.put_json(listed)
     return status
@@ -203,7 +204,7 @@ def _described(run: RunSummary) -> dict[str, Any]:
         "clients kept in rounds": spans(run.clients),
         "global models kept in rounds": spans(run.globals),
         "size": f"{size / 1e6:.1f} MB",
-        "results": sorted(path.stem for path in (run.folder / "results").glob("[!.]*.zarr")),
+        "results": sorted(path.stem for path in (run.folder / "results").glob("[!.]*.nc")),
         "engine": _with_reason(run.about, "engine"),
         "device": _with_reason(run.about, "device"),
         "method": run.label,

@@ -79,15 +79,15 @@ def sweep(
 
 
 def _row(planned: Planned) -> dict[str, Any]:
-    from drift.simulation.compare import last_ten
+    from drift.simulation.compare import mean_of_last
 
     whole = planned.state in ("done", "on disk")
     return {
         "run": planned.run.name,
         "state": planned.state,
         "rounds": f"{planned.rounds}/{planned.experiment.rounds}",
-        "accuracy": last_ten(planned.run) if whole else None,
-        "loss": last_ten(planned.run, "loss") if whole else None,
+        "accuracy": mean_of_last(planned.run) if whole else None,
+        "loss": mean_of_last(planned.run, "loss") if whole else None,
         "reason": planned.reason,
     }
 

@@ -22,7 +22,7 @@ from figures.gallery._paired import cut, paired
 from figures.looks import look, style
 from figures.selection.identity import add_identity, caption
 from figures.selection.run_selection import describe_difference, join_names, refusal, required_runs, select_runs
-from landscape.results.zarr_files import sort_names
+from landscape.results.netcdf_files import sort_names
 
 if TYPE_CHECKING:
     from figures.gallery import NamedFigure

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from drift.runs.metrics import number_attributes
 from drift.runs.run import Run
 from figures import papers
 from figures.gallery import _runs, _stack
@@ -17,16 +18,10 @@ from figures.selection.groups import differing_names, settings
 from figures.selection.run_selection import join_names
 
 
-def mean_of_last(run: Run, metric: str, last: int) -> float:
-    """Mean of a recorded number over the last rounds of a run, NaN where it was not recorded.
-
-    Raises:
-        ValueError: If `last` is no number of rounds.
-    """
-    if last < 1:
-        raise ValueError(f"last is {last}; give the number of rounds that are averaged, 1 or more.")
-    values = [run.round(index).metrics.get(metric, np.nan) for index in run.rounds()[-last:]]
-    return float(np.mean(values)) if values else float("nan")
+def metric_unit(runs: Sequence[Run], metric: str) -> str:
+    """Unit of a recorded number; 1 for a loss whose unit differs between the runs."""
+    units = {run.loss_units for run in runs}
+    return number_attributes(metric, units.pop() if len(units) == 1 else "1")["units"]
 
 
 def tabulate(

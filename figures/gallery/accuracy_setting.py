@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
+from drift.simulation.compare import mean_of_last
 from figures.axes import curves
 from figures.gallery import _runs, _stack, _tables
 from figures.looks import style
@@ -54,9 +55,10 @@ def data(
     )
     rows, seeds = setting_text.sort_rows(row for row, _, _ in table), sorted({seed for _, _, seed in table})
     values = sorted({value for _, value, _ in table})
-    late = {place: _tables.mean_of_last(run, metric, last) for place, run in table.items()}
+    late = {place: mean_of_last(run, metric, last) for place, run in table.items()}
     name = f"{'test ' if metric == 'accuracy' else ''}{metric}"
-    array = _stack.fill_array(late, {"row": rows, "value": values, "seed": seeds}, name, _unit(metric))
+    unit = _tables.metric_unit(selected, metric)
+    array = _stack.fill_array(late, {"row": rows, "value": values, "seed": seeds}, name, unit)
     ds = array.to_dataset(name=metric).assign_attrs(metric=metric, over=key, reference=reference)
     ds.value.attrs.update(long_name=setting_text.key_label(key))
     return _stack.name_runs(_with_gain(ds, metric, reference) if gain else ds, selected)
@@ -106,7 +108,7 @@ def _with_gain(ds: xr.Dataset, metric: str, reference: str) -> xr.Dataset:
     if not pairs:
         command = "fedscape sweep digits-shards2 --grid method=fedavg,ima local.epochs=1,3"
         raise _runs.missing(f"{', '.join(rows)} have nothing to be compared with", command)
-    points = 100 if _unit(metric) == "fraction" else 1
+    points = 100 if ds[metric].attrs["units"] == "fraction" else 1
     gains = [
         points * (ds[metric].sel(row=row) - ds[metric].sel(row=pairs[row])).values
         if row in pairs
@@ -115,10 +117,6 @@ def _with_gain(ds: xr.Dataset, metric: str, reference: str) -> xr.Dataset:
     ]
     units = "points" if points == 100 else "1"
     return ds.assign(gain=(ds[metric].dims, np.stack(gains), {"long_name": "gain", "units": units}))
-
-
-def _unit(metric: str) -> str:
-    return "fraction" if metric in ("accuracy", "error") else "nats" if "loss" in metric else "1"
 
 
 def _select(runs: Sequence[Run], over: str) -> tuple[list[Run], str]:

@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
+from drift.simulation.compare import last_words, mean_of_last
 from figures.gallery import _table_figure, _tables
 
 NEEDS = "runs of any methods in any settings"
@@ -35,18 +36,16 @@ def data(
         paper, item: Whose printed numbers are added, such as ima and "Table I".
     """
     ds = _tables.tabulate(
-        runs, lambda run: _tables.mean_of_last(run, metric, last), rows=rows, over=over, paper=paper, item=item
+        runs, lambda run: mean_of_last(run, metric, last), rows=rows, over=over, paper=paper, item=item
     )
-    units = "fraction" if metric in ("accuracy", "error") else "nats" if "loss" in metric else "1"
-    ds = _tables.label_numbers(ds, metric, units)
-    return ds.assign_attrs(metric=metric, last=last)
+    ds = _tables.label_numbers(ds, metric, _tables.metric_unit(runs, metric))
+    return ds.assign_attrs(metric=metric, last=last, rounds=last_words(runs, last))
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
     fraction = ds.measured.attrs.get("units") == "fraction"
     metric = str(ds.attrs["metric"]).replace("_", " ")
-    rounds = "last round" if ds.attrs["last"] == 1 else f"mean of the last {ds.attrs['last']} rounds"
     metric = f"test {metric}" if metric in ("accuracy", "error", "loss") else metric
-    title = f"{metric}{' in %' if fraction else ''}, {rounds}"
+    title = f"{metric}{' in %' if fraction else ''}, {ds.attrs['rounds']}"
     return _table_figure.draw_table(ds, title=title, write=_table_figure.percent if fraction else "{:.4g}".format)

@@ -61,10 +61,11 @@ def draw(ds: xr.Dataset) -> Figure:
     Where no line between the models climbs, a sentence stands for the panel. Scales of more than a factor of 20 are
     logarithmic, so that no method hides the others.
     """
-    rise = f"{ds.attrs['rise']:g} nats"
+    unit = str(ds.climb.attrs["units"]).removeprefix("1")
+    rise = f"{ds.attrs['rise']:g} {unit}".strip()
     labels = {
-        "climb": "climb between the models [nats]",
-        "excess": "mean model above the minimum [nats]",
+        "climb": style.with_unit("climb between the models", ds.climb),
+        "excess": style.with_unit("mean model above the minimum", ds.excess),
         "offset": "distance from the mean model to the minimum",
         "radius": f"radius around the mean model within {rise}",
         "area": f"area within {rise} of the minimum",
@@ -82,7 +83,7 @@ def draw(ds: xr.Dataset) -> Figure:
             curves.curve(ds, ax=ax, variable=variable, marker="o", markersize=2.5, log=log and positive)
         style.name_axes(ax, "round", labels[variable])
     if level:
-        note = f"no line between the models climbs by more than {NO_CLIMB:g} nats"
+        note = f"no line between the models climbs by more than {NO_CLIMB:g} {unit}".rstrip()
         axs.flat[-1].set_axis_off()
         look: dict[str, Any] = {"fontsize": style.small(), "ha": "center", "va": "center"}
         axs.flat[-1].text(0.5, 0.5, textwrap.fill(note, 22), transform=axs.flat[-1].transAxes, **look)

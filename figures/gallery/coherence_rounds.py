@@ -1,4 +1,4 @@
-"""Gradient coherence over rounds with its critical point, FedAvg against FedLAW (GWS) (FedLAW paper, Figs. 5, 6)."""
+"""Gradient coherence over rounds with its critical point (FedLAW paper, Figs. 5, 6)."""
 
 from __future__ import annotations
 

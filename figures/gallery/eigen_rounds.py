@@ -1,4 +1,4 @@
-"""Weight norm, largest Hessian eigenvalue and its ratio to the fifth, over rounds (FedLAW paper, Fig. 10)."""
+"""Weight norm, largest Hessian eigenvalue and its ratio to the k-th, over rounds (FedLAW paper, Fig. 10)."""
 
 from __future__ import annotations
 

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.norms_and_weights import balance_mean
 from drift.runs.run import Run
+from drift.simulation.compare import mean_of_last
 from figures.axes import curves
-from figures.gallery import _runs, _stack, _tables
+from figures.gallery import _runs, _stack
 from figures.looks import style
 from figures.selection import partition_text, setting_text
 
@@ -57,7 +58,7 @@ def data(
         command = f"fedscape sweep fedlaw-cifar10-gws-quick --grid method=fedavg,fedlaw {over}=1,2"
         raise _runs.missing(f"{method} and {reference} share {len(values)} values of {over}", command)
     seeds = sorted({seed for _, _, seed in pairs})
-    late = {run.folder: _tables.mean_of_last(run, "accuracy", last) for pair in pairs.values() for run in pair}
+    late = {run.folder: mean_of_last(run, "accuracy", last) for pair in pairs.values() for run in pair}
     middle = {place: run.cached(balance_mean, window=window) for place, (run, _) in pairs.items()}
     gains = {place: 100 * (late[run.folder] - late[other.folder]) for place, (run, other) in pairs.items()}
     factors = {place: float(means.gamma) for place, means in middle.items()}

@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
+from drift.simulation.compare import mean_of_last
 from figures.gallery import _runs, _table_figure, _tables
 from figures.looks import style
 
@@ -60,7 +61,7 @@ def _goal(runs: Sequence[Run], target: float | str | None, last: int) -> float:
         return float(target)
     late: dict[str, list[float]] = {}
     for run in runs:
-        late.setdefault(run.label, []).append(_tables.mean_of_last(run, "accuracy", last))
+        late.setdefault(run.label, []).append(mean_of_last(run, "accuracy", last))
     if target is not None and target not in late:
         raise LookupError(
             f"no run is of method {target}, which sets the target; there are {', '.join(late)}. Give target=0.6."

@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
+from drift.simulation.compare import last_words
 from figures.axes import curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
@@ -47,7 +48,8 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
     ds = array.to_dataset(name="accuracy")
     ds["late"] = ds.accuracy.isel(round=slice(-last, None)).mean("round", keep_attrs=True)
     ds.factor.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
-    return _stack.name_runs(ds, list(selected.values())).assign_attrs(last=last)
+    shown = list(selected.values())
+    return _stack.name_runs(ds, shown).assign_attrs(last=last, rounds=last_words(shown, last))
 
 
 def draw(ds: xr.Dataset) -> Figure:
@@ -60,6 +62,6 @@ def draw(ds: xr.Dataset) -> Figure:
     style.name_axes(axs[0, 0], "round", style.text(ds.accuracy))
     curves.line_with_band(ds.late, ax=axs[0, 1], over="factor", color="#777777", linewidth=0.8, zorder=1)
     axs[0, 1].scatter(ds.factor, curves.mean(ds.late, "seed"), c=colours, s=16, zorder=3)
-    style.name_axes(axs[0, 1], style.text(ds.factor), f"accuracy, last {ds.attrs['last']} rounds")
+    style.name_axes(axs[0, 1], style.text(ds.factor), f"accuracy, {ds.attrs['rounds']}")
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -42,7 +42,7 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 3, height=2.4)
     labels = {
         "minima": "minima",
-        "smad": "saddle-minimum average\ndistance [nats]",
+        "smad": style.with_unit("saddle-minimum average\ndistance", ds.smad),
         "roughness": "share of the variance\nthat is not quadratic",
     }
     for ax, (variable, label) in zip(axs.flat, labels.items(), strict=True):

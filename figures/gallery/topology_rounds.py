@@ -49,8 +49,8 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(2, 2, height=3.9, sharex=True)
     labels = {
         "minima": "minima",
-        "smad": "saddle-minimum average\ndistance [nats]",
-        "climb": "largest climb between\ntwo clients [nats]",
+        "smad": style.with_unit("saddle-minimum average\ndistance", ds.smad),
+        "climb": style.with_unit("largest climb between\ntwo clients", ds.climb),
         "roughness": "share of the variance\nthat is not quadratic",
     }
     strides = ds["value"].values

@@ -47,29 +47,33 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Gains in loss and error of every variant that differs from the recorded model, and the chosen gamma."""
-    figure, axs = style.panels(1, 3, height=2.6, width_ratios=(1.25, 1.25, 1))
+    """Gains in loss, and in error where the data have one, of every variant that differs; and the chosen gamma."""
     shown = ds.isel(algorithm=0)
     names = [str(name) for name in ds.variant.values]
+    gains = {"gain": 1, "error_gain": 100}
+    gains = {name: factor for name, factor in gains.items() if shown[name].sel(variant=names[1:]).notnull().any()}
+    figure, axs = style.panels(1, len(gains) + 1, height=2.6, width_ratios=(*[1.25] * len(gains), 1))
     windows = [name for name in names if name.startswith("ima-")]
     for name in names[1:]:
-        gains = shown.gain.sel(variant=name)
-        if not bool((np.abs(gains) > 1e-5).any()):
+        if not bool((np.abs(shown.gain.sel(variant=name)) > 1e-5).any()):
             continue  # the recorded model itself
         colour = _WINDOWS[windows.index(name) % len(_WINDOWS)] if name in windows else _COLOURS[name]
         label = f"mean of {name[4:]} rounds" if name in windows else _LABELS[name]
         look = {"color": colour, "label": label, "marker": _MARKERS[names.index(name) % len(_MARKERS)]}
         look |= {"linestyle": "--" if name == "uniform" else "-"}  # it often hides fma
-        _line(gains, axs[0, 0], **look)
-        _line(100 * shown.error_gain.sel(variant=name), axs[0, 1], **look)
-    _line(shown.gamma, axs[0, 2], color=_COLOURS["gamma"])
-    texts = ("loss gained [nats]", "accuracy gained [points]", r"best $\gamma$")
-    for ax, text in zip(axs.flat, texts, strict=True):
+        for ax, (gain, factor) in zip(axs[0], gains.items(), strict=False):
+            _line(factor * shown[gain].sel(variant=name), ax, **look)
+    _line(shown.gamma, axs[0, -1], color=_COLOURS["gamma"])
+    texts = {"gain": style.with_unit("loss gained", ds.gain), "error_gain": "accuracy gained [points]"}
+    for ax, text in zip(axs.flat, [*map(texts.__getitem__, gains), r"best $\gamma$"], strict=True):
         style.name_axes(ax, "round", text, whole=5)
-    for ax in axs[0, :2]:
+    for ax in axs[0, :-1]:
         curves.mark_level(ax)
     title, seeds = style.label(str(ds.algorithm.values[0])), ds.sizes["seed"]
-    style.key(figure, axs.flat, title=title if seeds == 1 else f"{title}, mean of {seeds} seeds", columns=4)
+    title = title if seeds == 1 else f"{title}, mean of {seeds} seeds"
+    if number := ds.attrs.get("reported_on"):
+        title = f"{title}, on the {number} test samples that chose no weights"
+    style.key(figure, axs.flat, title=title, columns=4)
     return figure
 
 

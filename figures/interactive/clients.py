@@ -108,6 +108,6 @@ def _cloud(name: str, run: Run, values: xr.DataArray, shift: float) -> go.Scatte
         hovertemplate=(
             f"{plain(label)}, seed {run.experiment.seed}<br>round %{{customdata[0]}}, client %{{customdata[1]}}<br>"
             f"{axis(values)} %{{y:.4g}}<br>weight %{{customdata[2]:.3g}}<br>%{{text}}<br>"
-            "test loss after the round %{customdata[3]:.4g} nats<extra></extra>"
+            f"test loss after the round %{{customdata[3]:.4g}} {run.loss_units.removeprefix('1')}<extra></extra>"
         ),
     )

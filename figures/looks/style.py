@@ -86,8 +86,13 @@ def outline(width: float = 1.6) -> list[patheffects.AbstractPathEffect]:
 
 def text(values: xr.DataArray) -> str:
     """Axis label of a variable, `name [unit]`; numbers without unit have none."""
-    name, unit = values.attrs.get("long_name", str(values.name).replace("_", " ")), values.attrs.get("units", "1")
-    return str(name) if unit in ("1", "fraction", "") else f"{name} [{unit}]"
+    return with_unit(str(values.attrs.get("long_name", str(values.name).replace("_", " "))), values)
+
+
+def with_unit(name: str, values: xr.DataArray) -> str:
+    """A name with the unit of a variable in brackets, where it has one."""
+    unit = values.attrs.get("units", "1")
+    return name if unit in ("1", "fraction", "") else f"{name} [{unit}]"
 
 
 def styled(draw: Callable[Inputs, Result]) -> Callable[Inputs, Result]:

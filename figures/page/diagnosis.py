@@ -19,7 +19,7 @@ def diagnosis(run: Run) -> dict[str, Any]:
         verdict: A sentence. causes, state: Tables as `figures.page.tables` makes them; no rows where none was tested.
         untested: Whether they can and have not been tested.
     """
-    result = diagnose(run, quick=not any((run.folder / "results").glob("followed-*.zarr")))
+    result = diagnose(run, quick=not any((run.folder / "results").glob("followed-*.nc")))
     answers = [(QUESTIONS.get(item.name, item.name), [*answer(item), item.figure]) for item in result.findings]
     return {
         "verdict": verdict(result) if result.causes else _read(result),

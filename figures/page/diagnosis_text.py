@@ -50,8 +50,9 @@ def verdict(diagnosis: Diagnosis) -> str:
 def standing(diagnosis: Diagnosis) -> str:
     """The state of training, in a sentence; empty where it is not known."""
     if diagnosis.state == "still learning":
-        fall = interval(diagnosis.fall.value, diagnosis.fall.low, diagnosis.fall.high)
-        return f"Not finished: the next round is expected to gain {fall} nats."
+        unit = next((answer.unit for answer in diagnosis.findings if answer.name == "training"), "")
+        fall = interval(diagnosis.fall.value, diagnosis.fall.low, diagnosis.fall.high, unit)
+        return f"Not finished: the next round is expected to gain {fall}."
     return _STATES.get(diagnosis.state, "")
 
 

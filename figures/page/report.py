@@ -13,7 +13,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
 from drift.runs.run import Run
-from drift.store.atomic_write import write_bytes
 from figures import gallery
 from figures.page.content import content
 from figures.page.remembered_runs import Failed, PageProgress
@@ -22,6 +21,7 @@ from figures.page.tables import shown
 from figures.selection.groups import groups
 from figures.selection.run_selection import require_runs
 from figures.texts import console
+from landscape.results.atomic_write import write_bytes
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 

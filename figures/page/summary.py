@@ -11,8 +11,10 @@ from drift.analyses.landscapes.basin import round_minimum
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.variance import drift_variances
 from drift.analyses.selected_samples import fewer
+from drift.runs.registry import LOSS_UNITS
 from drift.runs.run import Run
-from drift.simulation.compare import last_ten
+from drift.simulation.compare import mean_of_last
+from figures.gallery._tables import metric_unit
 from figures.interactive.curvature import eigenvalues
 from figures.selection.groups import groups
 
@@ -47,15 +49,15 @@ def summary(runs: Sequence[Run], *, samples: int | None = None) -> xr.Dataset:
         columns, coords={"algorithm": list(grouped)}, attrs={"analysis": "summary", "source": "papers.md 7"}
     )
     for name, (long_name, units) in _ABOUT.items():
-        ds[name].attrs.update(long_name=long_name, units=units)
+        ds[name].attrs.update(long_name=long_name, units=units if units != LOSS_UNITS else metric_unit(runs, "loss"))
     return ds
 
 
 _ABOUT = {
     "seeds": ("seeds", "1"),
-    "accuracy_mean": ("mean accuracy of the last ten rounds", "fraction"),
+    "accuracy_mean": ("mean accuracy of the last ten rounds at most", "fraction"),
     "accuracy_std": ("standard deviation of the accuracy over seeds", "fraction"),
-    "loss": ("mean loss of the last ten rounds", "nats"),
+    "loss": ("mean loss of the last ten rounds at most", LOSS_UNITS),
     "centre_offset": ("distance from the clients' mean to the minimum of their plane", "1"),
     "centre_offset_error": ("standard error of the centre offset", "1"),
     "centre_offset_seeds": ("seeds whose minimum is inside the plane", "1"),
@@ -68,13 +70,13 @@ _ABOUT = {
 
 def _row(runs: list[Run], samples: int | None) -> dict[str, float]:
     measures: dict[str, Callable[[Run], float]] = {
-        "loss": lambda run: last_ten(run, "loss"),
+        "loss": lambda run: mean_of_last(run, "loss"),
         "eigenvalue": lambda run: _eigenvalue(run, samples),
         "coherence": lambda run: float(run.cached(coherence).coherence.mean("round")),
         "change_variance": lambda run: float(run.cached(drift_variances).change_variance.mean("round")),
         "client_variance": lambda run: float(run.cached(drift_variances).client_variance.mean("round")),
     }
-    accuracy = np.array([last_ten(run) for run in runs])
+    accuracy = np.array([mean_of_last(run) for run in runs])
     deviation = float(accuracy.std(ddof=1)) if len(runs) > 1 else float("nan")
     row = {"seeds": len(runs), "accuracy_mean": float(accuracy.mean()), "accuracy_std": deviation}
     row |= _centre_offset(runs, samples)

@@ -14,13 +14,14 @@ from drift.store.files import digest
 from figures.axes.units import amount, ranged
 from figures.gallery.cost_table import COLUMNS as cost_columns
 from figures.interactive.lines import written_name
+from figures.looks.style import with_unit
 from figures.page.summary import summary
 from figures.selection.groups import differing_names, settings
 from figures.selection.identity import seed_text
 
 COLUMNS = {
     "accuracy_mean": "Accuracy",
-    "loss": "Loss [nats]",
+    "loss": "Loss",
     "centre_offset": "Centre offset",
     "eigenvalue": "λ₁",
     "coherence": "Coherence",
@@ -49,7 +50,8 @@ def summary_table(grouped: dict[str, list[Run]], samples: int | None = None) -> 
         if len(group) > 1:
             cells[1] += f" ± {float(row.accuracy_std):.3f}"
         rows.append((written_name(name), cells))
-    return {"head": ["Method", "Seeds", *COLUMNS.values()], "rows": rows}
+    heads = {**COLUMNS, "loss": with_unit(COLUMNS["loss"], ds.loss)}
+    return {"head": ["Method", "Seeds", *heads.values()], "rows": rows}
 
 
 def _offset(row: xr.Dataset) -> str:

@@ -1,4 +1,4 @@
-"""A named figure from runs to files: picture as PDF, PNG and SVG; beside it numbers as zarr and CSV, and texts."""
+"""A named figure from runs to files: picture as PDF, PNG and SVG; beside it numbers as netCDF and CSV, and texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from drift.analyses.rounds.batch_statistics import statistics_remark
 from drift.runs.run import Run
-from drift.store.atomic_write import write_bytes
 from drift.store.files import Damaged
 from figures import gallery
 from figures.gallery._checked import runs_of
@@ -20,7 +19,8 @@ from figures.selection.identity import sample_counts
 from figures.selection.run_selection import join_names, require_runs, required_runs, subset
 from landscape import plugins
 from landscape.plugins.outside import is_outside
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
+from landscape.results.atomic_write import write_bytes
 from landscape.results.export import export_bytes
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def draw(
     formats: Sequence[str] = FORMATS,
     **options: Any,
 ) -> list[Path]:
-    """Draw a named figure into files: PDF, PNG, SVG, its numbers as a zarr folder and as a CSV table, and its caption.
+    """Draw a named figure into files: PDF, PNG, SVG, its numbers as a netCDF file and as a CSV table, and its caption.
 
     The caption is STEM.tex (\\caption and \\label), STEM.txt and, for readers who cannot see the picture, STEM.alt.txt;
     tables are also written as STEM.table.tex (booktabs), .table.md and .table.html.
@@ -50,8 +50,8 @@ def draw(
 
     Args:
         name: Name of the figure, as in `fedscape figures list`.
-        runs: The figure draws all of them, or refuses; of `figures.gallery.AnyOf` it may draw a part. Or the zarr
-            folder of numbers that was written beside a picture of this figure: drawn again, without runs.
+        runs: The figure draws all of them, or refuses; of `figures.gallery.AnyOf` it may draw a part. Or the
+            netCDF file of numbers that was written beside a picture of this figure: drawn again, without runs.
         folder: Where the files go.
         stem: What the files are called; else the figure's name.
         formats: Of the picture, of pdf, png, svg and eps.
@@ -78,7 +78,7 @@ def draw(
     words, options = split_words(name, options)
     figure_plugin, plain = gallery.load(name), gallery.file_stem(name)
     called = stem or plain
-    numbers, table = folder / f"{called}.zarr", folder / f"{called}.csv"
+    numbers, table = folder / f"{called}.nc", folder / f"{called}.csv"
     with look.drawing(look.read(**words)) as part:
         ds, read = _data(name, runs, words, options)
         samples = _test_samples(ds, runs_of(ds, read)) if read else int(ds.attrs.get("test_samples", 0)) or None
@@ -94,7 +94,7 @@ def draw(
             ds = ds.assign_attrs(remarks="; ".join(remarks))
             if part.look.note:
                 footnote(figure, f"Note: {'; '.join(remarks)}.")
-        zarr_files.save(ds, numbers)
+        netcdf_files.save(ds, numbers)
         write_bytes(table, export_bytes(ds, "csv"))
         paths = style.save(figure, folder / called, formats)
     plt.close(figure)
@@ -171,7 +171,7 @@ def _data(
     if not isinstance(runs, str | Path):
         require_runs(runs)
         return _readable(gallery.load(name).data, runs, options)
-    ds, plain = zarr_files.load(runs), gallery.file_stem(name)
+    ds, plain = netcdf_files.load(runs), gallery.file_stem(name)
     if (other := gallery.file_stem(str(ds.attrs.get("figure", plain)))) != plain:
         raise ValueError(f"{runs} has the numbers of figure {other}, not of {plain}.")
     if asked := [*options, *(word for word in OF_RUNS if words.get(word))]:

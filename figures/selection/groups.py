@@ -24,8 +24,7 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
     by_settings: dict[str, list[Run]] = {}
     tables = {}
     for run in {run.folder.resolve(): run for run in runs}.values():
-        if not run.rounds():
-            raise LookupError(f"run {run.name} has no complete round; train it first, or leave it out.")
+        run.require_round(-1)
         tables[run.folder] = settings(run, seed=False)
         by_settings.setdefault(json.dumps(tables[run.folder], sort_keys=True), []).append(run)
     if not by_settings:

@@ -40,7 +40,7 @@ def panels(figure: Figure) -> list[Panel]:
             limits = [*_coinciding(ax), *_joined(ax)] if not why else []
             if why.startswith(_PALE):  # a map of one colour still has its numbers
                 why, limits = "", [why]
-            shown.append(Panel(_name(ax, bars), why, limits, _content(ax)))
+            shown.append(Panel(_cell(ax) or _name(ax, bars), why, limits, _content(ax)))
     return shown
 
 
@@ -67,8 +67,8 @@ def _content(ax: Axes) -> bytes:
     ]
     parts = parts or [_cells(image) for image in _grids(ax)] or list(_heights(ax))
     content = np.concatenate(parts) if parts else np.zeros(0)
-    few = np.isfinite(content).sum() < LEAST
-    return repr(ax.get_position()).encode() if few else np.char.mod("%.9g", content).tobytes()
+    alike = np.isfinite(content).sum() >= LEAST
+    return np.char.mod("%.9g", content).tobytes() if alike else repr(ax.get_position()).encode()
 
 
 def _maps(ax: Axes) -> list[ContourSet]:
@@ -105,11 +105,21 @@ def _name(ax: Axes, bars: dict[tuple[str, tuple[float, float]], str]) -> str:
     return ", ".join(filter(None, [*scales, *texts[:2]])) or next(filter(None, texts), "")
 
 
+def _cell(ax: Axes) -> str:
+    """Row and column of a panel in a grid whose rows are named beside it and whose columns above; else empty."""
+    if (spec := ax.get_subplotspec()) is None:
+        return ""
+    others = [(other, at) for other in ax.figure.axes if (at := other.get_subplotspec()) is not None]
+    grid = [(other, at) for other, at in others if at.get_gridspec() is spec.get_gridspec()]
+    labels = [other.yaxis.label for other, at in grid if at.rowspan == spec.rowspan]
+    rows = [label.get_text() for label in labels if label.get_text() and label.get_rotation() == 0]
+    columns = [other.get_title() for other, at in grid if at.colspan == spec.colspan and other.get_title()]
+    return f"{rows[0]}, {columns[0]}" if rows and columns else ""
+
+
 def _judged(ax: Axes) -> str | None:
     """Why a panel shows nothing; empty where it shows something, None where it holds no data."""
-    maps = [_flat(grid) for grid in _maps(ax)] + [
-        reason for grid in _grids(ax) if (reason := _one_colour(grid)) is not None
-    ]
+    maps = [*map(_flat, _maps(ax)), *(why for grid in _grids(ax) if (why := _one_colour(grid)) is not None)]
     if maps:
         return maps[0] if all(maps) else ""
     if not ax.axison:
@@ -120,7 +130,7 @@ def _judged(ax: Axes) -> str | None:
         return None
     joined = np.concatenate(values)
     if len(joined) > 1 and _same(joined, joined[0]):
-        return f"{_number(joined[0])} throughout"
+        return f"{joined[0]:.3g} throughout"
     return _one_line(_series(ax))
 
 
@@ -142,7 +152,7 @@ def _one_colour(image: QuadMesh | AxesImage) -> str | None:
 
 
 def _span(low: float, high: float) -> str:
-    return f"{_number(low)} throughout" if _same(np.array([low]), high) else f"{_PALE}, {low:.3g} to {high:.3g}"
+    return f"{low:.3g} throughout" if _same(np.array([low]), high) else f"{_PALE}, {low:.3g} to {high:.3g}"
 
 
 def _heights(ax: Axes) -> Iterator[np.ndarray]:
@@ -233,10 +243,6 @@ def _joined(ax: Axes) -> list[str]:
 def _same(values: np.ndarray, other: np.ndarray | float) -> bool:
     """Equal but for rounding."""
     return bool(np.allclose(values, other, rtol=1e-9, atol=1e-12, equal_nan=True))
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}"
 
 
 def _listed(names: list[str]) -> str:

@@ -89,13 +89,17 @@ def _stated(ds: xr.Dataset) -> np.ndarray:
 
 
 def accuracy_kind(values: xr.DataArray) -> str:
-    """Whether a variable is a "drop", an "accuracy" or an "error" on test samples; else empty."""
+    """Whether a variable is a "drop", an "accuracy" or an "error" on test samples; else empty.
+
+    A variable whose attribute `test_samples` is 0 is no plain mean over them, such as an accuracy by client.
+    """
     about, units = f"{values.name} {values.attrs.get('long_name', '')}".lower(), values.attrs.get("units")
     if (
         str(values.name).endswith(SUFFIX)
         or values.dtype.kind != "f"
         or units not in ("fraction", "points")
         or values.name == "gain"
+        or values.attrs.get("test_samples") == 0
     ):
         return ""
     return next((kind for kind in ("drop", "accuracy", "error") if kind in about), "")
@@ -103,8 +107,7 @@ def accuracy_kind(values: xr.DataArray) -> str:
 
 def _lost(values: xr.DataArray, samples: int) -> list[str]:
     resolution = (100 if values.attrs["units"] == "points" else 1) / samples
-    middle = values.mean("seed") if "seed" in values.dims else values
-    if not middle.notnull().any() or bool((abs(middle) >= resolution).any()):
+    if not values.notnull().any() or bool((abs(values) >= resolution * (1 - 1e-9)).any()):  # counts of samples
         return []
     return [f"every accuracy lost is below one of {samples} test samples ({100 / samples:.2g} points)"]
 
@@ -135,13 +138,19 @@ def _map(values: xr.DataArray, ds: xr.Dataset) -> list[str]:
     present = [
         (part, count) for part, count in zip(parts, counts, strict=True) if count > 0 and np.isfinite(part).any()
     ]
-    errors = [100 * _chance(float(np.nanmedian(part)), count) for part, count in present]
+    errors = [100 * _chance(_middle(part), count) for part, count in present]
     if not errors:
         return []
     few, many = (end(count for _, count in present) for end in (min, max))
     size = _range(f"{min(errors):.2g}", f"{max(errors):.2g}")
-    where = f"differences of {_name(values)} below {size} points between two points of a map"
+    where = f"differences of {_name(values)} of up to {size} points between two points of a map"
     return [f"{where} may be chance on {_range(str(few), str(many))} samples{' of the class' * of_class} (95 %)"]
+
+
+def _middle(part: np.ndarray) -> float:
+    """The value of a map nearest to 1/2, where chance is largest."""
+    values = part[np.isfinite(part)]
+    return float(values[abs(values - 0.5).argmin()])
 
 
 def _chance(p: float, samples: int) -> float:

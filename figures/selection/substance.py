@@ -38,8 +38,24 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
     if not shown and (equal := _same_rows(ds)):
         mute.append(equal)
     limits = _collected((limit, panel.name) for panel in shown for limit in panel.limits)
-    same = [f"{_listed(names)} show the same" for names in equal_panels(shown)]
-    return [*mute, *limits, *same, *(sampling_error.sentences(ds, samples, _labels(figure)) if samples else [])]
+    same = [f"the panels {_quoted(names)} show the same" for names in equal_panels(shown)]
+    return [
+        *mute,
+        *limits,
+        *same,
+        *_statistics(ds),
+        *(sampling_error.sentences(ds, samples, _labels(figure)) if samples else []),
+    ]
+
+
+def _statistics(ds: xr.Dataset) -> list[str]:
+    """That marks have other statistics of batch normalisation than the points beside them, where they have."""
+    points, marks = (str(ds.attrs.get(name, "")) for name in ("statistics", "mark_statistics"))
+    if not points or not marks or points == marks:
+        return []
+    return [
+        f"points have {points} statistics of batch normalisation, marks their {marks}: both may differ at one place"
+    ]
 
 
 def _labels(figure: Figure) -> list[str]:
@@ -61,6 +77,10 @@ def _collected(pairs: Iterable[tuple[str, str]]) -> list[str]:
     for reason, panel in pairs:
         panels_by_reason.setdefault(reason, []).append(panel)
     return [": ".join(filter(None, [_listed(names), reason])) for reason, names in panels_by_reason.items()]
+
+
+def _quoted(panels: list[str]) -> str:
+    return ", ".join(f'"{textwrap.shorten(name, 60, placeholder="..")}"' for name in panels)
 
 
 def _listed(panels: list[str]) -> str:

@@ -28,7 +28,11 @@ def better(values: xr.DataArray, column: str = "") -> Literal["", "larger", "sma
     unit = str(values.attrs.get("units", ""))
     if unit in ("MAC", "bytes", "s"):  # seconds of different times are not comparable, their ratio is
         return "" if unit == "s" else "smaller"
-    name = f"{values.name} {values.attrs.get('long_name', '')} {column}".lower()
+    name = f"{values.name} {values.attrs.get('long_name', '')} {column}".lower().replace("_", " ")
+    if {"cost", "costs"} & (parts := set(name.split())):  # of something that a reader may want or not
+        return ""
+    if {"gain", "gained", "gains", "advantage", "reduction"} & parts:  # also of a loss or an error
+        return "larger"
     for words, answer in ((_SMALLER, "smaller"), (_LARGER, "larger")):
         if any(word in name for word in words):
             return answer  # type: ignore[return-value]  # the pairs above hold literals

@@ -92,13 +92,13 @@ def table(
     """
     over = _rows(ds) if rows is None else rows
     if over not in ds.dims:
-        raise ValueError(
-            f"no dimension {over!r} for the rows; the result has {', '.join(map(str, ds.dims)) or 'none'}."
-        )
+        raise ValueError(f"no dimension {over!r} for the rows; there are {', '.join(map(str, ds.dims)) or 'none'}.")
     samples = _samples(ds) if samples is None else samples
     names = _variables(ds, over) if variables is None else list(variables)
     if absent := [name for name in names if name not in ds]:
         raise ValueError(f"no variable {absent[0]!r}; the result has {', '.join(map(str, ds.data_vars))}.")
+    if rowless := [name for name in names if over not in ds[name].dims]:
+        raise ValueError(f"{rowless[0]} has no {over}; give rows=, one of {', '.join(map(str, ds[rowless[0]].dims))}.")
     columns = [column for name in names for column in _columns(ds, name, over, samples)]
     if not columns:
         raise LookupError(f"no number over {over}; the result has {', '.join(map(str, ds.data_vars)) or 'nothing'}.")

@@ -7,10 +7,10 @@ from pathlib import Path
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.store.atomic_write import write_bytes
 from figures.texts.alt_text import alt_text
 from figures.texts.caption import caption, caption_latex
 from figures.texts.table import Table, table
+from landscape.results.atomic_write import write_bytes
 
 
 def write(stem: Path, headline: str, ds: xr.Dataset, figure: Figure, *, samples: int | None = None) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import torch
@@ -53,7 +52,7 @@ class Products:
         self.sample_bytes = PASS
         self.chain = self._agreeing(probe[:PROBE])
         if self.chain is None and curvature == "hessian" and len(probe):
-            self._warn_if_asymmetric(probe[:PROBE])
+            self._require_symmetry(probe[:PROBE])
 
     def linearise(self, samples: Samples) -> tuple[Product, Tensor]:
         """v (d,) -> A v (d,), with A of the mean loss of these samples, and the gradient (d,).
@@ -91,18 +90,17 @@ class Products:
         close = (mine - theirs).norm() <= torch.finfo(vector.dtype).eps ** 0.5 * theirs.norm()
         return model_chain if bool(close) else None
 
-    def _warn_if_asymmetric(self, probe: Samples) -> None:
-        """Warn if u^T H v and v^T H u differ: torch then has a wrong derivative of a function of the model."""
+    def _require_symmetry(self, probe: Samples) -> None:
+        """Refuse u^T H v and v^T H u that differ: torch then has a wrong derivative of a function of the model."""
         matrix = linearise(self.flat, self.theta, probe, block=self.block, memory=self.memory)[0]
-        u, v = starting(self.theta, 1), starting(self.theta, 2)
-        hu, hv = matrix(u), matrix(v)
+        pair = [starting(self.theta, seed) for seed in (1, 2)]
+        (u, v), (hu, hv) = ([part.double() for part in parts] for parts in (pair, map(matrix, pair)))
         gap, scale = float((u @ hv - v @ hu).abs()), float(hu.norm() * v.norm() + hv.norm() * u.norm())
-        if gap > torch.finfo(u.dtype).eps ** 0.5 * scale:
-            warnings.warn(
+        if gap > torch.finfo(self.theta.dtype).eps ** 0.5 * scale:
+            raise ValueError(
                 f"the Hessian of {type(self.flat.module).__name__} by torch is not symmetric (relative difference "
-                f"{gap / scale:.1g}), so its eigenvalues and trace are not exact: the backward pass of a function is "
-                f"not its derivative, or losses are too small for {u.dtype}; try a model in float64.",
-                stacklevel=2,
+                f"{gap / scale:.1g}), so it has no eigenvalues: the backward pass of a function is not its derivative, "
+                f"or losses are too small for {self.theta.dtype}; try a model in float64."
             )
 
 
@@ -123,7 +121,7 @@ def wide_product(problem: CurvatureProblem) -> Product | None:
     if wide.dtype == problem.theta.dtype:
         return None
     try:
-        copy = Flat(flat.module, flat.layout, flat.loss, dtype=wide.dtype, device=wide.device, habits=flat.habits)
+        copy = flat.anew(wide.dtype)
         copy.load(wide, flat.buffers)
         return product(replace(problem, flat=copy, theta=wide))
     except (RuntimeError, TypeError):  # a dtype that is written into the model

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from landscape import plugins
 from landscape.curvature.krylov import WHICH, Eigenpairs
+from landscape.curvature.second_derivatives import require_own_gradient
 from landscape.model.bound_model import Flat
 from landscape.model.loss_trial import require_sum
 from landscape.model.losses import loss_blocks
@@ -131,7 +132,7 @@ def pose(
     """The curvature of a model as a problem for back ends, on a private copy of the model in eval mode.
 
     Raises:
-        ValueError: If the curvature is unknown or the split is empty.
+        ValueError: If the curvature is unknown, the split is empty, or the gradient is not the loss's own.
     """
     if curvature not in CURVATURES:
         raise ValueError(plugins.unknown("curvature", curvature, CURVATURES))
@@ -140,6 +141,7 @@ def pose(
     flat.load(theta, buffers)
     if len(samples) == 0:
         raise ValueError("the split has no samples; the Hessian of an empty mean is not defined.")
+    require_own_gradient(flat, samples)
     return CurvatureProblem(flat, theta, samples, block, curvature)
 
 

@@ -143,4 +143,5 @@ def norm(vector: Tensor) -> float:
     """Euclidean length of `vector` (d,), summed like `dots`."""
     whole = len(vector) // TERMS * TERMS
     parts = vector[:whole].reshape(-1, TERMS).norm(dim=1), vector[whole:].norm()[None]
-    return torch.cat(parts).double().norm().item()
+    length = torch.cat(parts).double().norm().item()
+    return length if 1e-15 < length < 1e15 else vector.double().norm().item()  # squares beyond float32

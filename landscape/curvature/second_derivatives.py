@@ -1,4 +1,4 @@
-"""Second derivatives of a model: functions that have right ones, and refusal of functions that have none."""
+"""Second derivatives of a model: functions that have right ones, and refusal of those that have none or wrong ones."""
 
 from __future__ import annotations
 
@@ -12,6 +12,18 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from landscape.model.bound_model import Flat
+from landscape.model.loss_trial import in_float64
+from landscape.model.losses import is_coupled
+from landscape.model.samples import Samples
+
+PROBE = 8
+"""Samples on which the gradient is compared with differences of the loss."""
+
+STEPS = (1e-4, 1e-6)
+"""Lengths of these differences; the shorter one meets no kink, the longer one has less rounding."""
+
+CLEAR = 0.01
+"""Disagreement, relative to the gradient, from which on its backward pass is refused."""
 
 
 @contextmanager
@@ -60,6 +72,48 @@ def require_second_derivatives(flat: Flat, gradients: Sequence[Tensor]) -> None:
         fresh = {after for after, _ in node.next_functions if after is not None} - seen
         seen |= fresh
         waiting.extend(fresh)
+
+
+def require_own_gradient(flat: Flat, samples: Samples) -> None:
+    """Refuse a gradient that is clearly not that of the loss, as behind straight-through estimators.
+
+    In float64, its length is the slope of the loss along it. A small random step away from theta, no sample lies on a
+    kink. Models that are not computed in float64 are not compared.
+
+    Raises:
+        ValueError: If central differences give other slopes, with both.
+    """
+    rows = torch.linspace(0, len(samples) - 1, min(PROBE, len(samples))).round().long().unique()
+    few = samples if is_coupled(flat.loss) else samples[rows]
+
+    def loss_at(theta: Tensor) -> Tensor:
+        copy.load(theta, flat.buffers)
+        return copy.gradient(few)
+
+    try:
+        copy = flat.anew(torch.float64)
+        copy.loss = in_float64(flat.loss)
+        noise = torch.randn(flat.theta.shape, generator=torch.Generator().manual_seed(0)).to(copy.theta)
+        at = flat.theta.double() + 1e-3 * noise * flat.theta.double().square().mean().sqrt().clamp_min(1e-6)
+        loss, slope, own = loss_at(at), copy.grad.norm(), copy.grad.clone()
+        along, point = own / slope, at.clone().requires_grad_()
+        seen = torch.autograd.grad(copy.functional_loss(point, few), point, materialize_grads=True)[0]
+        slopes = [(loss_at(at + step * along) - loss_at(at - step * along)) / (2 * step) for step in STEPS if slope > 0]
+    except (RuntimeError, TypeError):  # a dtype that is written into the model
+        return
+    if (seen - own).norm() > CLEAR * slope:
+        raise ValueError(
+            f"{type(flat.module).__name__} reads parameters where they cannot be replaced, as in a list or dict, so it "
+            "has no Hessian by torch; read them as attributes of modules (nn.ParameterList, nn.ParameterDict)."
+        )
+    limits = [CLEAR * slope + 1e-12 * loss.abs() / step for step in STEPS]  # and rounding
+    if slopes and all((step_slope - slope).abs() > limit for step_slope, limit in zip(slopes, limits, strict=True)):
+        raise ValueError(
+            f"the gradient of {type(flat.module).__name__} is not the derivative of its loss: along it the loss rises "
+            f"by {slopes[1]:.3g} per unit, its length says {slope:.3g}. The backward pass of a function is not its own "
+            "(straight-through estimators, detached factors), so there is no Hessian; give a model and a loss with the "
+            "function whose derivative is taken in its place."
+        )
 
 
 def _no_second_derivative(flat: Flat, reason: str) -> str:

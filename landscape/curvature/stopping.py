@@ -61,6 +61,7 @@ class Stop:
     def __call__(self, state: Lanczos) -> bool:
         values, _, lengths = state.ritz()
         closed = [end.closed(state, values, lengths) for end in self.ends]  # each follows its own residuals
+        self.repeated |= state.exhausted and state.used < state.size
         return all(closed) and state.used >= self.k
 
     def beyond(self, state: Lanczos, since: int) -> bool | None:
@@ -72,7 +73,8 @@ class Stop:
     def sure(self) -> list[bool]:
         """Which ranks an unfinished search may state: those before the first open one of an end.
 
-        Where a random vector has shown a repeated value, others may be missing, and only an end itself is known.
+        Where there is a repeated value, as where the first vector's space ends or a random one shows it, others may be
+        missing, and only an end itself is known.
         """
         counts = [min(end.close_run, 1) if self.repeated else end.close_run for end in self.ends]
         ranks = [rank < count for end, count in zip(self.ends, counts, strict=True) for rank in range(end.count)]

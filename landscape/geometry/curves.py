@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb
-from typing import Literal, get_args
+from typing import Literal, Unpack, get_args
 
 import numpy as np
 import torch
@@ -12,25 +12,16 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.model.adam import Adam
-from landscape.model.batchnorm import (
-    CALIBRATION,
-    Statistics,
-    calibration_of,
-    recalibrate_rows,
-    resolve_statistics,
-    statistics_attrs,
-    usual_statistics,
-)
+from landscape.model.batchnorm import recalibrate_rows
 from landscape.model.buffers import require_buffers
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import takes_models
 from landscape.plugins import unknown
 from landscape.results.notebook_table import notebook_table
-from landscape.results.progress import Progress
 from landscape.sweep.evaluate import evaluate
+from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import axis, stack_models
-from landscape.sweep.threads import PointPool
 
 Kind = Literal["bezier", "polygon"]
 
@@ -148,13 +139,9 @@ def along(
     curve: Curve,
     *,
     points: int = 31,
-    split: Split = "test",
-    metrics: tuple[str, ...] | None = None,
     buffers: Tensor | None = None,
-    statistics: Statistics | None = None,
-    calibration: Samples | int = CALIBRATION,
-    workers: int | PointPool = 1,
-    progress: Progress | None = None,
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """Metrics along a curve and along the straight line between its ends.
 
@@ -167,13 +154,10 @@ def along(
         task: Model, loss and samples.
         curve: Curve between two models, as `connecting_curve` returns it.
         points: Evaluations on either path, both ends included.
-        split: Samples that the metrics are averaged over.
-        metrics: "loss" and names of the task's metrics; by default all.
         buffers: Floating buffers of the two ends, shape (2, b); by default those of the curve.
-        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; by default
-            recomputed at all points but the ends; "averaged" interpolates the buffers of the ends in t. Stated in the
-            attributes.
-        workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
+        evaluation, options: Samples, batch statistics, workers and more: a `landscape.Evaluation`, and fields of it by
+            name. Batch statistics are stated in the attributes; by default they are recomputed at all points but the
+            ends; "averaged" interpolates the buffers of the ends in t.
 
     Returns:
         Dataset with each metric over t (loss in nats, error as fraction) and straight_loss and so on for the line;
@@ -184,24 +168,15 @@ def along(
     straight[:, 0], straight[:, -1] = 1 - t, t
     bent = curve.coefficients(t)
     buffers = curve.buffers if buffers is None else buffers
-    if statistics is None:
+    evaluation = evaluation.but(**options).without("along", "groups", "precision")
+    if evaluation.statistics is None:
         require_buffers(buffers, task.layout, "the ends of the curve are given")
-    how = statistics or usual_statistics(task)
-    fixed = calibration_of(task, split, calibration) if resolve_statistics(task, how, buffers) == "recomputed" else None
+    names = tuple(dict.fromkeys(("loss", *(task.metrics if evaluation.metrics is None else evaluation.metrics))))
+    evaluation = evaluation.between(task).but(metrics=names)
+    fixed = evaluation.calibration_of(task, buffers)
+    own = None if buffers is None else _buffers(task, curve.points, buffers, fixed)
     rows = np.concatenate([bent, straight])
-    names = tuple(dict.fromkeys(("loss", *(task.metrics if metrics is None else metrics))))
-    values_by_metric = evaluate(
-        task,
-        curve.points,
-        rows,
-        split=split,
-        metrics=names,
-        buffers=None if buffers is None else _buffers(task, curve.points, buffers, fixed),
-        statistics=how,
-        calibration=calibration,
-        workers=workers,
-        progress=progress,
-    )
+    values_by_metric = evaluate(task, curve.points, rows, buffers=own, evaluation=evaluation)
     ds = xr.Dataset(coords={"t": ("t", t, {"long_name": "t", "units": "1"})})
     for name in names:
         for prefix, values in {
@@ -216,8 +191,7 @@ def along(
     for name, path, what in (("length", bent, "curve"), ("distance", straight, "straight line")):
         ds[name] = ((), _length(curve.points, path), {"long_name": f"length of the {what}", "units": "1"})
     about = {"analysis": "along", "source": "Garipov et al. 2018", "kind": curve.kind, "bends": len(curve.points) - 2}
-    attrs = statistics_attrs(task, split, how, buffers, calibration)
-    return ds.assign_attrs(about, split=split_name(split), **attrs)
+    return ds.assign_attrs(about, split=split_name(evaluation.split), **evaluation.attrs(task, buffers))
 
 
 def _buffers(task: Task, points: Tensor, ends: Tensor, fixed: Samples | None) -> Tensor:

@@ -15,6 +15,9 @@ from landscape.sweep.grid import Sweep, axis, make_mark, stack_models
 COLLINEAR = 1e-8
 """Height over base of the triangle below which three models count as collinear."""
 
+ROUNDING = 100
+"""Units in the last place of the longest model: of a lower triangle, points away from the line cannot be computed."""
+
 
 @takes_models("w1", "w2", "w3")
 def plane(
@@ -33,7 +36,8 @@ def plane(
 
     u = w2 - w1, v = (w3 - w1) - <w3 - w1, u> u / |u|^2. Distances on the plane are distances between parameters:
     w1 = (0, 0), w2 = (|u|, 0), w3 = (<w3 - w1, u>/|u|, |v|). The paper prints u/|u|^2 and v/|v|^2, which would not be
-    isometric; unit vectors are used. For collinear models v is a random direction orthogonal to u, as long as u.
+    isometric; unit vectors are used. For models that are collinear up to rounding (`ROUNDING`), v is a random direction
+    orthogonal to u, as long as u.
 
     Source: IMA paper, section 3.2.
 
@@ -61,7 +65,8 @@ def plane(
     across = third - along / base * u
     height = across.norm().item()
     corners = np.array([(0, 0), (base, 0), (along, height)])
-    if flat := height < COLLINEAR * base:
+    rounding = ROUNDING * torch.finfo(models.dtype).eps * models.norm(dim=1).max().item()
+    if flat := height < max(COLLINEAR * base, rounding):
         models = torch.cat([models, orthogonal(u, seed).to(models)[None]])
         axes = np.array([[-1 / base, 1 / base, 0, 0], [0, 0, 0, 1]])
         buffers = None if buffers is None else torch.cat([buffers, torch.zeros_like(buffers[:1])])

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import nan
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 import xarray as xr
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -42,15 +42,24 @@ class Cost:
 
 
 def measure_cost(action: Callable[[], object], *, repeats: int = REPEATS) -> Cost:
-    """Cost of what `action` computes with torch; the action runs once to count and `repeats` times to measure.
+    """Cost of what `action` computes with torch; the action runs twice to count and `repeats` times to measure.
 
-    Multiply-accumulates are those of matrix products, convolutions and attention, forward and backward, counted from
-    shapes; other operations are left out. Memory counts tensors that the action creates, not caches of the allocator;
-    it is NaN where torch does not show them.
+    Multiply-accumulates are those of matrix products, convolutions, attention and recurrent layers, forward and
+    backward, counted from shapes in a run without fused operations; other operations are left out. Memory counts
+    tensors that the action creates, not caches of the allocator; it is NaN where torch does not show them.
     """
-    memory = _memory()
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, memory:
+    memory, mkldnn, mha = _memory(), cast(Any, torch.backends.mkldnn), torch.backends.mha
+    with sdpa_kernel(SDPBackend.MATH), memory:
         action()
+    before = mkldnn.enabled, mha.get_fastpath_enabled()
+    try:
+        mkldnn.enabled = False
+        mha.set_fastpath_enabled(False)
+        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+            action()
+    finally:
+        mkldnn.enabled = before[0]
+        mha.set_fastpath_enabled(before[1])
     median, low, high = median_and_range(measure_seconds(action, repeats=repeats)[:, 0])
     return Cost(counter.get_total_flops() // 2, memory.largest, median, low, high)
 
@@ -96,9 +105,9 @@ def step_cost(
         buffers: Floating buffers (b,); by default the model's own.
 
     Returns:
-        Dataset with macs (), of one forward pass of one sample; forward (), step () in seconds per batch, step being
-        forward and backward, with the fastest and the slowest run as NAME_low and NAME_high; memory (), bytes of a
-        step with theta and its gradient; transfer (), bytes of parameters and buffers.
+        Dataset with macs (), of one forward pass of one sample, NaN with bilinear layers; forward (), step () in
+        seconds per batch, step being forward and backward, with the fastest and the slowest run as NAME_low and
+        NAME_high; memory (), bytes of a step with theta and its gradient; transfer (), bytes of parameters and buffers.
 
     Raises:
         ValueError: If the split is empty.
@@ -118,8 +127,9 @@ def step_cost(
         measure_cost(lambda: flat.gradient(samples), repeats=repeats),
     )
     workspace = flat.theta.nbytes + flat.grad.nbytes + flat.buffers.nbytes
+    counted = not any(isinstance(layer, nn.Bilinear) for layer in flat.module.modules())
     variables = {
-        "macs": (passed.macs / len(samples), "multiply-accumulates of a forward pass", "MAC"),
+        "macs": (passed.macs / len(samples) if counted else nan, "multiply-accumulates of a forward pass", "MAC"),
         "forward": (passed.seconds, "time of a forward pass", "s"),
         "forward_low": (passed.low, "time of the fastest forward pass", "s"),
         "forward_high": (passed.high, "time of the slowest forward pass", "s"),

@@ -5,32 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from math import comb
+from typing import Unpack
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from landscape.model.batchnorm import (
-    CALIBRATION,
-    Statistics,
-    calibration_of,
-    recalibrate,
-    resolve_statistics,
-    statistics_attrs,
-    usual_statistics,
-)
+from landscape.model.batchnorm import recalibrate
 from landscape.model.losses import batch_mean
 from landscape.model.samples import Samples
-from landscape.model.task import PerSample, Split, Task
+from landscape.model.task import PerSample, Split, Task, metric_units
 from landscape.model.vectors import takes_models
 from landscape.plugins import unknown
 from landscape.results.labelled import labelled
 from landscape.sweep.evaluate import evaluate
+from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import stack_models
-from landscape.sweep.threads import PointPool
 
 OUTPUTS = ("logits", "probabilities")
+
+_UNUSED = ("metrics", "groups", "precision", "workers", "progress", "block", "memory", "plan")
 
 
 @takes_models("models")
@@ -39,11 +34,10 @@ def ensemble_gap(
     models: Tensor,
     weights: Tensor,
     *,
-    split: Split = "test",
     outputs: str = "logits",
     buffers: Tensor | None = None,
-    statistics: Statistics | None = None,
-    calibration: Samples | int = CALIBRATION,
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """How far the weighted mean of the models' outputs (WENS) is from the output of their weighted mean.
 
@@ -59,8 +53,8 @@ def ensemble_gap(
             softmax). The ensemble's loss and metrics are those of the averaged outputs; averaged probabilities enter
             as their logarithm, as cross-entropy expects.
         buffers: Floating buffers of the models, shape (m, b); by default the models' own.
-        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; by default
-            recomputed for the averaged model. Stated in the attributes.
+        evaluation, options: Samples and batch statistics: a `landscape.Evaluation`, and fields of it by name. Batch
+            statistics are stated in the attributes; by default they are recomputed for the averaged model.
 
     Returns:
         Dataset of scalars: gap, distance (D), gap_ratio (gap / D^2, NaN where D is 0), and ensemble_loss, mean_loss
@@ -74,15 +68,13 @@ def ensemble_gap(
     models = models if isinstance(models, Tensor) else stack_models(models)
     shares = _shares(weights, models)
     centre = _mean(models, shares)
-    how = statistics or usual_statistics(task)
-    kind = resolve_statistics(task, how, buffers)
-    fixed = calibration_of(task, split, calibration) if kind == "recomputed" else None
-    *model_buffers, centre_buffers = _buffers(
-        task, [*models, centre], shares, None if kind == "task" else buffers, fixed
-    )
+    evaluation = evaluation.but(**options).without("ensemble_gap", *_UNUSED).between(task)
+    split, fixed = evaluation.split, evaluation.calibration_of(task, buffers)
+    own = None if evaluation.statistics == "task" else buffers
+    *model_buffers, centre_buffers = _buffers(task, [*models, centre], shares, own, fixed)
     ensemble = sum(
-        share * _outputs(task, model, split, own, outputs)
-        for share, model, own in zip(shares.tolist(), models, model_buffers, strict=True)
+        share * _outputs(task, model, split, trained, outputs)
+        for share, model, trained in zip(shares.tolist(), models, model_buffers, strict=True)
     )
     mean = _outputs(task, centre, split, centre_buffers, outputs)
     gap = (ensemble - mean).flatten(1).norm(dim=1).mean().item()
@@ -96,11 +88,11 @@ def ensemble_gap(
     values_by_name |= {"gap": gap, "distance": distance, "gap_ratio": gap / distance**2 if distance > 0 else np.nan}
     labels = {"gap": "mean ||f_WENS - f_mean||", "distance": "largest ||w_k - w||", "gap_ratio": "gap / distance^2"}
     variables = {
-        name: ((), value, labels.get(name, name.replace("_", " ")), _units(name))
+        name: ((), value, labels.get(name, name.replace("_", " ")), metric_units(task, name.partition("_")[2]))
         for name, value in values_by_name.items()
     }
     about = {"analysis": "ensemble_gap", "source": "IMA paper, Lemma 1", "outputs": outputs}
-    return labelled(variables, {**about, **statistics_attrs(task, split, how, buffers, calibration)})
+    return labelled(variables, {**about, **evaluation.attrs(task, buffers)})
 
 
 @takes_models("models")
@@ -112,11 +104,9 @@ def subset_errors(
     subsets: int = 20,
     counts: Sequence[int] | None = None,
     seed: int = 0,
-    split: Split = "test",
     buffers: Tensor | None = None,
-    statistics: Statistics | None = None,
-    calibration: Samples | int = CALIBRATION,
-    workers: int | PointPool = 1,
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """Loss and error of the mean of a few models, by the number of averaged models.
 
@@ -130,8 +120,7 @@ def subset_errors(
         weights: Not negative, shape (m,).
         counts: Numbers of models to average; by default 1..m.
         buffers: Floating buffers of the models, shape (m, b); by default the models' own.
-        statistics, calibration: Of batch normalisation, as in `ensemble_gap`.
-        workers: Threads or processes that share the subsets, as in `landscape.sweep.evaluate.evaluate`.
+        evaluation, options: As in `ensemble_gap`, and the metrics and workers.
 
     Returns:
         Dataset with loss (models, draw) and each of the task's metrics, NaN where a count has fewer subsets than
@@ -150,27 +139,15 @@ def subset_errors(
     for point, (row, draw) in enumerate(cells):
         members = list(subsets_by_count[counts[row]][draw])
         coefficients[point, members] = shares[members] / shares[members].sum()
-    how = statistics or usual_statistics(task)
-    values_by_metric = evaluate(
-        task,
-        models,
-        coefficients,
-        split=split,
-        metrics=("loss", *task.metrics),
-        buffers=buffers,
-        statistics=how,
-        calibration=calibration,
-        workers=workers,
-    )
+    evaluation = evaluation.but(**options).without("subset_errors", "groups", "precision").between(task)
+    values_by_metric = evaluate(task, models, coefficients, buffers=buffers, evaluation=evaluation)
     variables = {
-        name: (("models", "draw"), _spread(cells, values), f"{name} of the averaged model", _units(name))
+        name: (("models", "draw"), _spread(cells, values), f"{name} of the averaged model", metric_units(task, name))
         for name, values in values_by_metric.items()
     }
     about = {"analysis": "subset_errors", "source": "IMA paper, Fig. 4"}
     coords = {"models": ("models", counts, "models averaged")}
-    return labelled(
-        variables, {**about, "seed": seed, **statistics_attrs(task, split, how, buffers, calibration)}, coords
-    )
+    return labelled(variables, {**about, "seed": seed, **evaluation.attrs(task, buffers)}, coords)
 
 
 def _shares(weights: Tensor, models: Tensor) -> Tensor:
@@ -209,10 +186,6 @@ def _outputs(task: Task, theta: Tensor, split: Split, buffers: Tensor | None, ki
 def _value(function: PerSample, outputs: Tensor, targets: Tensor, kind: str) -> float:
     outputs = outputs.clamp_min(torch.finfo(outputs.dtype).tiny).log() if kind == "probabilities" else outputs
     return batch_mean(function, outputs.double(), targets).item()
-
-
-def _units(name: str) -> str:
-    return "nats" if name.endswith("loss") else "1"
 
 
 def _check_subsets(m: int, shares: Tensor, counts: Sequence[int] | None, subsets: int) -> None:

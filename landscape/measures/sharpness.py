@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Unpack
 
+import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
@@ -12,15 +14,18 @@ from landscape.measures.norms import weight_norm
 from landscape.model.bound_model import Flat
 from landscape.model.losses import loss_blocks
 from landscape.model.samples import Samples
-from landscape.model.task import Split, Task, cross_entropy, split_name
+from landscape.model.task import Task, metric_units, split_name
 from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
-from landscape.results.progress import Progress
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.threads import PointPool
+from landscape.sweep.evaluation import Evaluation, EvaluationOptions
 
 TINY = 1e-16
 """Added to a gradient's norm before division (papers.md 2.1)."""
+
+ON_TRAIN = Evaluation(split="train")
+
+_UNUSED = ("metrics", "groups", "statistics", "calibration", "precision")
 
 
 @takes_models("theta")
@@ -29,16 +34,14 @@ def ball_sharpness(
     theta: Tensor,
     *,
     radius: float = 0.1,
-    split: Split = "train",
     steps: int = 20,
     directions: int = 20,
     adaptive: bool = False,
     eta: float = 0.01,
     seed: int = 0,
     buffers: Tensor | None = None,
-    block: int = 512,
-    workers: int | PointPool = 1,
-    progress: Progress | None = None,
+    evaluation: Evaluation = ON_TRAIN,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """Rise of the mean loss in the ball ||T^-1 e|| <= radius around a model, in eval mode; smaller means flatter.
 
@@ -56,13 +59,12 @@ def ball_sharpness(
         eta: Added to |w| where `adaptive`.
         theta: Model, shape (d,).
         radius: Of the ball, in parameter-space length (adaptive: in multiples of T).
-        split: Samples that the loss is averaged over; the whole of it goes into every gradient.
         steps: Gradients of the ascent; 1 computes only the one-step rise.
         directions: Random points for the mean, without their opposites.
         seed: Of the random points, and of the start of the ascent where the gradient is zero.
         buffers: Floating buffers (b,); by default the model's own.
-        block: Samples in one pass.
-        workers, progress: Of the random points, as `landscape.sweep.evaluate.evaluate` takes them.
+        evaluation, options: Samples (by default train), of which all go into every gradient, and workers for the
+            random points: a `landscape.Evaluation`, and fields of it by name.
 
     Returns:
         Dataset of loss (), worst (), one_step (), mean () and spread (), the standard deviation over pairs of
@@ -72,7 +74,8 @@ def ball_sharpness(
         ValueError: If radius, steps or directions is too small, or the split is empty.
     """
     _check(radius, steps, directions)
-    samples = task.split(split)
+    evaluation = evaluation.but(**options).without("ball_sharpness", *_UNUSED)
+    samples = task.split(evaluation.split)
     if len(samples) == 0:
         raise ValueError("the split has no samples; a mean needs at least one.")
     theta = theta.detach()
@@ -83,16 +86,15 @@ def ball_sharpness(
     points = torch.stack(list(_ball(theta, directions, seed)))
     flat = task.flat(theta)
     flat.load(theta, buffers)
-    here, one_step, worst = _ascent(flat, theta, radius, scale, samples, steps, block, points[0])
-    rises = _rises(task, theta, radius * scale * points, samples, buffers, workers, progress)
+    here, one_step, worst = _ascent(flat, theta, radius, scale, samples, steps, evaluation.block or 512, points[0])
+    rises = _rises(task, theta, radius * scale * points, buffers, evaluation)
     values = {"loss": here, "worst": worst - here, "one_step": one_step - here}
     values |= {"mean": float(rises.mean()), "spread": float(rises.std())}
-    units = "nats" if task.loss is cross_entropy else "1"
+    units = metric_units(task, "loss")
     variables = {name: ((), value, _NAMES[name], units) for name, value in values.items()}
     about = {"analysis": "ball_sharpness", "source": "Foret et al. 2021; Kwon et al. 2021; papers.md 2.1"}
-    return labelled(
-        variables, {**about, "radius": radius, "adaptive": int(adaptive), "split": split_name(split), "seed": seed}
-    )
+    about |= {"split": split_name(evaluation.split)}
+    return labelled(variables, {**about, "radius": radius, "adaptive": int(adaptive), "seed": seed})
 
 
 _NAMES = {
@@ -125,7 +127,7 @@ def _ascent(
         upward = scale * gradient
         v = v + 2 * radius * (1 - step / steps) * upward / (weight_norm(upward) + TINY)
         v = v * min(1.0, radius / (float(weight_norm(v)) + TINY))
-    return here, losses[0], max(losses)
+    return here, losses[0], float(np.max(losses))  # NaN where one is
 
 
 def _gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[float, Tensor]:
@@ -138,15 +140,7 @@ def _gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[
     return total, gradient
 
 
-def _rises(
-    task: Task,
-    theta: Tensor,
-    moves: Tensor,
-    samples: Samples,
-    buffers: Tensor | None,
-    workers: int | PointPool,
-    progress: Progress | None,
-) -> Tensor:
+def _rises(task: Task, theta: Tensor, moves: Tensor, buffers: Tensor | None, evaluation: Evaluation) -> Tensor:
     """Loss rise (k,) of theta plus and minus each of moves (k, d), averaged over both signs."""
     count = len(moves)
     along = torch.eye(count, count + 1, dtype=torch.float64).roll(1, 1)
@@ -155,17 +149,8 @@ def _rises(
     basis_buffers = (
         None if buffers is None else torch.cat([buffers[None], torch.zeros(count, len(buffers)).to(buffers)])
     )
-    basis = torch.cat([theta[None], moves])
-    loss = evaluate(
-        task,
-        basis,
-        coefficients,
-        split=samples,
-        metrics=("loss",),
-        buffers=basis_buffers,
-        workers=workers,
-        progress=progress,
-    )["loss"]
+    basis, of_loss = torch.cat([theta[None], moves]), evaluation.but(metrics=("loss",))
+    loss = evaluate(task, basis, coefficients, buffers=basis_buffers, evaluation=of_loss)["loss"]
     return loss[1:].view(2, count).mean(0) - loss[0]
 
 

@@ -62,11 +62,17 @@ def mean_cka(outputs: Tensor, *, kernel: str = "linear") -> float:
 
 
 def _checked(outputs: Tensor) -> Tensor:
-    outputs = outputs.detach().double().flatten(1)
+    """Outputs in float64, shape (N, o); zero where they differ by the rounding of their type alone."""
     if not outputs.isfinite().all():
         raise ValueError("an output is not finite; leave this model out.")
-    return outputs
+    rounding = torch.finfo(outputs.dtype).eps if outputs.is_floating_point() else 0.0
+    outputs = outputs.detach().double().flatten(1)
+    varies = (outputs - outputs.mean(0)).norm() > ROUNDINGS * rounding * outputs.norm()
+    return outputs if varies else torch.zeros_like(outputs)
 
+
+ROUNDINGS = 16
+"""Relative deviation of outputs from their mean, in roundings of their type, below which nothing varies."""
 
 Prepared = Callable[[Tensor], Tensor | None]
 Alignment = Callable[[Tensor | None, Tensor | None], float]
@@ -82,7 +88,7 @@ def _kernel(name: str) -> tuple[Prepared, Alignment]:
 def _features(outputs: Tensor) -> Tensor | None:
     """Centred columns X, scaled to ||X^T X||_F = 1; None if nothing varies."""
     centred = outputs - outputs.mean(0)
-    if centred.norm() <= 1e-12 * outputs.norm():
+    if centred.norm() == 0:
         return None
     centred = centred / centred.norm()
     return centred / (centred.T @ centred).norm().sqrt()

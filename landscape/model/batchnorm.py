@@ -96,18 +96,6 @@ def resolve_statistics(task: Task, statistics: Statistics | None, buffers: Tenso
     return statistics
 
 
-def statistics_attrs(
-    task: Task, split: Split, statistics: Statistics | None, buffers: Tensor | None, calibration: Samples | int
-) -> dict[str, str | int]:
-    """Attributes of a result that state its batch statistics; empty for models without floating buffers."""
-    if not task.layout.buffers:
-        return {}
-    how = resolve_statistics(task, statistics, buffers)
-    if how != "recomputed":
-        return {"statistics": how}
-    return {"statistics": how, "calibration": len(calibration_of(task, split, calibration))}
-
-
 def calibration_of(task: Task, split: Split, calibration: Samples | int = CALIBRATION) -> Samples:
     """Samples for batch statistics: the argument, or so many samples of train (without that split, of `split`)."""
     return calibration_samples(task.samples.get("train", task.split(split)), calibration)

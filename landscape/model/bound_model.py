@@ -53,6 +53,11 @@ class Flat:
             for name, buffer in layer.named_buffers(recurse=False, remove_duplicate=False)
         ]
 
+    def anew(self, dtype: torch.dtype | None = None) -> Flat:
+        """A copy of the same model, by default in the same dtype."""
+        dtype, device = dtype or self.theta.dtype, self.theta.device
+        return Flat(self.module, self.layout, self.loss, dtype=dtype, device=device, habits=self.habits)
+
     @cached_property
     def has_batch_statistics(self) -> bool:
         """Whether a layer normalises by the statistics of the minibatch."""

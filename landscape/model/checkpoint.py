@@ -105,6 +105,8 @@ def weight_files(path: str | Path) -> list[Path]:
         LookupError: If there is none.
         ValueError: If the folder has a format that is not read, or a broken table of its files.
     """
+    if not path:
+        raise LookupError("the path of a checkpoint is empty; give that of a file or folder.")
     path, _ = foreign.split_choice(path)
     if path.is_file():
         return _parts(path) if path.name.endswith(INDEX) else [path]

@@ -15,13 +15,15 @@ def copy_module(module: nn.Module) -> nn.Module:
     """A copy of a module that shares no memory with it.
 
     Tensors that a layer computed from its parameters and stored (`torch.nn.utils.weight_norm` does so) are copied by
-    value; `copy.deepcopy` alone refuses them.
+    value; `copy.deepcopy` alone refuses them. Copies of those, and of views of a parameter, require gradients, so that
+    their use can be seen.
     """
-    attributes = (
-        value for layer in module.modules() for value in (*vars(layer).values(), *layer.buffers(recurse=False))
-    )
-    computed = [value for value in attributes if isinstance(value, Tensor) and not value.is_leaf]
-    return deepcopy(module, {id(value): value.detach().clone() for value in computed})
+    own = {parameter.untyped_storage().data_ptr() for parameter in module.parameters()}
+    copies = {id(buffer): buffer.detach().clone() for buffer in module.buffers() if not buffer.is_leaf}
+    for value in [value for layer in module.modules() for value in vars(layer).values() if isinstance(value, Tensor)]:
+        if not value.is_leaf or (value.is_floating_point() and value.untyped_storage().data_ptr() in own):
+            copies[id(value)] = value.detach().clone().requires_grad_()
+    return deepcopy(module, copies)
 
 
 HALF = (torch.float16, torch.bfloat16)

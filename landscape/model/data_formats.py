@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +21,7 @@ from torch.utils.data import (
     default_collate,
 )
 
-from landscape.model.samples import Inputs, Samples
+from landscape.model.samples import Inputs, Samples, tensors_in
 
 TARGETS = ("labels", "label", "targets", "target")
 """Names of the column of targets in a table, the first of which counts."""
@@ -74,9 +75,11 @@ def _pair(data: Any, model: nn.Module) -> tuple[Any, Any]:
     if isinstance(data, TensorDataset):
         return _split_batch(data.tensors, model)
     if isinstance(data, DataLoader):
+        _warn_of_draws(data.dataset, data.sampler, data.collate_fn)
         return _split_batch(_joined(_batches(data)), model)
     pairs = isinstance(data, list) and data and isinstance(data[0], tuple) and _is_array(data[0][0])
     if isinstance(data, Dataset) or pairs:
+        _warn_of_draws(data)
         items = data if isinstance(data, IterableDataset) else (data[index] for index in range(len(data)))
         with _fixed_seed():
             return _split_batch(_joined(default_collate([item]) for item in items), model)
@@ -181,6 +184,21 @@ def _batches(loader: DataLoader) -> Iterable[Any]:
         loader = DataLoader(loader.dataset, batch_size=loader.batch_size or 1, collate_fn=loader.collate_fn)
     with _fixed_seed():
         yield from loader
+
+
+def _warn_of_draws(dataset: Any, sampler: Any = None, collate: Callable[[list[Any]], Any] = default_collate) -> None:
+    """Say so where a sample has other values when it is read again, or samples are drawn by chance."""
+    if isinstance(dataset, IterableDataset) or not len(dataset):
+        return
+    selected = sampler is not None and not isinstance(sampler, SequentialSampler | RandomSampler)
+    with torch.random.fork_rng(devices=[]):
+        reads = [tensors_in([collate([dataset[i]]) for i in range(min(4, len(dataset)))]) for _ in range(2)]
+        orders = [sorted(sampler) for _ in range(2)] if selected else [[], []]
+    same = all(torch.equal(once.nan_to_num(), again.nan_to_num()) for once, again in zip(*reads, strict=True))
+    if not same or orders[0] != orders[1]:
+        what = "its samples are drawn by chance" if same else "a sample has other values when it is read again"
+        remedy = "for the loss of the data itself give it without random transforms and samplers."
+        warnings.warn(f"the data is random ({what}), and one draw is taken for it; {remedy}", stacklevel=2)
 
 
 def _joined(batches: Iterable[Any]) -> Any:

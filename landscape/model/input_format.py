@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from landscape.model.copies import copy_module
 from landscape.model.samples import Inputs, call_module, leaves, map_leaves, tensors_in
+from landscape.model.value_watch import ValueWatch, address
 from landscape.probe import probed
 
 PROBE = 2
@@ -106,8 +107,10 @@ class _Trial:
         inputs = map_leaves(lambda leaf: _copy_in_format(leaf, form), self.inputs)
         before = [writes(leaf) for leaf in leaves(inputs)]
         self.module.train(training)
+        watch = ValueWatch(leaves(inputs)[0])
         try:
-            output = call_module(self.module, inputs)
+            with watch:
+                output = call_module(self.module, inputs)
             tensors = tensors_in(output)
             slopes = [leaf for leaf in tensors if leaf.requires_grad and leaf.is_floating_point()]
             if slopes:
@@ -116,6 +119,7 @@ class _Trial:
             return None
         finally:
             self.changed |= before != [writes(leaf) for leaf in leaves(inputs)]
+            self.changed |= bool(watch.wrote & {*map(address, leaves(inputs))})
             self.module.zero_grad(set_to_none=True)
         return [leaf.detach() for leaf in tensors]
 

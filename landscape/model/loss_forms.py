@@ -98,9 +98,25 @@ def require_same_loss(form: PerSample, trial: Trial) -> None:
         else:
             same = form(*trial.first).shape == (n,) and trial.agrees(values, None)
     if not same:
+        what = (
+            " gives no value to each of" if form in KNOWN else ", found with the samples of the task, is another one of"
+        )
         raise ValueError(
-            f"the loss {loss_name(form)}, found with the samples of the task, is another one of these samples "
+            f"the loss {loss_name(form)}{what} these samples "
             f"({trial.shapes}); make a task with them: landscape.make_task(model, loss, samples)."
+        )
+
+
+def require_metric(name: str, metric: PerSample, trial: Trial) -> None:
+    """Refuse a metric that is random, or whose values depend on the other samples of a batch.
+
+    Raises:
+        ValueError: With what a metric is.
+    """
+    if not trial.agrees(lambda *batch: metric(*batch).double(), None):
+        raise ValueError(
+            f"the metric {name!r} is random, fails, or gives a sample other values in another batch ({trial.shapes}); "
+            "a metric takes (outputs, targets) and gives values (n,) or (n, v), each of its own sample alone."
         )
 
 
@@ -161,7 +177,7 @@ def _paired(loss: Loss) -> Loss:
 
     def number(outputs: Tensor, targets: Tensor) -> Tensor:
         values, weights = loss(outputs, targets)
-        return values.sum() / weights.sum()
+        return (values.sum() / weights.double().sum()).to(values.dtype)
 
     return number
 

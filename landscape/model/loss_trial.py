@@ -86,7 +86,7 @@ class Trial:
             number: The user's own loss () of a batch; None: `found` gives values, which must not depend on the batch.
         """
         precise = Trial(self.outputs.double(), self.targets.to(_wide(self.targets)))
-        for trial, convert in ((precise, _in_float64), (self, lambda loss: loss)):
+        for trial, convert in ((precise, in_float64), (self, lambda loss: loss)):
             try:
                 return trial._agrees(convert(form), None if number is None else convert(number))
             except FAILS:  # it computes in float32 only, or is no loss of fewer samples
@@ -158,7 +158,7 @@ def require_sum(loss: PerSample, outputs: Tensor, targets: Tensor) -> None:
     if loss.kind == "mean" and weights is None:
         weights = torch.ones(len(targets))
     try:
-        same = _follows(_in_float64(loss.batch), outputs.double(), targets.to(_wide(targets)), weights)
+        same = _follows(in_float64(loss.batch), outputs.double(), targets.to(_wide(targets)), weights)
     except FAILS:  # it computes in float32 only
         same = _follows(loss.batch, outputs, targets, weights)
     if not same:
@@ -200,12 +200,12 @@ def _cut(outputs: Tensor, targets: Tensor) -> list[tuple[Tensor, Tensor]]:
     return [(outputs[place], targets[place]) for place in places]
 
 
-def _in_float64(loss: Any) -> Any:
+def in_float64(loss: Any) -> Any:
     """A copy of a loss whose own tensors are in float64."""
     if isinstance(loss, nn.Module):
         return deepcopy(loss).double()
     if isinstance(loss, SampleLoss) or hasattr(loss, "__dataclass_fields__"):
-        inner = {name: _in_float64(value) for name, value in vars(loss).items() if callable(value)}
+        inner = {name: in_float64(value) for name, value in vars(loss).items() if callable(value)}
         return replace(loss, **inner, **({"dtype": torch.float64} if hasattr(loss, "dtype") else {}))
     return loss
 

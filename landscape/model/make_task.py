@@ -19,7 +19,7 @@ from landscape.model.loss_forms import as_module, found_loss
 from landscape.model.losses import IGNORED, Weigh, cross_entropy, loss_name, total_weight
 from landscape.model.metrics import error_of
 from landscape.model.model_loss import logits_of, model_loss
-from landscape.model.samples import Samples, call_module, leaves
+from landscape.model.samples import Samples, call_module, leaves, map_leaves
 from landscape.model.task import Task
 from landscape.model.whole_products import plain_modes
 
@@ -79,7 +79,9 @@ def make_task(
             raise ValueError(f"split {name!r}: no sample counts in the loss ({loss_name(form)}): all are ignored.")
     targets = split.targets
     classes = outputs.ndim == 2 and outputs.shape[1] > 1 and targets.ndim == 1 and not targets.is_floating_point()
-    return replace(task, loss=form, metrics={"error": error_of(form)} if classes else {})
+    made = replace(task, loss=form, metrics={"error": error_of(form)} if classes else {})
+    made._tried.update(task._tried)
+    return made
 
 
 def task_from(made: Any) -> Task:
@@ -153,7 +155,7 @@ def _with_tensor_output(module: nn.Module, few: Samples, own_loss: bool) -> tupl
     few = few.to(device=device)
     try:
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            outputs: Any = call_module(without_fused_encoders(trial), few.inputs)
+            outputs: Any = call_module(without_fused_encoders(trial), map_leaves(torch.clone, few.inputs))
     except FAILS as reason:
         raise ValueError(_failed(module, few, reason)) from reason
     own = None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from landscape.model.bound_model import Flat
+from landscape.model.bound_model import Flat, without_fused_encoders
+from landscape.model.copies import convert, copy_module
 from landscape.model.families import BATCH_NORMS
 from landscape.model.input_format import alike
 from landscape.model.loss_trial import Trial
-from landscape.model.samples import Samples
+from landscape.model.samples import Samples, call_module
 from landscape.model.value_watch import ValueWatch
 
 SAMPLES = 64
@@ -20,23 +21,25 @@ VALUES = 2**25
 
 
 @torch.no_grad()
-def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -> Trial:
+def tried_outputs(flat: Flat, model: nn.Module, splits: list[Samples], *, coupled: bool = False) -> Trial:
     """Outputs of spread samples of a split in eval mode, and the targets of all splits of one shape.
 
     They are compared with those of parts: of single samples, where the model reads values into Python.
 
     Args:
+        model: The module that `flat` is a copy of; another copy of it must have the same outputs at other parameters.
         splits: With samples; the first is the one whose inputs are passed.
         coupled: Samples may depend on each other.
 
     Raises:
-        ValueError: If the model is random in eval mode, replaces a parameter, or its samples depend on each other;
-            names the layer.
+        ValueError: If the model is random in eval mode, replaces a parameter, computes with values that do not follow
+            its parameters, or its samples depend on each other; names the layer.
     """
-    samples = splits[0]
+    samples, name = splits[0], type(flat.module).__name__
+    fresh = without_fused_encoders(convert(copy_module(model), flat.theta.dtype, flat.theta.device).eval())
     with torch.random.fork_rng(devices=[flat.theta.device] if flat.theta.is_cuda else []):
-        with ValueWatch(flat.theta) as watch:
-            few = flat.outputs(samples[:2].inputs)
+        with ValueWatch(flat.theta, cast := flat.cast(samples[:2].inputs)) as watch:
+            few = flat.outputs(cast)
         count = max(1, min(SAMPLES, VALUES // max(1, few[0].numel()), len(samples)))
         rows = torch.linspace(0, len(samples) - 1, count).round().long().unique()
         spread, cut = samples[rows], max(1, len(rows) // 3)
@@ -46,7 +49,10 @@ def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -
         changed = [key for key, buffer in flat.module.named_buffers() if not torch.equal(buffer, before[key])]
         pieces = (spread[:cut], spread[cut:]) if watch.fixed else spread.blocks(1)
         parts = torch.cat([flat.outputs(part.inputs) for part in pieces if len(part)])
-    name = type(flat.module).__name__
+        flat.load(0.9 * flat.theta)
+        for key, value in flat.layout.named(flat.theta).items():
+            fresh.get_parameter(key).copy_(value)
+        moved, expected = flat.outputs(cast), call_module(fresh, flat.cast(samples[:2].inputs))
     for key, view in flat.layout.named(flat.theta).items():
         if flat.module.get_parameter(key).data_ptr() != view.data_ptr():
             raise ValueError(
@@ -63,6 +69,12 @@ def tried_outputs(flat: Flat, splits: list[Samples], *, coupled: bool = False) -
         raise ValueError(
             f"{name} is random in eval mode{f' (seen first in layer {layer!r})' if layer else ''}: two passes over the "
             "same samples differ. Draw only in training, as F.dropout(x, training=self.training) does."
+        )
+    if any(tensor.requires_grad for tensor in watch.others) or not alike(moved, expected):
+        raise ValueError(
+            f"{name} computes with values that do not follow its parameters: kept from an earlier pass, the `.data` or "
+            "a view of a parameter in an attribute, or layers of the original module in a lambda, closure or hook. "
+            "Read parameters and call layers by self, in every forward pass."
         )
     if not coupled and not alike(outputs, parts):
         raise ValueError(

@@ -10,11 +10,12 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+from landscape.model.binary_losses import binary_cross_entropy, binary_error
 from landscape.model.bound_model import Flat
 from landscape.model.copies import copy_module, in_float32
 from landscape.model.input_format import Habits, habits
 from landscape.model.layout import Layout
-from landscape.model.loss_forms import KNOWN, found_loss, require_same_loss
+from landscape.model.loss_forms import KNOWN, found_loss, require_metric, require_same_loss
 from landscape.model.loss_trial import Trial
 from landscape.model.losses import PerSample as PerSample
 from landscape.model.losses import SampleLoss, is_coupled, loss_name
@@ -22,25 +23,35 @@ from landscape.model.losses import cross_entropy as cross_entropy
 from landscape.model.losses import error as error
 from landscape.model.losses import squared_error as squared_error
 from landscape.model.model import with_buffers
-from landscape.model.model_trial import tried_outputs
+from landscape.model.model_trial import SAMPLES, tried_outputs
 from landscape.model.samples import Samples
 from landscape.model.vectors import takes_models
 from landscape.results.notebook_table import notebook_table
 
 Split = str | Samples
 
+_METRICS: tuple[PerSample, ...] = (error, binary_error)
+"""Metrics that are not tried."""
+
+_RESERVED = ("", "loss", "mark", "group", "class", "t", "alpha", "beta", "gamma", "delta")
+"""Names of other variables and coordinates of results."""
+
 
 @dataclass(frozen=True, repr=False)
 class Task:
     """Model, loss, metrics and samples: what maps a vector theta to numbers.
 
-    The model is copied: the caller's module, its mode and its gradients are never touched.
+    The model is copied: the caller's module, its mode and its gradients are never touched. Model, loss and metrics are
+    tried at their first use, as `landscape.make_task` tries them.
 
     Args:
         model: Any module; defines the architecture and, through `theta`, the initial values.
         samples: Samples by split name, such as train and test.
         loss: One value per sample, or a mean or sum over samples; its value for a split is the height of the landscape.
-        metrics: Further per-sample values by name.
+        metrics: Further per-sample values by name, which is none of another variable of results.
+
+    Raises:
+        ValueError: If a metric has a name such as loss or mark.
     """
 
     model: nn.Module
@@ -49,6 +60,8 @@ class Task:
     metrics: Mapping[str, PerSample] = field(default_factory=lambda: {"error": error})
 
     def __post_init__(self) -> None:
+        if taken := [name for name in self.metrics if name in _RESERVED or name.startswith("mark_")]:
+            raise ValueError(f"a metric is named {taken[0]!r}, which stands for something else in results; rename it.")
         object.__setattr__(self, "model", copy_module(in_float32(self.model)))
 
     def __repr__(self) -> str:
@@ -63,7 +76,7 @@ class Task:
         facts: dict[str, object] = {"model": type(self.model).__name__, "parameters": self.layout.size}
         few = next((samples[:1] for samples in self.samples.values() if len(samples)), None)
         if few is not None:
-            with suppress(RuntimeError):  # of a model that fails on its inputs, which evaluation tells
+            with suppress(RuntimeError, ValueError):  # of a model that fails or is refused, which evaluation tells
                 facts["outputs"] = tuple(self.outputs(self.theta, few).shape[1:])
             facts["targets"] = f"{tuple(few.targets.shape[1:])} {str(few.targets.dtype).removeprefix('torch.')}"
         facts["loss"] = loss_name(self.loss)
@@ -117,12 +130,16 @@ class Task:
             ValueError: If the model is random in eval mode, or, unless `coupled`, its samples depend on each other.
         """
         splits = [samples for samples in self.samples.values() if len(samples)]
-        return self._trial_of(splits, coupled=coupled) if splits else None
+        if not splits:
+            return None
+        trial = self._trial_of(splits, coupled=coupled)
+        self._tried[splits[0].kind] = len(splits[0])
+        return trial
 
     def _trial_of(self, splits: list[Samples], *, coupled: bool) -> Trial:
         theta = self.theta
         flat = Flat(self.model, self.layout, self.loss, dtype=theta.dtype, device=theta.device, habits=self.habits)
-        return tried_outputs(flat, splits, coupled=coupled)
+        return tried_outputs(flat, self.model, splits, coupled=coupled)
 
     def split(self, split: Split) -> Samples:
         """Samples of a split; `Samples` are returned as they are. Model and loss are tried on each new kind of samples.
@@ -133,27 +150,36 @@ class Task:
         if not isinstance(split, Samples) and split not in self.samples:
             raise ValueError(f"no split named {split!r}; the task has {', '.join(self.samples)}.")
         samples = split if isinstance(split, Samples) else self.samples[split]
-        if len(samples) and (kind := samples.kind) not in self._tried:
-            require_same_loss(self.per_sample, self._trial_of([samples], coupled=is_coupled(self.per_sample)))
-            self._tried.add(kind)
+        loss = self.per_sample
+        kind, number = samples.kind, min(len(samples), SAMPLES)
+        if number > self._tried.get(kind, 0):
+            require_same_loss(loss, self._trial_of([samples], coupled=is_coupled(loss)))
+            self._tried[kind] = number
         return samples
 
     @cached_property
-    def _tried(self) -> set[Hashable]:
-        """Kinds of the samples that model and loss were tried on: at first those of the first split that has any."""
-        return {samples.kind for samples in [part for part in self.samples.values() if len(part)][:1]}
+    def _tried(self) -> dict[Hashable, int]:
+        """How many samples of each kind model and loss were tried on; and the names of the metrics that were tried."""
+        return {}
 
     def measures(self, names: tuple[str, ...] | None = None) -> dict[str, PerSample]:
         """Per-sample functions by name, by default all; "loss" is the loss of the task.
 
         Raises:
-            ValueError: If a name is unknown.
+            ValueError: If a name is unknown, or a metric is random or depends on the other samples of a batch.
         """
         functions = {"loss": self.per_sample, **self.metrics}
         names = tuple(functions) if names is None else names
         if unknown := [name for name in names if name not in functions]:
             raise ValueError(f"no metric named {unknown[0]!r}; the task has {', '.join(functions)}.")
-        return {name: functions[name] for name in names}
+        measures = {name: functions[name] for name in names}
+        known = {name for name, metric in measures.items() if metric in _METRICS or isinstance(metric, SampleLoss)}
+        fresh = measures.keys() - known - self._tried.keys() - {"loss"}
+        if fresh and (trial := self.trial(coupled=is_coupled(self.per_sample))) is not None:
+            for name in fresh:
+                require_metric(name, measures[name], trial)
+            self._tried.update(dict.fromkeys(fresh, 1))
+        return measures
 
     @takes_models("theta")
     def outputs(self, theta: Tensor, split: Split, *, buffers: Tensor | None = None, block: int = 512) -> Tensor:
@@ -172,7 +198,7 @@ def split_name(split: Split) -> str:
 
 
 def metric_units(task: Task, metric: str) -> str:
-    """Unit of a metric of the task: nats, fraction, or 1 for a loss that is not the cross-entropy."""
+    """Unit of a metric of the task: nats, fraction, or 1 for a loss that is no cross-entropy."""
     if metric == "loss":
-        return "nats" if task.loss is cross_entropy else "1"
-    return "fraction" if metric in ("error", "accuracy") else "1"
+        return "nats" if task.loss in (cross_entropy, binary_cross_entropy) else "1"
+    return "fraction" if metric in ("error", "accuracy", "class_error") else "1"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,11 +13,12 @@ from typing import Any, overload
 import numpy as np
 import xarray as xr
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from landscape.model.task import Task
 from landscape.results import pictures
+from landscape.results.atomic_write import write_bytes
 from landscape.results.notebook_table import notebook_table
 
 pictures.register()
@@ -104,11 +104,7 @@ class Record(Sequence[Path]):
         values = {name: value for name, value in model.items() if isinstance(value, Tensor)}
         tensors = {name: value.detach().cpu().clone().contiguous() for name, value in values.items()}
         about = {_METRICS: json.dumps({name: _number(value) for name, value in metrics.items()})}
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"step-{step:06d}.safetensors"
-        partial = path.with_suffix(".part")
-        save_file(tensors, partial, metadata=about)
-        os.replace(partial, path)
+        write_bytes(self.folder / f"step-{step:06d}.safetensors", save(tensors, about))
         self._last = step
 
     @property

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Inputs = ParamSpec("Inputs")
 Result = TypeVar("Result")
 
-POSITIVE = ("block", "max_products", "memory", "tolerance")
+POSITIVE = ("block", "max_products", "tolerance")
 """Arguments of any function that are above 0."""
 
 AnyModel = Tensor | np.ndarray | nn.Module | Mapping[str, Tensor] | Sequence[np.ndarray | Tensor] | str | Path
@@ -83,7 +83,7 @@ def takes_models(
                 stated = "own" if bound.arguments.get("buffers") is None else "given"
                 if stated == "own":
                     buffers = model_buffers([value for name, value in values.items() if name in names], layout)
-                    if layout is not None and bound.arguments.get("statistics") is None:
+                    if layout is not None and not _says_statistics(bound.arguments):
                         require_buffers(buffers, layout, f"{function.__name__}: {names[0]} is given")
                     bound.arguments["buffers"] = buffers
             with whole_products(None if task is None else task.model):
@@ -95,6 +95,12 @@ def takes_models(
         return wrapper
 
     return decorate
+
+
+def _says_statistics(arguments: Mapping[str, Any]) -> bool:
+    """Whether a call says which batch statistics models get, by an option or in its evaluation."""
+    evaluation = arguments.get("evaluation")
+    return arguments.get("options", {}).get("statistics", getattr(evaluation, "statistics", None)) is not None
 
 
 def _with_dtypes(result: Result, task: Task | None, values: tuple[Any, ...]) -> Result:
@@ -206,7 +212,7 @@ def _require_sizes(function: Callable[..., Any], arguments: Mapping[str, Any]) -
 def _labels(values: list[Any]) -> list[str] | None:
     """Names of models by their files, with the folder where that is needed; None if they are not all paths."""
     models = [model for value in values for model in (value if _is_sequence(value) else [value])]
-    if not models or not all(map(_is_path, models)):
+    if not models or not all(_is_path(model) and Path(model).name for model in models):
         return None
     for depth in range(1, 4):
         texts = ["/".join(Path(path).with_suffix("").parts[-depth:]) for path in models]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import numbers
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -27,10 +28,9 @@ def require_options(
         ValueError: With what is accepted.
     """
     parameters = list(inspect.signature(function).parameters.values())[positional:]
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     accepted = {parameter.name: parameter for parameter in parameters if parameter.name != "partial"}
-    for name, value in options.items():
+    for name, value in ((name, options[name]) for name in options if name in accepted or not takes_any):
         if name not in accepted:
             raise ValueError(unknown(f"option of {what}", name, accepted))
         kinds = [_KINDS.get(part) for part in _annotation(accepted[name]).split(" | ")]
@@ -65,7 +65,7 @@ class _Kind(NamedTuple):
 _KINDS = {
     "bool": _Kind("true or false", lambda value: isinstance(value, bool)),
     "int": _Kind("a whole number", _whole),
-    "float": _Kind("a number", _number),
+    "float": _Kind("a finite number", lambda value: _number(value) and math.isfinite(value)),
     "str": _Kind("a text", lambda value: isinstance(value, str)),
     "list[int]": _Kind("a list of whole numbers", _whole_numbers),
     "Sequence[int]": _Kind("a list of whole numbers", _whole_numbers),

@@ -1,4 +1,4 @@
-"""Results as labelled datasets: stored in zarr, exported to other programs, with progress on the way.
+"""Results as labelled datasets: stored in netCDF, exported to other programs, with progress on the way.
 
 Independent of models.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from landscape.results.zarr_files import sort_names
+from landscape.results.netcdf_files import content, sort_names
 
 RELIEF = 0.5
 """Height of a drawn surface, as a fraction of its longer side."""
@@ -73,11 +74,6 @@ def csv_tidy(ds: xr.Dataset) -> bytes:
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"variable": []})
     table["units"] = table["variable"].map(units).fillna("")
     return csv_text(table.reindex(columns=["variable", *dims, "value", "units"]))
-
-
-def netcdf(ds: xr.Dataset) -> bytes:
-    """A dataset with its attributes as a netCDF file (version 3, 64-bit offsets), which `xarray.load_dataset` reads."""
-    return bytes(sort_names(ds).to_netcdf(engine="scipy", format="NETCDF3_64BIT"))
 
 
 def csv_text(table: pd.DataFrame) -> bytes:
@@ -162,7 +158,7 @@ FORMS: dict[str, Callable[[xr.Dataset], bytes]] = {
     "tidy": csv_tidy,
     "vtk": vtk_grid,
     "ply": ply_mesh,
-    "nc": netcdf,
+    "nc": content,
 }
 """Writers by file suffix; "tidy" is the other form of CSV."""
 
@@ -213,19 +209,27 @@ def _relief(ds: xr.Dataset, height: str, log: bool) -> tuple[np.ndarray, np.ndar
 
 
 def _layers(ds: xr.Dataset, dims: Sequence[str]) -> list[tuple[str, np.ndarray]]:
-    """Names without spaces and values (rows, columns) of every number over the two dimensions."""
-    return [
+    """Names of ASCII letters, each once, and values (rows, columns) of every number over the two dimensions."""
+    layers = [
         (name, np.asarray(part.transpose(*dims).values, dtype=float))
         for key, array in sort_names(ds).items()
         if {*dims} <= {*array.dims} and array.dtype.kind in "fiub"
         for name, part in _split(str(key), array, [str(dim) for dim in array.dims if dim not in dims])
     ]
+    names: list[str] = []
+    for name, _ in layers:
+        letters = unicodedata.normalize("NFKD", name)
+        plain = re.sub(r"[^A-Za-z0-9]", "_", "".join(letter for letter in letters if not unicodedata.combining(letter)))
+        while plain in (*names, "x", "y", "z"):
+            plain += "_"
+        names.append(plain)
+    return [(name, values) for name, (_, values) in zip(names, layers, strict=True)]
 
 
 def _split(name: str, array: xr.DataArray, others: list[str]) -> Iterator[tuple[str, xr.DataArray]]:
     """A variable place by place along its other dimensions."""
     if not others:
-        yield "".join(letter if letter.isalnum() else "_" for letter in name), array
+        yield name, array
         return
     for index in range(array.sizes[others[0]]):
         part = array.isel({others[0]: index})

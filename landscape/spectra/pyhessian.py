@@ -15,7 +15,6 @@ from landscape.curvature.hessian import CurvatureProblem, check_loss
 from landscape.curvature.hessian_products import hvp
 from landscape.curvature.krylov import Eigenpairs, accepted, measured
 from landscape.curvature.second_derivatives import second_derivatives
-from landscape.model.bound_model import Flat
 from landscape.model.losses import SampleLoss, batch_mean, sample_weights
 from landscape.model.samples import Samples
 
@@ -81,14 +80,7 @@ class _Indexed(nn.Module):
 
     def __init__(self, problem: CurvatureProblem) -> None:
         super().__init__()
-        self.flat = Flat(
-            problem.flat.module,
-            problem.flat.layout,
-            problem.flat.loss,
-            dtype=torch.float32,
-            device=problem.theta.device,
-            habits=problem.flat.habits,
-        )
+        self.flat = problem.flat.anew(torch.float32)
         self.flat.load(problem.theta, problem.flat.buffers)
         self.module = self.flat.module
         self.samples: Samples = problem.samples

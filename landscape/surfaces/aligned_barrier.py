@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import xarray as xr
 from torch import Tensor
 
 from landscape.geometry.alignment import align
-from landscape.model.task import Split, Task
+from landscape.model.task import Task
 from landscape.model.vectors import takes_models
-from landscape.results.progress import Progress, share
 from landscape.surfaces.barrier import barrier
-from landscape.sweep.threads import PointPool
+from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 
 
 @takes_models("a", "b")
@@ -20,10 +21,9 @@ def aligned_barrier(
     b: Tensor,
     *,
     points: int = 21,
-    split: Split = "test",
     seed: int = 0,
-    workers: int | PointPool = 1,
-    progress: Progress | None = None,
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """Loss on the line from a to b, and on that from a to b with its units aligned to those of a.
 
@@ -33,9 +33,8 @@ def aligned_barrier(
         task: Model, loss and samples.
         a, b: Models, shape (d,).
         points: Evaluations on a line, both ends included.
-        split: Samples that the loss is averaged over.
         seed: Of the alignment.
-        workers, progress: Of both lines, as `landscape.sweep.evaluate.evaluate` takes them.
+        evaluation, options: Of both lines, as in `landscape.barrier`.
 
     Returns:
         Dataset with loss and aligned_loss (t,), barrier and aligned_barrier () in nats, distance and
@@ -44,11 +43,11 @@ def aligned_barrier(
     Raises:
         ValueError: As `align` does.
     """
+    evaluation = evaluation.but(**options)
     models = {"": b, "aligned_": align(task, a, b, seed=seed)}
     ds = xr.Dataset(attrs={"analysis": "aligned_barrier", "source": "Ainsworth et al. 2023"})
     for part, (prefix, other) in enumerate(models.items()):
-        part_progress = share(progress, part, len(models))
-        line = barrier(task, a, other, points=points, split=split, workers=workers, progress=part_progress)
+        line = barrier(task, a, other, points=points, evaluation=evaluation.part(part, len(models)))
         for name in ("loss", "barrier"):
             ds[prefix + name] = line[name]
         distance = float((a.double() - other.double()).norm())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import xarray as xr
@@ -12,17 +12,14 @@ from torch import Tensor
 
 from landscape.geometry.lines import line
 from landscape.geometry.simplex import points as simplex_points
-from landscape.model.batchnorm import CALIBRATION, Statistics, statistics_attrs, usual_statistics
-from landscape.model.samples import Samples
-from landscape.model.task import Split, Task, metric_units
+from landscape.model.task import Task, metric_units
 from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
-from landscape.results.progress import Progress
 from landscape.surfaces.basin import line_summary
 from landscape.surfaces.surface import surface
 from landscape.sweep.evaluate import evaluate
+from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import axis, stack_models
-from landscape.sweep.threads import PointPool
 
 
 @takes_models("a", "b")
@@ -32,13 +29,10 @@ def barrier(
     b: Tensor,
     *,
     points: int = 21,
-    split: Split = "test",
     labels: Sequence[str] = ("a", "b"),
     buffers: Tensor | None = None,
-    statistics: Statistics | None = None,
-    calibration: Samples | int = CALIBRATION,
-    workers: int | PointPool = 1,
-    progress: Progress | None = None,
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """Height of the loss barrier on the straight line between two models.
 
@@ -52,12 +46,10 @@ def barrier(
         task: Defines the loss.
         a, b: Models, shape (d,).
         points: Evaluations on the line, both ends included.
-        split: Samples that the loss is averaged over.
         labels: Names of the two models.
         buffers: Floating buffers of a and b, shape (2, b); by default the models' own.
-        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; by default
-            recomputed between the models. Stated in the attributes.
-        workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
+        evaluation, options: Samples, batch statistics, workers and more: a `landscape.Evaluation`, and fields of it by
+            name. Batch statistics are stated in the attributes; by default they are recomputed between the models.
 
     Returns:
         Dataset with loss (t,), its marks, and barrier (), in nats for cross-entropy.
@@ -66,16 +58,8 @@ def barrier(
         ValueError: If a and b differ in length.
     """
     sweep = line(a, b, points=points, low=0.0, high=1.0, labels=labels, buffers=buffers)
-    ds = surface(
-        task,
-        sweep,
-        split=split,
-        metrics=("loss",),
-        statistics=statistics,
-        calibration=calibration,
-        workers=workers,
-        progress=progress,
-    )
+    evaluation = evaluation.but(**options).without("barrier", "metrics", "groups")
+    ds = surface(task, sweep, evaluation=evaluation.but(metrics=("loss",)))
     return ds.assign(barrier=line_summary(ds).barrier).assign_attrs(analysis="barrier")
 
 
@@ -86,12 +70,9 @@ def pairwise_barriers(
     *,
     labels: Sequence[str] | None = None,
     points: int = 11,
-    split: Split = "test",
     buffers: Tensor | None = None,
-    statistics: Statistics | None = None,
-    calibration: Samples | int = CALIBRATION,
-    workers: int | PointPool = 1,
-    progress: Progress | None = None,
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """Loss barriers, as in `barrier`, between all pairs of models.
 
@@ -102,10 +83,8 @@ def pairwise_barriers(
         models: Shape (m, d).
         labels: Names of the models; by default 1, 2, .. m.
         points: Evaluations on each line, both ends included.
-        split: Samples that the loss is averaged over.
         buffers: Floating buffers of the models, shape (m, b); by default the models' own.
-        statistics, calibration: Of batch normalisation, as in `barrier`.
-        workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
+        evaluation, options: As in `barrier`.
 
     Returns:
         Dataset with barrier, midpoint, the loss of the mean of two models minus the mean of their losses (negative
@@ -123,19 +102,9 @@ def pairwise_barriers(
     pairs = list(combinations(range(m), 2))
     own = np.eye(m)
     rows = [own, *(np.outer(1 - t, own[i]) + np.outer(t, own[j]) for i, j in pairs)]
-    how = statistics or usual_statistics(task)
-    loss = evaluate(
-        task,
-        basis,
-        np.concatenate(rows),
-        split=split,
-        metrics=("loss",),
-        buffers=buffers,
-        statistics=how,
-        calibration=calibration,
-        workers=workers,
-        progress=progress,
-    )["loss"].numpy()
+    evaluation = evaluation.but(**options).without("pairwise_barriers", "metrics", "groups", "precision").between(task)
+    evaluation = evaluation.but(metrics=("loss",))
+    loss = evaluate(task, basis, np.concatenate(rows), buffers=buffers, evaluation=evaluation)["loss"].numpy()
     heights, halfway, distances = (np.zeros((m, m)) for _ in range(3))
     for (i, j), between in zip(pairs, loss[m:].reshape(len(pairs), len(t)), strict=True):
         above = between - ((1 - t) * loss[i] + t * loss[j])
@@ -151,8 +120,8 @@ def pairwise_barriers(
         "mark_loss": ("mark", loss[:m], "loss at the mark", units),
     }
     about = {"analysis": "pairwise_barriers", "source": "Chen et al. 2024, section 4.3"}
-    attrs = statistics_attrs(task, split, how, buffers, calibration)
-    return labelled(variables, {**about, "points": points, **attrs}, {"mark": names, "mark_other": names})
+    attrs = {**about, "points": points, **evaluation.attrs(task, buffers)}
+    return labelled(variables, attrs, {"mark": names, "mark_other": names})
 
 
 @takes_models("models")
@@ -162,13 +131,9 @@ def simplex_losses(
     *,
     count: int = 64,
     seed: int = 0,
-    split: Split = "test",
-    metrics: tuple[str, ...] | None = None,
     buffers: Tensor | None = None,
-    statistics: Statistics | None = None,
-    calibration: Samples | int = CALIBRATION,
-    workers: int | PointPool = 1,
-    progress: Progress | None = None,
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """Metrics at random averages of models, uniform on their simplex.
 
@@ -178,11 +143,8 @@ def simplex_losses(
         task: Model, loss and samples.
         models: Shape (m, d).
         count, seed: Of the random averages.
-        split: Samples that the metrics are averaged over.
-        metrics: "loss" and names of the task's metrics; by default all.
         buffers: Floating buffers of the models, shape (m, b); by default the models' own.
-        statistics, calibration: Of batch normalisation, as in `barrier`.
-        workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
+        evaluation, options: As in `barrier`, and the metrics.
 
     Returns:
         Dataset with each metric (value,) and, of the loss for example, loss_mean and loss_max ().
@@ -194,19 +156,8 @@ def simplex_losses(
     if count < 1:
         raise ValueError(f"count is {count}; give the number of random averages, at least 1.")
     rows = simplex_points(basis, count, seed)
-    how = statistics or usual_statistics(task)
-    values_by_metric = evaluate(
-        task,
-        basis,
-        rows,
-        split=split,
-        metrics=metrics,
-        buffers=buffers,
-        statistics=how,
-        calibration=calibration,
-        workers=workers,
-        progress=progress,
-    )
+    evaluation = evaluation.but(**options).without("simplex_losses", "groups", "precision").between(task)
+    values_by_metric = evaluate(task, basis, rows, buffers=buffers, evaluation=evaluation)
     variables: dict[str, Any] = {}
     for name, at_points in values_by_metric.items():
         values, units = at_points.numpy(), metric_units(task, name)
@@ -214,4 +165,4 @@ def simplex_losses(
         variables[f"{name}_mean"] = (), values.mean(), f"mean {name} of random averages", units
         variables[f"{name}_max"] = (), values.max(), f"largest {name} of random averages", units
     about = {"analysis": "simplex_losses", "source": "Chen et al. 2024, section 4.3"}
-    return labelled(variables, {**about, "seed": seed, **statistics_attrs(task, split, how, buffers, calibration)})
+    return labelled(variables, {**about, "seed": seed, **evaluation.attrs(task, buffers)})

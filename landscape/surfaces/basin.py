@@ -57,7 +57,7 @@ def connected(ds: xr.Dataset, level: float | None = None, metric: str = "loss") 
     Cells touch along edges. The default level is the largest value in the cells of the marks, the lowest
     one at which they can be connected.
     """
-    values, cells = ds[metric].values, _cells(ds, metric)
+    values, cells = ds[metric].values, mark_cells(ds, metric)
     bound = values[cells].max() if level is None else level
     return _component(values, cells, bound) is not None
 
@@ -79,9 +79,9 @@ def basin(ds: xr.Dataset, level: float | None = None, metric: str = "loss") -> x
         reaches the edge of the grid, so that the area is a lower bound.
 
     Raises:
-        LookupError: If there is no mark, or a mark's cell has no value.
+        LookupError: If there is no mark, or a mark's cell has no value or lies outside of the grid.
     """
-    values, cells = ds[metric].values, _cells(ds, metric)
+    values, cells = ds[metric].values, mark_cells(ds, metric)
     if not cells[0].size or not np.isfinite(values[cells]).all():
         raise LookupError("a basin needs marks whose cells have values; compute the surface around them first.")
     bound = _lowest_level(values, cells) if level is None else level
@@ -149,7 +149,7 @@ def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr
     """Minimum, ends, barrier and centre offset of a line through two models.
 
     barrier = max over t in [0, 1] of L(t) - ((1 - t) L(0) + t L(1)), at least 0 because the ends count; NaN where
-    a loss on it is NaN, or no point of the grid is there.
+    a loss on it is NaN, or the grid does not reach from 0 to 1.
 
     Source: IMA paper, section 3.2 (line); Frankle et al. 2020, section 2 (barrier).
 
@@ -164,6 +164,7 @@ def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr
     start, end = (float(value) for value in ds[f"mark_{metric}"].values[:2])
     between = ds[metric].where((ds.t >= 0) & (ds.t <= 1), drop=True)
     above = (between - ((1 - between.t) * start + between.t * end)).values
+    whole = above.size and ds.t.min() < 1e-9 and ds.t.max() > 1 - 1e-9
     units, offset = ds[metric].attrs.get("units", "1"), fitted_minimum(ds, metric)
     summary = {
         "minimum": ((), float(minimum(ds, metric)), f"smallest {metric}", units),
@@ -171,7 +172,7 @@ def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr
         "minimum_t_error": ((), offset.errors["t"], "standard error of that place"),
         "start": ((), start, f"{metric} at t = 0", units),
         "end": ((), end, f"{metric} at t = 1", units),
-        "barrier": ((), np.maximum(0.0, above.max()) if above.size else np.nan, f"{metric} barrier", units),
+        "barrier": ((), np.maximum(0.0, above.max()) if whole else np.nan, f"{metric} barrier", units),
         "centre_offset": ((), centre_offset(ds, mark, metric), f"distance from {mark} to the minimum"),
     }
     return labelled(summary, {"analysis": "line_summary", "source": "IMA paper, section 3.2"})
@@ -184,11 +185,21 @@ def _mark(ds: xr.Dataset, mark: str) -> xr.Dataset:
     return ds.isel(mark=marks.index(mark))
 
 
-def _cells(ds: xr.Dataset, metric: str) -> tuple[np.ndarray, ...]:
-    """Indices of the grid cells nearest to the marks, one array (marks,) per dimension."""
-    return tuple(
-        np.abs(ds[name].values[None] - ds[f"mark_{name}"].values[:, None]).argmin(1) for name in ds[metric].dims
-    )
+def mark_cells(ds: xr.Dataset, metric: str, stride: int = 1) -> tuple[np.ndarray, ...]:
+    """Indices of the cells, of every stride-th in each dimension, nearest to the marks: one array (marks,) each.
+
+    Raises:
+        LookupError: If a mark lies outside of the grid.
+    """
+    cells = []
+    for name in ds[metric].dims:
+        places, at = ds[name].values, ds[f"mark_{name}"].values[:, None]
+        outside = np.abs(places - at).min(1) > 0.51 * np.diff(places).max(initial=0)
+        if outside.any():
+            grid = f"{name} from {places[0]:.4g} to {places[-1]:.4g}"
+            raise LookupError(f"mark {ds.mark.values[outside][0]} lies outside of the grid ({grid}); enlarge it.")
+        cells.append(np.abs(places[::stride] - at).argmin(1))
+    return tuple(cells)
 
 
 def _component(values: np.ndarray, cells: tuple[np.ndarray, ...], level: float) -> np.ndarray | None:

@@ -16,7 +16,8 @@ def merge_tree(ds: xr.Dataset, *, metric: str = "loss", stride: int = 1) -> xr.D
 
     As a level rises, a component of the cells at or below it is born at each minimum; where two components meet, the
     one with the higher minimum ends in the other (the elder rule). Its persistence is the pass minus the minimum: the
-    climb out of its basin. Cells touch along edges; equal values are ordered by their place.
+    climb out of its basin. Cells touch along edges; cells of equal height that touch are one
+    minimum, at the first of them, or none where they touch a lower cell.
 
     SMAD, the saddle-minimum average distance, is the mean over minima of the height of the first pass above each.
 
@@ -121,9 +122,11 @@ def join_basins(values: np.ndarray) -> tuple[dict[int, tuple[int, int]], dict[in
         basins = sorted({find(other) for other in neighbours(cell) if other in root}, key=age.__getitem__)
         root[cell] = basins[0] if basins else cell
         for younger in basins[1:]:
-            pairs[younger] = (cell, basins[0])
             root[younger] = basins[0]
-        for minimum in basins if len(basins) > 1 else ():
+            if flat[younger] < flat[cell]:  # else it is a part of the plateau of this cell
+                pairs[younger] = (cell, basins[0])
+        minima = [minimum for minimum in basins if flat[minimum] < flat[cell]]
+        for minimum in minima if len(minima) > 1 else ():
             first.setdefault(minimum, cell)
     oldest = {find(cell) for cell in root}
     return {**dict.fromkeys(sorted(oldest, key=age.__getitem__), (-1, -1)), **pairs}, first

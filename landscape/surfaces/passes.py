@@ -7,6 +7,7 @@ import xarray as xr
 from scipy import ndimage
 
 from landscape.results.labelled import labelled
+from landscape.surfaces.basin import mark_cells
 
 
 def passes(ds: xr.Dataset, *, metric: str = "loss", stride: int = 1) -> xr.Dataset:
@@ -25,15 +26,14 @@ def passes(ds: xr.Dataset, *, metric: str = "loss", stride: int = 1) -> xr.Datas
         in the metric's unit, NaN where a cell has no value or nothing connects them.
 
     Raises:
-        LookupError: If the surface has no marks.
+        LookupError: If the surface has no marks, or one lies outside of the grid.
     """
     names = [str(name) for name in ds[metric].dims]
     coarse = ds[metric].isel(dict.fromkeys(names, slice(None, None, stride)))
     if "mark" not in ds.dims or not ds.sizes["mark"]:
         raise LookupError("the surface marks no models; a pass leads from one model to another.")
     values = coarse.values
-    axes = [np.abs(coarse[name].values[:, None] - ds[f"mark_{name}"].values).argmin(0) for name in names]
-    cells = list(zip(*axes, strict=True))
+    cells = list(zip(*mark_cells(ds, metric, stride), strict=True))
     count = len(cells)
     levels = np.full((count, count), np.nan)
     for level in np.unique(values[np.isfinite(values)]):

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from landscape.model.batchnorm import CALIBRATION, Statistics
 from landscape.model.losses import group_weights
-from landscape.model.samples import Samples
-from landscape.model.task import Split, Task, metric_units, split_name
-from landscape.results.progress import Progress, share
-from landscape.surfaces.interpolated_surface import in_log, interpolate, lattices, share_of_range
-from landscape.surfaces.partial_grid import PartialGrid, Trial, lattice_trials, require_plane, with_errors
+from landscape.model.task import Task, metric_units, split_name
+from landscape.surfaces.interpolation import (
+    interpolate,
+    trial_errors,
+    values_of,
+    with_errors,
+    with_interpolated,
+)
+from landscape.surfaces.refinement import Refinement, require_plane
 from landscape.surfaces.sampling_error import sample_folds
 from landscape.surfaces.surface import surface
+from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import Sweep
-from landscape.sweep.threads import PointPool
 
 FOLDS = 20
 """Parts of the subset that the stated standard error rests on."""
@@ -33,12 +36,9 @@ def sampled_surface(
     samples: int,
     seed: int = 0,
     tolerance: float = 0.01,
-    split: Split = "test",
     metric: str = "loss",
-    progress: Progress | None = None,
-    statistics: Statistics | None = None,
-    calibration: Samples | int = CALIBRATION,
-    workers: int | PointPool = 1,
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """A metric on the whole grid of a 2-D sweep, from all samples at 25 points and a random subset at others.
 
@@ -61,8 +61,7 @@ def sampled_surface(
         seed: Of the draw of the subset.
         tolerance: Largest accepted error of interpolation, as a share of the range (of logarithms where positive).
         metric: "loss" or a metric of the task with one value per sample.
-        progress: As `surface` takes it.
-        split, statistics, calibration, workers: As `surface` takes them.
+        evaluation, options: As `surface` takes them, but metrics, groups and precision.
 
     Returns:
         `<metric>` over the grid and its exact values mark_<metric> at the marks; `<metric>_subset_error` over the grid,
@@ -73,49 +72,51 @@ def sampled_surface(
     Raises:
         ValueError: If the sweep is no full 2-D grid, or the subset has too few samples or not fewer than all.
     """
-    require_plane(sweep, tolerance, "range")
-    whole = task.split(split)
+    refinement = Refinement(require_plane(sweep, tolerance), tolerance)
+    evaluation = evaluation.but(**options).without("sampled_surface", "metrics", "groups", "precision")
+    whole = task.split(evaluation.split)
     if not FOLDS <= samples < len(whole):
         raise ValueError(
-            f"samples is {samples} of the {len(whole)} of {split_name(split)}; give {FOLDS} or more, fewer than all: "
-            "interpolated_surface evaluates all."
+            f"samples is {samples} of the {len(whole)} of {split_name(evaluation.split)}; give {FOLDS} or more, fewer "
+            "than all: interpolated_surface evaluates all."
         )
     folds = sample_folds(samples, FOLDS)
-    options: dict[str, Any] = {"metrics": (metric,), "statistics": statistics, "calibration": calibration}
-    options |= {"workers": workers}
-    first, *finer = lattices((sweep.shape[0], sweep.shape[1]))
-    at_lattice = replace(sweep, inside=first)
-    exact = surface(task, at_lattice, split=split, progress=share(progress, 0, 2), **options)
+    first = refinement.requested
+    evaluation = evaluation.but(metrics=(metric,))
+    exact = surface(task, replace(sweep, inside=first), evaluation=evaluation.part(0, 2))
+    if len(values_of(exact, metric)) != 1:
+        raise ValueError(f"{metric} has several values per sample; the error from a subset needs one.")
     part = whole[sample_rows(len(whole), samples, seed)]
-    grid = PartialGrid(task, sweep, first, None, split=part, groups=folds, progress=share(progress, 1, 2), **options)
+    on_part = evaluation.but(split=part, groups=folds).part(1, 2)
     weights = group_weights(task.measures((metric,))[metric], part.targets, folds).numpy()[:, None, None]
     shares = weights / weights.sum()
-    control = exact[metric].transpose(*grid.dims).values - (grid.values(metric) * shares).sum(0)
-    correction = interpolate(control[None], first, logarithmic=False)
+    known: xr.Dataset | None = None
+    while True:
+        known = surface(task, replace(sweep, inside=refinement.requested), known=known, evaluation=on_part)
+        in_folds = values_of(known, metric)
+        mean = (in_folds * shares).sum(0, keepdims=True)
+        correction = interpolate(values_of(exact, metric) - mean, first, logarithmic=False)
 
-    def estimate() -> np.ndarray:
-        mean = (grid.values(metric) * shares).sum(0, keepdims=True)
-        return interpolate(mean, grid.requested) + correction
+        def estimate(mask: np.ndarray, mean: np.ndarray = mean, correction: np.ndarray = correction) -> np.ndarray:
+            return interpolate(mean, mask) + correction
 
-    def stated(trial: Trial) -> float:
-        now = estimate()
-        return share_of_range(trial.guess, now, now, trial.fresh, in_log(now.reshape(1, -1)))
-
-    steps = list(lattice_trials(grid, finer, estimate, lambda trial: stated(trial) <= tolerance, None))
-    now, trials = estimate(), [] if grid.requested.all() else steps[-1][0]
-    estimated, error = now[0], _standard_error(grid.values(metric), grid.requested, first, shares)
+        requested, now = refinement.requested, estimate(refinement.requested)
+        trials = [] if requested.all() else refinement.trials
+        away, off = trial_errors(now, estimate, trials)
+        if not refinement.advance(float(np.max(off, initial=0.0))):
+            break
+    estimated, error = now[0], _standard_error(in_folds, requested, first, shares)
     left = np.sqrt(1 - samples / len(whole))
     unit = metric_units(task, metric)
     about = exact[metric].attrs
-    dims = list(grid.dims)
+    dims = exact[metric].dims
     ds = exact.drop_vars(metric).assign({metric: (dims, estimated, about)})
     words = f"standard error of {about['long_name']} from the subset of samples"
     ds = ds.assign({f"{metric}_subset_error": (dims, error * left, {"long_name": words, "units": unit})})
-    away = [(trial.guess - now)[:, trial.fresh] for trial in trials]
-    ds = with_errors(ds, metric, away, max(map(stated, trials), default=np.nan))
-    marks, lattice, points = len(sweep.marks), int(first.sum()), int(grid.requested.sum())
+    ds = with_errors(ds, metric, away, off)
+    marks, lattice, points = len(sweep.marks), int(first.sum()), int(requested.sum())
     passes = (lattice + marks) * len(whole) + (points + marks) * samples
-    return grid.marked(ds, trials).assign_attrs(
+    return with_interpolated(ds, requested, trials).assign_attrs(
         samples=samples,
         samples_of=len(whole),
         seed=seed,

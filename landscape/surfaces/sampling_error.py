@@ -63,7 +63,11 @@ def over_folds(ds: xr.Dataset, weights: Mapping[str, np.ndarray]) -> xr.Dataset:
 
 def _at_lowest(values: xr.DataArray, shares: xr.DataArray) -> xr.DataArray:
     """Values (group,) at the point with the lowest mean."""
-    points = values.stack(point=[dim for dim in values.dims if dim != "group"]).reset_index("point", drop=True)
+    points = (
+        values.where(shares > 0, 0)
+        .stack(point=[dim for dim in values.dims if dim != "group"])
+        .reset_index("point", drop=True)
+    )
     mean = (points * shares).sum("group", skipna=False)
     return points.isel(point=int(mean.fillna(np.inf).argmin("point")))
 
@@ -72,11 +76,12 @@ def _mean_and_error(
     values: xr.DataArray, name: str, lowest: xr.DataArray, shares: xr.DataArray
 ) -> dict[str, xr.DataArray]:
     """The mean over the folds, and the standard error of its difference from the lowest point."""
+    values = values.where(shares > 0, 0)  # a fold without weight has no mean
     middle = (values * shares).sum("group", skipna=False)
     difference = values - lowest
     mean = (difference * shares).sum("group", skipna=False)
     squares = ((difference - mean) ** 2 * shares).sum("group", skipna=False)
-    error = (squares / (values.sizes["group"] - 1)) ** 0.5
+    error = (squares / (int((shares > 0).sum()) - 1)) ** 0.5
     about = values.attrs["long_name"]
     return {
         name: middle.assign_attrs(values.attrs),

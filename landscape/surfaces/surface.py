@@ -6,6 +6,7 @@ import functools
 import hashlib
 import time
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -13,34 +14,21 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.geometry.through import as_sweep
-from landscape.model.batchnorm import (
-    CALIBRATION,
-    Statistics,
-    calibration_of,
-    recalibrate_rows,
-    statistics_attrs,
-    usual_statistics,
-)
+from landscape.model.batchnorm import recalibrate_rows
 from landscape.model.buffers import require_buffers
 from landscape.model.copies import dtype_attrs
 from landscape.model.losses import group_weights
-from landscape.model.samples import Samples
-from landscape.model.task import Split, Task, metric_units, split_name
+from landscape.model.task import Task, metric_units, split_name
 from landscape.model.vectors import AnyModel
-from landscape.results.progress import Progress
+from landscape.surfaces.point_table import PointTable, is_missing
 from landscape.surfaces.sampling_error import over_folds, sample_folds
 from landscape.sweep.evaluate import evaluate, sweep_work
+from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import Sweep
 from landscape.sweep.measured_plan import sweep_plan
-from landscape.sweep.precision import (
-    Precision,
-    check_precision,
-    evenly_spaced,
-    precision_attrs,
-    relative_difference,
-)
+from landscape.sweep.onednn_calls import fallback_attrs
+from landscape.sweep.precision import evenly_spaced, precision_attrs, relative_difference
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
-from landscape.sweep.threads import PointPool
 
 CHECKPOINT_SECONDS = 5.0
 """Least time between two checkpoints."""
@@ -50,17 +38,11 @@ def surface(
     task: Task,
     sweep: Sweep | AnyModel | Sequence[AnyModel] | None = None,
     *models: AnyModel,
-    split: Split = "test",
-    metrics: tuple[str, ...] | None = None,
     known: xr.Dataset | None = None,
     checkpoint: Callable[[xr.Dataset], None] | None = None,
-    progress: Progress | None = None,
-    groups: Tensor | None = None,
     folds: int = 0,
-    statistics: Statistics | None = None,
-    calibration: Samples | int = CALIBRATION,
-    workers: int | PointPool = 1,
-    precision: Precision = "exact",
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """Metrics at every grid point and mark of a sweep, or of the sweep that models define.
 
@@ -72,29 +54,25 @@ def surface(
         task: Defines the loss.
         sweep: A line, plane, simplex or slice; or a model, or a sequence of models.
         models: Further models: vectors (d,), modules, state dicts or paths of checkpoints.
-        split: Samples that the metrics are averaged over.
-        metrics: "loss" and names of the task's metrics; by default all.
         known: An earlier, perhaps partial result of the same call: its values are copied bit for bit, NaN are computed,
             with the plan of the known ones.
         checkpoint: Called with the partial dataset every few seconds.
-        progress: Called with (points done, all points) of grid and marks; known points count as done.
-        groups: Group 0, 1, .. of each sample: metrics get a dimension `group`, from the same forward passes.
         folds: Parts of the samples from which the sampling error follows, such as 20: each metric, such as loss, gets a
             variable loss_sampling_error (`landscape.surfaces.sampling_error`); by default none.
-        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; stated in the
-            attributes. By default recomputed between models (coefficients that sum to 1, or several models marked),
-            the model's own on slices around one. Where they are recomputed, marks that are models keep their own
-            (`mark_statistics`), and differ by that from the points beside them.
-        workers: Threads, or a pool of processes, that share the points; the bits of the values do not change.
-        precision: "fast" for products in bfloat16 (`landscape.sweep.precision`); the largest relative difference in
-            loss from exact values, over some points, is then stated in the attributes, and so is a processor without
-            such products.
+        evaluation, options: Samples, metrics, batch statistics, workers and more: a `landscape.Evaluation`, and fields
+            of it by name. The bits of the values do not depend on workers. Groups become a dimension `group`. Progress
+            counts grid points and marks, known ones as done. Batch statistics are stated in the attributes; by default
+            they are recomputed between models (coefficients that sum to 1, or several models marked), and the model's
+            own on slices around one. Where they are recomputed, marks that are models keep their own
+            (`mark_statistics`), and differ by that from the points beside them. With precision "fast" the attributes
+            state the largest relative difference in loss from exact values, over some points, and a processor that has
+            no such products.
 
     Returns:
         Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
         (mark_alpha, ..) and exact values (mark_loss, ..), then over `group` where there are groups and over `class`
-        for metrics with several values per sample. Cells outside the sweep are NaN. The attribute `plan` says how
-        the passes were carried out (`landscape.sweep.measured_plan`).
+        for metrics with several values per sample. Cells outside the sweep are NaN. The attribute `plan` says how the
+        passes were carried out (`landscape.sweep.measured_plan`), `plan_note` where torch's own products took over.
 
     Raises:
         ValueError: If there is no model, `known` belongs to another sweep, models and task do not match, models lack
@@ -105,101 +83,71 @@ def surface(
             "surface has a task and no model; give surface(task, a) for random directions around one, surface(task, a, "
             "b) for a line, surface(task, a, b, c) for a plane. Did you mean surface(task, task.theta)?"
         )
-    sweep = as_sweep(task, sweep, models)
+    sweep, evaluation = as_sweep(task, sweep, models), evaluation.but(**options).without("surface", "plan")
     fold: Tensor | None = None
     if folds:
-        if groups is not None:
+        if evaluation.groups is not None:
             raise ValueError(f"folds is {folds} and groups are given; the folds are groups, so give one of them.")
         if known is not None and "folds" in known.attrs:
             raise ValueError("the known surface is complete: it has its sampling error; give one of its checkpoints.")
-        groups = fold = sample_folds(len(task.split(split)), folds)
-    metrics = tuple(task.measures(metrics))
-    if statistics is None:
+        fold = sample_folds(len(task.split(evaluation.split)), folds)
+        evaluation = evaluation.but(groups=fold)
+    if evaluation.statistics is None:
         require_buffers(sweep.buffers, task.layout, "the sweep goes through models")
-        statistics = usual_statistics(task) if _between(sweep) else None
-    further = _extra_dims(task, sweep, split, metrics, groups)
-    ds = _empty(task, sweep, split, metrics, further)
-    ds.attrs.update(_statistics(task, sweep, split, statistics, calibration))
-    if groups is not None:  # a result is not resumed with other groups
-        numbers = groups.cpu().long().contiguous().numpy()
-        ds.attrs.update(groups=hashlib.blake2b(numbers.data, digest_size=8).hexdigest())
-    ds.attrs.update(precision_attrs(check_precision(precision), sweep.basis.device))
+        evaluation = evaluation.between(task) if _between(sweep) else evaluation
+    ds = empty_surface(task, sweep, evaluation).assign_attrs(models=_fingerprint(sweep))
     if known is not None:
         _fill(ds, known)
-    plan = _plan(task, sweep, split, known, precision)
-    ds.attrs.update(plan=plan.text)
-    marks = len(sweep.marks)
-    rows = np.concatenate([sweep.mark_coefficients, sweep.coefficients])
-    values = {
-        name: np.concatenate([ds[f"mark_{name}"].values, ds[name].values.reshape(-1, *further[name].values())])
-        for name in metrics
-    }
-    inside = np.isfinite(rows).all(1)
-    where = np.flatnonzero(inside & np.any([_missing(column) for column in values.values()], axis=0))
-    total = int(inside.sum())
+    evaluation = evaluation.but(plan=_plan(task, sweep, evaluation, known))
+    table = PointTable(sweep, ds.assign_attrs(plan=evaluation.plan.text))
+    where, total = np.flatnonzero(table.missing), int(table.inside.sum())
     saved, done = time.monotonic(), total - len(where)
-    report = progress or (lambda done, total: None)
+    report = evaluation.progress or (lambda done, total: None)
 
-    def write() -> None:
-        for name, column in values.items():
-            ds[f"mark_{name}"].values[:] = column[:marks]
-            ds[name].values[:] = column[marks:].reshape(ds[name].shape)
-
-    def on_points(part: slice, values_by_metric: dict[str, Tensor]) -> None:
+    def on_points(part: slice, values: dict[str, Tensor]) -> None:
         nonlocal saved, done
-        for name, column in values.items():
-            fresh = _missing(column[where[part]])
-            column[where[part][fresh]] = values_by_metric[name].numpy()[fresh]
+        for name, column in table.values.items():
+            fresh = is_missing(column[where[part]])
+            column[where[part][fresh]] = values[name].numpy()[fresh]
         done += part.stop - part.start
         report(done, total)
         if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
-            write()
-            checkpoint(ds.copy(deep=True))
+            checkpoint(table.surface())
             saved = time.monotonic()
 
     buffers, met = sweep.buffers, _single_models(sweep.coefficients) - _single_models(sweep.mark_coefficients)
-    if buffers is not None and statistics == "recomputed" and met:  # grid points without a mark are no trained models
-        buffers = recalibrate_rows(task, sweep.basis, buffers, met, calibration_of(task, split, calibration))
+    fixed = evaluation.calibration_of(task, buffers)
+    if buffers is not None and fixed is not None and met:  # grid points without a mark are no trained models
+        buffers = recalibrate_rows(task, sweep.basis, buffers, met, fixed)
     report(done, total)
-    values_at = functools.partial(
-        evaluate,
-        task,
-        sweep.basis,
-        split=split,
-        buffers=buffers,
-        groups=groups,
-        statistics=statistics,
-        calibration=calibration,
-        workers=workers,
-        plan=plan,
-    )
+    values_at = functools.partial(evaluate, task, sweep.basis, buffers=buffers)
+    evaluation = evaluation.but(progress=None)
     if len(where):
-        values_at(torch.from_numpy(rows[where]), metrics=metrics, on_points=on_points, precision=precision)
-    write()
-    if precision == "fast" and "loss" in metrics:
-        some = evenly_spaced(np.flatnonzero(inside))
-        exact = values_at(torch.from_numpy(rows[some]), metrics=("loss",), workers=1)["loss"]
-        error = relative_difference(torch.from_numpy(values["loss"][some]), exact)
+        values_at(table.rows[where], on_points=on_points, evaluation=evaluation)
+    ds = table.surface().assign_attrs(fallback_attrs())
+    if evaluation.precision == "fast" and "loss" in table.values:
+        some = evenly_spaced(np.flatnonzero(table.inside))
+        single = evaluation.but(metrics=("loss",), workers=1, precision="exact")
+        exact = values_at(table.rows[some], evaluation=single)["loss"]
+        error = relative_difference(torch.from_numpy(table.values["loss"][some]), exact)
         ds.attrs.update(precision_error=error, precision_points=len(some))
     if fold is None:
         return ds
-    targets, measures = task.split(split).targets, task.measures(metrics)
+    targets, measures = task.split(evaluation.split).targets, task.measures(evaluation.metrics)
     return over_folds(ds, {name: group_weights(measure, targets, fold).numpy() for name, measure in measures.items()})
 
 
-def _plan(task: Task, sweep: Sweep, split: Split, known: xr.Dataset | None, precision: Precision) -> SweepPlan:
+def _plan(task: Task, sweep: Sweep, evaluation: Evaluation, known: xr.Dataset | None) -> SweepPlan:
     """The plan that a known part was computed with (by default those of earlier versions), else the measured one."""
     if known is not None:
         return SweepPlan.parse(known.attrs.get("plan", DEFAULT.text))
     rows = sweep.coefficients
-    work = sweep_work(task, sweep.basis, split=split, buffers=sweep.buffers, precision=precision)
+    work = sweep_work(task, sweep.basis, evaluation, buffers=sweep.buffers)
     return sweep_plan(work, torch.from_numpy(rows[np.isfinite(rows).all(1)]))
 
 
-def _empty(
-    task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...], further: dict[str, dict[str, int]]
-) -> xr.Dataset:
-    """The labelled dataset with all values missing."""
+def empty_surface(task: Task, sweep: Sweep, evaluation: Evaluation) -> xr.Dataset:
+    """The labelled surface with all values missing; its attributes state how the values are evaluated."""
     ds = xr.Dataset(coords={name: (name, values) for name, values in sweep.coords.items()})
     ds = ds.assign_coords(mark=("mark", np.array([mark.name for mark in sweep.marks], dtype=np.str_)))
     unit = str(sweep.attrs.get("unit", "1"))
@@ -207,34 +155,30 @@ def _empty(
         ds[name].attrs.update(long_name=name, units=unit)
         ds[f"mark_{name}"] = ("mark", np.array([mark.at[index] for mark in sweep.marks], dtype=np.float64))
         ds[f"mark_{name}"].attrs.update(long_name=f"{name} of the mark", units=unit)
-    for name in metrics:
+    for name, sizes in _extra_dims(task, sweep, evaluation).items():
         units = metric_units(task, name)
-        dims, shape = (*further[name],), (*further[name].values(),)
+        dims, shape = (*sizes,), (*sizes.values(),)
         about = {"long_name": name, "units": units}
         ds[name] = ((*sweep.coords, *dims), np.full((*sweep.shape, *shape), np.nan), about)
         at_mark = {"long_name": f"{name} at the mark", "units": units}
         ds[f"mark_{name}"] = (("mark", *dims), np.full((len(sweep.marks), *shape), np.nan), at_mark)
-    samples = task.split(split)
-    ds.attrs.update({**sweep.attrs, **dtype_attrs(task.model)})
-    ds.attrs.update(
-        split=split_name(split),
-        samples=len(samples),
-        models=_fingerprint(sweep),
-    )
-    return ds
+    ds.attrs.update({**sweep.attrs, **dtype_attrs(task.model), **_statistics(task, sweep, evaluation)})
+    ds.attrs.update(split=split_name(evaluation.split), samples=len(task.split(evaluation.split)))
+    if evaluation.groups is not None:  # a result is not resumed with other groups
+        numbers = evaluation.groups.cpu().long().contiguous().numpy()
+        ds.attrs.update(groups=hashlib.blake2b(numbers.data, digest_size=8).hexdigest())
+    return ds.assign_attrs(precision_attrs(evaluation.precision, sweep.basis.device))
 
 
-def _extra_dims(
-    task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...], groups: Tensor | None
-) -> dict[str, dict[str, int]]:
+def _extra_dims(task: Task, sweep: Sweep, evaluation: Evaluation) -> dict[str, dict[str, int]]:
     """Sizes of the dimensions that each metric has beyond those of the sweep, from two samples at one model."""
-    probe = task.split(split)[:2]
+    probe, groups = task.split(evaluation.split)[:2], evaluation.groups
     if not len(probe):
         raise ValueError("the split has no samples; a mean needs at least one.")
     outputs = task.outputs(sweep.basis[0].detach(), probe, buffers=task.buffers)  # whose shape counts alone
     own = {"group": int(groups.max()) + 1} if groups is not None and len(groups) else {}
     sizes = {}
-    for name, measure in task.measures(metrics).items():
+    for name, measure in task.measures(evaluation.metrics).items():
         shape = measure(outputs, probe.targets.to(outputs.device)).shape[1:]
         sizes[name] = own | ({"class": shape[0]} if shape else {})
     return sizes
@@ -253,22 +197,15 @@ def _single_models(rows: np.ndarray) -> set[int]:
     return set(rows[single].argmax(axis=1).tolist())
 
 
-def _statistics(
-    task: Task, sweep: Sweep, split: Split, statistics: Statistics | None, calibration: Samples | int
-) -> dict[str, str | int]:
+def _statistics(task: Task, sweep: Sweep, evaluation: Evaluation) -> dict[str, str | int]:
     """Attributes that state the batch statistics of the points, and of marked models where these have others."""
-    attrs = statistics_attrs(task, split, statistics, sweep.buffers, calibration)
+    attrs = evaluation.attrs(task, sweep.buffers)
     if sweep.buffers is None or not attrs:
         return attrs
     if attrs["statistics"] == "averaged" and not _between(sweep):
         return {**attrs, "statistics": "own"}
     marked = attrs["statistics"] == "recomputed" and _single_models(sweep.mark_coefficients)
     return {**attrs, "mark_statistics": "own"} if marked else attrs
-
-
-def _missing(column: np.ndarray) -> np.ndarray:
-    """Whether all values of a point (first axis) are missing; groups without samples remain NaN."""
-    return np.isnan(column).reshape(len(column), -1).all(1)
 
 
 def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:

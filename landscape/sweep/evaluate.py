@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.model.batchnorm import CALIBRATION, Statistics, calibration_samples, resolve_statistics
+from landscape.model.batchnorm import resolve_statistics
 from landscape.model.bound_model import Flat
 from landscape.model.losses import is_coupled
 from landscape.model.samples import Samples
-from landscape.model.task import Split, Task
+from landscape.model.task import Task
 from landscape.model.vectors import takes_models
-from landscape.results.progress import Progress
 from landscape.sweep import vmap_points
+from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.first_layer import combine
 from landscape.sweep.grid import stack_models
 from landscape.sweep.memory import explain_oom as memory_said
 from landscape.sweep.memory import keep_memory
-from landscape.sweep.precision import Precision, check_precision
-from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 from landscape.sweep.threads import PointPool, chunks, evaluate_chunks
 from landscape.sweep.worker import Work, Worker
 
@@ -42,19 +40,10 @@ def evaluate(
     basis: Tensor,
     coefficients: Tensor | np.ndarray,
     *,
-    split: Split = "test",
-    metrics: tuple[str, ...] | None = None,
     buffers: Tensor | None = None,
-    block: int | None = None,
-    memory: int | None = None,
     on_points: OnPoints | None = None,
-    groups: Tensor | None = None,
-    statistics: Statistics | None = None,
-    calibration: Samples | int = CALIBRATION,
-    workers: int | PointPool = 1,
-    precision: Precision = "exact",
-    plan: SweepPlan = DEFAULT,
-    progress: Progress | None = None,
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
 ) -> dict[str, Tensor]:
     """Mean metrics over a split at the models coefficients @ basis, in eval mode and without gradients.
 
@@ -64,25 +53,12 @@ def evaluate(
 
     Args:
         task: Model, loss and samples.
-        split: Samples that the metrics are averaged over.
         basis: Models or directions, shape (n, d).
         coefficients: One row per point, shape (P, n).
-        metrics: "loss" and names of the task's metrics, each with values (n,) or (n, v) for n samples; by default all.
         buffers: Floating buffers of the basis, shape (n, b); by default those that its models carry.
-        block: Samples in one forward pass; by default set by the size of the activations.
-        memory: Bytes of point models in memory; on a GPU with their activations, by default half of the free memory.
         on_points: Called with (points, their values) about every two seconds.
-        groups: Group 0, 1, .. of each sample, shape (samples,); metrics are then means per group.
-        statistics: Of batch normalisation. "recomputed": on `calibration` at every point, except points that are a
-            single model of the basis with `buffers`; "averaged": `buffers` combined like the models; "task": those of
-            the task's own model at all points. By default averaged; `surface` recomputes.
-        calibration: Samples for the statistics, or how many of the split train (if there is none, of `split`).
-        workers: Threads that share the points, or the samples if there are fewer points than threads; more than one
-            use one core each, a GPU needs one. Or a pool of processes (`landscape.sweep.threads.PointPool`).
-        precision: "fast" lets inner layers multiply in bfloat16 if the processor can (`landscape.sweep.precision`);
-            `surface` measures and states the error of that.
-        plan: How passes on a CPU are carried out (`landscape.sweep.sweep_plan`); `surface` measures the fastest.
-        progress: Called with (points done, all points).
+        evaluation, options: Samples, metrics, batch statistics, workers and more: a `landscape.Evaluation`, and fields
+            of it by name.
 
     Returns:
         For each metric values (P,), (P, v), with groups (P, groups) or (P, groups, v), in float64 on the CPU; the
@@ -92,32 +68,23 @@ def evaluate(
         ValueError: If shapes do not match, a metric or split is unknown, the split is empty, or models lack their
             buffers.
     """
-    if isinstance(workers, int | float) and not (isinstance(workers, int) and workers >= 1):
-        raise ValueError(f"workers is {workers}; a sweep needs a whole number, one or more.")
-    work = sweep_work(
-        task,
-        basis,
-        split=split,
-        metrics=metrics,
-        buffers=buffers,
-        block=block,
-        groups=groups,
-        statistics=statistics,
-        calibration=calibration,
-        precision=precision,
-        plan=plan,
-    )
-    rows = torch.as_tensor(coefficients, dtype=torch.float64)
+    evaluation = evaluation.but(**options)
+    work, progress = sweep_work(task, basis, evaluation, buffers=buffers), evaluation.progress
+    try:
+        rows = torch.as_tensor(coefficients, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError) as reason:
+        raise ValueError(f"coefficients are {coefficients!r:.40}; give numbers (P, {len(work.basis)}).") from reason
     if rows.ndim != 2 or rows.shape[1] != len(work.basis):
         raise ValueError(f"coefficients have shape {tuple(rows.shape)}; the basis needs (P, {len(work.basis)}).")
     points, basis, measures = rows.tolist(), work.basis, work.measures
     values: dict[str, Tensor] = {}
     done, report, soon = 0, progress or (lambda done, total: None), not (on_points is None and progress is None)
     report(0, len(points))
+    memory = evaluation.memory
     if memory is None:
         on_gpu = basis.device.type == "cuda"
         memory = int(torch.cuda.mem_get_info(basis.device)[0] // 2) if on_gpu else MEMORY
-    for part, chunk in _chunk_values(work, points, memory, workers, soon):
+    for part, chunk in _chunk_values(work, points, memory, evaluation.workers, soon):
         done += part.stop - part.start
         report(done, len(points))
         for name in measures:
@@ -129,35 +96,22 @@ def evaluate(
     return {name: values.get(name, torch.empty(0, dtype=torch.float64)) for name in measures}
 
 
-def sweep_work(
-    task: Task,
-    basis: Tensor,
-    *,
-    split: Split = "test",
-    metrics: tuple[str, ...] | None = None,
-    buffers: Tensor | None = None,
-    block: int | None = None,
-    groups: Tensor | None = None,
-    statistics: Statistics | None = None,
-    calibration: Samples | int = CALIBRATION,
-    precision: Precision = "exact",
-    plan: SweepPlan = DEFAULT,
-) -> Work:
+def sweep_work(task: Task, basis: Tensor, evaluation: Evaluation = USUAL, *, buffers: Tensor | None = None) -> Work:
     """What all points of a sweep share; a `landscape.sweep.worker.Worker` of it gives the bits of `evaluate`.
 
     Arguments and errors are those of `evaluate`.
     """
-    samples, measures = task.split(split), task.measures(metrics)
+    samples, measures = task.split(evaluation.split), task.measures(evaluation.metrics)
+    groups, block = evaluation.groups, evaluation.block
     basis = basis.detach() if isinstance(basis, Tensor) else stack_models(basis)
     _check(task, basis, buffers, samples)
     if groups is not None:
         groups = _checked_groups(torch.as_tensor(groups), samples).to(basis.device)
-    how = resolve_statistics(task, statistics, buffers)
-    pool = task.samples.get("train", samples)
-    fixed = calibration_samples(pool, calibration) if how == "recomputed" else None
+    how, fixed = resolve_statistics(task, evaluation.statistics, buffers), evaluation.calibration_of(task, buffers)
     block = len(samples) if any(map(is_coupled, (task.loss, *measures.values()))) else block
     basis_buffers = None if buffers is None or how == "task" else buffers
-    return Work(task, basis, basis_buffers, samples, groups, measures, block, fixed, check_precision(precision), plan)
+    precision, plan = evaluation.precision, evaluation.plan
+    return Work(task, basis, basis_buffers, samples, groups, measures, block, fixed, precision, plan)
 
 
 def loss(flat: Flat, basis: Tensor, coefficients: Tensor, samples: Samples) -> Tensor:

@@ -114,12 +114,12 @@ def axis(low: float, high: float, points: int) -> np.ndarray:
     """`points` evenly spaced coordinates, both ends included.
 
     Raises:
-        ValueError: If there are fewer than 2 points or low is not below high.
+        ValueError: If there are fewer than 2 points, or low is not below high or their distance not finite.
     """
     if points < 2:
         raise ValueError(f"{points} points asked for; a grid needs at least 2 in each dimension.")
-    if not low < high:
-        raise ValueError(f"the range {low} to {high} is empty; low must be below high.")
+    if not 0 < high - low < np.inf:
+        raise ValueError(f"the range {low} to {high} is empty or not finite; low must be below high.")
     return np.linspace(low, high, points)
 
 

@@ -19,12 +19,17 @@ from landscape.sweep.layer_forward import overridden
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a layer without sub-layers."""
+    """One call of a layer without sub-layers.
+
+    `free` says whether what it receives was made of the inputs of the model alone, by functions that took neither a
+    parameter nor a buffer: it is then the same at every model, for other samples too.
+    """
 
     name: str
     layer: nn.Module
     inputs: tuple[Any, ...]
     output: Any
+    free: bool
 
     @property
     def hooked(self) -> bool:
@@ -65,25 +70,28 @@ class ForwardTrace:
 @torch.no_grad()
 def trace_calls(flat: Flat, inputs: Inputs) -> ForwardTrace:
     """Record the layer calls of a forward pass of `flat`; the model does not change."""
-    calls, states, written = list[Call](), dict[int, object](), list[bool]()
+    calls, states, written, free = list[Call](), dict[int, object](), list[bool](), False
     names = {layer: name for name, layer in flat.module.named_modules() if not list(layer.children())}
 
     def note(values: Iterable[Any]) -> None:
         states.update({id(value): writes(value) for value in values if isinstance(value, Tensor)})
 
     def enter(layer: nn.Module, received: tuple[Any, ...]) -> None:
+        nonlocal free
+        free = watch.follows(received)
         written.extend(states[id(value)] != writes(value) for value in received if id(value) in states)
 
     def leave(layer: nn.Module, received: tuple[Any, ...], output: Any) -> None:
-        calls.append(Call(names[layer], layer, received, output))
+        calls.append(Call(names[layer], layer, received, output, free))
         note((*received, output))
 
     cast_inputs = flat.cast(inputs)
+    watch = ValueWatch(flat.theta, cast_inputs)
     note(leaves(cast_inputs))
     handles = [layer.register_forward_pre_hook(enter) for layer in names]
     handles += [layer.register_forward_hook(leave) for layer in names]
     try:
-        with ValueWatch(flat.theta) as watch:
+        with watch:
             output = call_module(flat.module, cast_inputs)
     finally:
         for handle in handles:

@@ -71,6 +71,13 @@ def convolution(
     )
 
 
+def fallback_attrs() -> dict[str, str]:
+    """Attribute `plan_note` of a result where torch's own functions took over in this process, and why."""
+    fallen = [probe.private.__name__ for probe in (dense, convolution) if not probe.works]
+    why = "torch's own: oneDNN's failed or gave other values"
+    return {"plan_note": f"products of {' and '.join(fallen)} layers are {why}"} if fallen else {}
+
+
 def _packed(packs: Packs, weight: Tensor, pack: Callable[[], Tensor]) -> Tensor:
     if weight.data_ptr() not in packs:
         packs[weight.data_ptr()] = pack()

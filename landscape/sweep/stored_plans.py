@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 
 from landscape.model.samples import leaves
+from landscape.results.atomic_write import write_bytes
 from landscape.results.user_folder import cache_folder
 from landscape.sweep.processor import processor
 from landscape.sweep.sweep_plan import SweepPlan
@@ -51,12 +51,9 @@ def write_plan(identity: dict[str, Any], plan: SweepPlan, seconds: dict[str, flo
         seconds: Per point and sample, by the text of the plan.
     """
     path = _path(identity)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
     content = {"plan": plan.text, "identity": identity, "seconds": seconds}
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        fresh.replace(path)
+        write_bytes(path, f"{json.dumps(content, indent=1)}\n".encode())
 
 
 def _path(identity: dict[str, Any]) -> Path:

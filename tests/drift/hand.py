@@ -138,6 +138,7 @@ class HandRun:
     experiment: Experiment = field(default_factory=experiment)
     d: int = 3
     name: str = "by-hand"
+    loss_units: str = "nats"
     context: Context = field(default_factory=Context)
 
     @property

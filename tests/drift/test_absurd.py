@@ -14,10 +14,10 @@ from drift.config.load import read
 from drift.importers.checkpoint_files import CheckpointFiles, RoundFiles
 from drift.importers.models import read_sizes, run_name
 from drift.simulation.disk_space import expected_bytes
-from drift.store.atomic_write import write_bytes
 from figures.texts import console
 from landscape.model.checkpoint import read_tensors
 from landscape.model.guarded_load import TENSORS, Refused
+from landscape.results.atomic_write import write_bytes
 
 
 def test_the_space_of_a_run_of_any_length_is_told_at_once():

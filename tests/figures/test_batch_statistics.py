@@ -48,7 +48,7 @@ def test_statistics_of_one_client_are_named_by_show_by_diagnose_and_below_pictur
     assert any(ODD in finding.statement for finding in drift.diagnose(run, quick=True).findings)
     figures.draw("lines-globals", [run], tmp_path, formats=("svg",))
     assert ODD in (tmp_path / "lines-globals.txt").read_text()
-    again = figures.draw("lines-globals", tmp_path / "lines-globals.zarr", tmp_path / "again", formats=("svg",))
+    again = figures.draw("lines-globals", tmp_path / "lines-globals.nc", tmp_path / "again", formats=("svg",))
     assert ODD in again[0].with_suffix(".txt").read_text()
     figures.draw("norms-rounds", [run], tmp_path, formats=("svg",))  # of recorded numbers
     assert ODD not in (tmp_path / "norms-rounds.txt").read_text()

@@ -183,7 +183,7 @@ def test_a_figure_is_drawn_with_its_numbers(fedscape, file):
     code, out, _ = fedscape("figures", "draw", "accuracy-rounds", name, "-o", "pictures")
     assert code == 0
     written = [Path(line) for line in out.splitlines()]
-    kinds = ("pdf", "png", "svg", "zarr", "csv", "tex", "txt", "alt.txt")
+    kinds = ("pdf", "png", "svg", "nc", "csv", "tex", "txt", "alt.txt")
     assert [path.name for path in written] == [f"accuracy-rounds.{kind}" for kind in kinds]
     assert all(path.exists() for path in written)
 

@@ -17,7 +17,7 @@ def test_a_full_disk_is_said_whatever_was_written(fedscape, file, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("landscape.results.zarr_files.save", full)
+    monkeypatch.setattr("landscape.results.netcdf_files.save", full)
     told = mistake(fedscape("figures", "draw", "accuracy-rounds", name))
     assert (
         told

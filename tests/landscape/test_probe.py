@@ -16,6 +16,7 @@ from landscape.model.input_format import habits, writes
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.probe import probed
+from landscape.surfaces.surface import surface
 from landscape.sweep import onednn_calls
 from landscape.sweep.evaluate import evaluate
 from landscape.sweep.sweep_plan import SweepPlan
@@ -296,3 +297,14 @@ def test_too_little_memory_is_the_callers_and_leaves_the_private_part_in_use():
     with pytest.raises(RuntimeError, match="bad_alloc"):
         double(torch.ones(3))
     assert double.works and torch.equal(double(torch.ones(2)), torch.full((2,), 2.0))
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="needs oneDNN")
+def test_a_surface_says_that_torchs_own_products_took_over(monkeypatch):
+    task = _task(Residual())
+    ends = [task.theta, task.theta]
+    assert "plan_note" not in surface(task, *ends, statistics="averaged").attrs
+    monkeypatch.setattr(onednn_calls.convolution, "_compared", set())
+    _broken(monkeypatch, "mkldnn", "_convolution_pointwise", "raises")
+    note = surface(task, *ends, statistics="averaged").attrs["plan_note"]
+    assert note == "products of convolution layers are torch's own: oneDNN's failed or gave other values"

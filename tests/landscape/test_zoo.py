@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from landscape.curvature.curvature_products import Products
 from landscape.curvature.hessian import top_eigenvalues
 from landscape.curvature.ntk import ntk
 from landscape.curvature.trace import trace
@@ -189,11 +190,73 @@ class _Wrong(nn.Linear):
         return _Twisted.apply(super().forward(x))  # type: ignore[no-untyped-call]
 
 
-def test_a_hessian_that_is_not_symmetric_is_said_to_be_so():
+class _Rounded(nn.Linear):
+    """Quantised to steps of 1/8, with the gradient of no rounding."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        values = super().forward(x)
+        return values + ((8 * values).round() / 8 - values).detach()
+
+
+class _Squared(torch.autograd.Function):
+    """The square, whose backward pass has a derivative that is not its own: symmetric, and half of it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.square()
+
+    @staticmethod
+    def backward(ctx: Any, *outer: Tensor) -> Tensor:
+        return outer[0] * ctx.saved_tensors[0]
+
+
+class _Halved(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return _Squared.apply(super().forward(x))  # type: ignore[no-untyped-call]
+
+
+def _nine(model: nn.Module, **options: Any) -> Task:
     source = torch.Generator().manual_seed(0)
-    made = Task(_Wrong(4, 4), {"train": Samples(torch.randn(9, 4, generator=source), torch.arange(9) % 4)})
-    with pytest.warns(UserWarning, match="is not symmetric"):
+    return Task(model, {"train": Samples(torch.randn(9, 4, generator=source), torch.arange(9) % 4)}, **options)
+
+
+@pytest.mark.parametrize("measure", ["native", "curvlinops", "gauss_newton", "trace"])
+@pytest.mark.parametrize("layer", [_Wrong, _Rounded, _Halved])
+def test_curvature_behind_a_backward_pass_of_another_function_is_refused(layer, measure):
+    made = _nine(layer(4, 4))
+    measures: dict[str, Callable[[], object]] = {
+        "trace": lambda: trace(made, made.theta),
+        "gauss_newton": lambda: top_eigenvalues(made, made.theta, 1, curvature="gauss_newton"),
+    }
+    with pytest.raises(ValueError, match="is not the derivative of its loss: along it the loss rises by") as refused:
+        measures.get(measure, lambda: top_eigenvalues(made, made.theta, 1, backend=measure))()
+    assert "\n" not in str(refused.value)
+
+
+def test_a_loss_with_a_detached_factor_has_no_hessian():
+    def focal(outputs: Tensor, targets: Tensor) -> Tensor:
+        values = nn.functional.cross_entropy(outputs, targets, reduction="none")
+        return values * (1 - (-values).exp().detach()) ** 2
+
+    made = _nine(nn.Linear(4, 4), loss=focal)
+    with pytest.raises(ValueError, match="is not the derivative of its loss"):
         top_eigenvalues(made, made.theta, 1)
+
+
+def test_kinks_and_dead_units_are_no_wrong_backward_pass():
+    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 4))
+    nn.init.zeros_(model[0].bias)
+    made = _nine(model)
+    made.samples["train"].inputs[::2] = 0  # every unit is at its kink
+    top_eigenvalues(made, made.theta, 1)
+    top_eigenvalues(made, torch.zeros_like(made.theta), 1)
+
+
+def test_a_hessian_that_is_not_symmetric_is_refused():
+    made = _nine(_Wrong(4, 4))
+    with pytest.raises(ValueError, match="is not symmetric"):
+        Products(made.flat(made.theta), made.theta, made.split("train"))
 
 
 @pytest.mark.parametrize("measure", ["hessian", "gauss_newton", "trace", "pyhessian"])

@@ -15,7 +15,7 @@ from kinds import one_of_each
 from outside_plugins import NAMES, PLURAL, ROOT, SETTINGS, WAYS, called, recorded
 
 from drift.plugins import trust
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 pytestmark = pytest.mark.usefixtures("not_laid_out")
 
@@ -74,7 +74,7 @@ def test_a_figure_is_drawn_by_its_name_and_its_file_says_whose_it_is(elsewhere, 
     code, _, err = fedscape("figures", "draw", called("figure", way), run.folder)
     assert code == 0, err
     stem = "my-figure" if way == "entry point" else "Lengths"
-    ds = zarr_files.load(Path(f"out/figures/{stem}.zarr"))
+    ds = netcdf_files.load(Path(f"out/figures/{stem}.nc"))
     assert ds.attrs["figure"] == recorded(elsewhere, "figure", way).removeprefix(f"{elsewhere}/")
     assert len(ds.attrs["source_digest"]) == 16
 
@@ -85,7 +85,7 @@ def test_an_analysis_is_computed_and_stored_by_its_name(elsewhere, fedscape, way
     code, out, err = fedscape("analyse", called("analysis", way), run.folder, "--set", "metric=mine", "--json")
     assert code == 0, err
     assert json.loads(out)["data_vars"]["metric"]["data"] == "mine"
-    assert [path.name.partition("-")[0] for path in (run.folder / "results").glob("*.zarr")] == ["longest"]
+    assert [path.name.partition("-")[0] for path in (run.folder / "results").glob("*.nc")] == ["longest"]
     code, _, err = fedscape("analyse", called("analysis", way), run.folder, "--set", "metrik=mine")
     assert code == 2 and "metric" in err
 

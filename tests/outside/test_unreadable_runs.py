@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import tiny
 
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 
 def some(table, *names):
@@ -84,7 +84,7 @@ def test_a_damaged_round_leaves_its_run_out_of_a_figure_over_a_folder_and_no_oth
         status, _, err = fedscape("figures", *verb, "--format", "png")
         lines = [line for line in err.splitlines() if f"{bad.name}: left out, it cannot be read: " in line]
         assert status == 0 and lines and record.name in lines[0], (verb, err)
-        ds = zarr_files.load(Path(f"out/figures/{verb[1]}.zarr"))
+        ds = netcdf_files.load(Path(f"out/figures/{verb[1]}.nc"))
         assert ds.attrs["runs"] == good.name and bad.name in ds.attrs["left_out_brief"]
     status, _, err = fedscape("figures", "draw", "norms-rounds", good.folder, bad.folder)
     assert status == 2 and record.name in err.strip().splitlines()[-1], "one that is named itself is not left out"

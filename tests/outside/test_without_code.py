@@ -15,7 +15,7 @@ from drift.plugins import trust
 from drift.runs.run import Run
 from drift.simulation.verify import verify
 from figures.gallery import AnyOf, load
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 OWN = """
 from drift.config.method import Method
@@ -55,7 +55,7 @@ def test_every_run_is_listed_and_drawn_though_the_code_is_gone(elsewhere, fedsca
     assert all(row["problem"] is None and row["accuracy"] is not None for row in rows)
     status, _, err = fedscape("figures", "draw", "numbers-rounds", "runs")
     assert status == 0 and "left out" not in err, err
-    drawn = zarr_files.load(Path("out/figures/numbers-rounds.zarr"))
+    drawn = netcdf_files.load(Path("out/figures/numbers-rounds.nc"))
     assert set(drawn.run.values.tolist()) == {folder.name for folder in folders}
     for folder in folders:
         recorded = [record.metrics["accuracy"] for record in Run(folder).without_models([0, 1, 2])]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import numpy as np
 import torch
 from torture import readers
 from torture.outcome import HARMLESS, LOST, SURVIVED, Budget, Outcome
+from torture.result_digest import digest
 from torture.settings import DIGITS
 
 from drift.analyses.landscapes.planes import global_line
@@ -27,7 +27,7 @@ from drift.simulation.verify import verify
 from drift.store import files, server_state
 from landscape.datasets import _cache
 from landscape.model.samples import Samples
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 Change = tuple[str, bytes]
 """(what was done, the new content)."""
@@ -51,11 +51,8 @@ def damage(budget: Budget) -> list[Outcome]:
         ):
             for name in names:
                 found += _of_file(run, name, f"{name.split('/')[0]} of {run.folder.parent.name} run", source, budget)
-        (stored,) = (plain.folder / "results").glob("global_line-*.zarr")
-        for path in sorted(stored.rglob("*")):
-            if path.is_file():
-                kind = "zarr.json" if path.name == "zarr.json" else "zarr chunk"
-                found += _of_result(plain, stored, path, kind, source, budget)
+        (stored,) = (plain.folder / "results").glob("global_line-*.nc")
+        found += _of_result(plain, stored, source, budget)
         found += _of_index(plain, source, budget)
         found += _of_cache(Path(place) / "cache.safetensors", source, budget)
     return found
@@ -97,30 +94,24 @@ def _repaired(run: Run, path: Path, whole: bytes, fault: str) -> Outcome:
     return Outcome(fault, SURVIVED if now == _timeless(path) else LOST, "repaired")
 
 
-def _of_result(
-    run: Run, stored: Path, path: Path, kind: str, source: np.random.Generator, budget: Budget
-) -> Iterator[Outcome]:
-    whole, right = path.read_bytes(), zarr_files._digest(zarr_files.load(stored))
+def _of_result(run: Run, stored: Path, source: np.random.Generator, budget: Budget) -> Iterator[Outcome]:
+    whole, right = stored.read_bytes(), digest(netcdf_files.load(stored))
     name = str(stored.relative_to(run.folder))
     for what, content in _changes(whole, source, max(1, budget.places // 4), tensors=False):
         if budget.over:
             return
-        path.write_bytes(content)
+        stored.write_bytes(content)
         problems = [problem.file for problem in verify(run.folder)]
-        fault = f"{kind}: {what}"
+        fault = f"result: {what}"
         if problems == [name]:
-            copy = stored.with_name("copy")
-            shutil.copytree(stored, copy)
             found = repair(run.folder)
             gone = not stored.exists() and [entry.file for entry in found if entry.done] == [name]
-            shutil.rmtree(stored, ignore_errors=True)
-            copy.rename(stored)
             yield Outcome(fault, SURVIVED if gone else LOST, "removed" if gone else str(found))
-        elif not problems and zarr_files._digest(zarr_files.load(stored)) == right:
+        elif not problems and digest(netcdf_files.load(stored)) == right:
             yield Outcome(fault, HARMLESS)
         else:
-            yield Outcome(fault, LOST, f"verify named {problems} in {path.relative_to(stored)}")
-        path.write_bytes(whole)
+            yield Outcome(fault, LOST, f"verify named {problems}")
+        stored.write_bytes(whole)
 
 
 def _of_index(run: Run, source: np.random.Generator, budget: Budget) -> Iterator[Outcome]:
@@ -200,8 +191,6 @@ def _readable(folder: Path) -> list[Path]:
 
 def _content(path: Path) -> str:
     """What a file means to a reader."""
-    if path.name == "zarr.json":
-        return path.read_text()
     if path.suffix == ".json":
         return json.dumps(files.read_json(path), sort_keys=True)
     tensors, about = files.read_tensors(path)

@@ -15,6 +15,7 @@ from typing import Any
 
 from torture.compared import difference
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
+from torture.result_digest import digest
 from torture.settings import DIGITS
 
 from drift.analyses.landscapes.planes import global_line
@@ -22,7 +23,6 @@ from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify
-from landscape.results import zarr_files
 
 
 def disk(budget: Budget) -> list[Outcome]:
@@ -32,14 +32,14 @@ def disk(budget: Budget) -> list[Outcome]:
         place = Path(folder)
         short = read(validated(DIGITS), "rounds=3", "local.epochs=1")
         whole = simulate(short, runs=place / "whole")
-        right = zarr_files._digest(whole.cached(global_line, points=5).drop_attrs(deep=False))
+        right = digest(whole.cached(global_line, points=5).drop_attrs(deep=False))
 
         def train() -> str:
             return difference(simulate(short, runs=place / "run"), whole)
 
         def analyse() -> str:
             again = Run(place / "run" / whole.name).cached(global_line, points=5)
-            return "" if zarr_files._digest(again.drop_attrs(deep=False)) == right else "the result differs"
+            return "" if digest(again.drop_attrs(deep=False)) == right else "the result differs"
 
         for kind, work in (("training", train), ("analysis", analyse)):
             step = 1 if budget.places > 4 else 5

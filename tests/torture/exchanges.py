@@ -59,9 +59,9 @@ def _results(run: Run) -> list[tuple[Path, Path]]:
     """Pairs of results that differ in points, and in the analysis."""
     paths, asked = list[Path](), [(global_line, {"points": 3}), (global_line, {"points": 5})]
     for analysis, arguments in [*asked, (coherence, {}), (drift_variances, {})]:
-        before = set((run.folder / "results").glob("*.zarr"))
+        before = set((run.folder / "results").glob("*.nc"))
         run.cached(analysis, **arguments)
-        paths += sorted(set((run.folder / "results").glob("*.zarr")) - before)
+        paths += sorted(set((run.folder / "results").glob("*.nc")) - before)
     return [(paths[0], paths[1]), (paths[2], paths[3]), (paths[3], paths[2])]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torture.compared import difference
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
+from torture.result_digest import values_digest
 from torture.settings import DIGITS
 from warm import PROCESSES, Warm, warm  # so that kills fall into the work and not into imports
 
@@ -27,7 +28,6 @@ from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify
 from drift.store import files, locks
 from drift.store.links import origin
-from landscape.results import zarr_files
 
 POINTS = 201
 
@@ -118,7 +118,7 @@ def _recording(whole: Run, place: Path, source: np.random.Generator, count: int,
 
 def _analysis(whole: Run, place: Path, source: np.random.Generator, count: int, stop: float) -> list[Outcome]:
     found: list[Outcome] = []
-    expected = zarr_files._values_digest(whole.cached(global_line, points=POINTS))
+    expected = values_digest(whole.cached(global_line, points=POINTS))
     folder = place / "analysis" / whole.name
 
     def fresh() -> None:
@@ -133,7 +133,7 @@ def _analysis(whole: Run, place: Path, source: np.random.Generator, count: int, 
         problem = "; ".join(map(str, verify(folder)))
         if problem or not stopped or len(found) % 3 == 2 or len(found) == count - 1:
             if not problem:
-                again = zarr_files._values_digest(Run(folder).cached(global_line, points=POINTS))
+                again = values_digest(Run(folder).cached(global_line, points=POINTS))
                 problem = "" if again == expected else "the result differs"
             fresh()
         if stopped or problem:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torture.compared import difference
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
+from torture.result_digest import values_digest
 from torture.settings import DIGITS, environment
 
 from drift.analyses.landscapes.planes import global_line
@@ -24,7 +25,6 @@ from drift.runs.run import Run
 from drift.simulation.run_index import index
 from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify
-from landscape.results import zarr_files
 
 TRAIN = """
 import json, sys
@@ -107,8 +107,8 @@ def _two_analyses(short: Any, whole: Run, place: Path, budget: Budget) -> list[O
     told = [child.communicate()[1].decode() for child in both]
     problem = "" if all(child.returncode == 0 for child in both) else str(told)[-300:]
     problem = problem or "; ".join(map(str, verify(place / whole.name)))
-    same = zarr_files._values_digest(Run(place / whole.name).cached(global_line, points=101))
-    problem = problem or ("" if same == zarr_files._values_digest(global_line(whole, points=101)) else "other values")
+    same = values_digest(Run(place / whole.name).cached(global_line, points=101))
+    problem = problem or ("" if same == values_digest(global_line(whole, points=101)) else "other values")
     return [Outcome("two processes compute one result", LOST if problem else SURVIVED, problem)]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import tiny
 import torch
 from torture.compared import difference
+from torture.result_digest import values_digest
 
 from drift.analyses.landscapes.planes import global_line
 from drift.importers.bare import record_checkpoints
@@ -20,7 +21,6 @@ from drift.runs.run import Run
 from drift.simulation.settings_grid import train_grid
 from drift.simulation.verify import verify
 from figures.page.report import report
-from landscape.results import zarr_files
 
 SEEDS = (5, 6)
 SOURCE = "source"
@@ -97,7 +97,7 @@ def _analyse(place: Path) -> None:
 
 
 def _analysed(place: Path) -> str:
-    return zarr_files._values_digest(_source(place).cached(global_line, points=21))
+    return values_digest(_source(place).cached(global_line, points=21))
 
 
 def _report(place: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from torture.result_digest import values_digest
 from xarray import Dataset
 
 from drift.analyses.decomposition.client_models import read_models
@@ -18,12 +19,11 @@ from drift.runs.run_summary import summary
 from drift.simulation.run_index import index
 from drift.simulation.simulate import simulate
 from drift.store import files
-from landscape.results import zarr_files
 
 
 def _values(ds: Dataset) -> str:
     """Without the seconds that rounds took, which a round that is computed again does not have."""
-    return zarr_files._values_digest(ds.drop_vars("seconds", errors="ignore"))
+    return values_digest(ds.drop_vars("seconds", errors="ignore"))
 
 
 def _records(run: Run) -> str:

@@ -11,7 +11,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.per_round import resolve_round, result
-from drift.runs.registry import analysis
+from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from drift.training.client import Client, Update
 from drift.training.data import client_samples
@@ -117,9 +117,9 @@ def _loss_and_accuracy(run: Run, theta: Tensor, buffers: Tensor, samples: Sample
 _VALUES = ("loss", "accuracy", "tuned_loss", "tuned_accuracy")
 
 _ABOUT = {
-    "loss": ("loss on held-out samples", "nats"),
+    "loss": ("loss on held-out samples", LOSS_UNITS),
     "accuracy": ("accuracy on held-out samples", "fraction"),
-    "tuned_loss": ("loss after fine-tuning", "nats"),
+    "tuned_loss": ("loss after fine-tuning", LOSS_UNITS),
     "tuned_accuracy": ("accuracy after fine-tuning", "fraction"),
     "held_out": ("samples held out", "samples"),
 }

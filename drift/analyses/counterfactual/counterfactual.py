@@ -23,7 +23,7 @@ from drift.analyses.counterfactual.step_parts import PARTS, StepParts, expected_
 from drift.analyses.evaluate_on import losses_and_errors
 from drift.analyses.per_round import parameters, result, selected_rounds, stack_rows
 from drift.analyses.rounds.variance import change_variance, client_variance
-from drift.runs.registry import analysis
+from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import Rows, filled
 from drift.store.round_record import Round
@@ -202,11 +202,11 @@ _PART, _CLIENT, _ROUND = ("part",), ("client",), ()
 _ABOUT: dict[str, tuple[tuple[str, ...], str, str]] = {
     "norm": (_PART, "norm of the part", "1"),
     "cosine": (("part", "other"), "cosine between parts", "1"),
-    "loss_without": (_PART, "loss of the end without the part", "nats"),
+    "loss_without": (_PART, "loss of the end without the part", LOSS_UNITS),
     "error_without": (_PART, "error of the end without the part", "fraction"),
-    "loss_cost": (_PART, "loss that the part costs", "nats"),
+    "loss_cost": (_PART, "loss that the part costs", LOSS_UNITS),
     "error_cost": (_PART, "error that the part costs", "fraction"),
-    "loss": (_ROUND, "loss of the end", "nats"),
+    "loss": (_ROUND, "loss of the end", LOSS_UNITS),
     "error": (_ROUND, "error of the end", "fraction"),
     "client_norm": (_ROUND, "norm of the cohort's client drift", "1"),
     "data_norm": (_ROUND, "norm of its data part", "1"),
@@ -231,5 +231,5 @@ _ABOUT: dict[str, tuple[tuple[str, ...], str, str]] = {
     "client_drift": (_CLIENT, "norm of a client's drift", "1"),
     "client_data": (_CLIENT, "norm of its data part", "1"),
     "client_local": (_CLIENT, "norm of its local part", "1"),
-    "client_cost": (_CLIENT, "loss that a client's drift costs", "nats"),
+    "client_cost": (_CLIENT, "loss that a client's drift costs", LOSS_UNITS),
 }

@@ -22,7 +22,7 @@ from drift.analyses.counterfactual.replayed_rounds import (
 )
 from drift.analyses.per_round import parameters, result
 from drift.analyses.rounds.run_state import run_state
-from drift.runs.registry import analysis
+from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 
 __all__ = ["interventions", "interventions_effort", "play_again", "remembers", "require_replayable", "window_length"]
@@ -193,10 +193,10 @@ def _spans(run: Run, length: int, windows: int, starts: Sequence[int] | None) ->
 
 
 _ABOUT = {
-    "loss": ("loss of the unchanged rounds", "nats"),
-    "changed_loss": ("loss with the change", "nats"),
-    "gain": ("loss gained by the change", "nats"),
-    "placebo": ("loss gained by another seed alone", "nats"),
+    "loss": ("loss of the unchanged rounds", LOSS_UNITS),
+    "changed_loss": ("loss with the change", LOSS_UNITS),
+    "gain": ("loss gained by the change", LOSS_UNITS),
+    "placebo": ("loss gained by another seed alone", LOSS_UNITS),
     "first": ("first round of the window", "1"),
     "text": ("the change in words", "1"),
 }

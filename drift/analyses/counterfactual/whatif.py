@@ -17,7 +17,7 @@ from drift.analyses.evaluate_on import evaluate_models, losses_and_errors
 from drift.analyses.per_round import parameters, result, selected_rounds
 from drift.config.random_keys import rng
 from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
-from drift.runs.registry import analysis
+from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import Updates, weighted_models
 from drift.store.round_record import Round
@@ -219,12 +219,12 @@ def _check(windows: Sequence[int], lowest: float, points: int, steps: int, rate:
 _GAINS = {"gain": "loss", "error_gain": "error"}
 _TABLE = ("round", "variant")
 _ABOUT = {
-    "loss": (_TABLE, "test loss", "nats"),
+    "loss": (_TABLE, "test loss", LOSS_UNITS),
     "error": (_TABLE, "test error", "fraction"),
-    "gain": (_TABLE, "loss gained over the recorded end", "nats"),
+    "gain": (_TABLE, "loss gained over the recorded end", LOSS_UNITS),
     "error_gain": (_TABLE, "error gained over the recorded end", "fraction"),
     "gamma": (("round",), "chosen shrinking factor", "1"),
-    "shrink_loss": (("round", "t"), "test loss of fma times gamma", "nats"),
+    "shrink_loss": (("round", "t"), "test loss of fma times gamma", LOSS_UNITS),
     "share": (("round", "client"), "weight in fma", "fraction"),
     "weight": (("round", "client"), "learned weight", "fraction"),
 }

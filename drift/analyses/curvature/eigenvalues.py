@@ -91,7 +91,7 @@ def eigen_slice(
         )
     direction = torch.from_numpy(top.eigenvector.isel(rank=0).values).to(model.theta)
     sweep = slice_along(model.theta, direction, points=points, radius=radius)
-    dataset = evaluate_on(run, sweep, split).assign(eigenvalue=top.eigenvalue.isel(rank=0, drop=True))
+    dataset = evaluate_on(run, sweep, split=split).assign(eigenvalue=top.eigenvalue.isel(rank=0, drop=True))
     return dataset.assign_attrs(analysis="eigen_slice", source="FedLAW paper, Fig. 4 right", round=model.index)
 
 

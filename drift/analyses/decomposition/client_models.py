@@ -37,7 +37,7 @@ def read_models(run: Run, index: int) -> tuple[Round, Rows]:
     """
     path = files.round_path(run.folder, index)
     files.require_inside(path, run.folder)
-    chain.require_own(run.folder, f"rounds/{path.name}")
+    chain.remembered(run.folder, name := f"rounds/{path.name}").require(name)
     tensors, about = files.read_tensors(path)
     files.require_number(path, about, index)
     names = ("ids", "sizes", "weights", "gram", "start", "end", "start_buffers", "end_buffers")

@@ -9,6 +9,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from drift.analyses.evaluate_on import evaluation_of
 from drift.analyses.per_round import result, selected_rounds
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
@@ -67,9 +68,7 @@ def error_averaged(
             weights[usable],
             subsets=subsets,
             seed=index,
-            split=split,
-            statistics=statistics,
-            workers=run.context.pool or 1,
+            evaluation=evaluation_of(run, split=split, statistics=statistics, progress=None),
         )
     if not errors:
         raise LookupError(f"every client diverged in rounds {spans(indices)} of run {run.name}; name others.")

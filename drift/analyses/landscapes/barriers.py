@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import xarray as xr
 
-from drift.analyses.evaluate_on import sharing
+from drift.analyses.evaluate_on import evaluation_of
 from drift.analyses.landscapes.planes import round_clients, rows_of
 from drift.analyses.per_round import resolve_round
 from drift.runs.registry import analysis
@@ -53,15 +53,8 @@ def client_barriers(
     record, ids, rows = round_clients(run, round, clients, first=10)
     models = torch.cat([record.kept("clients")[rows], record.kept("end")[None]])
     labels = [*(f"client {client}" for client in ids), "global"]
-    dataset = pairwise_barriers(
-        run.task,
-        models,
-        labels=labels,
-        points=points,
-        split=split,
-        statistics=statistics,
-        **sharing(run),
-    )
+    evaluation = evaluation_of(run, split=split, statistics=statistics)
+    dataset = pairwise_barriers(run.task, models, labels=labels, points=points, evaluation=evaluation)
     return dataset.assign_attrs(analysis="client_barriers", round=record.index, split=split)
 
 
@@ -108,7 +101,8 @@ def mode_curve(
     curve = connecting_curve(
         run.task, a, b, kind=kind, bends=bends, steps=steps, batch=batch, lr=lr, split="train", seed=seed
     )
-    dataset = along(run.task, curve, points=points, split=split, statistics=statistics, **sharing(run))
+    evaluation = evaluation_of(run, split=split, statistics=statistics)
+    dataset = along(run.task, curve, points=points, evaluation=evaluation)
     return dataset.assign_attrs(analysis="mode_curve", round=record.index, first=ids[0], second=ids[1])
 
 
@@ -152,7 +146,8 @@ def aligned_barrier(
             raise ValueError(f"runs {run.name} and {second.name} trained different models; give runs of one model.")
         records = [source.round(resolve_round(source, round, "globals")) for source in (run, second)]
         names, models = [record.index for record in records], torch.stack([record.kept("end") for record in records])
-    dataset = line_and_aligned_line(run.task, *models, points=points, split=split, seed=seed, **sharing(run))
+    evaluation = evaluation_of(run, split=split)
+    dataset = line_and_aligned_line(run.task, *models, points=points, seed=seed, evaluation=evaluation)
     return dataset.assign_attrs(first=names[0], second=names[1], other=other or "", split=split)
 
 
@@ -203,14 +198,11 @@ def pool_barriers(
     for member in pool.members:
         pool.flat.load(member)
         buffers.append(recompute_statistics(pool.flat, trained.samples))
-    options: dict[str, Any] = {
-        "split": split,
-        "buffers": torch.stack(buffers),
-        "statistics": statistics,
-        "calibration": trained.samples if len(trained.samples) > 1 else CALIBRATION,  # one sample has no variance
-    }
+    calibration = trained.samples if len(trained.samples) > 1 else CALIBRATION  # one sample has no variance
+    evaluation = evaluation_of(run, split=split, statistics=statistics, calibration=calibration)
+    options: dict[str, Any] = {"buffers": torch.stack(buffers), "evaluation": evaluation}
     labels = [f"member {index + 1}" for index in range(len(pool.members))]
-    barriers = pairwise_barriers(run.task, pool.members, labels=labels, points=points, **options, **sharing(run))
-    averages = simplex_losses(run.task, pool.members, count=count, seed=record.index, **options, **sharing(run))
+    barriers = pairwise_barriers(run.task, pool.members, labels=labels, points=points, **options)
+    averages = simplex_losses(run.task, pool.members, count=count, seed=record.index, **options)
     attrs = {"analysis": "pool_barriers", "round": record.index, "client": number, "split": split}
     return barriers.merge(averages).assign_attrs(attrs)

@@ -15,7 +15,7 @@ from drift.analyses.landscapes.planes import client_sweep, global_plane, global_
 from drift.analyses.per_round import evenly_spaced, resolve_round, result, stack_rows
 from drift.analyses.selected_samples import at_most
 from drift.config.random_keys import rng
-from drift.runs.registry import analysis
+from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from landscape.model.batchnorm import Statistics
 from landscape.model.task import Split
@@ -92,10 +92,10 @@ def basin_rounds(
 
 
 _ABOUT = {
-    "minimum": ("smallest loss on the plane", "nats"),
-    "level": ("lowest level that joins the models", "nats"),
-    "climb": ("climb between the models", "nats"),
-    "excess": ("loss of the mean above the minimum", "nats"),
+    "minimum": ("smallest loss on the plane", LOSS_UNITS),
+    "level": ("lowest level that joins the models", LOSS_UNITS),
+    "climb": ("climb between the models", LOSS_UNITS),
+    "excess": ("loss of the mean above the minimum", LOSS_UNITS),
     "offset": ("distance from the mean to the minimum", "1"),
     "offset_error": ("standard error of the offset", "1"),
     "located": ("minimum is inside the box", "1"),
@@ -245,7 +245,7 @@ def locate_minimum(
     fit = minimum.fit
     part = torch.from_numpy(rng(0, "folds").permutation(number) % min(folds, number))
     window = replace(sweep, coords={name: sweep.coords[name][cells] for name, cells in fit.window.items()})
-    nearby = evaluate_on(run, window, selected, metrics=("loss",), groups=part, statistics=statistics)
+    nearby = evaluate_on(run, window, split=selected, metrics=("loss",), groups=part, statistics=statistics)
     values = nearby.loss.transpose("group", *fit.names).values[:, fit.has_value]
     return add_sampling_error(minimum, values, np.bincount(part.numpy()))
 

@@ -15,7 +15,8 @@ from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.model.metrics import class_error
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
+from landscape.results.progress import share
 
 
 @analysis("mark", "alpha", "beta", "class", cost="evaluations")
@@ -54,7 +55,7 @@ def class_plane(
     names = run.dataset.class_names
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin)
     task = replace(run.task, metrics={**run.task.metrics, "class_error": class_error})
-    dataset = evaluate_on(run, sweep, split, partial, task=task)
+    dataset = evaluate_on(run, sweep, partial, split=split, task=task)
     names = names + [str(number) for number in range(len(names), dataset.sizes["class"])]  # of outputs without samples
     dataset = dataset.assign_coords({"class": names[: dataset.sizes["class"]]})
     return result(dataset, _ABOUT, analysis="class_plane", source="IMA paper, section 3.2", round=record.index)
@@ -106,15 +107,14 @@ def overlay_plane(
     sizes = np.array([len(part) for part in parts])
     if not sizes.all():
         raise ValueError(f"clients {ids} hold {sizes.tolist()} samples; name three that hold some.")
-    dataset = evaluate_on(run, sweep, split, partial, part=0, parts=2)
+    dataset = evaluate_on(run, sweep, partial, split=split, progress=share(run.context.progress, 0, 2))
     by_client = evaluate_on(
         run,
         sweep,
-        run.task.split("train")[torch.from_numpy(np.concatenate(parts))],
+        split=run.task.split("train")[torch.from_numpy(np.concatenate(parts))],
         metrics=("loss",),
         groups=torch.arange(len(parts)).repeat_interleave(torch.from_numpy(sizes)),
-        part=1,
-        parts=2,
+        progress=share(run.context.progress, 1, 2),
     )
     for name in ("loss", "mark_loss"):
         losses = by_client[name].rename(group="client").transpose("client", ...)

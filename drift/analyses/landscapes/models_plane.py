@@ -18,7 +18,7 @@ from landscape.geometry.planes import plane
 from landscape.model.metrics import class_error
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
 from landscape.sweep.grid import Sweep, axis
 from landscape.sweep.precision import Precision
 
@@ -67,7 +67,9 @@ def models_plane(
     index = run.require_round(round)
     names = default_models(run, index, 3) if models is None else list(models)
     sweep = plane_sweep(run, index, names, points=points, margin=margin, box=box)
-    return _evaluated(run, sweep, index, split, samples, precision, folds, partial, "models_plane")
+    selected = selected_samples(run, index, split, samples)
+    dataset = _evaluated(run, sweep, selected, partial, precision=precision, folds=folds)
+    return labelled(run, dataset, index, split, "models_plane")
 
 
 @analysis("mark", "t", "class", cost="evaluations")
@@ -99,7 +101,9 @@ def models_line(
     index = run.require_round(round)
     names = default_models(run, index, 2) if models is None else list(models)
     sweep = line_sweep(run, index, names, points=points)
-    return _evaluated(run, sweep, index, split, samples, precision, folds, partial, "models_line")
+    selected = selected_samples(run, index, split, samples)
+    dataset = _evaluated(run, sweep, selected, partial, precision=precision, folds=folds)
+    return labelled(run, dataset, index, split, "models_line")
 
 
 def default_models(run: Run, round: int, count: int) -> list[str]:
@@ -169,20 +173,10 @@ def task_with_classes(run: Run, samples: Samples) -> Task:
 
 
 def _evaluated(
-    run: Run,
-    sweep: Sweep,
-    index: int,
-    split: str,
-    count: int | None,
-    precision: Precision,
-    folds: int,
-    partial: Partial | None,
-    name: str,
+    run: Run, sweep: Sweep, samples: Samples, partial: Partial | None, *, precision: Precision, folds: int
 ) -> xr.Dataset:
-    samples = selected_samples(run, index, split, count)
     task = run.task if folds else task_with_classes(run, samples)
-    dataset = evaluate_on(run, sweep, samples, partial, task=task, precision=precision, folds=folds)
-    return labelled(run, dataset, index, split, name)
+    return evaluate_on(run, sweep, partial, split=samples, task=task, precision=precision, folds=folds)
 
 
 def labelled(run: Run, dataset: xr.Dataset, round: int, split: str, name: str) -> xr.Dataset:

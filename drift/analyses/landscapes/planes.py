@@ -18,7 +18,7 @@ from landscape.geometry.directions import random_plane as random_sweep
 from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.model.batchnorm import Statistics, calibration_of, recalibrate, usual_statistics
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
 from landscape.sweep.grid import Sweep
 from landscape.sweep.precision import Precision
 
@@ -66,7 +66,7 @@ def round_plane(
     """
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin, box=box)
     options: dict[str, Any] = {"samples": samples, "statistics": statistics, "precision": precision, "folds": folds}
-    dataset = evaluate_on(run, sweep, split, partial, tolerance=tolerance, **options)
+    dataset = evaluate_on(run, sweep, partial, split=split, tolerance=tolerance, **options)
     return dataset.assign_attrs(analysis="round_plane", round=record.index)
 
 
@@ -96,7 +96,7 @@ def global_plane(
         folds: As in `round_plane`.
     """
     indices, sweep = global_sweep(run, rounds, points=points, margin=margin)
-    dataset = evaluate_on(run, sweep, split, partial, statistics=statistics, folds=folds)
+    dataset = evaluate_on(run, sweep, partial, split=split, statistics=statistics, folds=folds)
     return dataset.assign_attrs(analysis="global_plane", round=indices[-1])
 
 
@@ -138,7 +138,7 @@ def global_line(
     """
     first, second = (run.round(resolve_round(run, index, "globals")) for index in rounds)
     sweep = line(first.kept("end"), second.kept("end"), points=points)
-    dataset = evaluate_on(run, sweep, split, partial, statistics=statistics)
+    dataset = evaluate_on(run, sweep, partial, split=split, statistics=statistics)
     return dataset.assign_attrs(analysis="global_line", first=first.index, second=second.index)
 
 
@@ -183,7 +183,7 @@ def average_line(
     if (statistics or usual_statistics(run.task)) == "recomputed":
         mean_buffers = recalibrate(run.task, mean, mean_buffers, calibration_of(run.task, split))
     sweep = line(aggregates[-1], mean, points=points, buffers=torch.stack([buffers[-1], mean_buffers]))
-    dataset = evaluate_on(run, sweep, split, partial, statistics=statistics)
+    dataset = evaluate_on(run, sweep, partial, split=split, statistics=statistics)
     return dataset.assign_attrs(analysis="average_line", window=len(indices))
 
 
@@ -272,4 +272,4 @@ def random_plane(
     model = global_model(run, round)
     label = f"round {model.index}"
     sweep = random_sweep(run.task, model.theta, radius=radius, label=label, points=points, seed=seed)
-    return evaluate_on(run, sweep, split, partial).assign_attrs(analysis="random_plane", round=model.index)
+    return evaluate_on(run, sweep, partial, split=split).assign_attrs(analysis="random_plane", round=model.index)

@@ -18,7 +18,7 @@ from drift.runs.run import Run
 from drift.store.column_blocks import stacked
 from landscape.geometry.planes import project
 from landscape.model.batchnorm import Statistics
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
 from landscape.sweep.grid import Sweep, axis, make_mark
 
 
@@ -64,7 +64,7 @@ def projected_plane(
     count = len(labels)
     inside = np.array([client in ids for client in record.ids.tolist()] + [False, False])
     with_feet = _with_feet(sweep, models, buffers, places, inside, points, margin)
-    whole = evaluate_on(run, with_feet, split, partial)
+    whole = evaluate_on(run, with_feet, partial, split=split)
     dataset = whole.isel(mark=slice(count))
     for name in ("loss", *(("error",) if "mark_error" in whole else ())):
         about = {**whole[name].attrs, "long_name": f"{name} at the foot of the projection"}
@@ -149,7 +149,7 @@ def trajectory_plane(
         LookupError: If the run kept fewer than two global models, or no clients that were asked for.
     """
     path = trajectory_sweep(run, rounds, clients, points=points, margin=margin)
-    dataset = evaluate_on(run, path.sweep, split, partial, samples=samples, statistics=statistics, folds=folds)
+    dataset = evaluate_on(run, path.sweep, partial, split=split, samples=samples, statistics=statistics, folds=folds)
     dataset["mark_round"] = ("mark", path.rounds)
     dataset["distance"] = project(path.models, path.sweep, labels=path.labels).distance
     dataset = dataset.merge(path.clients, combine_attrs="override")

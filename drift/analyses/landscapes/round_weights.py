@@ -11,7 +11,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.evaluate_on import sharing
+from drift.analyses.evaluate_on import evaluation_of
 from drift.analyses.landscapes.models_plane import task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models
 from drift.analyses.per_round import resolve_round, result
@@ -23,7 +23,6 @@ from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import Updates, weighted_models
 from drift.store.round_record import Round
-from landscape.model.batchnorm import usual_statistics
 from landscape.model.samples import Samples
 from landscape.model.task import metric_units
 from landscape.sweep.evaluate import evaluate
@@ -98,8 +97,8 @@ def round_weights(
     task = task_with_classes(run, evaluated_on)
     models = torch.cat([cohort.models, record.kept("end")[None]])
     rows = [*([*value.row, 0.0] for value in named.values()), [*(0.0 for _ in ids), 1.0]]
-    options: dict[str, Any] = {"split": evaluated_on, "statistics": usual_statistics(task), **sharing(run)}
-    metrics = evaluate(task, models, np.array(rows), **options)
+    evaluation = evaluation_of(run, split=evaluated_on).between(task)
+    metrics = evaluate(task, models, np.array(rows), evaluation=evaluation)
     columns = {name: values.numpy() for name, values in metrics.items()}
     dims = {name: ("mark", "class") if column.ndim > 1 else ("mark",) for name, column in columns.items()}
     missing = (float("nan"),) * len(ids)

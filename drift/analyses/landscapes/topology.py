@@ -11,7 +11,7 @@ import xarray as xr
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.per_round import evenly_spaced, global_model, resolve_round, result
-from drift.runs.registry import analysis
+from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from landscape.geometry.directions import random_directions
 from landscape.surfaces.merge_tree import merge_tree
@@ -72,10 +72,10 @@ _SOURCE = "Edelsbrunner and Harer 2010, section VII.1"
 
 _ABOUT = {
     "minima": ("minima", "1"),
-    "second": ("persistence of the second minimum", "nats"),
-    "smad": ("saddle-minimum average distance", "nats"),
+    "second": ("persistence of the second minimum", LOSS_UNITS),
+    "smad": ("saddle-minimum average distance", LOSS_UNITS),
     "roughness": ("share of the variance that is not quadratic", "1"),
-    "climb": ("largest climb between two clients", "nats"),
+    "climb": ("largest climb between two clients", LOSS_UNITS),
 }
 
 
@@ -135,7 +135,7 @@ def topology_directions(
     for place, seed in cells:  # of different sizes: each states its own progress
         options: dict[str, Any] = {"count": directions[place], "points": points, "radius": radius, "seed": seed}
         sweep = random_directions(run.task, model.theta, **options)
-        surface = evaluate_on(run, sweep, split, metrics=("loss",))
+        surface = evaluate_on(run, sweep, split=split, metrics=("loss",))
         tables[:, place, seed] = list(_numbers(surface, 1).values())
     variables = {name: (("rank", "seed"), table) for name, table in zip(_ABOUT, tables, strict=False)}
     about = {name: _ABOUT[name] for name in variables} | {"rank": ("directions", "1"), "seed": ("draw", "1")}

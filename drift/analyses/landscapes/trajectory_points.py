@@ -11,7 +11,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.per_round import result, selected_rounds
-from drift.runs.registry import analysis
+from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import Rows
 from landscape.geometry.planes import project
@@ -123,7 +123,7 @@ _MARKS = {
     "mark_round": ("round of the mark", "rounds"),
     "mark_alpha": ("alpha of the model", "1"),
     "mark_beta": ("beta of the model", "1"),
-    "mark_loss": ("recorded test loss", "nats"),
+    "mark_loss": ("recorded test loss", LOSS_UNITS),
     "distance": ("distance out of the plane", "1"),
     "mark": ("model", "1"),
 }

@@ -20,7 +20,8 @@ from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.geometry.simplex import simplex
 from landscape.model.task import metric_units
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
+from landscape.results.progress import share
 from landscape.sweep.grid import Sweep, make_mark
 
 
@@ -64,7 +65,7 @@ def weight_simplex(
     record, ids, _ = round_clients(run, round, clients, 3)
     sweep = simplex_of_clients(run, record, ids, step=step, extend=extend)
     about = {name: (f"weight of client {client}", "1") for name, client in zip(("alpha", "beta"), ids, strict=False)}
-    dataset = evaluate_on(run, sweep, split, partial, samples=samples, folds=folds)
+    dataset = evaluate_on(run, sweep, partial, split=split, samples=samples, folds=folds)
     return result(dataset, about, analysis="weight_simplex", round=record.index)
 
 
@@ -126,7 +127,8 @@ def best_weights(
         if not set(ids) <= set(record.ids.tolist()):
             continue
         sweep = simplex_of_clients(run, record, ids, step=step, extend=extend)
-        grid = evaluate_on(run, sweep, split, metrics=("loss",), part=row, parts=len(indices))
+        progress = share(run.context.progress, row, len(indices))
+        grid = evaluate_on(run, sweep, split=split, metrics=("loss",), progress=progress)
         weights["size_weight"][row] = sweep.mark_coefficients[-1]
         losses["size_loss"][row] = float(grid.mark_loss[-1])
         if bool(grid.loss.notnull().any()):

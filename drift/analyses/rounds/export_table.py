@@ -27,8 +27,7 @@ def table(run: Run) -> pd.DataFrame:
     Raises:
         LookupError: If the run has no complete round.
     """
-    if not run.rounds():
-        raise LookupError(f"run {run.name} has no complete round; train it first.")
+    run.require_round(-1)
     parts = [run.metrics(), run.cached(coherence), run.cached(drift_variances)]
     columns: dict[str, xr.DataArray] = {}
     for part in parts:

@@ -41,9 +41,8 @@ def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
     if rounds < 1:
         raise ValueError(f"rounds is {rounds}; give the number of rounds, 1 or more.")
     require_partition(run)
+    run.require_round(-1)
     indices = run.rounds()[:rounds]
-    if not indices:
-        raise LookupError(f"run {run.name} has no round yet; go on training it.")
     names = run.dataset.class_names
     whole = histogram(run.labels, run.parts, len(names)).sum(0)
     cohorts = {index: run.round(index).ids.numpy() for index in indices}

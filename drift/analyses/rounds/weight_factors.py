@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from drift.analyses.per_round import result
 from drift.analyses.rounds.labels import class_shares
 from drift.analyses.rounds.norms_and_weights import learned
-from drift.runs.registry import analysis
+from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 
 FACTORS = ("size", "balance", "product")
@@ -188,7 +188,7 @@ def settled(curves: np.ndarray, tolerance: float) -> float:
 _EPOCHS = {
     "gamma": ("shrinking factor gamma", "1"),
     "lambda": ("relative aggregation weight lambda", "fraction"),
-    "proxy_loss": ("loss on the proxy set", "nats"),
+    "proxy_loss": ("loss on the proxy set", LOSS_UNITS),
     "gamma_used": ("shrinking factor of the round", "1"),
     "lambda_used": ("relative aggregation weight of the round", "fraction"),
     "gamma_settled": ("server epoch from which gamma has settled", "1"),

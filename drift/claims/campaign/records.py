@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,10 @@ import xarray as xr
 
 from drift.claims.campaign import series
 from drift.claims.campaign.plan import portable
-from drift.config.experiment import Experiment
-from drift.config.load import validated
-from drift.config.method import Method
 from drift.runs import cache
+from drift.runs.described_run import DescribedRun
 from drift.runs.run import Run
-from drift.store.atomic_write import write_bytes
+from landscape.results.atomic_write import write_bytes
 from landscape.results.parsed_text import json_table
 from landscape.sweep.processor import processor_line
 
@@ -64,7 +61,7 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class RecordedRun:
+class RecordedRun(DescribedRun):
     """A finished run as its file keeps it (content, path): what claims and series need, without models or data."""
 
     content: Mapping[str, Any]
@@ -75,20 +72,15 @@ class RecordedRun:
         """Folder name of the run."""
         return str(self.content["name"])
 
-    @cached_property
-    def experiment(self) -> Experiment:
-        """The resolved experiment."""
-        return validated(self.content["experiment"], str(self.path))
+    @property
+    def source(self) -> Path:
+        """Its file."""
+        return self.path
 
     @property
-    def method(self) -> Method:
-        """The method that trained it."""
-        return self.experiment.method
-
-    @property
-    def label(self) -> str:
-        """What figures and tables call it."""
-        return self.method.label
+    def about(self) -> Mapping[str, Any]:
+        """Experiment, label and versions."""
+        return self.content
 
     @property
     def plan(self) -> str:
@@ -103,12 +95,6 @@ class RecordedRun:
     def rounds(self) -> list[int]:
         """Indices of its rounds, ascending."""
         return list(range(self.content["rounds"]))
-
-    def kept(self, what: str = "clients") -> list[int]:
-        """Rounds that stored their "clients" or "globals" when the run was on disk."""
-        keep, rounds = self.experiment.keep, self.experiment.rounds
-        keeps = keep.keeps_clients if what == "clients" else keep.keeps_globals
-        return [index for index in self.rounds() if keeps(index, rounds)]
 
     def metrics(self) -> xr.Dataset:
         """Every metric over the rounds at which any was measured; NaN where one was not."""

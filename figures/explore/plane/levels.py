@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
+import xarray as xr
 
-from landscape.surfaces.interpolated_surface import CELLS, lattices
+from landscape.surfaces.interpolation import filled
+from landscape.surfaces.point_table import PointTable, grid_dims
+from landscape.surfaces.refinement import CELLS, Refinement, Trial
 from landscape.sweep.precision import Precision
 
 PREVIEW_SAMPLES = 256
@@ -22,46 +24,56 @@ class Stage:
     """Points that are shown together.
 
     Args:
-        mask: Which grid points, flat, shape (P,).
+        mask: Which grid points, shape of the grid.
         precision: Precision that they are wanted in.
         samples: At most so many samples; None: all that are asked for.
-        before: Points of the lattice before, if the other points of the grid are interpolated from these, and the error
-            of that is measured at the points that are new; None: only the points of the mask are shown.
+        trials: Points of the mask that are predicted from those before: the other points of the grid are interpolated,
+            with the error of these; None: only the points of the mask are shown.
     """
 
     mask: np.ndarray
     precision: Precision
     samples: int | None = None
-    before: np.ndarray | None = None
+    trials: tuple[Trial, ...] | None = None
 
 
 def stages(shape: tuple[int, ...], precision: Precision) -> list[Stage]:
-    """The coarsest level roughly (bfloat16, few samples), then all as asked for, with maps interpolated between."""
+    """The coarsest level roughly (bfloat16, few samples), then all levels as asked for."""
     masks = levels(shape)
-    map_of_points = len(shape) == 2
-    between = [
-        Stage(mask, precision, before=before if map_of_points else None) for before, mask in pairwise(masks[:-1])
-    ]
-    ends = [Stage(masks[0], precision), *between, Stage(masks[-1], precision)]
-    return [Stage(masks[0], "fast", PREVIEW_SAMPLES), *(ends if len(masks) > 1 else ends[1:])]
+    return [Stage(masks[0], "fast", PREVIEW_SAMPLES), *(Stage(mask, precision) for mask in masks[len(masks) > 1 :])]
+
+
+def refinement(shape: tuple[int, ...], tolerance: float) -> Refinement | None:
+    """What a grid shows between its first level and all points; None where nothing is interpolated."""
+    return Refinement((shape[0], shape[1]), tolerance) if len(shape) == 2 and min(shape) > CELLS else None
 
 
 def levels(shape: tuple[int, ...]) -> list[np.ndarray]:
-    """Masks over the grid points, flat, each with the points of the one before.
+    """Masks over the grid, each with the points of the one before.
 
-    Maps have the lattices of `landscape.interpolated_surface`, the first of 5 x 5 points. Lines have every 4th point,
-    every 2nd, all; a level is left out where it does not have the last point.
+    Maps have the first lattice of `landscape.interpolated_surface`, of 5 x 5 points, and all; `refinement` has those
+    between. Lines have every 4th point, every 2nd, all; a level is left out where it does not have the last point.
     """
-    if len(shape) == 2 and min(shape) > CELLS:
-        return [mask.ravel() for mask in lattices((shape[0], shape[1]))]
+    if (refined := refinement(shape, np.inf)) is not None:
+        return [refined.requested, *([] if refined.converged else [_every(shape, 1)])]
     return [_every(shape, step) for step in (4, 2, 1) if step == 1 or (len(shape) == 1 and _suits(shape[0], step))]
 
 
-def is_regular(mask: np.ndarray, shape: tuple[int, ...]) -> bool:
-    """Whether the points of a level, flat, are all points of some rows and columns."""
-    grid = mask.reshape(shape)
-    sizes = [grid.any(tuple(other for other in range(grid.ndim) if other != axis)).sum() for axis in range(grid.ndim)]
-    return int(np.prod(sizes)) == int(grid.sum())
+def is_regular(mask: np.ndarray) -> bool:
+    """Whether the points of a level are all points of some rows and columns."""
+    return bool(mask[np.ix_(*_ticks(mask))].all())
+
+
+def stage_surface(table: PointTable, stage: Stage) -> xr.Dataset:
+    """The labelled surface of a stage.
+
+    Raises:
+        ValueError: If a value is infinite, where interpolation is asked for.
+    """
+    ds = table.surface()
+    if stage.trials is not None:
+        return filled(ds, stage.mask, stage.trials)
+    return ds.isel(dict(zip(grid_dims(ds, "loss"), _ticks(stage.mask), strict=True)))
 
 
 def parts(cells: np.ndarray, rows: np.ndarray, seconds: float | None, budget: float, threads: int) -> list[np.ndarray]:
@@ -89,4 +101,10 @@ def _suits(points: int, step: int) -> bool:
 def _every(shape: tuple[int, ...], step: int) -> np.ndarray:
     mask = np.zeros(shape, dtype=bool)
     mask[tuple(slice(None, None, step) for _ in shape)] = True
-    return mask.ravel()
+    return mask
+
+
+def _ticks(mask: np.ndarray) -> list[np.ndarray]:
+    """Numbers of the rows and columns that have points."""
+    others = [tuple(other for other in range(mask.ndim) if other != axis) for axis in range(mask.ndim)]
+    return [np.flatnonzero(mask.any(other)) for other in others]

@@ -13,6 +13,7 @@ from figures.explore.plane.places import Numbers
 from figures.interactive.look import axis, blank, log_axis, small
 from figures.interactive.surfaces import explore_contour, surface3d
 from landscape.surfaces.minimum import Minimum
+from landscape.surfaces.point_table import metrics_of
 
 POINT = "#d0006f"
 """Colour of the selected point, that of no method."""
@@ -40,7 +41,7 @@ def quantity_of(ds: xr.Dataset, quantity: str) -> tuple[xr.Dataset, str]:
         return ds, "loss"
     if kind != "class":
         if quantity not in ds:
-            raise LookupError(f"these samples have no {quantity}; they have {', '.join(_metrics(ds))}.")
+            raise LookupError(f"these samples have no {quantity}; they have {', '.join(metrics_of(ds))}.")
         return ds, quantity
     if "class_error" not in ds or not number.isdigit() or int(number) >= ds.sizes["class"]:
         raise LookupError(f"these samples have no {quantity}.")
@@ -212,7 +213,8 @@ def shown_text(ds: xr.Dataset, quantity: str, how: str) -> str:
     if "evaluated" not in ds.attrs:
         return f"shown: {size} points {how}"
     ds, variable = quantity_of(ds, quantity)
-    share, scale = ds[f"{variable}_interpolation_share"], "logarithm" if variable == "loss" else "values"
+    share, metric = ds[f"{variable}_interpolation_share"], "class_error" if variable == "class_shown" else variable
+    scale = "logarithm" if ds.attrs[f"{metric}_interpolated_in"] == "log" else "values"
     return (
         f"shown: {size} points, interpolated from {ds.attrs['evaluated']} {how} ones; the largest error where "
         f"that was tested is {float(share):.2g} of the range of the {scale}"
@@ -235,10 +237,6 @@ def minimum_text(minimum: Minimum | None, unit: str) -> str:
 def _labels(numbers: Numbers, classes: Sequence[str]) -> list[str]:
     names = [escape(str(name)) for name in classes]
     return [*names, *map(str, range(len(names), numbers.class_error.size))][: numbers.class_error.size]
-
-
-def _metrics(ds: xr.Dataset) -> list[str]:
-    return [name for name in ("loss", "error", "class_error") if name in ds]
 
 
 def _point_trace(x: float, y: float) -> go.Scatter:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from landscape.sweep.grid import Mark
 from landscape.sweep.precision import Precision
 
 COHORT = ("cohort",)
@@ -52,41 +50,6 @@ class Grid:
     points: int = 21
     margin: float = 0.3
     box: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """A sweep without its models.
-
-    Args:
-        coords: Grid coordinates by dimension.
-        rows: Coefficients of the grid points in C order, shape (P, n); NaN outside the sweep.
-        origin, axes: Coefficients are origin + coordinates @ axes.
-        marks: Named models.
-        attrs: Attributes of the surface.
-    """
-
-    coords: dict[str, np.ndarray]
-    rows: np.ndarray
-    origin: np.ndarray
-    axes: np.ndarray
-    marks: tuple[Mark, ...]
-    attrs: dict[str, str | float]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Grid points per dimension."""
-        return tuple(len(values) for values in self.coords.values())
-
-    def coefficients(self, *at: float) -> np.ndarray:
-        """Coefficients (n,) of the point with these coordinates."""
-        return self.origin + np.asarray(at) @ self.axes
-
-    def at(self, coefficients: Sequence[float]) -> tuple[float, ...]:
-        """Coordinates of the point with these coefficients, nearest to it."""
-        away = np.asarray(coefficients, dtype=float) - self.origin[: len(coefficients)]
-        solved, *_ = np.linalg.lstsq(self.axes[:, : len(coefficients)].T, away, rcond=None)
-        return tuple(float(value) for value in solved)
 
 
 @dataclass(frozen=True)

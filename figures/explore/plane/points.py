@@ -16,20 +16,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.analyses.landscapes.models_plane import line_sweep, plane_sweep, task_with_classes
+from drift.analyses.landscapes.models_plane import labelled, line_sweep, plane_sweep, task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models, named_models
 from drift.analyses.selected_samples import selected_samples
 from drift.runs.run import Run
-from figures.explore.plane.places import COHORT, Geometry, Grid, GridValues, Numbers, Place, Values
+from figures.explore.plane.places import COHORT, Grid, GridValues, Numbers, Place, Values
 from figures.explore.work import stopping
 from figures.explore.work.addresses import share_data
 from figures.explore.work.shelf import Shelf
 from figures.explore.work.versions import version
-from landscape.model.batchnorm import usual_statistics
+from landscape.measures.predictions import confusion_counts
 from landscape.model.model import buffers_of, plain
 from landscape.model.samples import Samples
 from landscape.model.task import Task
+from landscape.surfaces.point_table import PointTable
+from landscape.surfaces.surface import empty_surface
 from landscape.sweep.evaluate import MEMORY, sweep_work
+from landscape.sweep.evaluation import Evaluation
 from landscape.sweep.grid import Sweep
 from landscape.sweep.precision import Precision
 from landscape.sweep.threads import at_points
@@ -40,22 +43,18 @@ SMALL = 8 * 2**20
 """Bytes of point models that an evaluator keeps for its next call."""
 
 
-def warm(run: Run, place: Place) -> int:
-    """Read the data of a run and the models of a place, so that the next call finds them; number of models."""
-    _evaluator(run, place)
-    return len(place.models)
-
-
 def values(run: Run, item: tuple[Place, Sequence[Sequence[float]]]) -> Values:
     """Metrics at points: rows of coefficients of the place's models, shape (P, n)."""
     place, rows = item
     return _numpy(at_points(_evaluator(run, place), _plain(rows)))
 
 
-def geometry(run: Run, grid: Grid) -> Geometry:
-    """The sweep of a grid, without its models."""
-    sweep = swept(run, grid)
-    return Geometry(dict(sweep.coords), sweep.coefficients, sweep.origin, sweep.axes, sweep.marks, dict(sweep.attrs))
+def empty_table(run: Run, grid: Grid) -> PointTable:
+    """The points of a grid and its labelled surface, without values."""
+    sweep, place = swept(run, grid), grid.place
+    task, samples = _samples(run, place)
+    surface = empty_surface(task, sweep, Evaluation(split=samples, precision=place.precision).between(task))
+    return PointTable(sweep, labelled(run, surface, place.round, place.split, f"models_{grid.kind}"))
 
 
 def grid_values(run: Run, item: tuple[Grid, Sequence[Sequence[float]], Precision, int | None]) -> GridValues:
@@ -110,7 +109,8 @@ def numbers(run: Run, item: tuple[Place, Sequence[float]]) -> Numbers:
     error = float(means["error"][0]) if "error" in means else float("nan")
     confusion = np.zeros((0, 0), dtype=np.int64)
     if class_error.size:
-        confusion = _confusion(worker.work.samples.targets, outputs.argmax(1), class_error.size)
+        targets = worker.work.samples.targets.long().numpy()
+        confusion = confusion_counts(targets, outputs.argmax(1).numpy(), class_error.size)
     return Numbers(float(means["loss"][0]), error, class_error, confusion, len(outputs))
 
 
@@ -127,11 +127,6 @@ def client_losses(run: Run, item: tuple[Place, Sequence[float]]) -> dict[int, fl
         own = replace(place, split=f"client {client}")
         losses[client] = float(at_points(_evaluator(run, own), _plain([row]))["loss"][0])
     return losses
-
-
-def _confusion(targets: Tensor, predicted: Tensor, classes: int) -> np.ndarray:
-    cells = targets.long() * classes + predicted.long()
-    return torch.bincount(cells, minlength=classes * classes).view(classes, classes).numpy()
 
 
 def _plain(rows: Any) -> list[list[float]]:
@@ -196,9 +191,8 @@ def _evaluator(run: Run, what: Place | Grid) -> Worker:
         else:
             basis, buffers = (sweep := swept(run, what)).basis, sweep.buffers
         task, samples = _samples(run, place)
-        how = usual_statistics(task)
-        work = sweep_work(task, plain(basis), split=samples, buffers=buffers, statistics=how, precision=place.precision)
-        return Worker(work)
+        evaluation = Evaluation(split=samples, precision=place.precision).between(task)
+        return Worker(sweep_work(task, plain(basis), evaluation, buffers=buffers))
 
     if not hasattr(_THREAD, "shelf"):
         _THREAD.shelf = Shelf(4)

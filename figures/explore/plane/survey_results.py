@@ -15,13 +15,13 @@ from drift.analyses.landscapes.models_plane import models_line, models_plane
 from drift.analyses.selected_samples import selected_samples
 from drift.runs import cache
 from drift.runs.run import Run
-from figures.explore.plane.places import Geometry, Grid, Values
-from figures.explore.plane.points import geometry, swept
+from figures.explore.plane.places import Grid
+from figures.explore.plane.points import empty_table, swept
 from figures.explore.work.addresses import share_data
 from figures.explore.work.versions import replaced
 from landscape.surfaces.minimum import Minimum
-from landscape.sweep.worker import Points, Work
-from landscape.sweep.worker import Values as Tensors
+from landscape.surfaces.point_table import PointTable
+from landscape.sweep.worker import Points, Values, Work
 
 
 @dataclass(frozen=True)
@@ -43,26 +43,26 @@ class Analysis:
         return cls(models_plane, arguments | {"margin": grid.margin, "box": box})
 
 
-def opened(run: Run, grid: Grid) -> xr.Dataset | Geometry:
-    """The stored surface of a grid, or its geometry where there is none."""
+def opened(run: Run, grid: Grid) -> xr.Dataset | PointTable:
+    """The stored surface of a grid, or its points without values where there is none."""
     analysis = Analysis.from_grid(grid)
     stored_surface = cache.stored(run, analysis.function, analysis.arguments)
-    return geometry(run, grid) if stored_surface is None else stored_surface
+    return empty_table(run, grid) if stored_surface is None else stored_surface
 
 
-def store(run: Run, item: tuple[Grid, dict[tuple[float, ...], int], Values, dict[Path, str]]) -> None:
+def store(run: Run, item: tuple[Grid, PointTable, dict[Path, str]]) -> None:
     """Store the values of a grid as the result of its analysis, which evaluates nothing again.
 
     Args:
         run: The run; where it or another one is no longer the one that was evaluated, nothing is stored.
-        item: The grid, rows of values by coefficients, the values, and the heads of the runs that they are of.
+        item: The grid, its values, and the heads of the runs that they are of.
     """
-    grid, places, table, heads = item
+    grid, table, heads = item
     if replaced(heads):
         return
     analysis = Analysis.from_grid(grid)
     share_data(run)
-    run.with_crew(_Known(places, table)).cached(analysis.function, **analysis.arguments)
+    run.with_crew(_Known(table)).cached(analysis.function, **analysis.arguments)
 
 
 def minimum(run: Run, item: tuple[Grid, xr.Dataset]) -> Minimum:
@@ -76,14 +76,14 @@ def minimum(run: Run, item: tuple[Grid, xr.Dataset]) -> Minimum:
     return replace(located, fit=None)
 
 
-@dataclass(frozen=True)
 class _Known:
     """A pool (`landscape.sweep.threads.PointPool`) of points that are known already."""
 
-    places: dict[tuple[float, ...], int]
-    table: Values
+    def __init__(self, table: PointTable) -> None:
+        self._places = {tuple(row): place for place, row in enumerate(table.rows.tolist())}
+        self._values = table.values
 
-    def evaluate_points(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Tensors]]:
+    def evaluate_points(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
         """All points at once."""
-        rows = [self.places[tuple(row)] for row in points]
-        yield slice(0, len(points)), {name: torch.from_numpy(self.table[name][rows]) for name in work.measures}
+        rows = [self._places[tuple(row)] for row in points]
+        yield slice(0, len(points)), {name: torch.from_numpy(self._values[name][rows]) for name in work.measures}

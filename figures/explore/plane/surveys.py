@@ -5,19 +5,20 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from drift.runs.run import Run
-from figures.explore.plane.grid_table import GridTable
-from figures.explore.plane.levels import Stage, is_regular, parts, stages
-from figures.explore.plane.places import Geometry, Grid, GridValues
+from figures.explore.plane.levels import Stage, is_regular, parts, refinement, stage_surface, stages
+from figures.explore.plane.places import Grid, GridValues
 from figures.explore.plane.points import grid_values
 from figures.explore.plane.survey_results import opened, store
 from figures.explore.work.jobs import Job, Jobs
 from figures.explore.work.versions import heads, replaced, version
+from landscape.surfaces.point_table import PointTable
 
 CALL_SECONDS = 1.0
 """Seconds that one call of a survey may take; short ones share too little work. Urgent calls do not wait for it."""
@@ -25,9 +26,8 @@ CALL_SECONDS = 1.0
 SOON = 2.0
 """Seconds for which no picture is shown besides the first: all points come soon enough."""
 
-TOLERANCE, TESTED = 0.01, 32
-"""Error of the interpolated loss, as a share of its range, measured at so many points or more, at which no further
-lattice is shown before all points."""
+TOLERANCE = 0.01
+"""Error of the interpolated loss, as a share of its range, at which no further lattice is shown before all points."""
 
 REMEMBERED = 48
 """Finished surveys in memory."""
@@ -65,29 +65,24 @@ class Survey:
         self.error: Exception | None = None
         self.ended = self.stopped = self.cancelled = False
         self.rough = self._how = ""
-        self.table: GridTable | None = None
+        self.table: PointTable | None = None
+        self._final = np.zeros(0, dtype=bool)
         self._jobs, self._priority = jobs, priority
         self._on_change, self._on_progress = on_change, on_progress
         self._lock = threading.RLock()
-        self._shown, self._close, self._regular = 0, False, np.zeros(0, dtype=bool)
+        self._shown, self._regular = 0, np.zeros(0, dtype=bool)
         self._job: Job | None = None
         self._heads, self._key = heads(run, grid.place.models), (version(run, grid.place.models), grid)
         if (stored_surface := _FINISHED.get(self._key)) is not None:
             self._end(stored_surface)
             return
-        self._job = jobs.quick(
-            opened,
-            run,
-            [grid],
-            priority=priority,
-            on_result=lambda _, answer: self._opened(answer),
-            on_end=self._failed,
-        )
+        take = lambda _, answer: self._opened(answer)  # noqa: E731
+        self._job = jobs.quick(opened, run, [grid], priority=priority, on_result=take, on_end=self._failed)
 
     @property
     def done(self) -> int:
         """Points, with marks, that have their value in the precision that is asked for."""
-        return 0 if self.table is None else int(self.table.final.sum())
+        return int(self._final.sum())
 
     @property
     def total(self) -> int:
@@ -107,12 +102,13 @@ class Survey:
         if job is not None:
             job.cancel()
 
-    def _opened(self, answer: xr.Dataset | Geometry) -> None:
+    def _opened(self, answer: xr.Dataset | PointTable) -> None:
         if isinstance(answer, xr.Dataset):
             self._end(answer)
             return
-        self.geometry, self.table = answer, GridTable(answer)
+        self.table, self._final = answer, np.zeros(len(answer.rows), dtype=bool)
         self._stages = stages(answer.shape, self.grid.place.precision)
+        self._refinement = refinement(answer.shape, TOLERANCE)
         self._several = len(self._stages) > 1
         self._refine()
 
@@ -136,7 +132,9 @@ class Survey:
         def take(place: int, answer: GridValues) -> None:
             with self._lock:
                 final = answer.whole and (answer.exact or stage.precision == self.grid.place.precision)
-                table.add(pieces[place], answer.values, final=final)
+                for name, column in answer.values.items():
+                    table.values[name][pieces[place]] = column
+                self._final[pieces[place]] |= final
                 self._how = _how(answer)
                 _SECONDS[self._pace(stage.precision)] = answer.seconds
                 if answer.exact:
@@ -164,26 +162,27 @@ class Survey:
 
     def _reached(self, stage: Stage) -> None:
         """Show the points of a stage, or the whole map that they give."""
-        table, place = self.table, self.grid.place
+        table = self.table
         assert table is not None  # noqa: S101 - for mypy
         self._stages.pop(0)
         last = not self._stages
         try:
-            surface = table.surface(stage.mask, stage.before)
+            surface = stage_surface(table, stage)
         except ValueError:  # an infinite loss: the points alone are shown once all are there
             self._refine()
             return
-        wanted = table.with_marks(stage.mask, marks=False) & table.inside
-        self.rough = "" if last or table.final[wanted].all() else self._how
-        attrs = {**self.geometry.attrs, **surface.attrs, "split": place.split, "round": place.round}
-        self.surface, self._shown = surface.assign_attrs(attrs), int(stage.mask.sum())
-        if is_regular(stage.mask, self.geometry.shape):
+        wanted = table.on_grid(stage.mask, marks=False) & table.inside
+        self.rough = "" if last or self._final[wanted].all() else self._how
+        self.surface, self._shown = surface, int(stage.mask.sum())
+        if is_regular(stage.mask):
             self._regular = stage.mask
-        if stage.before is not None:
-            self.lattice = table.surface(self._regular).assign_attrs(self.geometry.attrs)
-            tested = self._shown - int(stage.before.sum())
-            self._close = tested >= TESTED and float(surface.loss_interpolation_share) <= TOLERANCE
-        if not last and not table.final[table.inside].all():
+        if stage.trials is not None:
+            self.lattice = stage_surface(table, replace(stage, mask=self._regular, trials=None))
+        share, finer = float(surface.get("loss_interpolation_share", np.nan)), self._refinement
+        if not last and finer is not None and finer.advance(share) and not finer.requested.all():
+            asked = self.grid.place.precision
+            self._stages.insert(0, Stage(finer.requested, asked, trials=tuple(finer.trials)))
+        if not last and not self._final[table.inside].all():
             self._on_change(self)
         self._refine()
 
@@ -191,9 +190,9 @@ class Survey:
         """Marks and points that a stage lacks; the first of several is shown without marks' values."""
         table = self.table
         assert table is not None  # noqa: S101 - for mypy
-        mask = table.with_marks(stage.mask, marks=self.surface is not None or not self._several)
+        mask = table.on_grid(stage.mask, marks=self.surface is not None or not self._several)
         as_asked = stage.samples is None and stage.precision == self.grid.place.precision
-        has = table.final if as_asked else table.known
+        has = self._final if as_asked else ~table.missing
         return np.asarray(mask & table.inside & ~has)
 
     def _superfluous(self, stage: Stage) -> bool:
@@ -203,8 +202,7 @@ class Survey:
             return False
         seconds = self._seconds(stage.precision)
         quick = seconds is not None and seconds * (self.total - self.done) / self._jobs.threads < SOON
-        interpolated = stage.before is not None and (quick or self._close)
-        return interpolated or int(stage.mask.sum()) <= self._shown
+        return (stage.trials is not None and quick) or int(stage.mask.sum()) <= self._shown
 
     def _seconds(self, precision: str) -> float | None:
         """Seconds of the processor for a point of such a grid, the last that were measured; None before that."""
@@ -220,8 +218,7 @@ class Survey:
             return
         if not (others := replaced(self._heads)):
             self._end(self.surface)
-            stored = (self.grid, *self.table.table(), self._heads)
-            self._jobs.quick(store, self.run, [stored], priority=self._priority + 80)
+            self._jobs.quick(store, self.run, [(self.grid, self.table, self._heads)], priority=self._priority + 80)
         else:
             self.surface, self.lattice, self.ended = None, None, True
             self.error = LookupError(f"run {', '.join(others)} was replaced meanwhile; select the models again.")

@@ -43,8 +43,8 @@ def explorer(
     if not places:
         raise LookupError("no run to explore; give one that was trained: drift.open(folder), or what simulate returns.")
     for run in places:
-        if isinstance(run, Run) and not run.rounds():
-            raise LookupError(f"run {run.name} has no complete round; train it further: drift.simulate.")
+        if isinstance(run, Run):
+            run.require_round(-1)
     pn.extension("tabulator", inline=True)
     style.work_offline()
     shown = Explorer(Workspace(places, jobs=_jobs()))

@@ -12,6 +12,7 @@ import torch
 
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
+from drift.store.paths import Stamp, stamp
 from drift.training.data import Data
 from landscape.model.samples import leaves
 
@@ -59,15 +60,13 @@ class _Opened:
     """Runs by address and version of their description; equal samples of two runs are stored once."""
 
     def __init__(self) -> None:
-        self._runs: OrderedDict[tuple[Address, int, int], Run] = OrderedDict()
+        self._runs: OrderedDict[tuple[Address, Stamp], Run] = OrderedDict()
         self._lock = threading.Lock()
 
     def run(self, address: Address) -> Run:
-        try:
-            about = (address.folder / "run.json").stat()
-        except OSError as reason:
-            raise LookupError(f"run {address.folder.name} is not there any more ({reason.strerror}).") from reason
-        key = (address, about.st_ino, about.st_mtime_ns)
+        if (stated := stamp(address.folder / "run.json")) is None:
+            raise LookupError(f"run {address.folder.name} is not there any more.")
+        key = (address, stated)
         with self._lock:
             if key not in self._runs:
                 self._runs[key] = open_run(address.folder, data=address.data)

@@ -41,4 +41,4 @@ def replaced(links: Mapping[Path, str]) -> list[str]:
 
 def has_link(run: Run, link: str) -> bool:
     """Whether a run still begins with the rounds of a head (`Run.head`): it is the same one, perhaps grown."""
-    return link == run.head or link in chain.heads(run.folder)
+    return link == run.head or link in chain.read(run.folder).heads

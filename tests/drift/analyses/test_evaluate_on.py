@@ -174,7 +174,7 @@ def _points(run: Run, **options: Any) -> xr.Dataset:
 def _again(run: Run) -> xr.Dataset:
     run.context.progress(0, 2)
     run.context.progress(1, 2)
-    return _points(run, **evaluate_on.sharing(run))
+    return _points(run, evaluation=evaluate_on.evaluation_of(run))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def _again(run: Run) -> xr.Dataset:
 def test_an_analysis_that_shares_or_tells_nothing_would_be_seen(faulty, complaint, runs, watch):
     with pytest.raises(AssertionError, match=complaint):
         watch(faulty, runs[0]()).require(counted=True)
-    watch(lambda run: _points(run, **evaluate_on.sharing(run)), runs[0]()).require(counted=True)
+    watch(lambda run: _points(run, evaluation=evaluate_on.evaluation_of(run)), runs[0]()).require(counted=True)
 
 
 @pytest.mark.parametrize("path", sorted(Path(evaluate_on.__file__).parent.rglob("*.py")), ids=lambda path: path.stem)
@@ -203,7 +203,5 @@ def test_sweeps_go_through_one_door(path):
                 f"{path.name} calls {name}; call drift.analyses.evaluate_on.evaluate_on"
             )
         if name in ("pairwise_barriers", "along"):
-            shared = [ast.unparse(word.value) for word in call.keywords if word.arg is None]
-            assert any(text.startswith("sharing(run") for text in shared), (
-                f"{path.name} calls {name} without **sharing(run)"
-            )
+            words = {word.arg: ast.unparse(word.value) for word in call.keywords}
+            assert {"evaluation", None} & words.keys(), f"{path.name} calls {name} without evaluation_of(run)"

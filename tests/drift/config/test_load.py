@@ -219,3 +219,22 @@ def test_choosing_another_partition_drops_the_options_of_the_first(beside):
 def test_another_partition_may_be_chosen_for_a_preset():
     found = read("digits-shards2", "clients.partition=dirichlet", "clients.concentration=0.1")
     assert found.clients.partition.concentration == 0.1
+
+
+def test_an_experiment_is_checked_once_and_so_are_its_copies(monkeypatch):
+    first = read(validated(BASE), "method=ima")
+    with monkeypatch.context() as patch:
+        patch.setattr("drift.config.load.validated", lambda *_: pytest.fail("it was checked again"))
+        assert read(first) is first
+    assert first.model_copy(update={"seed": 3}).seed == 3
+    for update in ({"rounds": 0}, {"method": "fedlaw"}, {"clients": {**BASE["clients"], "per_round": 9}}):
+        with pytest.raises(ValueError, match=r"greater than 0|proxy set|only 4 clients"):
+            first.model_copy(update=update)
+
+
+def test_the_same_plug_in_named_again_keeps_its_options():
+    first = read(validated(BASE), "method=ima", "method.window=2")
+    again = read(first, "method=ima", "clients.partition=dirichlet")
+    assert again == first
+    other = read(first, "method.name=ima", "clients.partition=iid").resolved()
+    assert other["clients"]["partition"] == {"name": "iid"} and other["method"]["window"] == 2

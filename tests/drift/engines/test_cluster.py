@@ -130,4 +130,4 @@ def test_results_of_rounds_are_tasks_of_a_cluster(tmp_path, capsys):
     for index in range(3):
         found = run.cached(drift.client_losses, round=index)  # stored by a worker
         xr.testing.assert_equal(found, drift.client_losses(run, round=index))
-    assert len(list((run.folder / "results").glob("client_losses-*.zarr"))) == 3
+    assert len(list((run.folder / "results").glob("client_losses-*.nc"))) == 3

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 import tiny
 import torch
-import xarray as xr
-from zarr import open_group
 
 from drift.analyses.rounds.coherence import coherence
 from drift.importers.checkpoint_files import Patterns, find_checkpoints
@@ -22,9 +20,8 @@ from drift.runs.run import Run
 from drift.simulation.verify import verify
 from drift.store import files as store
 from drift.store import locks
-from drift.store.atomic_write import write_bytes
 from landscape.model.checkpoint import read_tensors
-from landscape.results import zarr_files
+from landscape.results.atomic_write import write_bytes
 
 
 class Evil:
@@ -155,7 +152,7 @@ def test_links_laid_where_fedscape_writes_are_not_followed(tmp_path):
     with pytest.raises(OSError, match="symbolic link"), locks.locked(run.folder):
         pass
     run.cached(coherence)
-    (result,) = (run.folder / "results").glob("[!.]*.zarr")
+    (result,) = (run.folder / "results").glob("[!.]*.nc")
     lock = result.with_name(f".{result.name}.lock")
     lock.unlink()
     lock.symlink_to(precious)
@@ -164,31 +161,6 @@ def test_links_laid_where_fedscape_writes_are_not_followed(tmp_path):
     (tmp_path / f".a.json.{os.getpid()}.part").symlink_to(precious)
     write_bytes(tmp_path / "a.json", b"{}")
     assert precious.read_text() == "mine" and not precious.is_symlink()
-
-
-def test_links_inside_a_result_are_not_followed(tmp_path):
-    zarr_files.save(xr.Dataset({"loss": ("t", [0.5, 2.0])}), tmp_path / "a.zarr")
-    (piece,) = (tmp_path / "a.zarr" / "loss" / "c").iterdir()
-    piece.rename(tmp_path / "elsewhere")
-    piece.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(LookupError, match="is a link, which is not followed"):
-        zarr_files.load(tmp_path / "a.zarr")
-
-
-@pytest.mark.parametrize("where", ["filters", "compressor"])
-def test_results_of_the_older_format_that_may_hold_pickles_are_not_read(tmp_path, where):
-    path, evil = tmp_path / "a.zarr", {"id": "pickle", "protocol": 5}
-    how = {"filters": [{"id": "vlen-utf8"}, evil]} if where == "filters" else {"filters": [{"id": "vlen-utf8"}]}
-    about = {"chunks": [1], "dtype": "|O", "fill_value": "", "order": "C", "shape": [1], "zarr_format": 2}
-    (path / "loss").mkdir(parents=True)
-    (path / ".zgroup").write_text('{"zarr_format": 2}')
-    (path / "loss" / ".zattrs").write_text('{"_ARRAY_DIMENSIONS": ["t"]}')
-    compressor = evil if where == "compressor" else None
-    (path / "loss" / ".zarray").write_text(json.dumps(about | {"compressor": compressor} | how))
-    (path / "loss" / "0").write_bytes(pickle.dumps([Evil(tmp_path / "ran"), "|O", (1,)]))
-    with pytest.raises(LookupError, match="cannot be read"):
-        zarr_files.load(path)
-    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 10_000, "{}", '"x"'])
@@ -212,13 +184,6 @@ def test_a_description_with_a_right_digest_and_no_experiment_is_told(tmp_path):
     with pytest.raises(LookupError, match="contains no experiment"):
         _ = Run(run.folder).experiment
     assert "its experiment is not accepted" in str(verify(run.folder)[0])
-
-
-def test_results_larger_than_memory_are_refused(tmp_path):
-    group = open_group(tmp_path / "a.zarr", mode="w", zarr_format=3)
-    group.create_array("loss", shape=(10**14,), chunks=(10**6,), dtype="f8", dimension_names=["t"])
-    with pytest.raises(LookupError, match="states 800000000000000 bytes"):
-        zarr_files.load(tmp_path / "a.zarr")
 
 
 def test_more_clients_than_anybody_has_are_refused_before_they_are_counted(tmp_path):

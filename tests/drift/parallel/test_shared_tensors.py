@@ -35,7 +35,7 @@ def test_tensors_in_files_are_not_copied_to_memory():
     shared, region = share_memory({"models": models[7:], "small": torch.ones(3)})
     with region, Workers(1, began, shared) as workers:
         assert region.size < models[0].nbytes
-        (mapped, total, small), *_ = workers.in_order(described, [2])
+        ((_, (mapped, total, small)),) = workers.as_completed(described, [2])
     assert mapped
     assert float(total) == float(models[9].sum())
     assert small.tolist() == [1, 1, 1]

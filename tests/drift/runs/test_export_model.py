@@ -13,10 +13,10 @@ import drift
 from drift.analyses.rounds.export_table import table, table_file
 from drift.record.recorder import Recorder
 from drift.runs.export_model import SUFFIXES, save_transformers, state_dict, state_file
-from drift.store.atomic_write import write_bytes
 from drift.trackers import names, track, tracker
 from landscape.model.checkpoint import read_tensors
 from landscape.models import build_model
+from landscape.results.atomic_write import write_bytes
 
 NEEDS = {"tensorboard": "tensorboard", "mlflow": "mlflow", "wandb": "wandb"}
 

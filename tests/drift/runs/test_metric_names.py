@@ -13,7 +13,7 @@ from drift.runs.growing_run import GrowingRun
 from drift.simulation.run_index import index
 from figures import cli
 from figures.gallery import load
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 ACCURACIES = (0.5, 0.75, 0.8125)
 
@@ -80,12 +80,12 @@ MAPPED = "--set metrics.accuracy=test_acc"
 def test_a_figure_takes_a_name_from_the_command_line(typed, tmp_path):
     code, _, told = typed(f"figures draw accuracy-rounds mine {MAPPED}")
     assert code == 0, told
-    ds = zarr_files.load("out/figures/accuracy-rounds.zarr")
+    ds = netcdf_files.load("out/figures/accuracy-rounds.nc")
     assert ds.accuracy.values.ravel().tolist() == list(ACCURACIES)
     assert typed(f"figures draw coherence-rounds mine {MAPPED} relative=true")[0] == 2, "other options are still read"
     about = json.loads((tmp_path / "runs/mine/run.json").read_text())
     assert "metrics" not in about["told"], "the record stays as it is"
-    code, _, told = typed(f"figures draw accuracy-rounds out/figures/accuracy-rounds.zarr {MAPPED}")
+    code, _, told = typed(f"figures draw accuracy-rounds out/figures/accuracy-rounds.nc {MAPPED}")
     assert code == 0 and "drawn as they are" in told
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import sys
 from dataclasses import replace
 
 import pytest
@@ -14,8 +15,8 @@ import drift
 from drift.runs.run import Run
 from drift.simulation.repair import repair
 from drift.simulation.verify import verify
-from drift.store import files
-from landscape.results import zarr_files
+from drift.store import files, round_headers
+from landscape.results import netcdf_files
 
 CALLS: list[object] = []
 
@@ -63,11 +64,30 @@ def test_arguments_that_cannot_be_told_apart_are_refused(run):
 def test_a_result_says_where_it_comes_from_and_a_broken_one_is_named(run):
     found = run.cached(counted, number=4)
     assert found.attrs["run"] == run.name
-    (path,) = (run.folder / "results").glob("counted-*.zarr")
-    assert zarr_files.load(path).identical(found)
-    (path / "zarr.json").write_text("{}")
+    (path,) = (run.folder / "results").glob("counted-*.nc")
+    assert netcdf_files.load(path).identical(found)
+    path.write_text("{}")
     with pytest.raises(LookupError, match="counted-"):
         run.cached(counted, number=4)
+
+
+def test_a_result_that_is_read_again_opens_no_round_and_calls_few_functions(run, monkeypatch):
+    first, called = run.cached(counted, number=7), set()
+    for name in ("read_header", "reading"):
+        monkeypatch.setattr(round_headers, name, lambda *_: pytest.fail("a header was read"))
+
+    def observe(frame, event, argument):
+        place = frame.f_code.co_filename
+        if event == "call" and any(f"/{package}/" in place for package in ("landscape", "drift")):
+            called.add((place, frame.f_code.co_qualname))
+
+    sys.setprofile(observe)
+    try:
+        again = run.cached(counted, number=7)
+    finally:
+        sys.setprofile(None)
+    assert again.identical(first) and len(CALLS) == 1
+    assert len([name for _, name in called if "<" not in name.rpartition(".")[2]]) <= 50
 
 
 def test_rounds_count_from_the_end_and_absent_ones_are_named(run):

@@ -3,15 +3,10 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
 
 import pytest
 import tiny
 
-from drift.config import method as methods
-from drift.methods import fedlaw
-from drift.plugins import tables
-from drift.runs import run_summary
 from drift.runs.run import Run
 from drift.runs.run_summary import opened_summary, summary
 from drift.simulation.run_index import index
@@ -20,45 +15,19 @@ from drift.store import files
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_a_summary_is_that_of_the_opened_run(tmp_path):
-    for options in ([], ["keep.clients=none", "keep.globals=every 2"], ["method=ima", "method.window=2"]):
-        run = tiny.trained(tmp_path, *options)
-        assert summary(run.folder, whole=True) == opened_summary(Run(run.folder)), options
+OPTIONS = {
+    "fedavg": ["keep.clients=none", "keep.globals=every 2"],
+    "fedprox+ima-no_feedback": ["method=ima", "method.window=2", "method.base=fedprox", "method.feedback=false"],
+    "fedprox-paper": ["method=fedprox", "method.like=paper"],
+}
 
 
-LAW = [{"variant": variant, **({"stop_round": 1} if variant == "early_stopped" else {})} for variant in
-       get_args(fedlaw.Variant)]  # fmt: skip
-
-
-def _methods():
-    """Every method with its defaults, alone and as the base of IMA, and those whose label depends on options."""
-    for name in methods.names():
-        yield methods.load(name)()
-        if name != "ima":
-            yield methods.load("ima")(base={"name": name})
-    for options in LAW:
-        yield fedlaw.FedLAW(**options)
-        yield methods.load("ima")(base={"name": "fedlaw", **options}, feedback=False)
-    for base in ("fedavg", "fedprox"):
-        yield methods.load("ima")(base={"name": base}, feedback=False)
-
-
-def test_labels_are_those_of_the_classes():
-    labels = [(run_summary._label(tables.dump(method), 99), method.label) for method in _methods()]
-    assert {"fedlaw-gws", "fedprox+ima", "ima-no_feedback", "fedlaw-swa+ima-no_feedback"} <= {one for _, one in labels}
-    assert [pair for pair in labels if pair[0] != pair[1]] == []
-
-
-def test_bundles_and_corrected_methods_are_left_to_their_classes():
-    for name in methods.names():
-        kind = methods.load(name)
-        for like in kind.bundles:
-            assert run_summary._label({"name": name, "like": like}, 99) is None
-        for table in ({"name": name}, *([{"name": "ima", "base": {"name": name}}] if name != "ima" else [])):
-            before = len(tables.build(table, methods.load).corrections) - 1
-            if before >= 0:
-                assert run_summary._label(table, before) is None
-                assert run_summary._label(table, before + 1) is not None
+@pytest.mark.parametrize("label", OPTIONS)
+def test_a_summary_is_that_of_the_opened_run_whose_label_is_recorded(tmp_path, label):
+    run = tiny.trained(tmp_path, *OPTIONS[label])
+    stored = summary(run.folder, whole=True)
+    assert stored == opened_summary(Run(run.folder))
+    assert stored.label == run.about["label"] == run.method.label == label
 
 
 @pytest.mark.parametrize("name", ["run.json", "state.safetensors", "rounds/000000.safetensors"])
@@ -98,7 +67,7 @@ def test_runs_of_others_and_lost_rounds_are_opened(tmp_path):
 @pytest.mark.parametrize("verb", [["runs"], ["show", "fedavg"], ["show", "fedavh"], ["runs", "--json"]])
 def test_listing_and_showing_import_neither_torch_nor_tables(tmp_path, verb):
     tiny.trained(tmp_path)
-    heavy = {"torch", "xarray", "pandas", "scipy", "matplotlib", "plotly", "zarr"}
+    heavy = {"torch", "xarray", "pandas", "scipy", "matplotlib", "plotly", "h5py"}
     code = (
         "import sys\nfrom figures.cli import main\n"
         f"try:\n    main({[*verb, '--runs', str(tmp_path)]!r})\nexcept SystemExit as stop:\n    code = stop.code\n"

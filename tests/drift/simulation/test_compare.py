@@ -6,7 +6,7 @@ import tiny
 import torch
 
 from drift.simulation import compare as module
-from drift.simulation.compare import compare, last_ten, summary
+from drift.simulation.compare import compare, last_words, mean_of_last, summary
 
 
 def test_methods_and_seeds_are_crossed_in_order_and_paired(tmp_path):
@@ -75,11 +75,15 @@ def test_mistakes_are_found_before_anything_is_trained(tmp_path):
 def test_summary_is_the_mean_over_seeds_of_the_last_ten_rounds(tmp_path):
     runs = compare(tiny.experiment("rounds=12"), methods=["fedavg"], seeds=[3, 4], runs=tmp_path)
     by_hand = [np.mean([run.round(index).metrics["accuracy"] for index in range(2, 12)]) for run in runs]
-    assert [last_ten(run) for run in runs] == pytest.approx(by_hand)
+    assert [mean_of_last(run) for run in runs] == pytest.approx(by_hand)
     (row,) = summary(runs)
     assert row["accuracy"] == pytest.approx(np.mean(by_hand))
     assert row["accuracy_std"] == pytest.approx(abs(by_hand[0] - by_hand[1]) / np.sqrt(2))
     assert (row["seeds"], row["done"], row["rounds"]) == ([3, 4], 12, 12)
+    words = {last: last_words(runs, last) for last in (1, 12, 13)}
+    assert words == {1: "last round", 12: "mean of the last 12 rounds", 13: "mean of all 12 rounds"}
+    with pytest.raises(ValueError, match="last is 0"):
+        mean_of_last(runs[0], last=0)
 
 
 def test_runs_of_other_settings_have_their_own_row(tmp_path):

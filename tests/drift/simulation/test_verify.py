@@ -5,11 +5,14 @@ import tiny
 import torch
 
 from drift.analyses.landscapes.planes import global_line
+from drift.diagnosis.diagnose import diagnose
 from drift.runs.run import Run
 from drift.simulation.repair import repair
 from drift.simulation.verify import verify
 from drift.store import files, links
 from drift.store.number_ranges import spans
+from figures import cli
+from figures.selection.groups import groups
 
 
 @pytest.fixture
@@ -107,6 +110,23 @@ def test_a_run_stopped_before_its_first_commit_has_no_problem(run):
     assert verify(run.folder) == []
 
 
+def test_a_first_round_without_a_state_is_said_to_be_there(run, capsys):
+    (run.folder / "state.safetensors").unlink()
+    for index in (1, 2):
+        (run.folder / "rounds" / f"00000{index}.safetensors").unlink()
+    said = (
+        "; rounds/000000.safetensors is on disk without state.safetensors, as where a training stops before its first"
+    )
+    found = Run(run.folder)
+    for use in (lambda: found.round(0), lambda: found.round(-1), lambda: diagnose(found), lambda: groups([found])):
+        with pytest.raises(LookupError, match=f"has no complete round{said}"):
+            use()
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["verify", str(run.folder)])
+    assert not ended.value.code
+    assert f"every file is whole{said}" in capsys.readouterr().out.replace("\n", " ")
+
+
 def test_what_remains_usable_is_said(run):
     path = run.folder / "rounds" / "000001.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
@@ -153,9 +173,8 @@ def test_a_foreign_file_is_named(run, name):
 
 def test_a_damaged_result_is_named(run):
     run.cached(global_line, points=3)
-    (place,) = (run.folder / "results").glob("*.zarr")
-    chunk = next(path for path in sorted(place.rglob("*")) if path.is_file() and path.parent.name == "c")
-    chunk.write_bytes(chunk.read_bytes()[:-4])
+    (place,) = (run.folder / "results").glob("*.nc")
+    place.write_bytes(place.read_bytes()[:-4])
     assert only(verify(run.folder)).startswith(f"results/{place.name}: ")
 
 

@@ -17,7 +17,7 @@ from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify
 from drift.store import chain, files, links
 from figures.gallery import norms_rounds
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 LENGTH = 6
 DONE = 4
@@ -48,7 +48,7 @@ def round_file(index):
 
 
 def result_of(folder):
-    (found,) = (folder / "results").glob("[!.]*.zarr")
+    (found,) = (folder / "results").glob("[!.]*.nc")
     return found
 
 
@@ -132,10 +132,10 @@ def test_a_result_of_another_run_is_refused_and_set_aside(stored, tmp_path):
         folder = shutil.copytree(stored["own"], tmp_path / name / stored["own"].name)
         right, own = drift.open(folder).cached(coherence), result_of(folder)
         foreign = result_of(stored[name])
-        shutil.copytree(foreign, folder / "results" / foreign.name)  # as it was called there: never read
+        shutil.copyfile(foreign, folder / "results" / foreign.name)  # as it was called there: never read
         assert drift.open(folder).cached(coherence).identical(right)
         assert named_by(folder) == [f"results/{foreign.name}"]
-        shutil.rmtree(own)
+        own.unlink()
         (folder / "results" / foreign.name).rename(own)
         with pytest.raises(LookupError, match="is of run"):
             drift.open(folder).cached(coherence)
@@ -150,7 +150,7 @@ def test_a_result_of_another_run_is_refused_and_set_aside(stored, tmp_path):
 def test_a_result_of_another_training_of_the_same_settings_is_not_read(stored, tmp_path):
     folder = shutil.copytree(stored["own"], tmp_path / stored["own"].name)
     own = result_of(folder)
-    zarr_files.save(zarr_files.load(own).assign_attrs(head="0" * 32), own)
+    netcdf_files.save(netcdf_files.load(own).assign_attrs(head="0" * 32), own)
     assert named_by(folder) == [f"results/{own.name}"]
     with pytest.raises(LookupError, match="was computed from other rounds"):
         drift.open(folder).cached(coherence)

@@ -193,5 +193,5 @@ def test_what_training_goes_on_with_begins_in_memory_as_torch_s_own_tensors_do(t
     }
     files.write_state(tmp_path, tensors, 1)
     read, _ = files.read_state(tmp_path)
-    assert all(tensor.data_ptr() % files.ALIGNMENT == 0 for tensor in read.values())
+    assert all(tensor.data_ptr() % numpy_files.ALIGNMENT == 0 for tensor in read.values())
     assert all(torch.equal(read[name], tensor) for name, tensor in tensors.items())

@@ -17,10 +17,11 @@ from drift.methods.fedavg import FedAvg
 from drift.methods.fedfomo import FedFomo
 from drift.methods.fedprox import FedProx
 from drift.simulation import background_writer, simulate
-from drift.store import atomic_write, client_rows, files, memory_budget, numpy_files, server_state
+from drift.store import client_rows, files, memory_budget, numpy_files, server_state
 from drift.store.digests import Content
 from drift.training import arrivals
 from landscape.model import mapped_files
+from landscape.results import atomic_write
 
 BUDGETS = ("100GB", "20KB", "1KB")
 """All in memory; the global models in memory and the clients in files; all in files."""
@@ -92,7 +93,7 @@ def test_models_are_digested_when_they_come(tmp_path, monkeypatch):
         stored = files.round_path(run.folder, index)
         tensors, _ = files.read_tensors(stored)
         with safe_open(stored, framework="numpy") as file:
-            assert files.stored_digest(stored) == files.digest(tensors, file.metadata()["about"])
+            assert file.metadata()["digest"] == files.digest(tensors, file.metadata()["about"])
 
 
 def test_a_full_disk_is_said_by_the_thread_that_stores_updates(tmp_path, monkeypatch):
@@ -275,7 +276,8 @@ KILLED = """
 import os, sys
 import tiny
 from drift.simulation.simulate import simulate
-from drift.store import atomic_write, client_rows
+from drift.store import client_rows
+from landscape.results import atomic_write
 
 calls = 0
 

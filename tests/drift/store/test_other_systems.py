@@ -153,7 +153,7 @@ def test_only_a_free_name_is_taken_by_rename():
         and node.args
         and not isinstance(node.args[0], ast.Dict | ast.DictComp)  # which renames variables of a dataset
     }
-    free = {"drift/simulation/repair.py", "landscape/results/zarr_files.py", "figures/commands/export.py"}
+    free = {"drift/simulation/repair.py", "figures/commands/export.py"}
     assert renaming == free
 
 

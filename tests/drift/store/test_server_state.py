@@ -15,8 +15,9 @@ from drift.simulation import run_index
 from drift.simulation.repair import repair
 from drift.simulation.shared_rounds import begin_from
 from drift.simulation.verify import verify
-from drift.store import atomic_write, files, numpy_files, server_state
+from drift.store import files, numpy_files, server_state
 from drift.store.paths import CLIENTS
+from landscape.results import atomic_write
 
 SCAFFOLD = ("method=scaffold", "local.momentum=0.0")
 MANY = ("clients.number=12", "clients.per_round=2", "clients.partition=iid", "rounds=5")

@@ -46,7 +46,7 @@ def test_the_demo_draws_every_figure_that_it_promises(tmp_path, capsys):
     assert "the first picture is" in capsys.readouterr().err
 
 
-_SUFFIXES = [".pdf", ".png", ".svg", ".zarr", ".csv", ".tex", ".txt", ".txt"]
+_SUFFIXES = [".pdf", ".png", ".svg", ".nc", ".csv", ".tex", ".txt", ".txt"]
 """The last two: caption, and text for readers who cannot see the picture."""
 
 

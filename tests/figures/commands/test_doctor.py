@@ -114,7 +114,7 @@ def test_the_data_folder_names_its_datasets(tmp_path, monkeypatch):
 
 
 def test_absent_libraries_break(monkeypatch):
-    monkeypatch.setattr(doctor, "version", lambda name: None if name == "zarr" else "1.0")
+    monkeypatch.setattr(doctor, "version", lambda name: None if name == "h5netcdf" else "1.0")
     found = doctor.libraries()
     assert found.broken
-    assert "install zarr" in found.advice
+    assert "install h5netcdf" in found.advice

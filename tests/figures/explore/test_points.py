@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from figures.explore.plane import surveys
 from figures.explore.plane.levels import PREVIEW_SAMPLES, levels, parts, stages
 from figures.explore.plane.maps import is_close, shown_text
 from figures.explore.plane.places import COHORT, Grid, Place
-from figures.explore.plane.points import client_losses, geometry, grid_values, numbers, values
+from figures.explore.plane.points import client_losses, empty_table, grid_values, numbers, values
 from figures.explore.plane.survey_results import Analysis, minimum, store
 from figures.explore.plane.surveys import Survey
 from figures.explore.work.jobs import Job, Jobs
@@ -97,15 +96,6 @@ def test_classes_are_counted_by_hand(run):
     assert losses[ids[0]] == float(expected[0])
 
 
-def test_points_of_a_plane_have_the_coordinates_of_its_models(run):
-    grid = Grid(Place(1, MODELS), points=5)
-    found = geometry(run, grid)
-    assert found.shape == (5, 5)
-    for mark in found.marks[:3]:
-        np.testing.assert_allclose(found.at(mark.coefficients), mark.at, atol=1e-9)
-        np.testing.assert_allclose(found.coefficients(*mark.at), mark.coefficients, atol=1e-9)
-
-
 def test_a_survey_refines_to_the_analysis_and_stores_it(jobs, run):
     grid = Grid(Place(1, MODELS, samples=9), points=9)
     survey, shapes = surveyed(jobs, run, grid)
@@ -153,9 +143,7 @@ def test_a_cancelled_survey_keeps_what_it_has(jobs, run):
 
 def test_levels_grow_and_end_at_the_last_point():
     masks = levels((21, 17))
-    assert [mask.sum() for mask in masks[:5]] == [25, 41, 81, 145, 289]
-    assert masks[0].reshape(21, 17)[::5, ::4].all() and masks[-1].all()
-    assert all((fine | ~coarse).all() for coarse, fine in pairwise(masks))
+    assert [mask.sum() for mask in masks] == [25, 21 * 17] and masks[0][::5, ::4].all()
     assert [mask.sum() for mask in levels((4, 4))] == [16]
     assert [mask.sum() for mask in levels((41,))] == [11, 21, 41]
 
@@ -173,22 +161,32 @@ def test_a_map_is_interpolated_between_its_points_and_says_its_error(jobs, run, 
     assert event.wait(60)
     first, *between, whole = shown
     assert first.loss.shape == (5, 5) and "evaluated" not in {*first.attrs, *whole.attrs}
-    assert [ds.attrs["evaluated"] for ds in between][:2] == [41, 81]
-    np.testing.assert_array_equal(whole.loss, drift.models_plane(run, round=2, models=list(MODELS), margin=0.5).loss)
+    assert between[0].attrs["evaluated"] == 41
+    assert between[-1].attrs["random_points"] == 32, "points drawn at random are tested at last"
+    expected = drift.models_plane(run, round=2, models=list(MODELS), margin=0.5)
+    np.testing.assert_array_equal(whole.loss, expected.loss)
+    for ds in shown:
+        assert [ds[name].attrs for name in ds.coords] == [expected[name].attrs for name in ds.coords]
+        assert ds.loss.attrs == expected.loss.attrs and ds.class_error.attrs == expected.class_error.attrs
+        assert ds["class"].values.tolist() == expected["class"].values.tolist()
     exact = np.log(whole.loss.values)
     for ds in between:
-        (mask,) = (mask for mask in levels((21, 21)) if mask.sum() == ds.attrs["evaluated"])
-        np.testing.assert_array_equal(ds.loss.values.ravel()[mask], whole.loss.values.ravel()[mask])
+        mask = ~ds.interpolated.values
+        assert mask.sum() == ds.attrs["evaluated"]
+        np.testing.assert_array_equal(ds.loss.values[mask], whole.loss.values[mask])
         away = np.abs(np.log(ds.loss.values) - exact).max() / np.ptp(exact)
         assert 0 < away < 2 * float(ds.loss_interpolation_share)
         assert ds.class_error.min() >= 0 and ds.class_error.max() <= 1
-    assert len(between) == 2 or float(between[1].loss_interpolation_share) > surveys.TOLERANCE
-    assert survey.lattice.loss.shape in ((9, 9), (17, 17))
+    assert all(float(ds.loss_interpolation_share) > surveys.TOLERANCE for ds in between[:-2])
+    assert float(between[-1].loss_interpolation_share) <= surveys.TOLERANCE
+    assert survey.lattice.loss.shape in ((5, 5), (9, 9), (17, 17))
     part = whole.error.sel(alpha=survey.lattice.alpha, beta=survey.lattice.beta)
     np.testing.assert_array_equal(survey.lattice.error, part)
     assert is_close(between[0], "loss") and is_close(whole, "error")
     jumps = between[0].assign(error_interpolation_share=0.3)
     assert not is_close(jumps, "error") and is_close(jumps.assign(error_interpolation_share=0.01), "error")
+    for kind, words in (("log", "of the range of the logarithm"), ("linear", "of the range of the values")):
+        assert shown_text(between[0].assign_attrs(error_interpolated_in=kind), "error", "exact").endswith(words)
     text = shown_text(between[0], "class 1", "exact")
     share = float(between[0].class_error_interpolation_share[1])
     assert text.startswith("shown: 21 x 21 points, interpolated from 41 exact ones") and f"{share:.2g}" in text
@@ -222,7 +220,7 @@ def test_the_minimum_has_the_error_of_fit_and_samples(run):
 
 def test_grid_values_are_evaluated_in_any_order(run):
     grid = Grid(Place(1, MODELS), points=5)
-    rows = geometry(run, grid).rows
+    rows = empty_table(run, grid).rows
     whole = grid_values(run, (grid, rows, "exact", None))
     again = grid_values(run, (grid, rows[[7, 3]], "exact", None))
     np.testing.assert_array_equal(again.values["loss"], whole.values["loss"][[7, 3]])
@@ -300,7 +298,7 @@ def test_a_line_whose_run_is_replaced_while_it_is_evaluated_is_not_shown(tmp_pat
         let_go(run)
     assert survey.surface is None and "was replaced meanwhile" in str(survey.error)
     assert named.name in str(survey.error)
-    store(run, (survey.grid, {}, {}, {named.folder: "of another run"}))
+    store(run, (survey.grid, survey.table, {named.folder: "of another run"}))
     assert not (run.folder / "results").exists()
 
 

@@ -20,7 +20,7 @@ from figures.gallery import AnyOf
 from figures.looks import look, style
 from figures.selection import substance
 from figures.selection.identity import PARTS
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 NAMES = [name for name in gallery.names() if name != "ranking-table"]
 """All but one that is drawn from users and films, in test_gallery_fedeve."""
@@ -64,8 +64,8 @@ def test_every_figure_is_readable_in_a_column(name, numbers, of_one_partition):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_figure_is_readable_on_a_page_and_states_what_it_shows(name, kinds, numbers, of_one_partition, tmp_path):
-    zarr_files.save(numbers(name), tmp_path / "data.zarr")
-    ds, runs = zarr_files.load(tmp_path / "data.zarr"), suited(name, kinds)
+    netcdf_files.save(numbers(name), tmp_path / "data.nc")
+    ds, runs = netcdf_files.load(tmp_path / "data.nc"), suited(name, kinds)
     _require_numbers(ds)
     _require_told(ds, runs)
     figure = _drawn(name, ds, "page", "Methods compared")

@@ -15,7 +15,7 @@ from figures import cli, gallery
 from figures.gallery import _runs, _stack, planes_clients, simplex_optima
 from figures.selection import substance
 from landscape import plugins
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 ELSEWHERE = ("ranking-table",)
 """Drawn in a file of their own: from users and films, in test_gallery_fedeve."""
@@ -198,7 +198,7 @@ def test_every_figure_is_drawn_from_the_command_line(runs, tmp_path, capsys, mon
     for name in rows.keys() - left:
         row = rows[name]
         assert all(Path(file).exists() for file in row["files"]), name
-        numbers = zarr_files.load(tmp_path / f"{name}.zarr").data_vars.values()
+        numbers = netcdf_files.load(tmp_path / f"{name}.nc").data_vars.values()
         assert any(np.isfinite(values).any() for values in numbers if values.dtype.kind == "f"), name
 
 

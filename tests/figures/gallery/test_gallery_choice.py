@@ -15,7 +15,7 @@ from drift.runs.run import Run
 from figures import gallery
 from figures.commands._draw_files import draw_one
 from figures.gallery import _runs
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 ELSEWHERE = ("ranking-table",)
 """Figures that take films."""
@@ -112,7 +112,7 @@ def test_runs_that_are_named_are_all_drawn_or_refused(name, runs, tmp_path):
 
 def test_of_a_folder_one_group_is_drawn_and_each_other_one_is_told(fedscape, runs):
     code, _, err = fedscape("figures", "draw", "accuracy-rounds", runs[0].folder.parent)
-    ds = zarr_files.load("out/figures/accuracy-rounds.zarr")
+    ds = netcdf_files.load("out/figures/accuracy-rounds.nc")
     lines = [line for line in err.splitlines() if "left out" in line]
     assert code == 0
     assert lines == [f"accuracy-rounds: {line}" for line in ds.attrs["left_out"].splitlines()]
@@ -132,7 +132,7 @@ def test_a_run_named_beside_a_folder_is_drawn(fedscape, runs):
     odd = _run(runs, "fedavg", 3, "dirichlet")
     code, _, err = fedscape("figures", "draw", "accuracy-rounds", runs[0].folder.parent, odd.folder)
     assert code == 0, err
-    assert odd.name in zarr_files.load("out/figures/accuracy-rounds.zarr").attrs["runs"]
+    assert odd.name in netcdf_files.load("out/figures/accuracy-rounds.nc").attrs["runs"]
 
 
 def test_an_option_chooses_among_runs_that_are_named(fedscape, runs):
@@ -144,7 +144,7 @@ def test_an_option_chooses_among_runs_that_are_named(fedscape, runs):
     assert code == 2 and some[2].name in err
     code, _, err = fedscape(*words, "--set", "method=fedlaw", "seed=4", "points=5")
     assert code == 0, err
-    assert zarr_files.load("out/figures/lines-globals.zarr").attrs["runs"] == some[2].name
+    assert netcdf_files.load("out/figures/lines-globals.nc").attrs["runs"] == some[2].name
 
 
 def test_recorded_rounds_with_too_few_clients_are_not_chosen(tmp_path):

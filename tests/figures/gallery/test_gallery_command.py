@@ -10,7 +10,7 @@ import tiny as small
 from figures import gallery
 from figures.commands import _tiny_options
 from figures.pictures.draw_files import picture
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 pytestmark = pytest.mark.usefixtures("not_laid_out")
 
@@ -41,9 +41,9 @@ def _all_drawn(told, names):
     assert {name: row.get("left_out") for name, row in rows.items()} == dict.fromkeys(names)
     for row in rows.values():
         files = {Path(path).suffix: Path(path) for path in row["files"]}
-        assert set(files) == {".pdf", ".png", ".svg", ".zarr", ".csv", ".tex", ".txt"}
+        assert set(files) == {".pdf", ".png", ".svg", ".nc", ".csv", ".tex", ".txt"}
         assert files[".png"].stat().st_size > 3000
-        numbers = [values for values in zarr_files.load(files[".zarr"]).data_vars.values() if values.dtype.kind == "f"]
+        numbers = [values for values in netcdf_files.load(files[".nc"]).data_vars.values() if values.dtype.kind == "f"]
         assert any(np.isfinite(values).any() for values in numbers)
 
 
@@ -51,7 +51,7 @@ def test_some_figures_are_drawn_with_small_grids(fedscape, runs, monkeypatch):
     monkeypatch.setattr(gallery, "names", lambda: FEW)
     folders = [run.folder for run in runs]
     _all_drawn(fedscape("figures", "gallery", *folders, "--tiny", "-o", "pictures", "--json"), FEW)
-    assert zarr_files.load("pictures/planes-clients.zarr").sizes["alpha"] == 5
+    assert netcdf_files.load("pictures/planes-clients.nc").sizes["alpha"] == 5
 
 
 def test_figures_that_the_runs_do_not_allow_are_named_by_reason(fedscape, runs, monkeypatch):
@@ -139,18 +139,16 @@ def test_a_picture_is_drawn_again_from_its_numbers(fedscape, runs, tmp_path):
     folders = [run.folder for run in runs]
     code, _, err = fedscape("figures", "draw", "accuracy-rounds", *folders, "-o", "first")
     assert code == 0, err
-    numbers = "first/accuracy-rounds.zarr"
+    numbers = "first/accuracy-rounds.nc"
     assert fedscape("figures", "draw", "accuracy-rounds", numbers, "-o", "again")[0] == 0
     for suffix in (".png", ".csv", ".txt", ".alt.txt"):
         first, again = (Path(folder, f"accuracy-rounds{suffix}").read_bytes() for folder in ("first", "again"))
         assert first == again
-    ds = zarr_files.load(numbers)
-    assert zarr_files.load("again/accuracy-rounds.zarr").identical(ds)
-    zarr_files.save(ds, "packed.zarr.zip")
-    assert (
-        fedscape("figures", "draw", "accuracy-rounds", "packed.zarr.zip", "--width", "column", "-o", "narrow")[0] == 0
-    )
-    assert picture("accuracy-rounds", "packed.zarr.zip", width="column").get_figwidth() == pytest.approx(3.3)
+    ds = netcdf_files.load(numbers)
+    assert netcdf_files.load("again/accuracy-rounds.nc").identical(ds)
+    netcdf_files.save(ds, "packed.nc")
+    assert fedscape("figures", "draw", "accuracy-rounds", "packed.nc", "--width", "column", "-o", "narrow")[0] == 0
+    assert picture("accuracy-rounds", "packed.nc", width="column").get_figwidth() == pytest.approx(3.3)
 
 
 @pytest.mark.parametrize(
@@ -160,12 +158,12 @@ def test_a_picture_is_drawn_again_from_its_numbers(fedscape, runs, tmp_path):
         (["accuracy-rounds", "{}", "--methods", "fedavg"], "methods asks for other numbers"),
         (["accuracy-rounds", "{}", "{}"], "give it alone"),
         (["accuracy-rounds", "{}", "--memory", "1GB"], "--memory is for runs"),
-        (["accuracy-rounds", "other.zarr"], "no result at other.zarr"),
-        (["accuracy-rounds", "text.zarr.zip"], "text.zarr.zip cannot be read"),
+        (["accuracy-rounds", "other.nc"], "no result at other.nc"),
+        (["accuracy-rounds", "text.nc"], "text.nc cannot be read"),
     ],
 )
 def test_numbers_that_a_figure_cannot_be_drawn_from_are_refused(fedscape, numbers, rest, why):
-    zarr_files.save(numbers("accuracy-rounds").assign_attrs(figure="accuracy-rounds"), "saved.zarr")
-    Path("text.zarr.zip").write_text("no archive")
-    code, out, err = fedscape("figures", "draw", *[text.format("saved.zarr") for text in rest])
+    netcdf_files.save(numbers("accuracy-rounds").assign_attrs(figure="accuracy-rounds"), "saved.nc")
+    Path("text.nc").write_text("no archive")
+    code, out, err = fedscape("figures", "draw", *[text.format("saved.nc") for text in rest])
     assert (code, out) == (2, "") and why in err

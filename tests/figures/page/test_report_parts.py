@@ -75,7 +75,7 @@ def test_a_diagnosis_tests_nothing_itself_but_tells_what_was_tested(runs, tmp_pa
     found = diagnosis.diagnosis(run)
     assert found["untested"] and not found["causes"]["rows"] and found["verdict"].startswith("Read from the record: ")
     assert len(found["state"]["rows"]) == 8
-    tested = run.folder / "results" / "followed-0.zarr"
+    tested = run.folder / "results" / "followed-0.nc"
     tested.mkdir(parents=True, exist_ok=True)
     found = diagnosis.diagnosis(run)
     tested.rmdir()

@@ -16,7 +16,7 @@ from figures import cli, gallery, papers
 from figures.commands import _draw_papers
 from figures.papers import catalogue, needed
 from landscape import plugins
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 ITEMS = [(name, item) for name in papers.names() for item in papers.load(name).items]
 
@@ -181,10 +181,10 @@ def test_the_command_draws_what_is_there_and_names_what_is_not(item, tmp_path, c
     assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == [
         f"toy-tableiv-accuracy-table.{kind}"
         for kind in (
-            *("alt.txt", "csv", "pdf", "png", "svg", "table.html", "table.md", "table.tex", "tex", "txt", "zarr"),
+            *("alt.txt", "csv", "nc", "pdf", "png", "svg", "table.html", "table.md", "table.tex", "tex", "txt"),
         )
     ]
-    ds = zarr_files.load(tmp_path / "pictures" / "toy-tableiv-accuracy-table.zarr")
+    ds = netcdf_files.load(tmp_path / "pictures" / "toy-tableiv-accuracy-table.nc")
     assert ds.measured.shape == (3, 2, 1)
     table = (tmp_path / "pictures" / "toy-tableiv-accuracy-table.csv").read_text()
     rows = {(row["row"], row["column"]): row for row in csv.DictReader(table.splitlines())}
@@ -207,7 +207,7 @@ def test_a_table_is_drawn_in_part_with_the_printed_numbers_and_in_the_look_asked
     assert "Table IV is drawn in part: 2 of 6 cells have runs" in err and "fedscape sweep" in err
     assert "1 of 3 runs are not drawn" in err and f"or other cells lack their seed: {runs[1].name}" in err
     assert not list(out.glob("*.p??")) and 'width="198pt"' in (out / "toy-tableiv-accuracy-table.svg").read_text()
-    ds = zarr_files.load(out / "toy-tableiv-accuracy-table.zarr")
+    ds = netcdf_files.load(out / "toy-tableiv-accuracy-table.nc")
     assert (ds.row.values.tolist(), ds.column.values.tolist()) == (["fedavg", "ima"], ["1", "2"])
     for run, place in ((runs[0], ("fedavg", "1")), (other[0], ("ima", "2"))):
         assert float(ds.measured.sel(row=place[0], column=place[1], seed=5)) == run.round(-1).metrics["accuracy"]

@@ -14,7 +14,7 @@ from figures.commands import _draw_files
 from figures.gallery import coherence_groups
 from figures.looks import style
 from figures.selection import panels, sampling_error, substance
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 
 
 def _drawn(*series: np.ndarray, label: str = "loss", across: str = "round"):
@@ -81,7 +81,26 @@ def test_panels_that_show_the_same_are_told():
         ax.plot(values)
         ax.set_title(title)
     assert panels.equal_panels(panels.panels(figure)) == [["a", "b"]]
-    assert substance.remarks(figure, xr.Dataset(), needs="runs") == ["a; b show the same"]
+    assert substance.remarks(figure, xr.Dataset(), needs="runs") == ['the panels "a", "b" show the same']
+
+
+def test_a_panel_of_a_grid_is_named_by_its_row_and_column():
+    figure, axs = style.panels(2, 2)
+    for place, ax in enumerate(axs.flat):
+        ax.plot(np.arange(6) ** (1 + place % 3))  # the first and the last are alike
+        ax.set_title(f"round {place}" if place < 2 else "")
+        ax.set_ylabel("" if place % 2 else ("FedAvg", "IMA")[place // 2], rotation=0)
+    (told,) = substance.remarks(figure, xr.Dataset(), needs="runs")
+    assert told == 'the panels "FedAvg, round 0", "IMA, round 1" show the same'
+
+
+def test_marks_with_other_statistics_than_the_points_are_told():
+    figure, axs = style.panels(1, 1)
+    axs[0, 0].plot([1, 3, 2])
+    ds = xr.Dataset(attrs={"statistics": "recomputed", "mark_statistics": "own"})
+    (told,) = substance.remarks(figure, ds, needs="runs")
+    assert told.startswith("points have recomputed statistics of batch normalisation, marks their own")
+    assert substance.remarks(figure, ds.assign_attrs(mark_statistics="recomputed"), needs="runs") == []
 
 
 def _accuracies(*values: float, **attrs: str) -> xr.Dataset:
@@ -125,7 +144,7 @@ def test_remarks_stand_below_the_picture_and_in_its_numbers(runs, tmp_path, monk
     heights = []
     monkeypatch.setattr(style, "save", lambda figure, stem, formats: heights.append(figure) or [])
     _draw_files.draw_one("accuracy-rounds", runs[:2], tmp_path)
-    assert zarr_files.load(tmp_path / "accuracy-rounds.zarr").attrs["remarks"] == "a is b; c is d"
+    assert netcdf_files.load(tmp_path / "accuracy-rounds.nc").attrs["remarks"] == "a is b; c is d"
     assert "Note: a is b; c is d." in [text.get_text() for text in heights[0].texts]
 
 
@@ -136,6 +155,21 @@ def test_only_the_data_of_runs_that_are_drawn_is_read(runs, tmp_path, monkeypatc
     monkeypatch.setattr(Run, "dataset", property(lambda run: read.append(run.folder) or real.func(run)))
     _draw_files.draw_one("accuracy-rounds", gallery.AnyOf([other, *runs]), tmp_path)
     assert other.folder not in read
+
+
+def test_an_accuracy_that_is_no_mean_over_the_test_samples_has_no_such_sentence():
+    ds = _accuracies(0.8, 0.79)
+    assert sampling_error.sentences(ds, 260)
+    ds.accuracy.attrs["test_samples"] = 0
+    assert sampling_error.sentences(ds, 260) == []
+
+
+@pytest.mark.parametrize(("lost", "told"), [(0.5, True), (1.0, False), (2.0, False)])
+def test_a_lost_sample_of_any_seed_counts(lost, told):
+    drop = xr.DataArray([[0.0, lost / 260], [0.0, 0.0]], dims=("algorithm", "seed"))
+    ds = xr.Dataset({"drop": drop.assign_attrs(long_name="accuracy drop", units="fraction")})
+    said = any("every accuracy lost is below one of 260" in text for text in sampling_error.sentences(ds, 260))
+    assert said == told
 
 
 def _plane_of_errors(classes: int = 0):
@@ -156,10 +190,10 @@ def test_chance_of_an_error_is_told_on_maps_of_the_error_alone(variable, told):
     ds = _plane_of_errors()
     figure, axs = style.panels(1, 1)
     surfaces.contour(ds, ax=axs[0, 0], variable=variable, marks=False)
-    middle = float(np.median(ds.error))
+    middle = float(ds.error.values.ravel()[abs(ds.error.values - 0.5).argmin()])
     points = 100 * 1.96 * (2 * middle * (1 - middle) / 260) ** 0.5
     sentence = (
-        f"differences of error below {points:.2g} points between two points of a map may be chance on 260 samples"
+        f"differences of error of up to {points:.2g} points between two points of a map may be chance on 260 samples"
     )
     assert (f"{sentence} (95 %)" in substance.remarks(figure, ds, needs="a run", samples=260)) == told
 
@@ -179,13 +213,14 @@ def test_hatches_are_told_where_they_are_drawn_with_the_samples_of_the_surface()
 def test_an_error_of_a_class_is_a_mean_over_the_samples_of_the_class():
     ds = _plane_of_errors(3)
     (told,) = sampling_error.sentences(ds, 260)
-    medians = [float(ds.class_error.isel({"class": place}).median()) for place in (0, 1)]
+    by_class = [ds.class_error.isel({"class": place}).values.ravel() for place in (0, 1)]
+    middles = [values[abs(values - 0.5).argmin()] for values in by_class]
     points = [
         100 * max(1.96 * (2 * p * (1 - p) / count) ** 0.5, 1 / count)
-        for p, count in zip(medians, (26, 10), strict=True)
+        for p, count in zip(middles, (26, 10), strict=True)
     ]
     assert min(points) > 100 / 26, "never less than one sample of the class"
-    assert f"differences of error of the class below {min(points):.2g} to {max(points):.2g} points" in told
+    assert f"differences of error of the class of up to {min(points):.2g} to {max(points):.2g} points" in told
     assert "may be chance on 10 to 26 samples of the class (95 %)" in told
     assert sampling_error.sentences(ds.drop_vars("class_samples"), 260) == []
 
@@ -217,7 +252,8 @@ def _table(held: np.ndarray) -> xr.Dataset:
 def test_rows_with_the_same_numbers_have_the_same_mean_and_spread_in_every_column(change, same):
     row = np.array([[0.5, 0.7], [0.2, 0.3]])
     ds = _table(change(np.stack([row] * 3)))
-    figure = gallery.load("accuracy-table").draw(ds.assign(quick=("column", [0, 0])).assign_attrs(metric="x", last=1))
+    ds = ds.assign(quick=("column", [0, 0])).assign_attrs(metric="x", last=1, rounds="last round")
+    figure = gallery.load("accuracy-table").draw(ds)
     told = [text for text in substance.remarks(figure, ds, needs="runs") if "have the same numbers" in text]
     assert told == ([f"{', '.join(same)} have the same numbers"] if same else [])
     middle, spread = (getattr(ds.measured, name)("seed", skipna=True) for name in ("mean", "std"))

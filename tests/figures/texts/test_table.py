@@ -43,12 +43,26 @@ def test_best_and_ties_of_a_column():
 
 @pytest.mark.parametrize(
     ("name", "units", "answer"),
-    [("test accuracy", "fraction", "larger"), ("error", "fraction", "smaller"), ("shrinking factor", "1", "")],
+    [
+        ("test accuracy", "fraction", "larger"),
+        ("error", "fraction", "smaller"),
+        ("shrinking factor", "1", ""),
+        ("loss gained over the recorded end", "nats", "larger"),
+        ("error_gain", "fraction", "larger"),
+        ("advantage over FedAvg in loss", "nats", "larger"),
+        ("loss that the part costs", "nats", ""),
+    ],
 )
 def test_which_end_is_better_follows_from_the_name(name, units, answer):
     values = xr.DataArray([1.0], dims="row", attrs={"long_name": name, "units": units})
     assert better(values) == answer
     assert better(values.assign_attrs(better="larger")) == "larger"
+
+
+def test_a_variable_without_the_rows_is_refused():
+    ds = xr.Dataset({"gain": ("variant", [1.0]), "weight": ("client", [1.0, 2.0])})
+    with pytest.raises(ValueError, match="gain has no client; give rows=, one of variant"):
+        figures.table(ds, variables=["gain"])
 
 
 def _result():
@@ -128,7 +142,7 @@ def _table(values, **attrs):
         {"measured": (("row", "column", "seed"), values[:, None], about)}, {**shape, "seed": range(values.shape[1])}
     )
     return ds.assign(quick=("column", [0])).assign_attrs(
-        {"rows": "method", "over": "", "metric": "accuracy", "last": 10, **attrs}
+        {"rows": "method", "over": "", "metric": "accuracy", "rounds": "last round", **attrs}
     )
 
 

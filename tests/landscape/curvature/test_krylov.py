@@ -75,6 +75,21 @@ def test_too_few_products_are_told():
     assert (pairs.residuals > 0).all()
 
 
+@pytest.mark.parametrize(
+    ("which", "k", "products"),
+    [("smallest", 7, 8), ("largest", 3, 4), ("magnitude", 5, 6), ("both", 6, 7), ("smallest", 4, 5)],
+)
+def test_an_unfinished_search_in_a_space_without_more_states_the_ends_alone(which, k, products):
+    values = torch.cat([torch.full((20,), 1.0), torch.full((19,), -1.0), torch.tensor([-3.0])])
+    a, order = matrix(values), {"smallest": values.sort().values, "largest": values.sort(descending=True).values}
+    order["magnitude"] = values[values.abs().argsort(descending=True)]
+    order["both"] = torch.cat([order["largest"][:3], order["smallest"][:3].flip(0)])
+    pairs = extreme(lambda v: a @ v, start(40), k, which=which, max_products=products, tolerance=1e-6)
+    found = pairs.converged.nonzero().flatten()
+    assert 0 < len(found) < k
+    torch.testing.assert_close(pairs.values[found], order[which].double()[found])
+
+
 def test_the_square_of_the_tolerance_is_about_the_error_of_the_values():
     values = torch.cat([torch.tensor([9.0, -8.9, 7, 5, 4]), torch.linspace(-1, 3, 395)])
     a = matrix(values)

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from landscape.curvature.krylov import extreme
+from landscape.curvature.lanczos import norm
 
 
 def matrix(values: list[float] | Tensor, seed: int = 0) -> Tensor:
@@ -102,3 +103,9 @@ def test_float32_keeps_its_digits_in_long_vectors():
     pairs = extreme(lambda v: matrix * v, torch.ones_like(matrix), 4, tolerance=1e-3)
     assert torch.allclose(pairs.values, outliers.double(), rtol=1e-5, atol=0)
     assert torch.allclose(pairs.vectors.double().norm(dim=1), torch.ones(4, dtype=torch.float64), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-22, 1.0, 1e25])
+def test_lengths_whose_squares_float32_does_not_hold(scale):
+    vector = scale * torch.randn(20_000, generator=torch.Generator().manual_seed(0))
+    assert norm(vector) == pytest.approx(vector.double().norm().item(), rel=1e-5)

@@ -125,3 +125,21 @@ def test_project_finds_the_models_and_the_distance_of_others():
     np.testing.assert_allclose(found.distance.values, [0, 0, 0, 3], atol=1e-12)
     with pytest.raises(ValueError, match="models have 42 entries, the sweep has 43"):
         project([models[0][1:]], sweep)
+
+
+@pytest.mark.parametrize("box", ["marks", "symmetric"])
+@pytest.mark.parametrize("share", [0.5, 0.3, 1.7])
+def test_models_collinear_up_to_rounding_have_a_plane_that_they_can_be_computed_in(share, box):
+    a = torch.randn(900, generator=torch.Generator().manual_seed(0))
+    b = a + 0.3 * torch.randn(900, generator=torch.Generator().manual_seed(1))
+    sweep = plane(a, b, a + share * (b - a), points=(3, 5), box=box)
+    assert sweep.attrs["collinear"] == 1
+    points = torch.from_numpy(sweep.coefficients).float() @ sweep.basis  # as a sweep computes them
+    along = (b.double() - a.double()) / (b.double() - a.double()).norm()
+    away = points.double() - a.double()
+    off = (away - (away @ along)[:, None] * along).norm(dim=1)
+    alpha, beta = np.meshgrid(sweep.coords["alpha"], sweep.coords["beta"], indexing="ij")
+    width = np.ptp(sweep.coords["beta"])
+    assert width > 1
+    np.testing.assert_allclose(off.numpy(), np.abs(beta).ravel(), atol=1e-3 * width)
+    np.testing.assert_allclose((away @ along).numpy(), alpha.ravel(), atol=1e-3 * width)

@@ -5,6 +5,8 @@ from oracles import cnn_task, mlp_task
 from torch import nn
 
 from landscape.measures.cost import measure_cost, measure_seconds, median_and_range, step_cost, transfer_bytes
+from landscape.model.samples import Samples
+from landscape.model.task import Task
 
 
 def test_a_linear_network_costs_its_weights():
@@ -81,3 +83,39 @@ def test_a_single_time_has_no_range():
     assert median == 2 and np.isnan(low) and np.isnan(high)
     found = measure_cost(lambda: torch.ones(3))
     assert found.low <= found.seconds <= found.high
+
+
+class _Whole(nn.Module):
+    """A layer over sequences, and a dense one on its last place."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer, self.last = layer, nn.Linear(4, 3)
+
+    def forward(self, x):
+        attention = isinstance(self.layer, nn.MultiheadAttention)
+        found = self.layer(x, x, x)[0] if attention else self.layer(x)
+        return self.last((found[0] if isinstance(found, tuple) else found)[:, -1])
+
+
+@pytest.mark.parametrize(
+    ("layer", "macs"),
+    [
+        (nn.LSTM(4, 4, batch_first=True), 5 * 4 * (16 + 16)),
+        (nn.GRU(4, 4, batch_first=True), 5 * 3 * (16 + 16)),
+        (nn.MultiheadAttention(4, 2, batch_first=True), 5 * 4 * 16 + 2 * 5 * 5 * 4),
+        (nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), 5 * 4 * 16 + 2 * 5 * 5 * 4 + 5 * 2 * 4 * 8),
+    ],
+)
+def test_layers_with_fused_operations_are_counted(layer, macs):
+    task = Task(_Whole(layer), {"train": Samples(torch.randn(6, 5, 4), torch.arange(6) % 3)})
+    assert step_cost(task, task.theta, repeats=1).macs.item() == macs + 12
+
+
+def test_products_of_a_bilinear_layer_are_not_known():
+    class Paired(nn.Bilinear):
+        def forward(self, x):
+            return super().forward(x, x)
+
+    task = Task(Paired(4, 4, 3), {"train": Samples(torch.randn(6, 4), torch.arange(6) % 3)})
+    assert step_cost(task, task.theta, repeats=1).macs.isnull()

@@ -3,6 +3,7 @@ import pytest
 import torch
 from oracles import cnn_task, mlp_task, quadratic, thetas
 
+import landscape
 from landscape.measures.sharpness import ball_sharpness
 from landscape.model.layout import Layout
 
@@ -64,6 +65,23 @@ def test_more_steps_and_larger_balls_rise_higher():
     few = ball_sharpness(task, theta, radius=0.4, steps=1)
     assert float(few.worst) <= rises[-1]
     assert float(few["mean"]) < float(few.one_step)
+
+
+def test_a_ball_that_reaches_losses_without_a_value_has_no_worst_one():
+    model = torch.nn.Linear(1, 1, bias=False)
+    model.weight.data.fill_(0.9)
+
+    class Root(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model
+
+        def forward(self, x):
+            return torch.sqrt(1 - self.inner(x) ** 2)
+
+    task = landscape.make_task(Root(), torch.nn.MSELoss(), (torch.ones(8, 1), torch.ones(8, 1)))
+    assert np.isfinite(float(ball_sharpness(task, task.theta, radius=0.05, steps=5).worst))
+    assert np.isnan(float(ball_sharpness(task, task.theta, radius=0.5, steps=5).worst))
 
 
 def test_a_seed_gives_the_same_points_and_nothing_is_touched():

@@ -54,6 +54,16 @@ def test_constant_outputs_have_none(kernel):
     assert math.isnan(cka(constant, constant, kernel=kernel))
 
 
+@pytest.mark.parametrize(("dtype", "varies"), [(torch.float32, False), (torch.float64, True)])
+def test_outputs_that_differ_by_rounding_alone_are_constant(dtype, varies):
+    draw = torch.Generator().manual_seed(0)
+    other = torch.randn(60, 4, generator=draw)
+    nearly = (1000 * torch.ones(60, 3, dtype=torch.float64) + 1e-4 * torch.randn(60, 3, generator=draw)).to(dtype)
+    assert math.isnan(cka(nearly, other)) is not varies
+    shifted = (100 + torch.randn(60, 3, generator=draw).double()).float()  # an offset alone is no reason
+    assert 0 < cka(shifted, other) < 1
+
+
 @KERNELS
 def test_mean_is_over_the_pairs_that_have_a_value(kernel):
     many = outputs(4, 11, 3)

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import pickle
-import re
-import tarfile
-import zipfile
-
 import numpy as np
 import pytest
 import torch
-import torch.distributed.checkpoint as dcp
-from safetensors.torch import save_file, save_model
+from safetensors.torch import save_model
 from torch import nn
 
 import landscape
 from landscape import make_task
 from landscape.model.checkpoint import read_state
-from landscape.model.foreign_tensors import found_in
 
 X = torch.randn(30, 5, generator=torch.Generator().manual_seed(1))
 Y = X[:, :3].argmax(1)
@@ -170,86 +161,6 @@ def test_names_that_do_not_fit_are_told_with_the_nearest_and_both_counts(tmp_pat
         loss(TASK, tmp_path / "l.pt[ema]")
 
 
-def test_of_two_state_dicts_the_one_that_fits_is_read_and_of_two_that_fit_none(tmp_path):
-    torch.save({"generator": net().state_dict(), "critic": net(3, 2).state_dict()}, tmp_path / "gan.pt")
-    assert loss(TASK, tmp_path / "gan.pt") == pytest.approx(own(net()), rel=1e-6)
-    torch.save({"clients": [net(1).state_dict(), net(2).state_dict()], "round": 4}, tmp_path / "all.pt")
-    with pytest.raises(ValueError, match=r"has 2 state dicts: \[clients\]\[0\] .*choose one"):
-        loss(TASK, tmp_path / "all.pt")
-    assert loss(TASK, tmp_path / "all.pt[clients][1]") == pytest.approx(own(net(2)), rel=1e-6)
-    (tmp_path / "odd[1].pt").write_bytes((tmp_path / "gan.pt").read_bytes())  # brackets in a name are no choice
-    (tmp_path / "x.pt[1]").write_bytes((tmp_path / "gan.pt").read_bytes())
-    assert loss(TASK, tmp_path / "odd[1].pt") == loss(TASK, tmp_path / "x.pt[1]") == loss(TASK, tmp_path / "gan.pt")
-
-
-def recipes(path) -> list[str]:
-    """The ways to choose that the refusal of a file prints."""
-    with pytest.raises(ValueError, match=r"'.*'") as refused:
-        loss(TASK, path)
-    return re.findall(rf"'({re.escape(str(path))}\[.*?\])'", str(refused.value))
-
-
-def test_what_a_refusal_prints_as_a_choice_is_read(tmp_path):
-    one, two = net(1).state_dict(), net(2).state_dict()
-    parts = {f"{name}.{key}": value for name, state in (("student", one), ("m.t", two)) for key, value in state.items()}
-    odd = {"a[0]": one, "b/c  d": two, 3: net(3).state_dict()}
-    for name, content in {"p": parts, "q": {"state_dict": parts}, "r": {"x": [odd]}, "s": odd}.items():
-        torch.save(content, tmp_path / f"{name}.pt")
-        found = recipes(tmp_path / f"{name}.pt")
-        assert found
-        losses = [own(net(seed)) for seed in (1, 2, 3)]
-        assert all(any(loss(TASK, recipe) == pytest.approx(one, rel=1e-6) for one in losses) for recipe in found)
-    for key, seed in {"a(0)": 1, "b|c d": 2, "3": 3}.items():
-        assert loss(TASK, f"{tmp_path / 's.pt'}[{key}]") == pytest.approx(own(net(seed)), rel=1e-6)
-
-
-def test_a_state_dict_that_occurs_twice_has_both_places_and_lists_count_from_both_ends(tmp_path):
-    one, two, three = (net(seed).state_dict() for seed in (1, 2, 3))
-    torch.save({"last": one, "best": one}, tmp_path / "a.pt")
-    torch.save({"server": one, "clients": [one, two, one, None], "all": ([two, three],)}, tmp_path / "b.pt")
-    looped: dict = {"model": one}
-    looped["self"] = looped
-    torch.save(looped, tmp_path / "c.pt")
-    places = {"a.pt": 1, "a.pt[last]": 1, "a.pt[best]": 1, "b.pt[server]": 1, "c.pt": 1, "c.pt[model]": 1}
-    places |= {"b.pt[clients][0]": 1, "b.pt[clients][1]": 2, "b.pt[clients][-2]": 1, "b.pt[all][0][-1]": 3}
-    for place, seed in places.items():
-        assert loss(TASK, tmp_path / place) == pytest.approx(own(net(seed)), rel=1e-6)
-    for place in ("b.pt", "b.pt[clients]", "b.pt[all]"):
-        with pytest.raises(ValueError, match=r"b\.pt has \d state dicts: .*choose one, as in"):
-            loss(TASK, tmp_path / place)
-    with pytest.raises(ValueError, match=r"nothing under \[clients\]\[-1\]"):  # it is None
-        loss(TASK, tmp_path / "b.pt[clients][-1]")
-    with pytest.raises(ValueError, match=r"the model given has 2 state dicts: \[a\] .*; give one of them\."):
-        loss(TASK, {"a": one, "b": two})
-    with pytest.raises(ValueError, match=r"Give the tensors below net alone\."):
-        loss(TASK, {**{f"net.{name}": value for name, value in one.items()}, "c": torch.ones(3)})
-
-
-def test_tables_that_share_parts_are_refused_before_they_fill_memory(tmp_path):
-    shared: list = [net().state_dict()]
-    for _ in range(3):
-        shared = [shared] * 40
-    torch.save(shared, tmp_path / "a.pt")
-    with pytest.raises(ValueError, match=r"a\.pt: it has more than 10000 state dicts"):
-        loss(TASK, tmp_path / "a.pt")
-
-
-def test_a_state_dict_in_memory_may_be_wrapped_and_nested_like_a_file():
-    state = {"model": {f"module.{name}": value for name, value in net().state_dict().items()}, "epoch": 3}
-    assert loss(TASK, state) == loss(TASK, nn.DataParallel(net())) == pytest.approx(own(net()), rel=1e-6)
-    with pytest.raises(ValueError, match="holds a table of a, b and no tensors by name; give model"):
-        loss(TASK, {"a": 1, "b": "x"})
-
-
-def test_quantised_weights_are_refused(tmp_path):
-    state = net().state_dict()
-    torch.save(state | {"0.weight": state["0.weight"].to(torch.int8)}, tmp_path / "a.pt")
-    with pytest.raises(
-        ValueError, match=r"'0\.weight' is torch\.int8, the model has torch\.float32; save it unquantised"
-    ):
-        loss(TASK, tmp_path / "a.pt")
-
-
 def test_the_statistics_of_an_averaged_model_are_told(tmp_path):
     model = nn.Sequential(nn.Linear(5, 3), nn.BatchNorm1d(3))
     torch.save(torch.optim.swa_utils.AveragedModel(model).state_dict(), tmp_path / "swa.pt")
@@ -276,72 +187,6 @@ def test_models_in_half_precision_are_computed_in_float32_and_it_is_said(dtype, 
     assert loss(task, half) == loss(TASK, tmp_path / "half.pt") == pytest.approx(own(single), rel=1e-6)
     assert loss(task, task.theta.to(dtype)) == pytest.approx(own(single), rel=1e-6)
     assert "model_dtype" not in landscape.hessian(TASK, net(), k=1).attrs
-
-
-def foreign(path):
-    """Files of formats that are not read, and a part of the command that converts each."""
-    (path / "keras.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
-    (path / "lfs.pt").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
-    (path / "page.pt").write_text("<!DOCTYPE html><html></html>")
-    (path / "gguf.bin").write_bytes(b"GGUF" + bytes(100))
-    (path / "packed.pt").write_bytes(gzip.compress(b"x" * 99))
-    (path / "plain.pkl").write_bytes(pickle.dumps({"w": np.ones(3)}))
-    (path / "empty.pt").write_bytes(b"")
-    (path / "config.json").write_text("{}")
-    np.save(path / "vector.npy", np.ones(3))
-    np.savez(path / "objects.npz", w=np.array([1, None], dtype=object))
-    optimiser = torch.optim.Adam(net().parameters())
-    contents = {"number": torch.tensor(3.0), "matrix": torch.ones(2, 3), "nothing": {}, "text": "x"}
-    contents |= {"adam": optimiser.state_dict(), "adam2": {"optimizer": optimiser.state_dict(), "epoch": 3}}
-    for name, content in contents.items():
-        torch.save(content, path / f"{name}.pt")
-    (path / "net.onnx").write_bytes(b"\x08\x07\x12\x07pytorch" + bytes(99))
-    with zipfile.ZipFile(path / "keras.keras", "w") as file:
-        file.writestr("config.json", "{}")
-        file.writestr("model.weights.h5", b"\x89HDF")
-    with zipfile.ZipFile(path / "zip.pt", "w") as file:
-        file.writestr("readme.txt", "no tensors")
-    with tarfile.open(path / "tar.tar", "w") as file:
-        file.add(path / "keras.h5", "keras.h5")
-    return {
-        "keras.h5": r"a model of Keras.*KERAS_BACKEND=torch",
-        "keras.keras": r"a model of Keras.*keras\.saving\.load_model",
-        "lfs.pt": "git lfs pull",
-        "page.pt": "a web page",
-        "gguf.bin": "GGUF",
-        "packed.pt": "gunzip",
-        "plain.pkl": r"pickle of Python, which may run any code.*pickle\.load",
-        "empty.pt": "in no format of checkpoints",
-        "config.json": "a table of settings.*give the folder that it lies in",
-        "vector.npy": r"one array of numpy.*torch\.from_numpy\(numpy\.load\('.*vector\.npy'\)\)",
-        "objects.npz": "holds a table of w and no tensors by name",
-        "number.pt": r"holds one tensor of shape \(\) and no tensors by name",
-        "matrix.pt": r"holds one tensor of shape \(2, 3\) and",
-        "nothing.pt": "holds an empty table and",
-        "text.pt": "holds a str and",
-        "adam.pt": "holds the state of an optimiser and",
-        "adam2.pt": "holds the state of an optimiser and",
-        "net.onnx": "ONNX",
-        "zip.pt": "zip file without tensors",
-        "tar.tar": "tar -xf",
-    }
-
-
-def test_arrays_of_numpy_in_a_pickle_are_tensors_where_there_are_no_others(tmp_path):
-    state = net().state_dict()
-    arrays = {name: value.numpy() for name, value in state.items()}
-    arrays["0.weight"] = np.asfortranarray(arrays["0.weight"].astype(">f8"))
-    by_way = {"names": arrays, "table": {"model": arrays, "epoch": 3}, "order": list(arrays.values())}
-    by_way["beside"] = {**state, "seen": np.ones(3), "accuracy": np.float64(0.9)}
-    by_way["history"] = {"model": state, "curves": {"loss": np.ones(9)}}
-    for name, content in by_way.items():
-        for legacy in (False, True):
-            torch.save(content, tmp_path / f"{name}.pt", _use_new_zipfile_serialization=not legacy)
-            assert loss(TASK, tmp_path / f"{name}.pt") == pytest.approx(own(net()), rel=1e-6)
-            assert len(found_in(tmp_path / f"{name}.pt")) == 1
-    torch.save({"w": np.array([1, None], dtype=object), "t": np.array(["a"])}, tmp_path / "objects.pt")
-    with pytest.raises(ValueError, match=r"objects\.pt holds a table of w, t and no tensors by name"):
-        found_in(tmp_path / "objects.pt")
 
 
 def with_statistics(seed: int) -> nn.Sequential:
@@ -383,70 +228,6 @@ def test_a_list_of_arrays_is_the_model_that_it_was_made_of():
         for function in (landscape.loss, landscape.hessian, landscape.trace):
             with pytest.raises(ValueError, match=message):
                 function(task, given)
-
-
-def test_foreign_formats_are_refused_by_name_with_what_converts_them(tmp_path):
-    for name, message in foreign(tmp_path).items():
-        with pytest.raises(ValueError, match=message) as refused:
-            loss(TASK, tmp_path / name)
-        assert name in str(refused.value) and "\n" not in str(refused.value)
-
-
-def test_the_command_that_converts_an_array_makes_a_file_that_is_read(tmp_path):
-    np.save(tmp_path / "v.npy", torch.cat([value.ravel() for value in net().state_dict().values()]).numpy())
-    with pytest.raises(ValueError, match=r"v\.npy is one array") as refused:
-        loss(TASK, tmp_path / "v.npy")
-    (command,) = re.findall(r'python -c "(.*)"', str(refused.value))
-    exec(command)
-    assert loss(TASK, tmp_path / "v-state.pt") == pytest.approx(own(net()), rel=1e-6)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_quantised_models_are_named_as_such(tmp_path):
-    mixed = nn.Sequential(nn.Linear(5, 8), nn.LayerNorm(8), nn.Linear(8, 3))
-    for model in (net(), mixed):
-        small = torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
-        torch.save(small, tmp_path / "whole.pt")
-        torch.save(small.state_dict(), tmp_path / "state.pt")
-        task = make_task(model, ENTROPY, (X, Y))
-        for given in (small, small.state_dict(), tmp_path / "state.pt", tmp_path / "whole.pt"):
-            with pytest.raises(ValueError, match="a quantised model"):
-                loss(task, given)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_torchscript_exports_and_unzipped_files_are_refused_by_name(tmp_path):
-    torch.jit.script(net()).save(str(tmp_path / "script.pt"))
-    torch.save(net().state_dict(), tmp_path / "a.pt")
-    with zipfile.ZipFile(tmp_path / "a.pt") as file:
-        file.extractall(tmp_path)
-        file.extractall(tmp_path / "outer")
-    dcp.save({"w": torch.ones(3)}, checkpoint_id=tmp_path / "many", no_dist=True)
-    torch.export.save(torch.export.export(net(), (X,)), tmp_path / "program.pt2")
-    for name, message in {
-        "script.pt": r"is TorchScript.*torch\.jit\.load\('.*script\.pt'\)\.state_dict\(\)",
-        "program.pt2": r"a program of torch\.export.*torch\.export\.load",
-        "a": r"unzipped file of torch\.save.*zip -0 -r",
-        "outer": r"outer.a is an unzipped file of torch\.save.*outer && zip -0 -r NEW\.pt a",
-        "many": "dcp_to_torch",
-    }.items():
-        with pytest.raises(ValueError, match=message):
-            loss(TASK, tmp_path / name)
-
-
-def test_a_folder_names_what_it_has(tmp_path):
-    (tmp_path / "f").mkdir()
-    save_file(net().state_dict(), tmp_path / "f" / "last.safetensors")
-    with pytest.raises(LookupError, match=r"has no model\.safetensors or .*; it has last\.safetensors; give the"):
-        loss(TASK, tmp_path / "f")
-    index = tmp_path / "f" / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": dict.fromkeys(net().state_dict(), "last.safetensors")}))
-    assert loss(TASK, index) == loss(TASK, tmp_path / "f") == pytest.approx(own(net()), rel=1e-6)
-    index.write_text('{"weight_map": {"0.weight": "absent.safetensors"}}')
-    with pytest.raises(
-        LookupError, match=r"has no absent\.safetensors, which its model\.safetensors\.index\.json names"
-    ):
-        loss(TASK, tmp_path / "f")
 
 
 class Twice(nn.Module):

@@ -116,6 +116,43 @@ def test_a_sampler_that_selects_is_respected_and_no_random_state_moves():
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
+class Drawn(Items):
+    def __getitem__(self, index):
+        inputs, target = super().__getitem__(index)
+        return inputs + torch.randn(inputs.shape), target
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (Drawn(), "a sample has other values when it is read again"),
+        (DataLoader(Drawn(), batch_size=4), "a sample has other values when it is read again"),
+        (
+            DataLoader(Items(), batch_size=4, sampler=torch.utils.data.WeightedRandomSampler(torch.ones(23), 9)),
+            "its samples are drawn by chance",
+        ),
+    ],
+)
+def test_random_data_is_said_to_be_so(data, what):
+    model, before = net(), torch.random.get_rng_state()
+    with pytest.warns(UserWarning, match=rf"^the data is random \({what}\), and one draw is taken for it"):
+        landscape.make_task(model, nn.CrossEntropyLoss(), data)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_a_pair_of_a_loss_in_float32_is_taken():
+    weights = torch.tensor([1.0, 5.0, 0.2])
+
+    def pair(outputs, targets):
+        own = weights[targets]
+        return nn.functional.cross_entropy(outputs, targets, reduction="none") * own, own
+
+    model = net()
+    task = landscape.make_task(model, pair, (X, Y % 3))
+    expected = nn.functional.cross_entropy(model(X), Y % 3, weight=weights).item()
+    assert landscape.loss(task, model) == pytest.approx(expected, rel=1e-6)
+
+
 class Output(dict):
     """As models of transformers return it."""
 

@@ -124,3 +124,21 @@ def test_pictures_and_records_leave_module_and_process_as_they_were(unchanged, t
     landscape.Record(tmp_path / "steps")(models[0], 0)
     recorder = Recorder(tmp_path / "run", models[0])
     recorder.round(start=models[0], clients={0: (models[1], 3)}, end=models[2])
+
+
+class _Clamps(nn.Linear):
+    """Writes to its inputs through `.data`, which their version does not show."""
+
+    def forward(self, inputs):
+        inputs.data.clamp_(-1, 1)
+        return super().forward(inputs)
+
+
+def test_a_model_that_writes_to_its_inputs_by_data_leaves_the_samples_as_they_are():
+    inputs = 3 * torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
+    model, before = _Clamps(6, 3), inputs.clone()
+    inputs[:2], before[:2] = 0.5, 0.5  # the first samples stay within the bounds
+    task = landscape.make_task(model, nn.CrossEntropyLoss(), (inputs, torch.arange(40) % 3))
+    landscape.loss(task, model)
+    landscape.surface(task, model, task.theta + 1)
+    assert torch.equal(inputs, before)

@@ -47,7 +47,7 @@ def test_an_option_without_annotation_takes_what_its_default_is():
         return width, bias, norm
 
     require_options("mine", build, {"width": 0.5, "bias": False, "norm": True}, positional=2)
-    with pytest.raises(ValueError, match=r"^width is True; mine takes a number\.$"):
+    with pytest.raises(ValueError, match=r"^width is True; mine takes a finite number\.$"):
         require_options("mine", build, {"width": True}, positional=2)
 
 
@@ -63,5 +63,5 @@ def test_a_type_that_is_no_text_is_read_as_well():
 
 
 def test_a_model_is_refused_before_it_is_built():
-    with pytest.raises(ValueError, match=r"^dropout is True; model 'lenet5' takes a number\.$"):
+    with pytest.raises(ValueError, match=r"^dropout is True; model 'lenet5' takes a finite number\.$"):
         build_model("lenet5", (1, 28, 28), 10, seed=0, dropout=True)

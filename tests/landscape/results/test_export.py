@@ -108,6 +108,14 @@ def test_missing_points_are_nan_or_left_out_and_groups_are_layers(gap):
     assert set(vertices) == {"x", "y", "z", "loss", "error", "each_group_client_1", "each_group_client_7"}
 
 
+def test_names_become_ascii_and_stay_apart(ds):
+    named = ds.assign({name: ds.loss + place for place, name in enumerate(("größe", "a b", "a_b", "x"))})
+    _, _, arrays = read_vtk(vtk_grid(named))
+    assert {"gro_e", "a_b", "a_b_", "x_"} <= set(arrays)
+    assert (arrays["a_b_"] - arrays["a_b"]) == pytest.approx(1)
+    assert {"gro_e", "a_b", "a_b_", "x_"} <= set(read_ply(ply_mesh(named))[0])
+
+
 def test_csv_holds_every_number_to_the_bit(gap):
     rows = list(csv.DictReader(io.StringIO(csv_tidy(gap).decode())))
     assert list(rows[0]) == ["variable", *map(str, gap.dims), "value", "units"]

@@ -173,3 +173,22 @@ def test_flatness_radius_of_a_bowl_ends_at_its_wall_or_at_the_edge():
     assert flatness_radius(ds, 100.0) == 2
     assert flatness_radius(ds, 0.9, "1") == 0
     assert flatness_radius(ds, 100.0, "1") == 1
+
+
+def test_marks_outside_of_the_grid_have_no_basin():
+    ds = _valley()
+    inner = ds.isel(beta=slice(1, -1))
+    with pytest.raises(LookupError, match=r"^mark .* lies outside of the grid \(.* from .* to .*\); enlarge it\.$"):
+        basin(inner)
+    with pytest.raises(LookupError, match="outside of the grid"):
+        connected(inner)
+
+
+def test_a_line_that_does_not_reach_both_models_has_no_barrier():
+    t = np.linspace(0, 1, 11)
+    loss = 1 + np.sin(np.pi * t)
+    marks = {"mark_t": ("mark", [0.0, 1.0]), "mark_loss": ("mark", [1.0, 1.0])}
+    ds = xr.Dataset({"loss": ("t", loss), **marks}, {"t": t, "mark": ["a", "b"]})
+    assert line_summary(ds, "a").barrier.item() == pytest.approx(1)
+    for part in (slice(1, None), slice(None, -1)):
+        assert np.isnan(line_summary(ds.isel(t=part), "a").barrier.item())

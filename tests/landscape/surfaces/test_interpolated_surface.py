@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,8 +14,9 @@ from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.results import zarr_files
-from landscape.surfaces.interpolated_surface import interpolated_surface, lattices
+from landscape.results import netcdf_files
+from landscape.surfaces.interpolated_surface import interpolated_surface
+from landscape.surfaces.refinement import lattices
 from landscape.surfaces.sampled_surface import sampled_surface
 from landscape.surfaces.surface import surface
 from tests.oracles import quadratic, thetas
@@ -138,6 +140,23 @@ def test_of_any_surface_at_most_a_tenth_is_further_off_than_stated(name, toleran
         assert np.sqrt(np.square(away).mean()) <= 3 * float(ds.loss_interpolation_error)
 
 
+def test_fractions_stay_fractions_and_classes_have_their_own_errors():
+    task, sweep = _on_the_square(_bowl)
+
+    def steps(outputs, targets):
+        x = outputs[:, :1]
+        return torch.cat([(x > 0.131).double(), (x > -0.4).double() / 2, 0 * x + 0.25], dim=1)
+
+    task = replace(task, metrics={"class_error": steps})
+    ds = interpolated_surface(task, sweep, budget=145)
+    full = surface(task, sweep)
+    assert ds.interpolated.any() and ds.class_error.min() >= 0 and ds.class_error.max() <= 1
+    assert ds.class_error_interpolation_share.dims == ds.class_error_interpolation_worst.dims == ("class",)
+    assert ds.class_error_interpolation_share.values[2] == 0 < ds.class_error_interpolation_share.values[:2].min()
+    away = np.abs(ds.class_error - full.class_error).values[ds.interpolated.values]
+    np.testing.assert_allclose(away[:, 2], 0, atol=1e-12)
+
+
 def test_a_surface_with_values_that_are_not_finite_is_refused():
     for height in (
         lambda x, y: torch.where(x > 0.4, torch.nan, _bowl(x, y)),
@@ -189,8 +208,8 @@ def test_a_stopped_computation_goes_on_with_the_same_bits_and_survives_storage(t
     task, sweep = _classifier(3)
     seen = []
     whole = interpolated_surface(task, sweep, preview=seen.append)
-    zarr_files.save(seen[0], tmp_path / "a.zarr")
-    again = interpolated_surface(task, sweep, known=zarr_files.load(tmp_path / "a.zarr"))
+    netcdf_files.save(seen[0], tmp_path / "a.nc")
+    again = interpolated_surface(task, sweep, known=netcdf_files.load(tmp_path / "a.nc"))
     assert again.identical(whole)
 
 

@@ -9,7 +9,7 @@ from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.surfaces.interpolated_surface import lattices
+from landscape.surfaces.refinement import lattices
 from landscape.surfaces.sampled_surface import sampled_surface
 from landscape.surfaces.surface import surface
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.model.metrics import class_error
 from landscape.model.samples import Samples
+from landscape.model.task import Task
 from landscape.surfaces.sampling_error import sample_folds
 from landscape.surfaces.surface import surface
 from tests.oracles import mlp_task, thetas
@@ -89,3 +91,15 @@ def test_a_checkpoint_goes_on_to_the_same_bits(monkeypatch):
     partial = kept[0]
     partial.loss.values[4:] = np.nan
     assert surface(task, sweep, folds=3, known=partial).identical(whole)
+
+
+def test_folds_without_a_counted_sample_do_not_matter():
+    inputs, targets = torch.randn(40, 6, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 3
+    targets[::3] = -100
+    kept = targets >= 0
+    task = Task(nn.Linear(6, 3), {"test": Samples(inputs, targets)}, metrics={})
+    found = surface(task, line(*thetas(task, 2), points=4), folds=40)
+    only = Task(task.model, {"test": Samples(inputs[kept], targets[kept])}, metrics={})
+    expected = surface(only, line(*thetas(task, 2), points=4), folds=int(kept.sum()))
+    for name in ("loss", "loss_sampling_error", "mark_loss_sampling_error"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-6, atol=1e-9)

@@ -61,6 +61,21 @@ def test_basins_are_those_of_all_thresholds(shape, seed):
     assert {tuple(map(float, pair)) for pair in diagram} == by_thresholds(values)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_plateau_is_one_minimum_or_none(seed):
+    values = np.random.default_rng(seed).integers(0, 4, (7, 9)).astype(float)
+    tree = landscape.merge_tree(surface(values))
+    minima = []
+    for level in np.unique(values):  # by flooding: plateaus without a lower cell beside them
+        labels, count = ndimage.label(values == level)
+        for number in range(1, count + 1):
+            around = ndimage.binary_dilation(labels == number) & (labels != number)
+            minima += [level] if (values[around] > level).all() else []
+    assert sorted(tree.minimum.values) == minima
+    assert (tree.persistence.values > 0).all()
+    assert len(minima) > 3
+
+
 def test_the_tree_names_parents_passes_and_places():
     values = np.array([[0.0, 5.0, 2.0, 7.0, 1.0]])
     tree = landscape.merge_tree(surface(values))
@@ -79,7 +94,7 @@ def test_missing_cells_separate_basins_and_resolutions_drop_small_ones():
     tree = landscape.merge_tree(surface(values))
     np.testing.assert_array_equal(tree.minimum, [0, 1])
     assert np.isnan(tree.saddle).all()
-    wave = (np.arange(9) - 4.0) ** 2 + 3 * (np.arange(9) % 2)
+    wave = (np.arange(9) - 4.0) ** 2 + 4 * (np.arange(9) % 2)
     assert landscape.merge_tree(surface(wave)).sizes["rank"] > 1
     assert landscape.merge_tree(surface(wave), stride=2).sizes["rank"] == 1
     with pytest.raises(ValueError, match="stride is 0"):

@@ -115,6 +115,70 @@ def test_sharing_is_declined_where_it_would_be_wrong(model):
     torch.testing.assert_close(found, F.cross_entropy(outputs, task.split("test").targets))
 
 
+class Rare(nn.Module):
+    """A parameter or buffer acts on samples of some kind only, before the first layer or behind it."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.own = kind, nn.Parameter(torch.ones(80) / 2)
+        self.register_buffer("statistic", torch.ones(80) / 3)
+        self.first, self.tied = nn.Linear(80, 3), nn.Linear(80, 3)
+        self.tied.weight = self.first.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rare = x > 50
+        if self.kind == "token":
+            x = x.where(~rare, self.own)
+        elif self.kind == "detached":
+            x = torch.where(rare, self.own.detach(), x)
+        elif self.kind == "buffer":
+            x = torch.where(rare, self.statistic, x)
+        elif self.kind == "in place":
+            x = x.clone()
+            x.view(-1, 80)[rare] = self.own.expand_as(x)[rare]
+        elif self.kind == "rare rows":
+            x = x.clone()
+            rows = rare.any(1)
+            if len(x[rows]):
+                x[rows] *= self.own
+        outputs = self.first(x)
+        if self.kind == "weight":
+            outputs = torch.where(rare[:, :3], F.linear(x, self.first.weight * 2), outputs)
+        elif self.kind == "other layer":
+            outputs = torch.where(rare[:, :3], self.tied(x), outputs)
+        return outputs
+
+
+@pytest.mark.parametrize(
+    "kind", ["token", "detached", "buffer", "in place", "rare rows", "weight", "other layer", "none"]
+)
+def test_sharing_is_declined_where_a_parameter_acts_on_rare_samples(kind):
+    inputs = torch.randn(11, 80, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    inputs[5:, :4] = 100  # not among the first samples
+    task = Task(Rare(kind).double(), {"test": Samples(inputs, torch.arange(11) % 3)})
+    basis = torch.stack([task.theta, -0.3 * task.theta + 0.1])
+    buffers = torch.stack([task.buffers, -task.buffers])
+    found = evaluate(task, basis, [[0.3, 0.9], [0.0, 1.0]], buffers=buffers)["loss"]
+    for row, loss in zip(([0.3, 0.9], [0.0, 1.0]), found, strict=True):
+        model = Rare(kind).double()
+        nn.utils.vector_to_parameters(row[0] * basis[0] + row[1] * basis[1], model.parameters())
+        model.statistic = row[0] * buffers[0] + row[1] * buffers[1]
+        torch.testing.assert_close(loss, F.cross_entropy(model(inputs), task.split("test").targets).detach())
+
+
+def test_sharing_is_declined_behind_statistics_that_differ_between_models():
+    model = nn.Sequential(nn.BatchNorm1d(80, affine=False), nn.Linear(80, 3)).double()
+    task = _task(model)
+    basis, inputs = thetas(task, 2), task.split("test").inputs
+    buffers = torch.stack([task.buffers, torch.cat([torch.full((80,), 2.0), torch.full((80,), 0.25)]).double()])
+    found = evaluate(task, basis, [[1.0, 0.0], [0.0, 1.0]], buffers=buffers, statistics="averaged")["loss"]
+    for place in range(2):
+        mean, variance = buffers[place].view(2, 80)
+        views = task.layout.named(basis[place])
+        outputs = F.linear((inputs - mean) / (variance + 1e-5).sqrt(), views["1.weight"], views["1.bias"])
+        torch.testing.assert_close(found[place], F.cross_entropy(outputs, task.split("test").targets))
+
+
 def test_sharing_is_declined_where_it_does_not_pay():
     task = _task(Preprocessed())
     basis = thetas(task, 11)

@@ -10,7 +10,7 @@ from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.runs.run import open as open_run
 from landscape.geometry.planes import project
 from landscape.geometry.trajectory import principal_plane
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 from landscape.surfaces.barrier import barrier
 from tests import tiny
 
@@ -41,7 +41,7 @@ def test_trajectory_goes_on_where_it_stopped(run, tmp_path):
     half = whole.copy(deep=True)
     half.loss.values[1:] = np.nan
     half.error.values[0, 0] = 0.25  # kept, not computed again
-    partial = zarr_files.Partial(tmp_path / "part.zarr")
+    partial = netcdf_files.Partial(tmp_path / "part.nc")
     partial.checkpoint(half)
     resumed = trajectory_plane(run, points=3, rounds=[0, 1, -1], partial=partial)
     np.testing.assert_array_equal(resumed.loss, whole.loss)

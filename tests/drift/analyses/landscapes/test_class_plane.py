@@ -6,7 +6,7 @@ import numpy as np
 
 from drift.analyses.landscapes.data_planes import class_plane
 from drift.analyses.landscapes.planes import round_plane
-from landscape.results import zarr_files
+from landscape.results import netcdf_files
 from tests import tiny
 
 
@@ -26,7 +26,7 @@ def test_class_plane_goes_on_where_it_stopped(tmp_path):
     half = whole.copy(deep=True).drop_vars("class")
     half.class_error.values[1:] = np.nan
     half.loss.values[0, 0] = 0.25  # kept, not computed again
-    partial = zarr_files.Partial(tmp_path / "part.zarr")
+    partial = netcdf_files.Partial(tmp_path / "part.nc")
     partial.checkpoint(half)
     resumed = class_plane(run, points=3, partial=partial)
     np.testing.assert_array_equal(resumed.class_error, whole.class_error)

@@ -12,7 +12,7 @@ import torch
 
 from drift.analyses.landscapes.data_planes import overlay_plane
 from drift.analyses.landscapes.planes import round_plane
-from landscape.results.zarr_files import Partial
+from landscape.results.netcdf_files import Partial
 from landscape.sweep.evaluate import evaluate
 
 
@@ -66,7 +66,7 @@ def test_a_client_without_samples_is_refused(run):
 
 def test_a_started_common_loss_is_continued(run, tmp_path):
     whole = overlay_plane(run, points=5)
-    partial = Partial(tmp_path / "plane.zarr")
+    partial = Partial(tmp_path / "plane.nc")
     partial.checkpoint(round_plane(run, points=5).assign(loss=whole.loss.where(whole.alpha > 0) + 1))
     ds = overlay_plane(run, points=5, partial=partial)
     np.testing.assert_array_equal(ds.loss, (whole.loss + 1).where(whole.alpha > 0, whole.loss))

@@ -27,4 +27,4 @@ def test_heights_stay_and_get_their_error(run, analysis):
 def test_interpolated_points_have_no_sampling_error(run):
     _, _, sweep = client_sweep(run, -1, None, points=3, margin=0.3, box="marks")
     with pytest.raises(ValueError, match=r"folds is 4 and tolerance 0\.1; interpolated points have no sampling error"):
-        evaluate_on(run, sweep, "test", tolerance=0.1, folds=4)
+        evaluate_on(run, sweep, split="test", tolerance=0.1, folds=4)
