@@ -36,7 +36,7 @@ ROOMS = {
     "drift/partitions": 505,
     "drift/plugins": 205,
     "drift/record": 540,
-    "drift/runs": 1135,
+    "drift/runs": 1140,
     "drift/simulation": 1890,
     "drift/store": 1720,
     "drift/trackers": 100,

@@ -176,5 +176,5 @@ def test_bubbles_name_a_part_of_many_classes_each_at_its_place():
     )
     ax = class_labels.bubbles(counts)
     labels = {label.get_text(): place for label, place in zip(ax.get_yticklabels(), ax.get_yticks(), strict=True)}
-    assert 20 < len(labels) <= drifts.LABELS
+    assert 20 < len(labels) <= class_labels.LABELS
     assert all(names[int(place)] == name for name, place in labels.items())

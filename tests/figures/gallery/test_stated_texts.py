@@ -337,7 +337,7 @@ def test_numbers_in_cells_are_those_of_the_cells(value):
     tables = dict.fromkeys(("barrier", "midpoint"), (("mark", "mark_other"), heights))
     ds = xr.Dataset(tables, {"mark": names, "mark_other": names}, {"label": "round 0"})
     figure = barriers_clients.draw(_stack.join_panels([ds]))
-    places = {tuple(np.array(note.get_position()) - 0.5): note.get_text() for note in figure.axes[0].texts}
+    places = {note.get_position(): note.get_text() for note in figure.axes[0].texts}
     assert float(places[0, 1]) == float(places[1, 0]) == pytest.approx(value, abs=0.005)
     assert float(places[2, 0]) == 0.3
 
