@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -88,6 +89,24 @@ def test_saved_files_are_the_same_bytes_and_carry_no_date(tmp_path):
         assert b"Date" not in content
     assert b"/Subtype /Type3" not in first[0].read_bytes()
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["one.pdf", "one.png", "one.svg"]
+
+
+def test_clip_paths_of_an_svg_are_numbered_whatever_the_last_bits_of_places(tmp_path):
+    plain, named = [], []
+    for place, nudge in enumerate((0, 1e-9)):
+        figure = Figure(figsize=(4, 3))
+        for left in (0.1, 0.6):
+            figure.add_axes((left + nudge, 0.1, 0.3, 0.8)).plot([0, 1], [1, 2])
+        with style.context():
+            figure.savefig(tmp_path / "plain.svg", metadata={"Date": None})
+        plain.append((tmp_path / "plain.svg").read_text())
+        named.append(style.save(figure, tmp_path / f"{place}", ["svg"])[0].read_text())
+    first, second = (re.findall(r'<clipPath id="(.*?)"', text) for text in plain)
+    assert first != second, "matplotlib's own names no longer depend on the last bits"
+    for text in named:
+        assert re.findall(r'<clipPath id="(.*?)"', text) == ["p0", "p1"]
+        assert set(re.findall(r"url\(#(.*?)\)", text)) == {"p0", "p1"}
+    assert named[0].count("url(#p0)") == named[1].count("url(#p0)") == plain[0].count(f"url(#{first[0]})")
 
 
 def test_places_of_axes_are_round_and_stay_in_the_layout():

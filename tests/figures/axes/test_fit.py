@@ -1,0 +1,57 @@
+"""Ticks whose numbers would touch are thinned; others stay."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from figures.axes.fit import fit, lay_out
+
+
+def _panel(width, *, tall=False, scale="linear"):
+    """A panel with nine numbers on one axis."""
+    figure = Figure(figsize=(3, width) if tall else (width, 3), layout="constrained")
+    ax = figure.add_subplot()
+    ax.plot([1, 9], [1, 9])
+    axis = ax.yaxis if tall else ax.xaxis
+    (ax.set_yscale if tall else ax.set_xscale)(scale)
+    axis.set_ticks(np.arange(1, 10), [f"{place * 1000}" for place in range(1, 10)])
+    lay_out(figure)
+    return figure, ax, axis
+
+
+def _gaps(axis, way):
+    boxes = [label.get_window_extent() for label in axis.get_ticklabels() if label.get_text()]
+    ends = sorted((box.intervaly if way else box.intervalx).tolist() for box in boxes)
+    return [second[0] - first[1] for first, second in pairwise(ends)]
+
+
+@pytest.mark.parametrize("tall", [False, True])
+def test_numbers_that_touch_are_thinned_to_every_second_one_until_they_do_not(tall):
+    figure, ax, axis = _panel(1.0 if tall else 1.8, tall=tall)
+    assert min(_gaps(axis, tall)) < 1, "the numbers do not touch, so that nothing is tried"
+    fit(figure, [ax])
+    lay_out(figure)
+    places, texts = list(axis.get_majorticklocs()), [label.get_text() for label in axis.get_ticklabels()]
+    assert places in ([1, 3, 5, 7, 9], [1, 5, 9])
+    assert texts == [f"{place * 1000:.0f}" for place in places]
+    assert min(_gaps(axis, tall)) >= 1
+
+
+def test_numbers_with_room_stay():
+    figure, ax, axis = _panel(8.0)
+    fit(figure, [ax])
+    assert list(axis.get_majorticklocs()) == list(range(1, 10))
+
+
+def test_words_and_logarithmic_numbers_stay():
+    figure, ax, axis = _panel(1.8, scale="log")
+    fit(figure, [ax])
+    assert len(axis.get_majorticklocs()) == 9
+    figure, ax, axis = _panel(1.8)
+    axis.set_ticks(np.arange(1, 10), ["aaaaaa"] * 9)
+    fit(figure, [ax])
+    assert len(axis.get_majorticklocs()) == 9
