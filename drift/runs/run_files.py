@@ -163,9 +163,8 @@ class RunFiles(DescribedRun):
         rounds = self.rounds()
         number = rounds[index] if -len(rounds) <= index < 0 else index
         if not rounds:
-            raise LookupError(
-                f"run {self.name} has no complete round{round_headers.uncommitted(self.folder) or '; train it first'}."
-            )
+            there = round_headers.uncommitted(self.folder) or "; train it first"
+            raise LookupError(f"run {self.name} has no complete round{there}.")
         if number not in rounds:
             present = f"{rounds[0]} to {rounds[-1]}"
             raise LookupError(f"run {self.name} has no round {index}; it has {present}.")

@@ -98,9 +98,8 @@ def require_same_loss(form: PerSample, trial: Trial) -> None:
         else:
             same = form(*trial.first).shape == (n,) and trial.agrees(values, None)
     if not same:
-        what = (
-            " gives no value to each of" if form in KNOWN else ", found with the samples of the task, is another one of"
-        )
+        other = ", found with the samples of the task, is another one of"
+        what = " gives no value to each of" if form in KNOWN else other
         raise ValueError(
             f"the loss {loss_name(form)}{what} these samples "
             f"({trial.shapes}); make a task with them: landscape.make_task(model, loss, samples)."

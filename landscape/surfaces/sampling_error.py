@@ -63,11 +63,8 @@ def over_folds(ds: xr.Dataset, weights: Mapping[str, np.ndarray]) -> xr.Dataset:
 
 def _at_lowest(values: xr.DataArray, shares: xr.DataArray) -> xr.DataArray:
     """Values (group,) at the point with the lowest mean."""
-    points = (
-        values.where(shares > 0, 0)
-        .stack(point=[dim for dim in values.dims if dim != "group"])
-        .reset_index("point", drop=True)
-    )
+    values = values.where(shares > 0, 0)
+    points = values.stack(point=[dim for dim in values.dims if dim != "group"]).reset_index("point", drop=True)
     mean = (points * shares).sum("group", skipna=False)
     return points.isel(point=int(mean.fillna(np.inf).argmin("point")))
 

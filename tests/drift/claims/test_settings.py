@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from docs._ext.paper_settings import of_item
 from drift.claims.campaign.plan import PlanItem, load
-from drift.claims.campaign.settings import of_item
 from drift.config.load import plans
 from figures.papers import load as paper
 
