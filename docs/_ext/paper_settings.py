@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from drift.claims.campaign.plan import PlanItem, PlanRow, portable
 from drift.config.experiment import Experiment
 from drift.config.load import read
+from landscape.results.parsed_text import dotted
 
 ALWAYS = (
     "task.dataset",
@@ -91,16 +91,8 @@ def _flat(experiment: Experiment) -> dict[str, str]:
     content = {name: value for name, value in portable(experiment).items() if name not in SILENT}
     if content["init"] is not None:
         content["init"].pop("digest")
-    return {name: _text(value) for name, value in _dotted(content).items() if value not in (None, [])}
+    return {name: _text(value) for name, value in dotted(content).items() if value not in (None, [])}
 
 
 def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _dotted(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Values of a table and of the tables in it, by their dotted keys; an empty table has none."""
-    values: dict[str, Any] = {}
-    for key, value in content.items():
-        values |= _dotted(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
-    return values

@@ -1,11 +1,11 @@
-"""JSON and TOML from untrusted files: parsed completely, or refused with a one-line error."""
+"""JSON and TOML from untrusted files: parsed completely, or refused with a one-line error; their dotted keys."""
 
 from __future__ import annotations
 
 import json
 import math
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 DEPTH = 100
@@ -43,6 +43,14 @@ def from_toml(text: str | bytes) -> dict[str, Any]:
         "TOML", lambda: tomllib.loads(text.decode() if isinstance(text, bytes) else text, parse_float=_number)
     )
     return content
+
+
+def dotted(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Values of a table and of the tables in it, by their dotted keys; an empty table has none."""
+    values: dict[str, Any] = {}
+    for key, value in content.items():
+        values |= dotted(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
+    return values
 
 
 def _parsed(name: str, parse: Callable[[], Any]) -> Any:

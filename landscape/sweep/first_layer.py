@@ -198,6 +198,6 @@ def _exact(flat: Flat, name: str, probe: Samples) -> bool:
     shared = FirstLayer(flat, name, torch.stack([flat.theta + noise, flat.theta - noise]))
     shared.prepare(inputs)
     shared.at((0.5, 0.5))
-    found = flat.outputs(inputs)
+    outputs = flat.outputs(inputs)
     shared.release()
-    return bool(plain.isfinite().all()) and alike(found, plain)
+    return bool(plain.isfinite().all()) and alike(outputs, plain)
