@@ -26,7 +26,7 @@ SILENT = {
 ROOMS = {
     "drift": 25,
     "drift/analyses": 5090,
-    "drift/claims": 1770,
+    "drift/claims": 1710,
     "drift/config": 995,
     "drift/diagnosis": 505,
     "drift/engines": 625,
