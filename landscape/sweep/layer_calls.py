@@ -13,7 +13,7 @@ from landscape.model.bound_model import Flat
 from landscape.model.hooks import hooked
 from landscape.model.input_format import writes
 from landscape.model.samples import Inputs, call_module, leaves
-from landscape.model.value_watch import ValueWatch
+from landscape.model.value_watch import ValueWatch, address
 from landscape.sweep.layer_forward import overridden
 
 
@@ -80,8 +80,10 @@ def trace_calls(flat: Flat, inputs: Inputs) -> ForwardTrace:
         nonlocal free
         free = watch.follows(received)
         written.extend(states[id(value)] != writes(value) for value in received if id(value) in states)
+        written.extend(address(value) in watch.wrote for value in received if isinstance(value, Tensor))
 
     def leave(layer: nn.Module, received: tuple[Any, ...], output: Any) -> None:
+        watch.wrote.clear()
         calls.append(Call(names[layer], layer, received, output, free))
         note((*received, output))
 

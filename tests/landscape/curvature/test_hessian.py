@@ -74,7 +74,8 @@ def test_attention_has_second_derivatives():
     v, step = torch.randn_like(theta), 1e-4
     flat = task.flat(theta.double())
     ends = [theta.double() + sign * step * v.double() for sign in (1, -1)]
-    gradients = [torch.func.grad(lambda point: flat.functional_loss(point, task.split("train")))(end) for end in ends]
+    samples = task.split("train")
+    gradients = [torch.func.grad(lambda point: flat.functional_loss(point, samples))(end) for end in ends]
     expected = (gradients[0] - gradients[1]) / (2 * step)
     product = hvp(task.flat(theta), theta, task.split("train"))(v)
     torch.testing.assert_close(product.double(), expected, rtol=1e-3, atol=1e-4)
