@@ -36,7 +36,7 @@ ROOMS = {
     "drift/partitions": 505,
     "drift/plugins": 205,
     "drift/record": 540,
-    "drift/runs": 1140,
+    "drift/runs": 1135,
     "drift/simulation": 1890,
     "drift/store": 1720,
     "drift/trackers": 100,
@@ -67,7 +67,7 @@ ROOMS = {
     "landscape/results": 470,
     "landscape/spectra": 180,
     "landscape/surfaces": 1180,
-    "landscape/sweep": 1640,
+    "landscape/sweep": 1645,
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 
