@@ -179,8 +179,7 @@ def vectors_and_numbers(loss: Any) -> tuple[list[Tensor], list[float]]:
 def require_unweighted(loss: Any, weigh: Weigh) -> None:
     """Refuse weights beside values of samples that the loss has weighted itself."""
     own, classes = getattr(getattr(loss, "loss", loss), "weight", None), getattr(weigh, "classes", None)
-    tensors = [] if classes is None else vectors_and_numbers(loss)[0]
-    same = any(torch.equal(tensor.to(classes), classes) for tensor in tensors)
+    same = classes is not None and any(torch.equal(t.to(classes), classes) for t in vectors_and_numbers(loss)[0])
     if own is not None or same:
         what = f"weight= and the weights that {loss_name(loss)} has itself would count the weights twice"
         raise ValueError(f"{what}; give the loss with reduction='mean' and no weight=, or take its weights away.")
