@@ -106,7 +106,7 @@ class Twice(Doubled):
         _frozen,
         Twice,
         lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(200, 10)),
-        lambda: nn.Sequential(nn.Conv2d(1, 40, 1), nn.Flatten(), nn.Linear(5760, 2)),
+        lambda: nn.Sequential(nn.Conv2d(1, 40, 1), nn.Flatten(), nn.Linear(5760, 10)),
     ],
     ids=["a hook", "nothing trained before", "called twice", "few weights", "much to hold"],
 )
