@@ -215,12 +215,12 @@ def _empty(
         ds[name] = ((*sweep.coords, *dims), np.full((*sweep.shape, *shape), np.nan), about)
         at_mark = {"long_name": f"{name} at the mark", "units": units}
         ds[f"mark_{name}"] = (("mark", *dims), np.full((len(sweep.marks), *shape), np.nan), at_mark)
-    samples = task.split(split)
+    samples, buffers = task.split(split), sweep.buffers if task.layout.buffers else None
     ds.attrs.update({**sweep.attrs, **dtype_attrs(task.model)})
     ds.attrs.update(
         split=split_name(split),
         samples=counted(task.per_sample, samples.targets),
-        models=digest(sweep.basis, sweep.buffers, sweep.origin, sweep.axes, sweep.mark_coefficients),
+        models=digest(sweep.basis, buffers, sweep.origin, sweep.axes, sweep.mark_coefficients),
     )
     return ds
 
