@@ -98,7 +98,8 @@ def surface(
     ds = empty_surface(task, sweep, evaluation)
     fixed = evaluation.calibration_of(task, sweep.buffers)
     samples = [task.split(evaluation.split), *([fixed] if fixed is not None and "calibration" in ds.attrs else [])]
-    moved = digest(sweep.basis, sweep.buffers, sweep.origin, sweep.axes, sweep.mark_coefficients)
+    buffers = sweep.buffers if task.layout.buffers else None
+    moved = digest(sweep.basis, buffers, sweep.origin, sweep.axes, sweep.mark_coefficients)
     ds.attrs.update(models=moved, task_digest=task.digest(*samples))
     if known is not None:
         _fill(ds, known)

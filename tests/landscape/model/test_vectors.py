@@ -31,7 +31,7 @@ FEW: dict[str, dict[str, Any]] = {
     "ntk": {"samples": Samples(torch.ones(2, 3), torch.tensor([0, 1]))},
     "step_cost": {"repeats": 1},
     "ball_sharpness": {"steps": 1, "directions": 2},
-    "noise_robustness": {"draws": 1},
+    "noise_robustness": {"draws": 1, "mean": (0.5,), "std": (0.05,)},
 }
 """Further arguments, beside the smallest of what is common."""
 
