@@ -189,7 +189,7 @@ def check_ntk(form):
 
 
 def check_noise_robustness(form):
-    ds = landscape.noise_robustness(TASK, form(A), levels=(0.1,), draws=1)
+    ds = landscape.noise_robustness(TASK, form(A), mean=(0.5,), std=(0.05,), levels=(0.1,), draws=1)
     samples = TASK.split("test")
     agree(
         "landscape.noise_robustness",
