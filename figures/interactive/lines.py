@@ -50,7 +50,7 @@ def add_lines(
         line = {"color": palette.colour(name), "dash": palette.plotly_dash(name, seen.count(name))}
         seen.append(name)
         label = written_name(group)
-        own = {"name": _shortened(plain(label)), "legendgroup": group, "mode": mode}
+        own = {"name": _shortened(plain(label)), "legendgroup": label, "mode": mode}
         banded = intervals and len(members) >= FEW_SEEDS
         traces = []
         for member in () if banded else members:

@@ -8,6 +8,7 @@ import pytest
 from drift.analyses.bootstrap import Estimate
 from drift.analyses.rounds.run_state import STATES
 from drift.diagnosis.diagnose import Diagnosis
+from drift.diagnosis.findings import finding
 from figures.commands.diagnose import WIDTH
 from figures.page.diagnosis_text import interval, number, percent, verdict
 
@@ -57,7 +58,8 @@ def test_numbers_have_no_exponent_and_zero_no_sign(value):
 @pytest.mark.parametrize("state", STATES)
 def test_the_state_comes_first(state):
     fall = Estimate(0.012, 0.01, 0.014, 8)
-    found = Diagnosis("r", 9, 4, 2, 1.0, 0.5, state, fall, False, causes=(), findings=(), untested="", memory="anew")
+    training = finding("training", "learns", "gain", fall, "nats", "accuracy-rounds")
+    found = Diagnosis("r", 9, 4, 2, 1.0, 0.5, state, fall, False, (), findings=(training,), untested="", memory="anew")
     said = verdict(found)
     assert said.startswith("No clear cause" if state == "not known" else ("Training", "Not finished"))
     assert ("expected to gain +0.012 [+0.01, +0.014] nats" in said) == (state == "still learning")

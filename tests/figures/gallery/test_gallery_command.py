@@ -58,8 +58,9 @@ def test_figures_that_the_runs_do_not_allow_are_named_by_reason(fedscape, runs, 
     monkeypatch.setattr(gallery, "names", lambda: ["accuracy-rounds", "server-epochs", "weights-learned"])
     code, out, err = fedscape("figures", "gallery", runs[0].folder, "--tiny")
     assert (code, [Path(line).name for line in out.splitlines()]) == (0, ["accuracy-rounds.pdf"])
-    (line,) = [line for line in err.splitlines() if "left out" in line]
-    assert line.startswith("server-epochs, weights-learned: left out, none of 1 runs learned its weights")
+    first, second = [line for line in err.splitlines() if "left out" in line]
+    assert first.startswith("server-epochs: left out, none of 1 runs recorded how its server learned weights")
+    assert second.startswith("weights-learned: left out, none of 1 runs learned its weights")
     monkeypatch.setattr(gallery, "names", lambda: ["weights-learned"])
     assert fedscape("figures", "gallery", runs[0].folder)[:2] == (2, "")
 
@@ -121,9 +122,9 @@ def bare(tmp_path_factory):
 
 @pytest.mark.parametrize("name", gallery.names())
 def test_a_run_without_what_a_figure_needs_is_refused_before_anything_is_computed(name, bare):
-    def made():  # whether weights sum to 1 is itself read from the record
+    def made():  # whether weights sum to 1, and whether they were learned, is itself read from the record
         found = {path.name for path in (bare.folder / "results").glob("[!.]*")}
-        return {name for name in found if not name.startswith("balance")}
+        return {name for name in found if not name.startswith(("balance", "learned"))}
 
     before, refused = made(), False
     try:

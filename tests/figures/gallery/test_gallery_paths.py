@@ -56,10 +56,10 @@ def test_matrices_of_all_rounds_share_their_scales():
         )
     figure = barriers_clients.draw(_stack.join_panels(parts))
     panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    assert [ax.collections[0].get_clim() for ax in panels] == [(0, 3), (0, 3), (-3, 3), (-3, 3)]
+    assert [ax.images[0].get_clim() for ax in panels] == [(0, 3), (0, 3), (-3, 3), (-3, 3)]
     assert [text.get_text() for text in panels[0].get_xticklabels()] == ["4", "2", "global"]
     assert [ax.get_title() for ax in panels[:2]] == ["round 0", "round 7"]
-    assert len(panels[0].texts) == 6
+    assert len(panels[0].texts) == 9
 
 
 def test_curves_are_solid_and_straight_lines_dashed():
