@@ -12,7 +12,6 @@ import numpy as np
 from drift.partitions._partitioner import Partitioner, require_samples
 from drift.plugins import trust
 from landscape import plugins
-from landscape.model.losses import IGNORED
 
 __all__ = ["Partitioner", "histogram", "load", "names", "require_samples"]
 
@@ -51,6 +50,8 @@ def histogram(labels: np.ndarray, parts: Sequence[np.ndarray], classes: int) -> 
     Raises:
         ValueError: If a label is not in 0..C-1.
     """
+    from landscape.model.losses import IGNORED  # loads torch, which names of partitions do without
+
     labels = np.asarray(labels)
     used = labels[labels != IGNORED]
     if used.size and not 0 <= used.min() <= used.max() < classes:
