@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -181,10 +182,13 @@ def test_differences_to_a_method_are_paired_by_seed(runs):
 def test_rounds_of_other_cohorts_have_no_paired_difference(runs, monkeypatch):
     from figures.gallery import _paired
 
-    real = _paired._cohorts
-    monkeypatch.setattr(
-        _paired, "_cohorts", lambda run: {**real(run), **({1: "other"} if run.label == "fedlaw" else {})}
-    )
+    real = _paired.recorded
+
+    def with_another(run):
+        cohorts = {**real(run).cohorts(), **({1: "other"} if run.label == "fedlaw" else {})}
+        return SimpleNamespace(cohorts=lambda: cohorts)
+
+    monkeypatch.setattr(_paired, "recorded", with_another)
     with look.drawing(look.read(paired_to="fedavg")):
         ds = gallery.load("accuracy-rounds").data(runs)
     missing = ds.accuracy.isnull().all(("algorithm", "seed")).values
