@@ -61,7 +61,7 @@ def draw(ds: xr.Dataset) -> Figure:
     Where no line between the models climbs, a sentence stands for the panel. Scales of more than a factor of 20 are
     logarithmic, so that no method hides the others.
     """
-    unit = str(ds.climb.attrs["units"]).removeprefix("1")
+    unit = str(ds.climb.attrs.get("units", "1")).removeprefix("1")
     rise = f"{ds.attrs['rise']:g} {unit}".strip()
     labels = {
         "climb": style.with_unit("climb between the models", ds.climb),

@@ -160,6 +160,10 @@ class HandRun:
         """Indices of the records."""
         return [made.index for made in self.records]
 
+    def require_round(self, index: int) -> int:
+        """Number of a round that is there."""
+        return self.round(index).index
+
     def without_models(self, indices: Sequence[int]) -> Iterator[Round]:
         """Records of rounds."""
         return (self.round(index) for index in indices)

@@ -210,7 +210,7 @@ def test_sharpness_in_a_ball(samples, adaptive):
 
 @reference("landscape.noise_robustness", by="the same noise added, clipped and classified one sample at a time")
 def test_robustness_to_noise():
-    task, mean, std = posed(40), 0.4, 2.0
+    task, mean, std = posed(40), 0.05, 0.9
     held, model = task.split("test"), 6 * task.theta - 1
     theta = model.numpy()
     ds = landscape.noise_robustness(task, model, mean=(mean,), std=(std,), levels=(0.1, 0.7), draws=2)

@@ -178,7 +178,8 @@ def test_basins_over_rounds(run):
         thetas, own = models(run.round(index)), ds.sel(round=index)
         axes, each, places = plane(thetas, lambda theta: sample_losses(theta, *samples), 11, 5)
         values = each.mean(2)
-        lowest, mean = values.min(), loss(thetas.mean(0), run.task.split("test"))
+        mean = loss(thetas.mean(0), run.task.split("test"))
+        lowest = min(values.min(), mean)
         cells = [np.ravel_multi_index(nearest(axes, at), values.shape) for at in places]
         flat, paths = values.ravel(), bottlenecks(values)
         level = max(paths[i, j] for i, j in itertools.product(cells, repeat=2))

@@ -36,7 +36,7 @@ def test_numbers_are_drawn_as_they_are_named_and_curves_that_need_none_are_drawn
     ds = figure.data([run])
     assert set(ds.data_vars) == {"test_acc", "test_loss", "train_loss"}
     assert ds.test_acc.values.ravel().tolist() == list(ACCURACIES)
-    assert [ax.get_ylabel().split(" [")[0] for ax in figure.draw(ds).axes] == ["test_acc", "test_loss", "train_loss"]
+    assert [ax.get_ylabel().split(" [")[0] for ax in figure.draw(ds).axes] == ["test acc", "test loss", "train loss"]
     drawn = load("coherence-rounds").draw(load("coherence-rounds").data([run]))
     assert len(drawn.axes) == 2, "coherence and cosine need no accuracy"
     with pytest.raises(LookupError, match=r"Recorded: test_acc, test_loss, train_loss.*metrics.error=NAME"):

@@ -33,7 +33,8 @@ def _basins(climb, offset):
     values = {name: rng.uniform(1, 2, (1, 3, 2)) for name in ("excess", "radius", "area", "curvature")}
     values |= {"climb": climb, "offset": offset, "offset_error": np.where(np.isfinite(offset), 0.5, np.nan)}
     values["located"] = np.isfinite(offset).astype(float)
-    return xr.Dataset({name: (dims, table) for name, table in values.items()}, SEEDS, {"rise": 0.1})
+    ds = xr.Dataset({name: (dims, table) for name, table in values.items()}, SEEDS, {"rise": 0.1})
+    return ds.assign(climb=ds.climb.assign_attrs(units="nats"))
 
 
 @pytest.mark.parametrize("climb", [0.0, 0.9e-3, 1.1e-3])

@@ -36,7 +36,7 @@ def run_with(losses, folder):
         committed=len(losses),
         metrics=lambda: metrics,
         rounds=lambda: list(range(len(losses))),
-        task=SimpleNamespace(samples={"test": targets}),
+        task=SimpleNamespace(samples={"test": targets}, labels=lambda split: targets.targets),
     )
 
 
