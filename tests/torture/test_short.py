@@ -16,6 +16,6 @@ from torture.writers import writers
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("part", [damage, exchanges, disk, places, clients, writers, kills])
 def test_no_fault_is_lost(part):
-    found = list(part(Budget(seed=1, kills=3, places=1, until=time.monotonic() + (40 if part is kills else 5))))
+    found = list(part(Budget(seed=1, kills=3, places=1, until=time.monotonic() + (40 if part is kills else 8))))
     assert found
     assert [outcome for outcome in found if outcome.what == LOST] == []
