@@ -64,7 +64,7 @@ ROOMS = {
     "landscape/model": 3750,
     "landscape/models": 545,
     "landscape/plugins": 350,
-    "landscape/results": 470,
+    "landscape/results": 475,
     "landscape/spectra": 180,
     "landscape/surfaces": 1180,
     "landscape/sweep": 1645,

@@ -106,8 +106,8 @@ _USUAL = set(vars(nn.Module()))
 """Attributes of every module."""
 
 
-def _is_installed(module: str) -> bool:
-    """Whether a module belongs to Python, to an installed package or to this library."""
-    top = module.partition(".")[0]
+def _is_installed(module: str | None) -> bool:
+    """Whether a module belongs to Python, to an installed package or to this library; None is of compiled code."""
+    top = (module or "builtins").partition(".")[0]
     file = getattr(sys.modules.get(top), "__file__", None) or ""
     return top in OWN or top in sys.stdlib_module_names or "-packages" in file

@@ -10,7 +10,9 @@ import hashlib
 import io
 import json
 import re
+import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +62,8 @@ def content(ds: xr.Dataset) -> bytes:
     large = [name for name, values in ds.variables.items() if values.size >= _LARGE and values.dtype.kind not in "OU"]
     how = {names[str(name)]: {"zlib": True, "complevel": 1, "shuffle": True} for name in large}
     renamed = ds.rename({name: names[str(name)] for name in {*ds.variables, *ds.dims}})
-    renamed.to_netcdf(file, engine="h5netcdf", encoding=how)
+    with _without_scheduler():
+        renamed.to_netcdf(file, engine="h5netcdf", encoding=how)
     variables = [
         [str(name), names[str(name)], [str(dim) for dim in values.dims], values.dtype.str, _plain(values.attrs)]
         for name, values in ds.variables.items()
@@ -69,6 +72,12 @@ def content(ds: xr.Dataset) -> bytes:
     text = about.encode()
     data = file.getvalue() + text + len(text).to_bytes(8, "little")
     return data + _digest(data) + _MARK
+
+
+def _without_scheduler() -> AbstractContextManager[Any]:
+    """Dask's own threads, where it is loaded: on a worker of a cluster, xarray asks its scheduler for a lock else."""
+    dask = sys.modules.get("dask")
+    return nullcontext() if dask is None else dask.config.set(scheduler="synchronous")
 
 
 def load(path: str | Path) -> xr.Dataset:

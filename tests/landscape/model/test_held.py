@@ -151,3 +151,11 @@ def test_another_process_has_the_same_digest():
         env={**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(ROOT)},
     )
     assert again.stdout.split() == [make_task(Net(), helped, data()).digest({"a", "b"})]
+
+
+def test_code_without_a_module_counts_by_its_name():
+    def loss(outputs, targets):
+        return (outputs - targets).square().mean()
+
+    loss.__module__ = None
+    assert digest(loss) == digest(loss)
