@@ -27,6 +27,9 @@ from landscape.sweep.two_stage_forward import ROWS, split_stages
 BLOCK_BYTES = 5 * 2**19
 """Bytes that the largest output of a block of samples may take (measured: flat optimum from 2 to 3 MiB)."""
 
+LEAST_BLOCK = 16
+"""Least samples in a block."""
+
 GPU_BLOCK_BYTES = 2**28
 """BLOCK_BYTES of other devices, where a block must fill the device (not measured)."""
 
@@ -197,7 +200,7 @@ def plan(
     if block is None:
         most = max([widest(flat, probe), *(leaf[0].nbytes for leaf in leaves(probe.inputs))])
         limit = BLOCK_BYTES if basis.device.type == "cpu" else GPU_BLOCK_BYTES
-        block = max(16, min(2048, limit // most))
+        block = max(LEAST_BLOCK, min(2048, limit // most))
     return block, shared
 
 
