@@ -1,13 +1,12 @@
-"""Every trick of sweeps alone: what it brings on the benchmark's models.
+"""Every choice of sweeps alone: what it brings on the benchmark's models.
 
     python -m benchmarks.ablation [--models cnn_fmnist resnet8] [--rounds 5] [--points 5]
 
-The losses of a plane, as in `benchmarks.landscape`, by the plain sweep (blocks of at least 128 samples, torch's own
-layers, the first layer shared), by the plain sweep with one trick more, by the full sweep, and by the expert's loop.
-Float32, one thread, process CPU time. In each round all run in a new order with the plain sweep after every third; a
-ratio is the time of the plain sweeps before and after over that of a contestant, and the table has the medians over the
-rounds and their geometric mean over the models. Above 1 the contestant is faster than the plain sweep. Results go to
-benchmarks/results/ablation.json.
+The losses of a plane, as in `benchmarks.landscape`, by a sweep, by one with another choice, and by the expert's loop.
+Float32, one thread, process CPU time. In each round all run in a new order with the sweep itself after every third; a
+ratio is the time of the sweeps before and after over that of a contestant, and the table has the medians over the
+rounds and their geometric mean over the models. Above 1 the contestant is faster. Results go to
+benchmarks/results/ablation.json; benchmarks/ablation.md has those of what was tried and left out.
 """
 
 from __future__ import annotations
@@ -16,10 +15,8 @@ import argparse
 import json
 import random
 import statistics
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
@@ -27,98 +24,65 @@ import numpy as np
 import torch
 from torch import nn
 
-from benchmarks._planes import BATCH, Case, expert, ours
-from landscape.sweep import folded_norms, onednn_calls, onednn_layers, two_stage_forward, worker
-from landscape.sweep.evaluate import sweep_work
-from landscape.sweep.measured_plan import usual_plan
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
+
+from benchmarks._planes import Case, expert, ours
+from landscape.sweep import first_layer, worker
 from landscape.sweep.processor import processor_line
-from landscape.sweep.sweep_plan import SweepPlan
 
 RESULTS = Path(__file__).resolve().parent / "results" / "ablation.json"
 
 COUNTS = {"cnn_fmnist": 256, "cnn_cifar10": 160, "resnet8": 64, "resnet20": 32, "mlp": 1024, "transformer": 16}
 """Samples by model, so that all take about as long."""
 
-Patches = dict[tuple[object, str], object]
-
 
 def contestants(case: Case) -> dict[str, Callable[[], np.ndarray]]:
-    """By name, what computes the losses; "plain" is first, the others are those that differ on this model."""
-    kinds = {type(layer) for layer in case.model.modules()}
-    usual = usual_plan(sweep_work(case.task, case.sweep.basis, statistics="task"))
-    forwards = onednn_layers._FORWARDS
-    by_torch: Patches = {(folded_norms, "convolution"): onednn_calls._plain_convolution}
-    plain: Patches = {
-        (worker, "LEAST_BLOCK"): BATCH,
-        (worker, "packable_forwards"): lambda flat: [],
-        (worker, "pooled_first_layer"): lambda flat, shared, *_: shared,
-        (worker, "split_stages"): lambda flat, probe: two_stage_forward.Stages(flat, None, []),
-        (worker, "OUTPUT_BYTES"): 0,
-        (onednn_layers, "_FORWARDS"): {},
-        (onednn_layers, "_behind_fresh"): lambda module: [],
-    }
+    """By name, what computes the losses; the sweep itself is first, the others are those that differ on this model."""
 
-    def run(patches: Patches, **fields: object) -> Callable[[], np.ndarray]:
+    def changed(module: object, name: str, value: int) -> Callable[[], np.ndarray]:
         def computed() -> np.ndarray:
-            with _patched(patches):
-                return ours(case, plan=SweepPlan(**fields))
+            with patch.object(module, name, value):
+                return ours(case)
 
         return computed
 
-    def added(*names: str, only: type | None = None, **fields: object) -> Callable[[], np.ndarray]:
-        patches = {key: value for key, value in plain.items() if key[1] not in names}
-        if only is not None:
-            patches[onednn_layers, "_FORWARDS"] = {only: forwards[only]}
-        return run(patches, **{"matrices": "torch", **fields})
-
-    packs = "packable_forwards"
     runs: dict[str, tuple[bool, Callable[[], np.ndarray]]] = {
-        "plain": (True, added()),
-        "blocks of at least 16": (nn.Conv2d in kinds, added("LEAST_BLOCK")),
-        "metrics of joined outputs": (True, added("OUTPUT_BYTES")),
-        "first layer not shared": (True, added(shared=False)),
-        "pool with the first layer": (nn.MaxPool2d in kinds, added("pooled_first_layer", "split_stages")),
-        "max-pool by rows": (nn.MaxPool2d in kinds, added(only=nn.MaxPool2d)),
-        "ReLU in place": (nn.ReLU in kinds, added("_behind_fresh")),
-        "two stages": (case.name.startswith("cnn"), added("split_stages")),
-        "dense layers by oneDNN": (
-            case.name not in ("resnet8", "resnet20"),
-            added(packs, only=nn.Linear, matrices="onednn", every_dense=usual.every_dense),
-        ),
-        "convolutions by oneDNN": (nn.Conv2d in kinds, added(packs, only=nn.Conv2d, matrices="onednn")),
-        "norms folded, by oneDNN": (usual.folded, added(folded=True, shared=False)),
-        "norms folded, by torch": (usual.folded, run(plain | by_torch, matrices="torch", folded=True, shared=False)),
-        "full": (True, run({}, **asdict(usual))),
-        "full, blocks of at least 128": (True, run({(worker, "LEAST_BLOCK"): BATCH}, **asdict(usual))),
+        "sweep": (True, lambda: ours(case)),
+        "first layer never shared": (True, changed(first_layer, "READ_COST", 10**9)),
+        "first layer always shared": (True, changed(first_layer, "READ_COST", 0)),
+        "blocks of 2.5 MiB": (nn.Conv2d in map(type, case.model.modules()), changed(worker, "BLOCK_BYTES", 5 * 2**19)),
         "expert's loop": (True, lambda: expert(case)),
     }
     return {name: function for name, (differs, function) in runs.items() if differs}
 
 
 def ratios(runs: dict[str, Callable[[], np.ndarray]], rounds: int) -> dict[str, list[float]]:
-    """Time of the plain sweeps before and after each other one over its time, once a round."""
-    names, found = [name for name in runs if name != "plain"], {}
-    expected = runs["plain"]()
+    """Time of the sweeps before and after each other run over its time, once a round."""
+    first, *names = runs
+    expected = runs[first]()
     for name in names:
         np.testing.assert_allclose(runs[name](), expected, rtol=1e-5, err_msg=name)
+    found: dict[str, list[float]] = {}
     for _ in range(rounds):
         random.shuffle(names)
-        before = _seconds(runs["plain"])
+        before = _seconds(runs[first])
         for start in range(0, len(names), 3):
             spent = {name: _seconds(runs[name]) for name in names[start : start + 3]}
-            after = _seconds(runs["plain"])
+            after = _seconds(runs[first])
             for name, seconds in spent.items():
                 found.setdefault(name, []).append((before + after) / 2 / seconds)
             before = after
     return found
 
 
-@contextmanager
-def _patched(patches: Patches) -> Iterator[None]:
-    with ExitStack() as stack:
-        for (module, name), value in patches.items():
-            stack.enter_context(patch.object(module, name, value))
-        yield
+def table(models: list[str], found: dict[str, dict[str, float]]) -> str:
+    """Ratios by contestant and model as Markdown; models that a contestant does not change count as 1."""
+    lines = [f"| | {' | '.join(models)} | geometric mean |", "|---|" + "---|" * (len(models) + 1)]
+    for name, row in found.items():
+        cells = [f"{row[model]:.2f}" if model in row else "" for model in models]
+        whole = statistics.geometric_mean(row.get(model, 1.0) for model in models)
+        lines.append(f"| {name} | {' | '.join(cells)} | {whole:.2f} |")
+    return "\n".join(lines)
 
 
 def _seconds(run: Callable[[], np.ndarray]) -> float:
@@ -137,22 +101,16 @@ def main() -> None:
     torch.set_num_threads(1)
     random.seed(0)
     print(processor_line(), f"torch {torch.__version__}")
-    table: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, float]] = {}
     for model in chosen.models:
         print(model, flush=True)
         case = Case.of(model, chosen.points, COUNTS[model])
         for name, values in ratios(contestants(case), chosen.rounds).items():
-            table.setdefault(name, {})[model] = statistics.median(values)
-            low, *_, high = statistics.quantiles(values, n=4)
-            print(f"  {name:32}{statistics.median(values):6.2f}   ({low:.2f} to {high:.2f})", flush=True)
-    print(f"\n| plain sweep with | {' | '.join(chosen.models)} | geometric mean |")
-    print("|---|" + "---|" * (len(chosen.models) + 1))
-    for name, row in table.items():
-        cells = [f"{row[model]:.2f}" if model in row else "" for model in chosen.models]
-        whole = statistics.geometric_mean(row.get(model, 1.0) for model in chosen.models)
-        print(f"| {name} | {' | '.join(cells)} | {whole:.2f} |")
+            found.setdefault(name, {})[model] = statistics.median(values)
+            print(f"  {name:32}{statistics.median(values):6.2f}   ({min(values):.2f} to {max(values):.2f})", flush=True)
+    print(f"\n{table(chosen.models, found)}")
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({"processor": processor_line(), "ratios": table}, indent=1) + "\n")
+    RESULTS.write_text(json.dumps({"processor": processor_line(), "ratios": found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

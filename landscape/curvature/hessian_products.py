@@ -88,19 +88,21 @@ def linearise(
     cached: list[BlockGraph] = []
     total = torch.empty_like(theta)
     for index, part in enumerate(blocks):
-        made = graph(flat, point, part)
+        block_graph = graph(flat, point, part)
         if index == 0:
-            require_second_derivatives(flat, made.slopes)
-        _accumulate(flat, total, [gradient.detach() for gradient in made.gradient], shares[index], first=index == 0)
+            require_second_derivatives(flat, block_graph.slopes)
+        _accumulate(
+            flat, total, [gradient.detach() for gradient in block_graph.gradient], shares[index], first=index == 0
+        )
         if len(cached) < room:
-            cached.append(made)
+            cached.append(block_graph)
 
     def product(vector: Tensor) -> Tensor:
         image, directions = torch.empty_like(theta), list(flat.layout.named(vector).values())
         for index, part in enumerate(blocks):
-            made = cached[index] if index < len(cached) else graph(flat, point, part)
+            block_graph = cached[index] if index < len(cached) else graph(flat, point, part)
             with second_derivatives(flat):
-                images = made.image(directions)
+                images = block_graph.image(directions)
             _accumulate(flat, image, images, shares[index], first=index == 0)
         return image
 

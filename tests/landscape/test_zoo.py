@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from landscape.curvature.curvature_products import require_symmetry
-from landscape.curvature.hessian import top_eigenvalues
+from landscape.curvature.hessian import CurvatureProblem, top_eigenvalues
 from landscape.curvature.ntk import ntk
 from landscape.curvature.trace import trace
 from landscape.geometry.lines import line
