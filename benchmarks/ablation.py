@@ -16,6 +16,7 @@ import json
 import random
 import statistics
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch

@@ -91,9 +91,7 @@ def linearise(
         block_graph = graph(flat, point, part)
         if index == 0:
             require_second_derivatives(flat, block_graph.slopes)
-        _accumulate(
-            flat, total, [gradient.detach() for gradient in block_graph.gradient], shares[index], first=index == 0
-        )
+        _accumulate(flat, total, [slope.detach() for slope in block_graph.gradient], shares[index], first=index == 0)
         if len(cached) < room:
             cached.append(block_graph)
 
