@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from landscape.geometry.planes import plane
+from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep import worker
@@ -77,6 +78,34 @@ def test_a_point_writes_little_more_than_its_activations():
     maxima = first / 2 + pooled
     relu = pooled + second
     assert (many.computed - few.computed) / 15 <= theta + shared + maxima + relu + room
+
+
+def test_metrics_follow_each_pass_so_that_outputs_are_held_for_one_point(monkeypatch):
+    task, events = _task(), []
+    passed = Flat.outputs
+
+    def noted(outputs, targets):
+        events.append("metric")
+        return outputs.sum(1)
+
+    noted_task = Task(task.model, task.samples, loss=noted, metrics={})
+    used = worker.Worker(sweep_work(noted_task, thetas(task, 2)))
+    monkeypatch.setattr(Flat, "outputs", lambda *given: events.append("pass") or passed(*given))
+    events.clear()
+    used.chunk([[0.5, 0.5], [0.2, 0.8], [0.1, 0.9]])
+    assert events[-6:] == ["pass", "metric"] * 3
+
+
+def test_a_sweep_that_is_stopped_midway_leaves_the_first_layer_as_it_was():
+    task = _task()
+    used = worker.Worker(sweep_work(task, thetas(task, 3)))
+    assert used.shared is not None
+    used.take([[0.2, 0.3, 0.5], [1.0, 0.4, -0.2]])
+    passed = used.outputs(used.blocks)
+    next(passed)
+    assert "forward" in vars(used.shared.layer)
+    passed.close()
+    assert "forward" not in vars(used.shared.layer)
 
 
 @pytest.mark.parametrize("count", [1, 7, 225])
