@@ -261,6 +261,8 @@ def test_work_is_one_pass_a_point_and_block_and_the_first_layer_once_a_chunk(mon
     monkeypatch.setattr(sweeping, "blocks_and_sharing", lambda *_: (4, first_layer.FirstLayer(_[0], "0", basis)))
     monkeypatch.setattr(Flat, "outputs", lambda *a: passes.append(1) or outputs(*a))
     monkeypatch.setattr(first_layer.FirstLayer, "prepare", lambda *a: prepared.append(1) or prepare(*a))
+    evaluate(task, basis, _rows(1, 3))  # tries the model
+    passes.clear(), prepared.clear()
     evaluate(task, basis, _rows(5, 3))
     assert len(prepared) == 2  # two blocks, one chunk
     assert len(passes) == 2 * (5 + 1)  # one of each block finds the input of the first layer
