@@ -19,7 +19,7 @@ QUICK := tests/test_imports.py tests/test_habits.py \
   tests/figures/gallery/test_gallery.py::test_every_file_says_what_it_shows_and_needs
 NOT_QUICK := $(addprefix --ignore=tests/,drift/store/test_exchanges.py drift/store/test_memory_budget.py \
   drift/store/test_other_systems.py drift/store/test_peak_memory.py drift/training/test_batch_statistics.py \
-  figures/axes/test_map_heights.py landscape/sweep/test_measured_plan.py landscape/sweep/test_precision.py) \
+  figures/axes/test_map_heights.py landscape/sweep/test_precision.py) \
   $(addprefix --deselect=tests/,drift/config/test_random_keys.py::test_other_processes_draw_the_same \
   landscape/model/test_vectors.py::test_a_checkpoint_of_every_kind_gives_the_numbers_of_its_model \
   landscape/sweep/test_vmap_points.py::test_batched_points_have_the_values_of_single_ones)

@@ -6,7 +6,6 @@ import copy
 import importlib.util
 import os
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,12 +20,9 @@ from landscape.geometry import planes
 from landscape.model.binary_losses import binary_cross_entropy, binary_error
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.sweep.evaluate import evaluate, sweep_work
-from landscape.sweep.evaluation import Evaluation
+from landscape.sweep.evaluate import evaluate
 from landscape.sweep.grid import Sweep
-from landscape.sweep.measured_plan import measured_plan, usual_plan
 from landscape.sweep.precision import has_bfloat16
-from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 
 SHAPES: dict[str, tuple[int, ...]] = {
     "cnn_fmnist": (1, 28, 28),
@@ -116,17 +112,9 @@ class Case:
         return counter.get_total_flops() / 2 * len(self.samples) * self.points**2
 
 
-def contestants(
-    case: Case, names: Sequence[str] = (), plan: SweepPlan = DEFAULT
-) -> dict[str, Callable[[], np.ndarray]]:
-    """By name, what computes the losses on the grid; all, or those of these names that this machine can run.
-
-    Args:
-        plan: Of "ours"; "ours, default" has the default plan if that is another one.
-    """
-    makers: dict[str, Callable[[], Callable[[], np.ndarray]]] = {"ours": lambda: lambda: ours(case, plan=plan)}
-    if plan != DEFAULT:
-        makers["ours, default"] = lambda: lambda: ours(case)
+def contestants(case: Case, names: Sequence[str] = ()) -> dict[str, Callable[[], np.ndarray]]:
+    """By name, what computes the losses on the grid; all, or those of these names that this machine can run."""
+    makers: dict[str, Callable[[], Callable[[], np.ndarray]]] = {"ours": lambda: lambda: ours(case)}
     if has_bfloat16() or case.three.is_cuda:
         makers["ours, fast"] = lambda: lambda: ours(case, precision="fast")
     makers["classic"] = lambda: lambda: classic(case)
@@ -137,15 +125,6 @@ def contestants(
     if importlib.util.find_spec("loss_landscapes") and case.name != "din":
         makers["loss-landscapes"] = lambda: lambda: package(case)
     return {name: make() for name, make in makers.items() if not names or name in names}
-
-
-def measured(case: Case, points: int = 201) -> tuple[SweepPlan, float]:
-    """The plan that a first long sweep (201 x 201 points) of the model measures, and the CPU seconds of measuring."""
-    work = sweep_work(case.task, case.sweep.basis, Evaluation(statistics="task"))
-    rows = torch.from_numpy(planes.plane(*case.three, points=points).coefficients)
-    begun = time.process_time()
-    result = measured_plan(work, rows)
-    return (usual_plan(work) if result is None else result[0]), time.process_time() - begun
 
 
 def has_compiler() -> bool:

@@ -7,10 +7,9 @@
 
 Peers: the classic set-the-weights-and-loop code; the same by an expert, with model and images in channels_last and
 batches of 128 cut beforehand; the expert's loop under `torch.compile`, without the time of compiling, where there is a
-compiler; and the package loss-landscapes where it is installed. "ours" has the plan that the first long sweep of a
-model measures (`landscape.sweep.measured_plan`), whose seconds are stated. Float32, one thread on one core, process CPU
-time; peak memory in a process of its own for each contestant. The limit is the forward FLOPs over the rate of float32
-matrix products on one core, once of torch's `left @ right` and once of the faster oneDNN. Results go to
+compiler; and the package loss-landscapes where it is installed. Float32, one thread on one core, process CPU time; peak
+memory in a process of its own for each contestant. The limit is the forward FLOPs over the rate of float32 matrix
+products on one core, once of torch's `left @ right` and once of oneDNN, which computes convolutions. Results go to
 benchmarks/results/landscape.json, where a model measured again replaces its earlier row; of the other modes to
 landscape_workers.json and landscape_cuda.json. `benchmarks.write_tables` joins the results of several machines.
 """
@@ -31,11 +30,11 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
-from benchmarks._planes import LOOPS, SHAPES, SHARE, Case, contestants, measured, ours
-from landscape.sweep.onednn_calls import dense
+from benchmarks._planes import LOOPS, SHAPES, SHARE, Case, contestants, ours
 from landscape.sweep.precision import relative_difference
 from landscape.sweep.processor import processor
 
@@ -101,9 +100,7 @@ def count_of(model: str, chosen: argparse.Namespace) -> int:
 def planes_table(name: str, chosen: argparse.Namespace, rates: dict[str, float]) -> dict[str, Any]:
     """CPU seconds of every contestant on one model, and what follows from them."""
     case = Case.of(name, chosen.points, count_of(name, chosen))
-    plan, spent_on_plan = measured(case)
-    print(f"  plan {plan.text}, measured in {spent_on_plan:.2f} s", flush=True)
-    runs = contestants(case, chosen.only, plan)
+    runs = contestants(case, chosen.only)
     seconds: dict[str, list[float]] = {run: [] for run in runs}
     found: dict[str, np.ndarray] = {}
     for _ in range(chosen.rounds):
@@ -115,8 +112,6 @@ def planes_table(name: str, chosen: argparse.Namespace, rates: dict[str, float])
         "model": name,
         "points": chosen.points,
         "samples": len(case.samples),
-        "plan": plan.text,
-        "plan_seconds": spent_on_plan,
         "seconds": seconds,
         "ratio": {run: median / medians["ours"] for run, median in medians.items()},
         "of_limit": {
@@ -188,12 +183,13 @@ def device_table(name: str, chosen: argparse.Namespace, rates: dict[str, float])
 
 
 def matrix_rates(size: int = 1024, seconds: float = 2.0) -> dict[str, float]:
-    """Best FLOP/s of float32 matrix products on this core, by torch's `@` and where there is one by oneDNN."""
+    """Best FLOP/s of float32 matrix products on this core, by torch's `@` and by oneDNN's convolution."""
     left, right = torch.randn(size, size), torch.randn(size, size)
-    kinds: dict[str, Callable[[], Any]] = {"left @ right": lambda: left @ right}
-    dense(left, right, None, None)  # compared with torch's own
-    if dense.works:
-        kinds["oneDNN"] = lambda: dense(left, right, None, None)
+    image = left.T.reshape(1, size, size // 32, 32)
+    kinds: dict[str, Callable[[], Any]] = {
+        "left @ right": lambda: left @ right,
+        "oneDNN": lambda: F.conv2d(image, right[:, :, None, None]),
+    }
     best, end = dict.fromkeys(kinds, np.inf), time.perf_counter() + seconds
     while time.perf_counter() < end:
         for kind, function in kinds.items():

@@ -40,7 +40,7 @@ def tables(folders: Iterable[Path]) -> str:
     machines = {str(number): folder for number, folder in enumerate(folders, start=1)}
     parts = []
     for title, name, heads, rows_of in (
-        ("Planes", "landscape", ["ours: s", *LOOPS, "of `@`", "of oneDNN", "plan"], planes),
+        ("Planes", "landscape", ["ours: s", *LOOPS, "of `@`", "of oneDNN"], planes),
         ("Training", "training", ["ours: s", *PEERS, "of `@`", "of oneDNN"], training),
         ("Hessian", "hessian", ["ours: s, error", *(f"{solver}, error" for solver in SOLVERS)], curvature),
     ):
@@ -59,7 +59,7 @@ def planes(content: dict[str, Any]) -> Rows:
     for table in content["tables"]:
         limits = [_percent(part) for part in table["of_limit"]["ours"].values()]
         seconds = statistics.median(table["seconds"]["ours"])
-        cells = [f"{seconds:.3g}", *_ratios(table["ratio"], LOOPS), *limits, f"`{table['plan']}`"]
+        cells = [f"{seconds:.3g}", *_ratios(table["ratio"], LOOPS), *limits]
         rows[f"{table['model']}, {table['points']}^2 x {table['samples']}"] = cells
     return rows
 

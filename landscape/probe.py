@@ -1,8 +1,8 @@
 """The one way to private parts of other libraries: trusted once they agree with a public way, left for good if not.
 
-    @probed(_by_torch)
-    def product(inputs: Tensor, weight: Tensor) -> Tensor:
-        return torch.ops.mkldnn._linear_pointwise(inputs, weight, None, "none", [], "")
+    @probed(_by_mask)
+    def relu_slope(gradient: Tensor, outputs: Tensor) -> Tensor:
+        return torch.ops.aten.threshold_backward(gradient, outputs, 0)
 
 `tests/test_habits.py` refuses private parts of other libraries anywhere else. docs/architecture.md lists them.
 """

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-os.environ["FEDSCAPE_PLANS"] = "off"  # no plan that another sweep of this machine was measured for
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ LONG = re.compile(
     r"_browser\.py|tests/(outside|torture|figures/page)/|test_(drawings|docs|notebooks|howtos|readme|cli_processes)\.py|"
     r"test_(first_contact|same_bytes|caption|peak_memory|other_systems|server_state|stopped_runs|conformance)\.py|"
     r"test_(evidence|as_figure|campaign|memory_budget|crews|jobs|guard|size|gallery_\w+|minima)\.py|"
-    r"test_(batch_statistics|interventions|replayed_rounds|diagnose|measured_plan|zoo|cross|groups|large_cohort)\.py"
+    r"test_(batch_statistics|interventions|replayed_rounds|diagnose|zoo|cross|groups|large_cohort)\.py"
 )
 """Modules of few tests that take long; they begin first, so that no worker waits for one of them at the end."""
 

@@ -26,7 +26,6 @@ def _results(folder, name, seconds, models):
             "model": model,
             "points": 6,
             "samples": 100,
-            "plan": "default",
             "seconds": {"ours": seconds},
             "ratio": {"ours": 1.0, "expert": 1.25},
             "of_limit": {"ours": {"left @ right": 0.5, "oneDNN": 0.25}},
@@ -49,7 +48,7 @@ def test_machines_stand_one_below_the_other_for_each_work(tmp_path):
         ["mlp, 6^2 x 100", "1", "2"],
         ["mlp, 6^2 x 100", "2", "5"],
     ]
-    assert cells[0][3:] == ["", "", "1.25", "", "", "", "50 %", "25 %", "`default`"]
+    assert cells[0][3:] == ["", "", "1.25", "", "", "", "50 %", "25 %"]
 
 
 def test_folders_without_results_say_so(tmp_path):

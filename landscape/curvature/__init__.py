@@ -1,6 +1,6 @@
 """Second derivatives of the loss: eigenvalues, traces, spectral densities, tangent kernels.
 
-`hessian.top_eigenvalues` is the entry; `curvature_products` selects the fastest correct product with a vector.
+`hessian.top_eigenvalues` is the entry; `hessian_products` multiplies with a vector, `krylov` searches for eigenpairs.
 """
 
 from landscape.results import pictures

@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from landscape.curvature.curvature_products import Products
+from landscape.curvature.curvature_products import linearise_part, require_symmetry
 from landscape.curvature.hessian import RESIDUAL, SPOKEN, pose
 from landscape.curvature.krylov import Eigenpairs, extreme, starting
 from landscape.model.samples import Samples
@@ -70,11 +70,11 @@ def minibatch_sharpness(
         raise ValueError(f"batch is {batch} and batches {batches}; both must be at least 1.")
     posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
     samples, like = posed.samples, posed.theta
-    matrices = Products(posed.flat, like, samples, curvature=curvature, block=block)
+    require_symmetry(posed)
     pieces = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed)).split(batch)[:batches]
 
     def searched(part: Samples) -> Eigenpairs:
-        product, gradient = matrices.linearise(part)
+        product, gradient = linearise_part(posed, part)
         start = starting(like, seed, gradient)
         options: dict[str, Any] = {"which": which, "tolerance": tolerance, "max_products": max_products}
         return extreme(product, start, 1, **options, vectors=False)

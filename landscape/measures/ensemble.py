@@ -25,7 +25,7 @@ from landscape.sweep.grid import stack_models
 
 OUTPUTS = ("logits", "probabilities")
 
-_UNUSED = ("metrics", "groups", "precision", "workers", "progress", "block", "memory", "plan")
+_UNUSED = ("metrics", "groups", "precision", "workers", "progress", "block", "memory")
 
 
 @takes_models("models")

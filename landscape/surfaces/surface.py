@@ -22,13 +22,10 @@ from landscape.model.task import Task, metric_units, split_name
 from landscape.model.vectors import AnyModel
 from landscape.surfaces.point_table import PointTable, is_missing
 from landscape.surfaces.sampling_error import over_folds, sample_folds
-from landscape.sweep.evaluate import evaluate, sweep_work
+from landscape.sweep.evaluate import evaluate
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import Sweep
-from landscape.sweep.measured_plan import sweep_plan
-from landscape.sweep.onednn_calls import fallback_attrs
 from landscape.sweep.precision import evenly_spaced, precision_attrs, relative_difference
-from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 
 CHECKPOINT_SECONDS = 5.0
 """Least time between two checkpoints."""
@@ -54,8 +51,7 @@ def surface(
         task: Defines the loss.
         sweep: A line, plane, simplex or slice; or a model, or a sequence of models.
         models: Further models: vectors (d,), modules, state dicts or paths of checkpoints.
-        known: An earlier, perhaps partial result of the same call: its values are copied bit for bit, NaN are computed,
-            with the plan of the known ones.
+        known: An earlier, perhaps partial result of the same call: its values are copied bit for bit, NaN are computed.
         checkpoint: Called with the partial dataset every few seconds.
         folds: Parts of the samples from which the sampling error follows, such as 20: each metric, such as loss, gets a
             variable loss_sampling_error (`landscape.surfaces.sampling_error`); by default none.
@@ -71,8 +67,7 @@ def surface(
     Returns:
         Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
         (mark_alpha, ..) and exact values (mark_loss, ..), then over `group` where there are groups and over `class`
-        for metrics with several values per sample. Cells outside the sweep are NaN. The attribute `plan` says how the
-        passes were carried out (`landscape.sweep.measured_plan`), `plan_note` where torch's own products took over.
+        for metrics with several values per sample. Cells outside the sweep are NaN.
 
     Raises:
         ValueError: If there is no model, `known` is of another sweep or task, models and task do not match, models lack
@@ -83,7 +78,7 @@ def surface(
             "surface has a task and no model; give surface(task, a) for random directions around one, surface(task, a, "
             "b) for a line, surface(task, a, b, c) for a plane. Did you mean surface(task, task.theta)?"
         )
-    sweep, evaluation = as_sweep(task, sweep, models), evaluation.but(**options).without("surface", "plan")
+    sweep, evaluation = as_sweep(task, sweep, models), evaluation.but(**options)
     fold: Tensor | None = None
     if folds:
         if evaluation.groups is not None:
@@ -103,8 +98,7 @@ def surface(
     ds.attrs.update(models=moved, task_digest=task.digest(*samples))
     if known is not None:
         _fill(ds, known)
-    evaluation = evaluation.but(plan=_plan(task, sweep, evaluation, known))
-    table = PointTable(sweep, ds.assign_attrs(plan=evaluation.plan.text))
+    table = PointTable(sweep, ds)
     where, total = np.flatnonzero(table.missing), int(table.inside.sum())
     saved, done = time.monotonic(), total - len(where)
     report = evaluation.progress or (lambda done, total: None)
@@ -128,7 +122,7 @@ def surface(
     evaluation = evaluation.but(progress=None)
     if len(where):
         values_at(table.rows[where], on_points=on_points, evaluation=evaluation)
-    ds = table.surface().assign_attrs(fallback_attrs())
+    ds = table.surface()
     if evaluation.precision == "fast" and "loss" in table.values:
         some = evenly_spaced(np.flatnonzero(table.inside))
         single = evaluation.but(metrics=("loss",), workers=1, precision="exact")
@@ -139,15 +133,6 @@ def surface(
         return ds
     targets, measures = task.split(evaluation.split).targets, task.measures(evaluation.metrics)
     return over_folds(ds, {name: group_weights(measure, targets, fold).numpy() for name, measure in measures.items()})
-
-
-def _plan(task: Task, sweep: Sweep, evaluation: Evaluation, known: xr.Dataset | None) -> SweepPlan:
-    """The plan that a known part was computed with (by default those of earlier versions), else the measured one."""
-    if known is not None:
-        return SweepPlan.parse(known.attrs.get("plan", DEFAULT.text))
-    rows = sweep.coefficients
-    work = sweep_work(task, sweep.basis, evaluation, buffers=sweep.buffers)
-    return sweep_plan(work, torch.from_numpy(rows[np.isfinite(rows).all(1)]))
 
 
 def empty_surface(task: Task, sweep: Sweep, evaluation: Evaluation) -> xr.Dataset:

@@ -110,8 +110,7 @@ def sweep_work(task: Task, basis: Tensor, evaluation: Evaluation = USUAL, *, buf
     how, fixed = resolve_statistics(task, evaluation.statistics, buffers), evaluation.calibration_of(task, buffers)
     block = len(samples) if any(map(is_coupled, (task.loss, *measures.values()))) else block
     basis_buffers = None if buffers is None or how == "task" else buffers
-    precision, plan = evaluation.precision, evaluation.plan
-    return Work(task, basis, basis_buffers, samples, groups, measures, block, fixed, precision, plan)
+    return Work(task, basis, basis_buffers, samples, groups, measures, block, fixed, evaluation.precision)
 
 
 def loss(flat: Flat, basis: Tensor, coefficients: Tensor, samples: Samples) -> Tensor:
@@ -157,8 +156,8 @@ def _chunk_values(
 
 
 def _most(basis: Tensor, memory: int) -> int:
-    """Point models that fit into so many bytes at three times their size: plain, packed, and inputs of last layers."""
-    return max(1, min(CHUNK_POINTS, memory // (3 * basis.shape[1] * basis.element_size() + 1)))
+    """Point models that fit into so many bytes."""
+    return max(1, min(CHUNK_POINTS, memory // (basis.shape[1] * basis.element_size() + 1)))
 
 
 def _check(

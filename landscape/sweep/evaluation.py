@@ -20,7 +20,6 @@ from landscape.plugins import unknown
 from landscape.results.notebook_table import notebook_table
 from landscape.results.progress import Progress, share
 from landscape.sweep.precision import Precision, check_precision
-from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 from landscape.sweep.threads import PointPool
 
 
@@ -37,7 +36,6 @@ class EvaluationOptions(TypedDict, total=False):
     progress: Progress | None
     block: int | None
     memory: int | None
-    plan: SweepPlan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,8 +63,6 @@ class Evaluation:
         progress: Called with (points done, all points).
         block: Samples in one forward pass; by default set by the size of the activations.
         memory: Bytes of point models in memory; on a GPU with their activations, by default half of the free memory.
-        plan: How passes on a CPU are carried out (`landscape.sweep.sweep_plan`); `landscape.surface` measures the
-            fastest.
 
     Raises:
         ValueError: If the precision is unknown, or workers, block or memory is no number above 0.
@@ -82,7 +78,6 @@ class Evaluation:
     progress: Progress | None = None
     block: int | None = None
     memory: int | None = None
-    plan: SweepPlan = DEFAULT
 
     def __post_init__(self) -> None:
         check_precision(self.precision)

@@ -19,8 +19,9 @@ from landscape.model.samples import Inputs, Samples
 from landscape.sweep.layer_calls import Call, layer_input, trace_calls
 from landscape.sweep.layer_forward import override, release
 
-READ_COST = 8
-"""Reading one basis output costs about as much as 8 of the products that make one (measured: 5 x 5 convolutions)."""
+READ_COST = 20
+"""Reading one basis output costs about as much as 20 of the products that make one: with three models, first layers of
+25 to 48 products an entry lost up to 8 % (ResNets, a transformer), one of 75 gained 15 % (cnn_cifar10)."""
 
 MOST_BYTES = 4 * 2**20
 """Most bytes per sample of outputs at the basis for which sharing pays."""
@@ -38,12 +39,10 @@ class FirstLayer:
 
     Args:
         name: The layer's name in the module.
-        output_bytes: Bytes per sample of the outputs at all basis models.
     """
 
-    def __init__(self, flat: Flat, name: str, basis: Tensor, output_bytes: int = 0) -> None:
+    def __init__(self, flat: Flat, name: str, basis: Tensor) -> None:
         self.name = name
-        self.output_bytes = output_bytes
         self.layer = flat.module.get_submodule(name)
         self._flat = flat
         self._count = len(basis)
@@ -66,13 +65,13 @@ class FirstLayer:
     def at(self, coefficients: Sequence[float]) -> None:
         """Let the layer return its output at coefficients (n,)."""
         if is_around(coefficients):
-            value = self._sum(*self._last_step(coefficients, 1))
+            value = self._stepped(coefficients, 1)
         elif is_between(coefficients):
-            value = self._sum(*self._last_step(coefficients, self._count))
+            value = self._stepped(coefficients, self._count)
         else:
             used = {index: share for index, share in enumerate(coefficients) if share != 0} or {0: 0.0}
             outputs, shares = [self._output(index) for index in used], list(used.values())
-            value = self._whole(combine(outputs, shares, out=self._buffer("value")))
+            value = combine(outputs, shares, out=self._buffer("value"))
         override(self.layer, lambda _: value)
 
     def release(self) -> None:
@@ -80,8 +79,8 @@ class FirstLayer:
         release(self.layer)
         self._received, self._outputs, self._start = None, {}, None
 
-    def _last_step(self, coefficients: Sequence[float], index: int) -> tuple[Tensor, Tensor, float]:
-        """Output 0 and c_2, c_3, .. times the outputs behind `index`; then the output at `index`, and c_1."""
+    def _stepped(self, coefficients: Sequence[float], index: int) -> Tensor:
+        """Output 0, then c_2, c_3, .. times the outputs behind `index`, then c_1 times the one at it."""
         start, first = (float(index), *coefficients[2:]), self._output(0)
         if len(start) > 1 and start != self._start:
             first = torch.add(first, self._output(index + 1), alpha=start[1], out=self._buffer("start"))
@@ -89,27 +88,14 @@ class FirstLayer:
                 first.add_(self._output(index + step), alpha=coefficient)
             self._start = start
         first = self._memory["start"] if len(start) > 1 else first
-        return first, self._output(index), coefficients[1]
-
-    def _sum(self, first: Tensor, output: Tensor, coefficient: float) -> Tensor:
-        """What the layer returns: first + coefficient * output."""
-        return torch.add(first, output, alpha=coefficient, out=self._buffer("value"))
-
-    def _whole(self, value: Tensor) -> Tensor:
-        """What the layer returns for a combination of all outputs."""
-        return value
+        return torch.add(first, self._output(index), alpha=coefficients[1], out=self._buffer("value"))
 
     def _output(self, index: int) -> Tensor:
         """The layer's output at model `index` of the basis, then at the differences from its first."""
         if index not in self._outputs:
             release(self.layer)
-            output = functional_call(self.layer, self._parameters[index], (self._received,))
-            self._outputs[index] = self._arranged(output)
+            self._outputs[index] = functional_call(self.layer, self._parameters[index], (self._received,))
         return self._outputs[index]
-
-    def _arranged(self, output: Tensor) -> Tensor:
-        """An output in the order in which it is stored."""
-        return output
 
     def _buffer(self, name: str) -> Tensor:
         """Buffer for one output, reused by each point."""
@@ -152,10 +138,10 @@ def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, o
     return total
 
 
-def first_layer(flat: Flat, basis: Tensor, probe: Samples, wanted: bool | None = None) -> FirstLayer | None:
+def first_layer(flat: Flat, basis: Tensor, probe: Samples) -> FirstLayer | None:
     """The layer to share over combinations of `basis` (n, d), or None if sharing is wrong or does not pay.
 
-    Whether it pays is `wanted`, or by default estimated by the size of the layer.
+    Whether it pays is estimated by the size of the layer.
 
     The first linear or convolutional layer, if what it receives is made of the inputs alone, without parameters and
     buffers, and the outputs on the `probe` do not change.
@@ -167,10 +153,9 @@ def first_layer(flat: Flat, basis: Tensor, probe: Samples, wanted: bool | None =
     layer = flat.module.get_submodule(name)
     products = layer.get_parameter("weight")[0].numel()
     output_bytes = len(basis) * outputs_size * basis.element_size()
-    pays = len(basis) * READ_COST <= products if wanted is None else wanted
-    if not pays or output_bytes > MOST_BYTES:
+    if len(basis) * READ_COST > products or output_bytes > MOST_BYTES:
         return None
-    return FirstLayer(flat, name, basis, output_bytes) if _exact(flat, name, probe) else None
+    return FirstLayer(flat, name, basis) if _exact(flat, name, probe) else None
 
 
 def _first_called(flat: Flat, inputs: Inputs) -> tuple[str, int] | None:

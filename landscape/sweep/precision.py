@@ -14,12 +14,14 @@ from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 from landscape.sweep.layer_calls import trace_calls
 from landscape.sweep.layer_forward import replace_forward
-from landscape.sweep.onednn_layers import LEAST_WEIGHTS
 from landscape.sweep.processor import processor
 
 Precision = Literal["exact", "fast"]
 
 NO_BFLOAT16 = "this processor has no bfloat16 products: precision 'fast' computes exactly, and is no faster"
+
+LEAST_WEIGHTS = 8192
+"""A layer below this size gains nothing."""
 
 CHECKED = 5
 """Points of a sweep that are evaluated in both precisions."""

@@ -17,7 +17,7 @@ from landscape.sweep.worker import Points, Values, Work, Worker, mean_metrics
 CHUNK_SECONDS = 2.0
 """Approximate time between reports of finished points."""
 
-RUN_BLOCKS = 8
+RUN_BLOCKS = 2
 """Approximate number of blocks of samples per task of a thread, if threads share the samples."""
 
 Item = TypeVar("Item")
@@ -56,11 +56,11 @@ def evaluate_chunks(
         yield from evaluate_in_order(first, points, parts)
         return
     if len(points) < workers:
-        stretches, step = first.stretches, max(1, RUN_BLOCKS * first.block // first.stretch)
-        runs = [stretches[start : start + step] for start in range(0, len(stretches), step)]
+        blocks = first.blocks
+        runs = [blocks[start : start + RUN_BLOCKS] for start in range(0, len(blocks), RUN_BLOCKS)]
         with explain_oom("a forward pass", "lower block, or workers"):
             passed = _run_in_threads(first, lambda worker, run: list(worker.outputs(run)), runs, workers, points)
-            values = mean_metrics(first.work, len(points), (outputs for _, few in passed for outputs in few))
+            values = mean_metrics(first.work, len(points), (outputs for _, some in passed for outputs in some))
         yield slice(0, len(points)), values
         return
     yield from _run_in_threads(first, lambda worker, part: at_points(worker, points[part]), parts, workers)

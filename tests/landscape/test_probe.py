@@ -9,19 +9,15 @@ import torch
 from torch import nn
 
 from landscape.batched_training.dense_stacks import DenseGradients, relu_slope
-from landscape.curvature.curvature_products import Products
 from landscape.measures import cost
 from landscape.model.hooks import hooked
 from landscape.model.input_format import habits, writes
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.probe import probed
-from landscape.surfaces.surface import surface
-from landscape.sweep import onednn_calls
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.sweep_plan import SweepPlan
 
-PROBES = (onednn_calls.dense, onednn_calls.convolution, relu_slope, hooked, writes, cost._memory)
+PROBES = (relu_slope, hooked, writes, cost._memory)
 
 
 @pytest.fixture(autouse=True)
@@ -55,20 +51,10 @@ def _broken(monkeypatch, namespace, name, fault):
     own = getattr(whole, name)
 
     def other(*given):
-        return 1.01 * (given[0] if "reorder" in name else own(*given))
-
-    def other_sum(*given):
-        return 1.01 * own.binary(*given)
+        return 1.01 * own(*given)
 
     operations = {"raises": _raises, "absent": None, "other values": other}
-    operation = operations[fault]
-    if operation is other and hasattr(own, "binary"):
-        operation = type(
-            "Operation", (), {"__call__": lambda _, *given: other(*given), "binary": staticmethod(other_sum)}
-        )()
-    elif operation is _raises:
-        operation = type("Operation", (), {"__call__": _raises, "binary": staticmethod(_raises)})()
-    monkeypatch.setattr(torch.ops, namespace, Part(whole, name, operation))
+    monkeypatch.setattr(torch.ops, namespace, Part(whole, name, operations[fault]))
 
 
 class Residual(nn.Module):
@@ -113,13 +99,8 @@ def _check_sweeps():
     task = _task(Residual())
     basis = torch.stack([task.theta, 0.5 * task.theta + 0.01, -task.theta])
     rows = torch.tensor([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.1, 0.8, 0.1]])
-    options = {"buffers": task.buffers.expand(3, -1), "block": 4}
-    found = [
-        evaluate(task, basis, rows, **options, plan=SweepPlan(folded=folded, shared=False))["loss"]
-        for folded in (True, False)
-    ]
-    for losses in found:
-        torch.testing.assert_close(losses, _losses(task, basis, rows), rtol=1e-4, atol=0)
+    losses = evaluate(task, basis, rows, buffers=task.buffers.expand(3, -1), block=4)["loss"]
+    torch.testing.assert_close(losses, _losses(task, basis, rows), rtol=1e-4, atol=0)
 
 
 def _check_training():
@@ -142,55 +123,7 @@ def _check_training():
         torch.testing.assert_close(out[place].double(), expected, rtol=1e-5, atol=1e-7)
 
 
-class Strided(nn.Module):
-    """A chain of convolutions that do not reach all of their inputs, and a large dense layer."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.Sequential(
-            *(nn.Conv2d(2, 4, (3, 2), stride=(2, 3), padding=(1, 0)), nn.ReLU()),
-            *(nn.Conv2d(4, 8, 2, stride=2, dilation=(1, 2), groups=2), nn.ReLU(), nn.Flatten()),
-            *(nn.Linear(32, 256), nn.ReLU(), nn.Linear(256, 3)),
-        )
-
-    def forward(self, inputs):
-        return self.layers(inputs)
-
-
-def _check_products():
-    torch.manual_seed(0)
-    samples = Samples(torch.randn(5, 2, 9, 14), torch.arange(5) % 3)
-    task = Task(Strided(), {"train": samples})
-    found = Products(task.flat(task.theta), task.theta, samples, curvature="hessian", memory=2**30)
-    assert found.chain is not None
-    product, v = found.linearise(samples)[0], torch.randn(len(task.theta))
-    model = task.model.double().eval()
-    parameters = list(model.parameters())
-    loss = nn.functional.cross_entropy(model(samples.inputs.double()), samples.targets)
-    slope = torch.cat([part.flatten() for part in torch.autograd.grad(loss, parameters, create_graph=True)])
-    parts = torch.autograd.grad(slope @ v.double(), parameters)
-    expected = torch.cat([part.flatten() for part in parts])
-    assert (product(v).double() - expected).norm() < 1e-5 * expected.norm()
-
-
 FAULTS = ("raises", "absent", "other values")
-REORDERS = [f"_reorder_{kind}_weight" for kind in ("linear", "convolution")]
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("name", ["_linear_pointwise", "_convolution_pointwise", *REORDERS])
-def test_sweeps_are_right_whatever_becomes_of_onednns_operations(monkeypatch, name, fault):
-    _broken(monkeypatch, "mkldnn", name, fault)
-    _check_sweeps()
-    if torch.backends.mkldnn.is_available():
-        assert [probe.works for probe in PROBES[:2]] == ["linear" not in name, "linear" in name]
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_curvature_is_right_whatever_becomes_of_onednns_dense_layer(monkeypatch, fault):
-    _broken(monkeypatch, "mkldnn", "_linear_pointwise", fault)
-    _check_products()
-    assert not onednn_calls.dense.works or not torch.backends.mkldnn.is_available()
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -203,7 +136,6 @@ def test_training_is_right_whatever_becomes_of_the_slope_of_relu(monkeypatch, fa
 def test_sweeps_and_training_are_right_with_all_parts_as_they_are():
     _check_sweeps()
     _check_training()
-    _check_products()
     assert all(probe.works for probe in PROBES)
 
 
@@ -308,14 +240,3 @@ def test_too_little_memory_is_the_callers_and_leaves_the_private_part_in_use():
     with pytest.raises(RuntimeError, match="bad_alloc"):
         double(torch.ones(3))
     assert double.works and torch.equal(double(torch.ones(2)), torch.full((2,), 2.0))
-
-
-@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="needs oneDNN")
-def test_a_surface_says_that_torchs_own_products_took_over(monkeypatch):
-    task = _task(Residual())
-    ends = [task.theta, task.theta]
-    assert "plan_note" not in surface(task, *ends, statistics="averaged").attrs
-    monkeypatch.setattr(onednn_calls.convolution, "_compared", set())
-    _broken(monkeypatch, "mkldnn", "_convolution_pointwise", "raises")
-    note = surface(task, *ends, statistics="averaged").attrs["plan_note"]
-    assert note == "products of convolution layers are torch's own: oneDNN's failed or gave other values"

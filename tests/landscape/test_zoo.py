@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from landscape.curvature.curvature_products import Products
-from landscape.curvature.hessian import top_eigenvalues
+from landscape.curvature.curvature_products import require_symmetry
+from landscape.curvature.hessian import CurvatureProblem, top_eigenvalues
 from landscape.curvature.ntk import ntk
 from landscape.curvature.trace import trace
 from landscape.geometry.lines import line
@@ -251,7 +251,7 @@ def test_kinks_and_dead_units_are_no_wrong_backward_pass():
 def test_a_hessian_that_is_not_symmetric_is_refused():
     made = _nine(_Wrong(4, 4))
     with pytest.raises(ValueError, match="is not symmetric"):
-        Products(made.flat(made.theta), made.theta, made.split("train"))
+        require_symmetry(CurvatureProblem(made.flat(made.theta), made.theta, made.split("train"), 256))
 
 
 @pytest.mark.parametrize("measure", ["hessian", "gauss_newton", "trace", "pyhessian"])

@@ -11,7 +11,6 @@ from reference.registry import agree, reference
 from torch import Tensor, nn
 
 import landscape
-from landscape.sweep.sweep_plan import SweepPlan
 
 
 class Two(nn.Module):
@@ -93,9 +92,8 @@ def test_models_that_branch_or_write_to_their_parameters(kind):
     rows = torch.from_numpy(sweep.origin + grid @ sweep.axes)
     wanted = np.array([plain(row @ sweep.basis.double()) for row in rows])
     buffers = task.buffers.expand(len(sweep.basis), -1) if len(task.buffers) else None
-    for plan in (SweepPlan(), SweepPlan(shared=True), SweepPlan(folded=True, shared=False)):
-        found = landscape.evaluate(task, sweep.basis, rows, buffers=buffers, plan=plan, metrics=("loss",))["loss"]
-        agree("landscape.evaluate", found.numpy(), wanted, relative=1e-5)
+    found = landscape.evaluate(task, sweep.basis, rows, buffers=buffers, metrics=("loss",))["loss"]
+    agree("landscape.evaluate", found.numpy(), wanted, relative=1e-5)
     if buffers is None:
         found = landscape.surface(task, sweep).loss.transpose(*sweep.coords).values.ravel()
         agree("landscape.surface", found, wanted, relative=1e-5)

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 import landscape
-from landscape.curvature.gauss_newton import gnvp
+from landscape.curvature.gauss_newton import gauss_newton_graph
+from landscape.curvature.hessian_products import linearise
 from landscape.curvature.krylov import WHICH
 from landscape.model.samples import Samples
 from landscape.model.task import Task
@@ -270,7 +271,7 @@ def test_densities(name):
 def test_gauss_newton(name):
     task = posed(name)
     matrix, flat = dense_gauss_newton(task), task.flat(task.theta)
-    product = gnvp(flat, task.theta, task.split("train"), block=8)
+    product, _ = linearise(flat, task.theta, task.split("train"), block=8, graph=gauss_newton_graph)
     vector = torch.randn(task.layout.size, generator=generator(6))
     agree("landscape.top_eigenvalues", product(vector).numpy(), matrix @ vector.double().numpy(), relative=1e-5)
     ds = landscape.hessian(task, task.theta, k=3, curvature="gauss_newton", block=8)

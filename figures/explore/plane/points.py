@@ -83,14 +83,14 @@ def grid_values(run: Run, item: tuple[Grid, Sequence[Sequence[float]], Precision
 
 
 class _Stoppable:
-    """An evaluator whose chunks end between two stretches of samples if their call is stopped."""
+    """An evaluator whose chunks end between two forward passes if their call is stopped."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker, self.work = worker, worker.work
 
     def chunk(self, points: Points) -> Tensors:
         self.worker.take(points)
-        outputs = self.worker.outputs(self.worker.stretches)
+        outputs = self.worker.outputs(self.worker.blocks)
         return mean_metrics(self.work, len(points), stopping.until_stopped(outputs))
 
     def free(self) -> None:
@@ -103,9 +103,9 @@ def numbers(run: Run, item: tuple[Place, Sequence[float]]) -> Numbers:
     worker = _evaluator(run, place)
     with torch.no_grad():
         worker.take(_plain([row]))
-        blocks = list(worker.outputs(worker.stretches))
-        means = _numpy(mean_metrics(worker.work, 1, blocks))
-    outputs = torch.cat([block[0] for block in blocks])
+        passed = list(worker.outputs(worker.blocks))
+        means = _numpy(mean_metrics(worker.work, 1, passed))
+    outputs = torch.cat([outputs for _, _, outputs in passed])
     class_error = means.get("class_error", np.zeros((1, 0)))[0]
     error = float(means["error"][0]) if "error" in means else float("nan")
     confusion = np.zeros((0, 0), dtype=np.int64)

@@ -7,13 +7,14 @@ import pytest
 import torch
 from torch import nn
 
+from landscape.model.bound_model import Flat
 from landscape.model.metrics import class_error
 from landscape.model.samples import Samples
 from landscape.model.task import Task, error
-from landscape.sweep import first_layer, threads, two_stage_forward
+from landscape.sweep import first_layer, threads
 from landscape.sweep import worker as sweeping
 from landscape.sweep.evaluate import evaluate, loss
-from landscape.sweep.worker import plan
+from landscape.sweep.worker import blocks_and_sharing
 from tests.oracles import cnn_task, mlp_task, quadratic, thetas
 
 TASKS = {"mlp": mlp_task, "cnn": cnn_task, "norm": lambda: cnn_task(norm=True)}
@@ -187,10 +188,10 @@ def test_block_shrinks_with_the_activations(monkeypatch):
     flat = task.flat(basis)
     output = 4 * 6 * 7 * 8  # bytes that the convolution makes of a sample
     monkeypatch.setattr(sweeping, "BLOCK_BYTES", 2**30)
-    assert plan(flat, basis, task.split("test"))[0] == 2048
+    assert blocks_and_sharing(flat, basis, task.split("test"))[0] == 2048
     monkeypatch.setattr(sweeping, "BLOCK_BYTES", 20 * output)
-    assert plan(flat, basis, task.split("test"))[0] == 20
-    assert plan(flat, basis, task.split("test"), 5)[0] == 5
+    assert blocks_and_sharing(flat, basis, task.split("test"))[0] == 20
+    assert blocks_and_sharing(flat, basis, task.split("test"), 5)[0] == 5
 
 
 def test_loss_gradient_in_the_coefficients_equals_autograd():
@@ -256,11 +257,12 @@ def test_work_is_one_pass_a_point_and_block_and_the_first_layer_once_a_chunk(mon
     model = nn.Sequential(nn.Linear(80, 4), nn.ReLU(), nn.Linear(4, 3))
     task = Task(model, {"test": Samples(torch.randn(7, 80), torch.arange(7) % 3)})
     basis, passes, prepared = thetas(task, 3), [], []
-    first, prepare = two_stage_forward.Stages.first, first_layer.FirstLayer.prepare
-    monkeypatch.setattr(sweeping, "use_onednn", lambda *_: [])
-    monkeypatch.setattr(sweeping, "plan", lambda *_: (4, first_layer.FirstLayer(_[0], "0", basis)))
-    monkeypatch.setattr(two_stage_forward.Stages, "first", lambda *a: passes.append(1) or first(*a))
+    outputs, prepare = Flat.outputs, first_layer.FirstLayer.prepare
+    monkeypatch.setattr(sweeping, "blocks_and_sharing", lambda *_: (4, first_layer.FirstLayer(_[0], "0", basis)))
+    monkeypatch.setattr(Flat, "outputs", lambda *a: passes.append(1) or outputs(*a))
     monkeypatch.setattr(first_layer.FirstLayer, "prepare", lambda *a: prepared.append(1) or prepare(*a))
+    evaluate(task, basis, _rows(1, 3))  # tries the model
+    passes.clear(), prepared.clear()
     evaluate(task, basis, _rows(5, 3))
     assert len(prepared) == 2  # two blocks, one chunk
-    assert len(passes) == 2 * 5 + 1  # one looks at the model
+    assert len(passes) == 2 * (5 + 1)  # one of each block finds the input of the first layer

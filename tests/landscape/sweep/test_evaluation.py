@@ -10,7 +10,6 @@ import landscape
 from landscape.measures.ensemble import ensemble_gap, subset_errors
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.sweep.sweep_plan import SweepPlan
 
 
 def task(norm: bool = False) -> Task:
@@ -57,7 +56,6 @@ REFUSED = [
     *((name, "groups", torch.arange(31) % 2) for name in CALLS if name not in ("surface", "interpolated_surface")),
     *((name, "precision", "fast") for name in CALLS if name not in ("surface", "barrier", "aligned_barrier")),
     *((name, "metrics", ("error",)) for name in ("barrier", "pairwise_barriers", "ball_sharpness", "sampled_surface")),
-    ("surface", "plan", SweepPlan(block=7)),
     ("ball_sharpness", "statistics", "recomputed"),
     ("ensemble_gap", "workers", 2),
 ]

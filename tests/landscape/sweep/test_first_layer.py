@@ -11,7 +11,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep import first_layer
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.worker import plan
+from landscape.sweep.worker import blocks_and_sharing
 from tests.oracles import thetas
 
 
@@ -72,7 +72,7 @@ def test_sharing_is_used_on_a_cnn_and_changes_nothing(dtype, monkeypatch):
     task = _task(_cnn(), (3, 6, 7), dtype)
     basis = thetas(task, 3)
     rows = torch.randn(5, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    shared = plan(task.flat(basis), basis, task.split("test"))[1]
+    shared = blocks_and_sharing(task.flat(basis), basis, task.split("test"))[1]
     assert shared is not None
     assert type(shared.layer) is nn.Conv2d
     found, plain = _both(task, basis, rows, monkeypatch)
@@ -100,7 +100,7 @@ def test_the_convolution_runs_once_a_basis_model_and_block(monkeypatch):
 def test_sharing_is_used_after_steps_without_parameters(monkeypatch):
     task = _task(Preprocessed())
     basis = thetas(task, 2)
-    assert plan(task.flat(basis), basis, task.split("test"))[1] is not None
+    assert blocks_and_sharing(task.flat(basis), basis, task.split("test"))[1] is not None
     found, plain = _both(task, basis, torch.tensor([[0.3, 0.9], [1.0, -1.0]]), monkeypatch)
     torch.testing.assert_close(found, plain, rtol=1e-12, atol=0)
 
@@ -116,7 +116,7 @@ class Again(Tied):
 def test_sharing_is_declined_where_it_would_be_wrong(model):
     task = _task(model())
     basis = thetas(task, 2)
-    assert (plan(task.flat(basis), basis, task.split("test"))[1] is None) == (model is not Tied)
+    assert (blocks_and_sharing(task.flat(basis), basis, task.split("test"))[1] is None) == (model is not Tied)
     found = evaluate(task, basis, [[0.3, 0.9]])["loss"][0]
     outputs = task.outputs(0.3 * basis[0] + 0.9 * basis[1], "test")
     torch.testing.assert_close(found, F.cross_entropy(outputs, task.split("test").targets))
@@ -189,7 +189,7 @@ def test_sharing_is_declined_behind_statistics_that_differ_between_models():
 def test_sharing_is_declined_where_it_does_not_pay():
     task = _task(Preprocessed())
     basis = thetas(task, 11)
-    assert plan(task.flat(basis), basis, task.split("test"))[1] is None
+    assert blocks_and_sharing(task.flat(basis), basis, task.split("test"))[1] is None
 
 
 def test_sharing_is_declined_for_frozen_and_hooked_layers():
@@ -200,7 +200,7 @@ def test_sharing_is_declined_for_frozen_and_hooked_layers():
     for model in (frozen, hooked):
         task = _task(model)
         basis = thetas(task, 2)
-        assert plan(task.flat(basis), basis, task.split("test"))[1] is None
+        assert blocks_and_sharing(task.flat(basis), basis, task.split("test"))[1] is None
 
 
 def test_models_without_a_finite_loss_are_evaluated_as_such():

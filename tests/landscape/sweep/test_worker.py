@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from landscape.geometry.planes import plane
+from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep import worker
@@ -35,7 +36,7 @@ class Counts(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         found = func(*args, **(kwargs or {}))
         name = func._schema.name.split("::")[1]
-        self.convolutions += [len(args[0])] if name in ("convolution", "_convolution_pointwise") else []
+        self.convolutions += [len(args[0])] if name == "convolution" else []
         self.copied += found.nbytes if name in COPIES else 0
         self.computed += found.nbytes if name in ARITHMETIC else 0
         return found
@@ -66,7 +67,6 @@ def test_a_point_costs_one_pass_through_the_second_layer_and_none_through_the_fi
     assert set(extra) == {3, 4}
 
 
-@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="counts the operations of a CPU with oneDNN")
 def test_a_point_writes_little_more_than_its_activations():
     task = _task()
     few, many = _counted(task, (3, 4)), _counted(task, (3, 9))
@@ -80,19 +80,32 @@ def test_a_point_writes_little_more_than_its_activations():
     assert (many.computed - few.computed) / 15 <= theta + shared + maxima + relu + room
 
 
-def test_metrics_are_computed_once_for_many_blocks(monkeypatch):
-    task, sizes = _task(), []
+def test_metrics_follow_each_pass_so_that_outputs_are_held_for_one_point(monkeypatch):
+    task, events = _task(), []
+    passed = Flat.outputs
 
     def noted(outputs, targets):
-        sizes.append(len(outputs))
+        events.append("metric")
         return outputs.sum(1)
 
     noted_task = Task(task.model, task.samples, loss=noted, metrics={})
-    evaluate(noted_task, task.theta[None], [[1.0], [2.0]], block=4)
-    assert sizes[-2:] == [11, 11]
-    monkeypatch.setattr(worker, "OUTPUT_BYTES", 8 * 7 * 4)
-    evaluate(noted_task, task.theta[None], [[1.0], [2.0]], block=4)
-    assert sizes[-4:] == [8, 8, 3, 3]
+    used = worker.Worker(sweep_work(noted_task, thetas(task, 2)))
+    monkeypatch.setattr(Flat, "outputs", lambda *given: events.append("pass") or passed(*given))
+    events.clear()
+    used.chunk([[0.5, 0.5], [0.2, 0.8], [0.1, 0.9]])
+    assert events[-6:] == ["pass", "metric"] * 3
+
+
+def test_a_sweep_that_is_stopped_midway_leaves_the_first_layer_as_it_was():
+    task = _task()
+    used = worker.Worker(sweep_work(task, thetas(task, 3)))
+    assert used.shared is not None
+    used.take([[0.2, 0.3, 0.5], [1.0, 0.4, -0.2]])
+    passed = used.outputs(used.blocks)
+    next(passed)
+    assert "forward" in vars(used.shared.layer)
+    passed.close()
+    assert "forward" not in vars(used.shared.layer)
 
 
 @pytest.mark.parametrize("count", [1, 7, 225])
@@ -109,16 +122,16 @@ def test_chunks_cover_all_points_once_and_all_workers_get_alike(count, workers):
 
 
 @pytest.mark.parametrize("precision", ["exact", "fast"])
-def test_a_worker_and_its_model_are_freed_without_a_search_for_cycles(precision):
-    model = nn.Sequential(
-        nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(800, 12)
-    )
+def test_a_worker_and_its_model_are_freed_without_a_search_for_cycles(precision, monkeypatch):
+    monkeypatch.setattr("landscape.sweep.precision.has_bfloat16", lambda: True)
+    dense = nn.Linear(800, 12), nn.Linear(12, 12)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), *dense)
     task = Task(model, {"test": Samples(torch.randn(4, 3, 12, 12), torch.arange(4))})
     gc.collect()
     gc.disable()
     try:
         used = worker.Worker(sweep_work(task, thetas(task, 2), Evaluation(precision=precision)))
-        assert any(replacement(layer) is not None for layer in used.flat.module)
+        assert any(replacement(layer) is not None for layer in used.flat.module) == (precision == "fast")
         left = [weakref.ref(layer) for layer in used.flat.module]
         used.chunk([[0.5, 0.5]])
         del used
