@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import drift
+from landscape.results.stated import states_statistics
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -50,14 +51,15 @@ class Registered:
 def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
     """Register a function of a run that returns a labelled dataset and whose other arguments have defaults.
 
-    A variable whose unit is `LOSS_UNITS` gets the unit of the run's losses.
+    A variable whose unit is `LOSS_UNITS` gets the unit of the run's losses. The result states the batch statistics of
+    the models that were evaluated (`landscape.results.stated`).
 
     Args:
         dims: Dimensions of its result, in the order of its variables.
         cost: Kind of computation. A function NAME_effort of the same module estimates its time (`drift.runs.cache`).
     """
 
-    def with_units(function: Function) -> Function:
+    def labelled(function: Function) -> Function:
         @functools.wraps(function)
         def analyse(run: Run, *arguments: Any, **options: Any) -> Any:
             dataset = function(run, *arguments, **options)
@@ -66,9 +68,9 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
                     values.attrs["units"] = run.loss_units
             return dataset
 
-        return cast(Function, analyse)
+        return cast(Function, states_statistics(analyse))
 
-    return with_units
+    return labelled
 
 
 def registered() -> dict[str, Registered]:

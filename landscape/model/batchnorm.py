@@ -16,6 +16,7 @@ from landscape.model.bound_model import Flat
 from landscape.model.families import BATCH_NORMS
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
+from landscape.results.stated import state
 
 Statistics = Literal["recomputed", "averaged", "task"]
 
@@ -63,6 +64,7 @@ def recalibrate(task: Task, theta: Tensor, buffers: Tensor | None, samples: Samp
 
     Other buffers are copied from `buffers`, by default from the task.
     """
+    state({"statistics": "recomputed", "calibration": len(samples)} if task.layout.buffers else {})
     flat = task.flat(theta)
     flat.load(theta.detach(), buffers)
     return recompute_statistics(flat, samples)

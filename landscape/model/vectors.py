@@ -18,6 +18,7 @@ from landscape.model.layout import Layout
 from landscape.model.model import Model, plain
 from landscape.model.whole_products import plain_modes, whole_products
 from landscape.plugins.option_types import require_options
+from landscape.results.stated import state, states_statistics
 
 if TYPE_CHECKING:
     from landscape.model.task import Task
@@ -90,9 +91,11 @@ def takes_models(
                 result: Any = function(*bound.args, **bound.kwargs)
             if has_attributes and stated and layout is not None:
                 result.attrs.setdefault("statistics", stated)
+            elif stated == "own" and layout is not None and "evaluation" not in signature.parameters:
+                state({"statistics": "own"})  # given ones are stated by whoever gives them, evaluations by `evaluate`
             return _with_dtypes(result, task, tuple(values.values()))
 
-        return wrapper
+        return states_statistics(wrapper) if has_attributes else wrapper
 
     return decorate
 

@@ -20,6 +20,7 @@ from landscape.model.held_values import digest
 from landscape.model.losses import counted, group_weights
 from landscape.model.task import Task, metric_units, split_name
 from landscape.model.vectors import AnyModel
+from landscape.results.stated import states_statistics
 from landscape.surfaces.point_table import PointTable, is_missing
 from landscape.surfaces.sampling_error import over_folds, sample_folds
 from landscape.sweep.evaluate import evaluate
@@ -31,6 +32,7 @@ CHECKPOINT_SECONDS = 5.0
 """Least time between two checkpoints."""
 
 
+@states_statistics
 def surface(
     task: Task,
     sweep: Sweep | AnyModel | Sequence[AnyModel] | None = None,

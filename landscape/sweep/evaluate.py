@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.model.batchnorm import resolve_statistics
+from landscape.model.batchnorm import Statistics, resolve_statistics
 from landscape.model.bound_model import Flat
 from landscape.model.losses import is_coupled
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.model.vectors import takes_models
+from landscape.results.stated import state
 from landscape.sweep import vmap_points
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.first_layer import combine
@@ -76,6 +77,7 @@ def evaluate(
         raise ValueError(f"coefficients are {coefficients!r:.40}; give numbers (P, {len(work.basis)}).") from reason
     if rows.ndim != 2 or rows.shape[1] != len(work.basis):
         raise ValueError(f"coefficients have shape {tuple(rows.shape)}; the basis needs (P, {len(work.basis)}).")
+    _state(work, rows, resolve_statistics(task, evaluation.statistics, buffers))
     points, basis, measures = rows.tolist(), work.basis, work.measures
     values: dict[str, Tensor] = {}
     done, report, soon = 0, progress or (lambda done, total: None), not (on_points is None and progress is None)
@@ -94,6 +96,17 @@ def evaluate(
         if on_points is not None:
             on_points(part, chunk)
     return {name: values.get(name, torch.empty(0, dtype=torch.float64)) for name in measures}
+
+
+def _state(work: Work, rows: Tensor, how: Statistics) -> None:
+    """State the batch statistics of points: those of single models are their own where the basis has buffers."""
+    if not work.task.layout.buffers:
+        return
+    single = (rows.count_nonzero(1) == 1) & (rows.amax(1) == 1) & (work.buffers is not None)
+    if bool(single.any()):
+        state({"statistics": "own"})
+    if not bool(single.all()):
+        state({"statistics": how} | ({} if work.calibration is None else {"calibration": len(work.calibration)}))
 
 
 def sweep_work(task: Task, basis: Tensor, evaluation: Evaluation = USUAL, *, buffers: Tensor | None = None) -> Work:

@@ -18,6 +18,7 @@ from drift.store.round_record import Round
 from landscape.model.batchnorm import Statistics, calibration_of, recalibrate, usual_statistics
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
+from landscape.results.stated import state
 
 Outputs = Literal["probabilities", "logits"]
 
@@ -92,8 +93,10 @@ def factors(
     """
     weights = record.shares
     flat = run.task.flat(models[0](0)[0])
-    averages = [_average(rows, weights) for rows in models]
-    if (usual_statistics(run.task) if statistics is None else statistics) == "recomputed":
+    averages = [average(rows, weights) for rows in models]
+    statistics = statistics or usual_statistics(run.task) or "averaged"
+    state({"statistics": f"own, {statistics}"} if flat.layout.buffers else {})
+    if statistics == "recomputed":
         samples = calibration_of(run.task, "train")
         averages = [
             (theta, recalibrate(run.task, theta.to(flat.theta), buffers, samples)) for theta, buffers in averages
@@ -138,13 +141,12 @@ def _partial_sums(
     return sums
 
 
-def _average(rows: Rows, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Weighted mean of the clients' parameters (d,) and buffers (b,), float64."""
+def average(rows: Rows, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Weighted mean of the clients' parameters (d,) and buffers (b,), float64; clients of weight 0 have no part."""
     theta, buffers = (torch.zeros_like(part, dtype=torch.float64) for part in rows(0))
-    for row, weight in enumerate(weights.tolist()):
-        model, statistics = rows(row)
-        theta.add_(model, alpha=weight)
-        buffers.add_(statistics, alpha=weight)
+    for row in weights.nonzero().flatten().tolist():
+        for mean, part in zip((theta, buffers), rows(row), strict=True):
+            mean.add_(part, alpha=float(weights[row]))
     return theta, buffers
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.decomposition.client_models import Rows, read_models
-from drift.analyses.decomposition.factors import Outputs, model_outputs
+from drift.analyses.decomposition.factors import Outputs, average, model_outputs
 from drift.analyses.per_round import result, selected_rounds, stack_rows
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
@@ -20,6 +20,7 @@ from drift.runs.run import Run
 from landscape.measures.ensemble import OUTPUTS
 from landscape.model.samples import Samples
 from landscape.plugins import unknown
+from landscape.results.stated import state
 
 SCALES = (0.125, 0.25, 0.5, 1.0)
 
@@ -120,11 +121,9 @@ def _gap_and_slopes(
 ) -> dict[str, Any]:
     """Gap at every scale, slopes and locality of a round, from its models one by one."""
     usable = [(row, weight) for row, weight in enumerate(weights.tolist()) if weight > 0]
-    theta, buffers = (torch.zeros_like(part, dtype=torch.float64) for part in models(0))
-    for row, weight in usable:
-        for centre, part in zip((theta, buffers), models(row), strict=True):
-            centre.add_(part, alpha=weight)
+    theta, buffers = average(models, weights)
     flat = run.task.flat(theta)
+    state({"statistics": "averaged"} if flat.layout.buffers else {})
     mean = model_outputs(flat, theta, buffers, samples, outputs)
     ensemble = torch.zeros(len(scales), *mean.shape, dtype=torch.float64)
     locality = 0.0

@@ -166,7 +166,7 @@ def task_with_classes(run: Run, samples: Samples) -> Task:
     targets = samples.targets
     if classes < 2 or targets.ndim != 1 or targets.is_floating_point() or "error" not in task.metrics:
         return task
-    outputs = task.outputs(task.theta, samples[:2])
+    outputs = task.outputs(task.theta, samples[:2], buffers=task.buffers)  # their shape alone counts
     if outputs.ndim != 2 or outputs.shape[1] < classes:
         return task
     return replace(task, metrics={**task.metrics, "class_error": class_error_of(task.loss)})

@@ -23,6 +23,7 @@ from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import Updates, weighted_models
 from drift.store.round_record import Round
+from landscape.model.model import plain
 from landscape.model.samples import Samples
 from landscape.model.task import metric_units
 from landscape.sweep.evaluate import evaluate
@@ -68,7 +69,8 @@ def round_weights(
 ) -> xr.Dataset:
     """Loss and errors of a round's aggregate at given weights, by data size, at equal weights, and of the round's end.
 
-    The aggregate is gamma sum_k lambda_k w_k (FedLAW, equation 2).
+    The aggregate is gamma sum_k lambda_k w_k (FedLAW, equation 2). Models with batch normalisation get statistics
+    recomputed on training samples, the end included.
 
     Source: Li et al. 2023, section 4.
 
@@ -98,6 +100,7 @@ def round_weights(
     models = torch.cat([cohort.models, record.kept("end")[None]])
     rows = [*([*value.row, 0.0] for value in named.values()), [*(0.0 for _ in ids), 1.0]]
     evaluation = evaluation_of(run, split=evaluated_on).between(task)
+    models = plain(models) if evaluation.statistics == "recomputed" else models  # those of the end too, as of its twin
     metrics = evaluate(task, models, np.array(rows), evaluation=evaluation)
     columns = {name: values.numpy() for name, values in metrics.items()}
     dims = {name: ("mark", "class") if column.ndim > 1 else ("mark",) for name, column in columns.items()}
