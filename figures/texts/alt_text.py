@@ -7,6 +7,7 @@ import re
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
+from matplotlib.container import BarContainer
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
@@ -50,7 +51,7 @@ def _kind(ax: Axes) -> str:
         return "contour map"
     if ax.images or any(isinstance(artist, QuadMesh) for artist in ax.collections):
         return "matrix of colours"
-    if ax.containers and not _lines(ax):
+    if any(isinstance(part, BarContainer) for part in ax.containers) and not _lines(ax):
         return "bars"
     return "lines" if _lines(ax) else "points"
 
