@@ -1,6 +1,9 @@
-"""The mean over seeds and its interval: one for every verdict, table and picture."""
+"""The mean of a few values and its interval: one for every verdict, diagnosis, table and picture."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import stdtrit
@@ -18,7 +21,34 @@ VERDICT = 3
 """Smallest number of seeds for a verdict on a claim."""
 
 
-def t_interval(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+@dataclass(frozen=True)
+class Estimate:
+    """A mean, its interval and the number of values; the ends are NaN for fewer than two values or an infinite one."""
+
+    value: float
+    low: float
+    high: float
+    number: int
+
+    @property
+    def positive(self) -> bool:
+        """Whether the whole interval is above zero."""
+        return self.low > 0
+
+    @property
+    def negative(self) -> bool:
+        """Whether the whole interval is below zero."""
+        return self.high < 0
+
+
+def estimate(values: Sequence[float] | np.ndarray, level: float = LEVEL) -> Estimate:
+    """`t_interval` of one column of values, such as the gains of a few rounds; NaN are left out."""
+    column = np.asarray(values, dtype=np.float64)[:, None]
+    value, low, high = (float(end[0]) for end in t_interval(column, level))
+    return Estimate(value, low, high, int((~np.isnan(column)).sum()))
+
+
+def t_interval(table: np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean of every column, and the lower and upper end of its interval, shape (R,) each.
 
     mean -+ t s / sqrt(n) with the sample deviation s (n - 1) and Student's quantile t of n - 1 degrees of freedom.
@@ -27,11 +57,14 @@ def t_interval(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     Args:
         table: Independent values in rows, one per seed, shape (n, R); NaN where a seed has none, which is left out. An
-            infinite value counts.
+            infinite value counts. Successive rounds of a run are not independent; of these the interval is too narrow.
+        level: Of the interval, a fraction.
 
     Returns:
         NaN for the mean of no value, and for the ends below two values or with an infinite one.
     """
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level:g}; give the level of the interval as a fraction between 0 and 1.")
     present = ~np.isnan(table)
     count = present.sum(0)
     with np.errstate(invalid="ignore"):  # of infinite values
@@ -39,5 +72,5 @@ def t_interval(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         mean = np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
         squares = (np.where(present, table - mean, 0.0) ** 2).sum(0)
         free = np.where(count > 1, count - 1, np.nan)
-        reach = stdtrit(free, (1 + LEVEL) / 2) * np.sqrt(squares / free / count.clip(min=1))
+        reach = stdtrit(free, (1 + level) / 2) * np.sqrt(squares / free / count.clip(min=1))
         return mean, mean - reach, mean + reach

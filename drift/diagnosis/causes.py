@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drift.analyses.bootstrap import Estimate, mean_interval
 from drift.analyses.counterfactual.changes import changes
 from drift.analyses.counterfactual.followed_changes import LONGER, longest
+from drift.analyses.over_seeds import Estimate, estimate
 from drift.analyses.rounds.run_state import RunState
 from drift.diagnosis.outlying_clients import APART
 from drift.runs.run import Run
@@ -40,7 +40,7 @@ class Cause:
         name: Such as participation, rate, rate-small, epochs, shrinking, rounds, method.mu-large or client-K.
         title: Description of the cause.
         test: Change that was tested.
-        gain: Gain in loss by that, nats: over seeds if it was followed, else over windows.
+        gain: Gain in loss by that, nats, with its 95 % t interval: over seeds if it was followed, else over windows.
         share: The gain as a part of the loss without the change.
         clear: Whether it is a cause by the rule of `ranked`.
         note: Further evidence.
@@ -148,35 +148,35 @@ def _order(cause: Cause) -> tuple[bool, bool, bool, float]:
     return not cause.clear, not cause.followed, cause.change == LONGER, -_finite(cause.share)
 
 
-def gain_of(long: xr.Dataset, name: str) -> tuple[Estimate, float, float]:
-    """Gain of a followed change over seeds at the last start, its share in the loss, and the placebo there, nats."""
-    row, loss = long.gain.sel(change=name)[-1], float(long.loss[-1].mean())
-    gain = mean_interval(row.values)
-    return gain, gain.value / loss if loss > 0 else nan, float(long.placebo[-1])
+def gain_of(long: xr.Dataset, name: str) -> tuple[np.ndarray, float, float]:
+    """Gains of a followed change by seed at the last start, their share in the loss, and the placebo there, nats."""
+    gains, loss = long.gain.sel(change=name)[-1].values, float(long.loss[-1].mean())
+    return gains, estimate(gains).value / loss if loss > 0 else nan, float(long.placebo[-1])
 
 
-def beyond(gain: Estimate, placebo: float) -> bool:
-    """Whether a gain has its interval above zero and is larger than the placebo."""
-    return gain.positive and gain.value > placebo
+def beyond(gains: np.ndarray, placebo: float) -> bool:
+    """Whether a change gains with every seed that has a value, two or more, and in the mean more than the placebo."""
+    known = gains[~np.isnan(gains)]
+    return len(known) > 1 and bool((known > 0).all() and np.isfinite(known).all()) and float(known.mean()) > placebo
 
 
 def _followed(run: Run, long: xr.Dataset, name: str, clients: xr.Dataset, options: str) -> Cause:
-    gain, share, placebo = gain_of(long, name)
+    gains, share, placebo = gain_of(long, name)
     early = [(float(long.gain.sel(change=name)[place].mean()), place) for place in range(long.sizes["round"] - 1)]
     # NaN, as for "longer", is harmless
     harmless = all(not value < -float(long.placebo[place]) for value, place in early)
     least = -inf if name.startswith("without-") else CLEAR
     tested: dict[str, Any] = {
         "test": str(long.text.sel(change=name).values),
-        "clear": beyond(gain, placebo) and share >= least and harmless,
+        "clear": beyond(gains, placebo) and share >= least and harmless,
         "note": "" if harmless else "loses in the first rounds",
         "followed": f"rounds {int(long['first'][-1])} to {int(long['round'][-1])}",
     }
-    return Cause(gain=gain, share=share, placebo=placebo, **tested | _about(run, name, clients, options))
+    return Cause(gain=estimate(gains), share=share, placebo=placebo, **tested | _about(run, name, clients, options))
 
 
 def _screened(run: Run, tests: xr.Dataset, name: str, clients: xr.Dataset, options: str) -> Cause:
-    gain, share = mean_interval(tests.gain.sel(change=name).values), _share(tests, name)
+    gain, share = estimate(tests.gain.sel(change=name).values), _share(tests, name)
     tested: dict[str, Any] = {"test": str(tests.text.sel(change=name).values), "clear": False, "note": ""}
     placebo = float(np.abs(tests.placebo).max())
     return Cause(gain=gain, share=share, placebo=placebo, **tested | _about(run, name, clients, options))

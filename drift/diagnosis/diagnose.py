@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drift.analyses.bootstrap import Estimate
 from drift.analyses.counterfactual.followed_changes import followed
 from drift.analyses.counterfactual.interventions import WINDOWS, interventions, window_length
+from drift.analyses.over_seeds import Estimate
 from drift.analyses.rounds.run_state import RunState, run_state
 from drift.diagnosis.causes import Cause, promising, ranked, suspects
 from drift.diagnosis.findings import Finding, findings

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import nan
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from drift.analyses.bootstrap import Estimate, mean_interval
 from drift.analyses.counterfactual.changes import uneven
 from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.analyses.counterfactual.step_parts import balanced_cohort
 from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.decomposition.decomposition import decomposition
+from drift.analyses.over_seeds import Estimate, estimate
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.batch_statistics import statistics_remark
 from drift.analyses.rounds.coherence import coherence
@@ -75,9 +76,10 @@ def _centre(rules: xr.Dataset) -> Finding:
     window = next((name for name in ("ima-5", "ima-3") if bool(rules.gain.sel(variant=name).notnull().any())), None)
     if window is None:
         raise LookupError("fewer than three successive rounds kept their global models.")
-    gain = mean_interval(rules.gain.sel(variant=window).values)
-    clear = gain.low >= CLEAR * float(rules.loss.sel(variant="end").mean())
-    measure = f"the mean of the last {window.removeprefix('ima-')} models gains"
+    gain = estimate(rules.gain.sel(variant=window).values)
+    least = CLEAR * float(rules.loss.sel(variant="end").mean())
+    clear = gain.low >= least
+    measure = f"the mean of the last {window.removeprefix('ima-')} models gains (clear above {least:.2g})"
     statement = "the model is off the centre of its basin" if clear else "no clear sign that the model is off it"
     advice = "average the last models, as method ima does" if clear else ""
     return finding("centre", statement, measure, gain, LOSS_UNITS, "lines-globals", tested=True, suggestion=advice)
@@ -89,13 +91,13 @@ def _error(run: Run) -> Finding:
     if not rounds:
         raise LookupError("no round kept its clients; train with --set keep.clients=all.")
     parts = run.cached(decomposition, rounds=rounds, samples_per_client=50)
-    share = mean_interval((parts.residual / parts.fma_loss).values)
+    share = estimate((parts.residual / parts.fma_loss).values)
     if not np.isfinite(share.value):
         raise LookupError("the last rounds' models have no finite outputs.")
     statement = "no clear difference between the averaged model and the ensemble of its clients"
     statement = "averaging the models costs, beside their ensemble" if share.low >= CLEAR else statement
     statement = "the averaged model is better than the ensemble of its clients" if share.high <= -CLEAR else statement
-    measure = "part of its squared error that averaging adds"
+    measure = f"part of its squared error that averaging adds (clear beyond {100 * CLEAR:g} %)"
     return finding("error", statement, measure, share, "fraction", "bias-rounds", tested=True)
 
 
@@ -106,27 +108,27 @@ def _drift(run: Run, quick: bool, workers: int) -> Finding:
     (`drift.analyses.counterfactual.step_parts`).
     """
     if quick:
-        share = mean_interval(drift_variances(run).change_share.values[-ROUNDS:])
+        share = estimate(drift_variances(run).change_share.values[-ROUNDS:])
         measure = "update change in the sum of both variances of equation 13"
         statement = "what the drifts cost is not known without training"
         return finding("drift", statement, measure, share, "fraction", "variance-rounds")
     exact = run.cached(counterfactual, rounds=evenly_spaced(_late_globals(run), FEW), workers=workers)
     least = CLEAR * float(exact.loss.mean())
-    costs = {part: mean_interval(exact.loss_cost.sel(part=part).values) for part in ("sampling", "local")}
+    costs = {part: estimate(exact.loss_cost.sel(part=part).values) for part in ("sampling", "local")}
     words = {"sampling": "sampling drift costs loss", "local": "what local steps add costs loss"}
     clear = [words[part] for part, cost in costs.items() if cost.low >= least]
     statement = " and ".join(clear) or "neither sampling drift nor what local steps add costs loss clearly"
     balance = balanced_cohort(exact, run.experiment.clients.number)
     if np.isfinite(balance):
         statement += f"; they are equally long with {balance:.0f} of {run.experiment.clients.number} clients per round"
-    measure = "removing sampling drift from a round gains"
+    measure = f"removing sampling drift from a round gains (clear above {least:.2g})"
     return finding("drift", statement, measure, costs["sampling"], LOSS_UNITS, "variance-rounds", tested=True)
 
 
 def _coherence(run: Run) -> Finding:
     """Mean cosine of the last rounds, and the round of a clear change from positive to negative."""
     series = coherence(run)
-    cosine = mean_interval(series.mean_cosine.values[-ROUNDS:])
+    cosine = estimate(series.mean_cosine.values[-ROUNDS:])
     if cosine.number == 0:
         raise LookupError("no round has two clients to compare.")
     point = critical_point(series["round"].values, series.coherence.values)
@@ -140,11 +142,12 @@ def _coherence(run: Run) -> Finding:
 def _shrink(rules: xr.Dataset) -> Finding:
     """Gain of the best shrinking factor in the last rounds."""
     over = rules.loss.sel(variant="fma") - rules.loss.sel(variant="gamma")
-    gain, factor = mean_interval(over.values), float(rules.gamma.mean())
-    clear = gain.low >= CLEAR * float(rules.loss.sel(variant="end").mean())
+    gain, factor = estimate(over.values), float(rules.gamma.mean())
+    least = CLEAR * float(rules.loss.sel(variant="end").mean())
+    clear = gain.low >= least
     statement = "shrinking would help" if clear else "no clear sign that shrinking would help"
     statement = "shrinking would hurt" if gain.negative else statement
-    measure = f"the best factor on other data, {factor:.2f}, gains"
+    measure = f"the best factor on other data, {factor:.2f}, gains (clear above {least:.2g})"
     advice = "method shrink, or fedlaw to learn the factor" if clear else ""
     return finding("shrink", statement, measure, gain, LOSS_UNITS, "scale-invariance", tested=True, suggestion=advice)
 
@@ -195,7 +198,7 @@ def training(run: Run, state: RunState) -> Finding:
         statement, advice = f"{statement}; client {listed(clients)} became non-finite", "lower local.lr"
     if remark:
         statement = f"{statement}; {remark}"
-    measure = "expected gain of the next round"
+    measure = "expected gain of the next round (Theil-Sen)"
     return finding("training", statement, measure, state.fall, LOSS_UNITS, "accuracy-rounds", suggestion=advice)
 
 
@@ -207,12 +210,12 @@ def labels(run: Run, clients: xr.Dataset, long: xr.Dataset | None, *, quick: boo
     divergence = float(np.nanmean(clients.divergence))
     amount = f"their mean divergence is {divergence:.2f} of at most 0.69 nats"
     if long is not None and "even" in long.change.values:
-        gain, share, placebo = gain_of(long, "even")
-        clear = beyond(gain, placebo)
+        gains, share, placebo = gain_of(long, "even")
+        clear = beyond(gains, placebo)
         statement = "that labels differ between clients costs loss" if clear else "no clear cost of labels that differ"
         statement += f" ({100 * share:.0f} % of it)" if clear else ""
-        measure = "gain of the same run with even labels"
-        return finding("labels", f"{statement}; {amount}", measure, gain, LOSS_UNITS, figure, tested=True)
+        measure = f"gain of the same run with even labels (another seed: {placebo:.2g})"
+        return finding("labels", f"{statement}; {amount}", measure, estimate(gains), LOSS_UNITS, figure, tested=True)
     tested = not quick and long is not None
     unknown = "what that costs is not known without training" if quick else "what that costs was not followed"
     cost = "within windows it costs less than 2 %" if tested else unknown
@@ -232,7 +235,8 @@ class Finding:
         name: training, labels, centre, error, drift, coherence, shrink or clients.
         statement: The answer as a sentence.
         measure: Description of its number; empty without a number.
-        value, low, high: The number, and its interval over rounds or seeds; NaN without a number.
+        value, low, high: The number, and its 95 % t interval over rounds or seeds; NaN without a number. Successive
+            rounds are not independent values.
         unit: Unit of the number.
         tested: Whether models were evaluated or trained for the answer.
         figure: Figure of the gallery that shows it.
@@ -251,16 +255,6 @@ class Finding:
     suggestion: str = ""
 
 
-def finding(
-    name: str,
-    statement: str,
-    measure: str,
-    number: Estimate,
-    unit: str,
-    figure: str,
-    *,
-    tested: bool = False,
-    suggestion: str = "",
-) -> Finding:
-    """An answer with a number and its interval."""
-    return Finding(name, statement, measure, number.value, number.low, number.high, unit, tested, figure, suggestion)
+def finding(name: str, statement: str, measure: str, number: Estimate, unit: str, figure: str, **more: Any) -> Finding:
+    """An answer with a number and its interval; `more` are fields of `Finding`."""
+    return Finding(name, statement, measure, number.value, number.low, number.high, unit, figure=figure, **more)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import signal
 import traceback
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class Workers:
 
     A job is the call `work(state, job)`, where `state` is what `begin` returned in this worker. It has to be pure: when
     its worker dies (`kill -9`, out of memory), a fresh one repeats it. At the end, or when `results` is left, running
-    jobs are stopped at once.
+    jobs are stopped at once. Warnings of a job are given again in this process.
 
     Args:
         number: Number of processes.
@@ -100,7 +101,9 @@ class Workers:
                         continue
                     place, answer = busy.pop(number), _receive(worker.connection)
                     if answer is not None:
-                        result, error = deserialize(answer)
+                        result, error, said = deserialize(answer)
+                        for warning in said:
+                            warnings.warn(warning, stacklevel=3)
                         yield JobResult(place, result, error)
                         continue
                     self._replace(number)
@@ -200,15 +203,17 @@ def _serve(connection: Connection, begin_call: bytes) -> None:
         except (EOFError, OSError):
             return
         result, problem = None, None
+        with warnings.catch_warnings(record=True) as said:
+            try:
+                work, job = deserialize(message)
+                if not state:
+                    state.append(begin(*arguments))
+                result = work(state[0], job)
+            except Exception as error:  # noqa: BLE001 - sent to the parent process, which raises it
+                problem = _picklable(error)
+        texts = [warning.category(str(warning.message)) for warning in said]
         try:
-            work, job = deserialize(message)
-            if not state:
-                state.append(begin(*arguments))
-            result = work(state[0], job)
-        except Exception as error:  # noqa: BLE001 - sent to the parent process, which raises it
-            problem = _picklable(error)
-        try:
-            connection.send_bytes(serialize((result, problem)))
+            connection.send_bytes(serialize((result, problem, texts)))
         except (BrokenPipeError, ConnectionResetError):
             return
 

@@ -51,7 +51,7 @@ def put_bubbles(
     look = {"linewidths": 0, "c": [shades[column] for column in columns], **look}
     ax.scatter(places, columns, s=largest * samples / samples.max(), **look)
     step = -(-len(names) // most)
-    ax.set_yticks(range(0, len(names), step), [str(name) for name in names[::step]])
+    ax.set_yticks(range(0, len(names), step), [style.literal(name) for name in names[::step]])
     ax.set_ylabel("class")
 
 
@@ -76,13 +76,13 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
             continue  # no bar has it
         if areas:
             lower, upper = (np.append(ends, ends[-1]) for ends in (bottom, bottom + height))
-            ax.fill_between(edges, lower, upper, step="post", color=colour, label=str(name), linewidth=0)
+            ax.fill_between(edges, lower, upper, step="post", color=colour, label=style.literal(name), linewidth=0)
         else:
-            ax.bar(places, height, width, bottom=bottom, color=colour, label=str(name), linewidth=0)
+            ax.bar(places, height, width, bottom=bottom, color=colour, label=style.literal(name), linewidth=0)
         for place, part, low in zip(places, height, bottom, strict=True):
             if len(bottom) <= _NAMED_BARS and part >= _NAMED_PART:
                 look: dict[str, Any] = {"ha": "center", "va": "center", "gid": CELL, "path_effects": style.outline()}
-                ax.text(place, low + part / 2, str(name), fontsize=style.small(), **look)
+                ax.text(place, low + part / 2, style.literal(name), fontsize=style.small(), **look)
         bottom += height
     ax.grid(False)
     ax.set_ylim(0, 1)

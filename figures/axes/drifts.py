@@ -176,7 +176,7 @@ def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
     """Dotted lines at the critical points, bands over their intervals, and a note on methods that have none."""
     level = ds["critical_low"].attrs.get("level", 0.95)
     several = ds["critical_point"].size > 1 and "seed" in ds["critical_point"].dims
-    label: str | None = f"critical point{' of a seed' if several else ''}, {100 * level:g} % interval"
+    label: str | None = f"critical point{' of a seed' if several else ''}, {100 * level:g} % bootstrap interval"
     without = []
     for name, part in split_algorithms(ds["coherence"]):
         colour = style.colour(name) if name is not None else style.CLIENT

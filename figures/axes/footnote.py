@@ -21,7 +21,7 @@ def footnote(figure: Figure, text: str) -> None:
 
     Args:
         figure: In any layout.
-        text: Lines longer than the figure is wide are wrapped.
+        text: Plain; lines longer than the figure is wide are wrapped.
     """
     width = figure.get_figwidth()
     lines = [
@@ -35,7 +35,7 @@ def footnote(figure: Figure, text: str) -> None:
     _grow(figure, _height(note) + spilled)
     look: dict[str, Any] = {"fontsize": style.small(), "color": "#444444", "va": "bottom", "linespacing": 1.25}
     with style.context():
-        figure.text(0.04, below + 0.03, note, transform=figure.dpi_scale_trans, label=_LABEL, **look)
+        figure.text(0.04, below + 0.03, style.literal(note), transform=figure.dpi_scale_trans, label=_LABEL, **look)
 
 
 def _height(note: str) -> float:

@@ -50,8 +50,8 @@ def matrix(
     top = float(values.max()) if high is None else high
     look = {"cmap": style.sequential(), "vmin": low, "vmax": top if top > low else low + 1, "aspect": "equal", **look}
     image = ax.imshow(values.values, interpolation="nearest", **look)
-    name_ticks(ax.xaxis, [str(name) for name in values[columns].values])
-    name_ticks(ax.yaxis, [str(name) for name in values[rows].values])
+    name_ticks(ax.xaxis, [style.literal(name) for name in values[columns].values])
+    name_ticks(ax.yaxis, [style.literal(name) for name in values[rows].values])
     ax.grid(False)
     ax.set_xlabel(style.text(values[columns]))
     ax.set_ylabel(style.text(values[rows]))

@@ -96,6 +96,7 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = FLOOR, fil
     Args:
         ds: density and eigenvalue over `mark`, the positions on each method's own grid, and perhaps `algorithm`.
         filled: The area below the line has the method's colour too.
+            Where there is a density_error, a grey band reaches one standard error up and down.
     """
     ax = style.axes(ax)
     highest = 0.0
@@ -107,6 +108,8 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = FLOOR, fil
         if filled:
             own = {**own, "linestyle": "-", "linewidth": 0.7}
             ax.fill_between(places.values, 1e-300, part.values, color=own.get("color"), alpha=0.45, linewidth=0)
+        if "density_error" in ds:
+            _error_band(part, ds["density_error"], places.values, ax)
         ax.plot(places.values, part.values, **own)
         highest = max(highest, float(part.max()))
     if highest <= 0:
@@ -114,6 +117,15 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = FLOOR, fil
     ax.set_yscale("log")
     ax.set_ylim(floor * highest, 2 * highest)
     return style.name_axes(ax, "eigenvalue", "spectral density")
+
+
+def _error_band(part: xr.DataArray, errors: xr.DataArray, places: np.ndarray, ax: Axes) -> None:
+    own = (errors.sel(algorithm=part.algorithm) if "algorithm" in errors.dims else errors).values
+    if np.isnan(own).all():
+        return current().remark("one random vector: the error of the density is not known")
+    ends = (np.maximum(part.values - own, 1e-300), part.values + own)
+    ax.fill_between(places, *ends, color="black", alpha=0.25, linewidth=0)
+    return current().remark("grey bands: one standard error of the density")
 
 
 def same_window(ds: xr.Dataset, axs: Iterable[Axes]) -> None:

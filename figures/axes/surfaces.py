@@ -266,6 +266,11 @@ def _models(ds: xr.Dataset, first: str, second: str, ax: Axes, names: bool) -> N
         if names:
             low = y <= float(ds[f"mark_{second}"].mean())  # the name stands on the outer side of the triangle
             note = ax.annotate(
-                mark, (x, y), (0, -5 if low else 4.5), textcoords="offset points", fontsize=style.small(), zorder=6
+                style.literal(mark),
+                (x, y),
+                (0, -5 if low else 4.5),
+                textcoords="offset points",
+                fontsize=style.small(),
+                zorder=6,
             )
             note.set(ha="center", va="top" if low else "bottom", path_effects=style.outline())

@@ -100,7 +100,7 @@ def by_round(rounds: xr.DataArray, shown: np.ndarray) -> np.ndarray:
 def _corners(ds: xr.Dataset, variable: str, ax: Axes) -> None:
     for index, (down, side) in enumerate(((-4, "top"), (-4, "top"), (4, "bottom"))):
         at = on_triangle(float(ds.mark_alpha[index]), float(ds.mark_beta[index]))
-        name = str(ds.mark.values[index])
+        name = style.literal(ds.mark.values[index])
         name = name.removeprefix("client ") if style.is_narrow() else name
         text = f"{name} ({float(ds[f'mark_{variable}'][index]):.2g})"
         note = ax.annotate(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from figures.commands.opening import opened
 from figures.commands.options import Data, Json, Memory, RunName, Runs, Task, Workers, flag
-from figures.page.diagnosis_text import QUESTIONS, answer, interval, number, percent, verdict
+from figures.page.diagnosis_text import BRACKETS, QUESTIONS, answer, interval, number, percent, verdict
 from figures.texts import console
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def screen(diagnosis: Diagnosis) -> list[str]:
     lines = [diagnosis.run, f"{head}; {_measured(diagnosis)}", "", *textwrap.wrap(verdict(diagnosis), WIDTH)]
     followed = [cause for cause in diagnosis.causes if cause.followed]
     if diagnosis.causes:
-        title = "FOLLOWED (rounds played again with one change)"
-        lines += ["", f"{title:<55}{'GAIN [95 %]':<29}{'OF LOSS':>8}  CLEAR"]
+        title = "FOLLOWED (clear: every seed gains, beyond another seed)"
+        lines += ["", f"{title:<55}{'GAIN [INTERVAL]':<29}{'OF LOSS':>8}  CLEAR"]
         for cause in followed:
             lines += _of_cause(cause)
         rest = ", ".join(cause.title for cause in diagnosis.causes if not cause.followed)
@@ -68,7 +68,7 @@ def screen(diagnosis: Diagnosis) -> list[str]:
     lines += ["", "STATE"]
     for finding in diagnosis.findings:
         lines += _of_finding(finding)
-    return [*lines, "Gains in nats of test loss, [95 % interval]. To see a figure: fedscape figures draw NAME RUN"]
+    return [*lines, *textwrap.wrap(f"{BRACKETS} To see a figure: fedscape figures draw NAME RUN", WIDTH)]
 
 
 def _measured(diagnosis: Diagnosis) -> str:

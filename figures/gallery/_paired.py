@@ -11,8 +11,7 @@ import xarray as xr
 from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import recorded
 from drift.runs.run import Run
-from figures.looks.look import Range
-from figures.looks.style import label
+from figures.looks.look import Range, label
 
 ALONG = ("algorithm", "row")
 """Dimensions of methods."""

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from figures.axes.curves import mean
-from figures.looks import style
+from figures.looks import look, style
 from figures.selection import setting_text
 from figures.texts import best_rows
 
@@ -33,7 +33,7 @@ def draw_table(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> 
         title: What the numbers are.
         write: A number as text.
     """
-    names = [setting_text.row_label(str(name)) for name in ds.row.values]
+    names = [style.literal(setting_text.row_label(str(name))) for name in ds.row.values]
     heads, common = _heads([str(column) for column in ds.column.values])
     groups = [_group(ds.isel(column=place), head, write) for place, head in enumerate(heads)]
     letters = _letters()
@@ -45,7 +45,7 @@ def draw_table(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> 
     figure, axs = style.panels(len(blocks), 1, height=height, height_ratios=heights)
     for ax, block in zip(axs[:, 0], blocks, strict=True):
         _table(ax, names, block, letters)
-    axs[0, 0].set_title("\n".join(note), fontsize=style.small(), loc="left")
+    axs[0, 0].set_title(style.literal("\n".join(note)), fontsize=style.small(), loc="left")
     return figure
 
 
@@ -151,21 +151,21 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: fl
             ax.text(
                 at + sum(widths),
                 rows + 0.15 + lift + number * line,
-                text,
+                style.literal(text),
                 ha="right",
                 va="bottom",
                 fontsize=style.small(),
             )
         for width, subhead, texts, pale in zip(widths, group["subheads"], group["texts"], group["pale"], strict=True):
-            look: dict[str, Any] = {"ha": "right", "va": "center", "color": PALE if pale else "black"}
+            about: dict[str, Any] = {"ha": "right", "va": "center", "color": PALE if pale else "black"}
             if pale:
                 ax.add_patch(Rectangle((at + 1.0, 0), width - 0.5, rows + 0.98, color="#efefef", linewidth=0))
             at += width
-            ax.text(at, rows + 0.5, subhead, fontsize=style.small(), style="italic", **look)
+            ax.text(at, rows + 0.5, subhead, fontsize=style.small(), style="italic", **about)
             for row, place in enumerate(shown):
                 mark = "" if pale else group["marks"][place]
                 weight, slope = "bold" if mark == "best" else "normal", "italic" if mark == "tie" else "normal"
-                cell = ax.text(at, rows - row - 0.5, texts[place], fontsize=style.small(), **look)
+                cell = ax.text(at, rows - row - 0.5, texts[place], fontsize=style.small(), **about)
                 cell.set(fontweight=weight, fontstyle=slope)
 
 
@@ -175,7 +175,7 @@ def _note(ds: xr.Dataset, title: str, common: Sequence[str]) -> str:
     what = best_rows.spread_text(ds.measured.transpose("row", "column", "seed").values)
     parts = [", ".join([title, *common]) + (f", by {named}" if named else "")]
     if other := ds.attrs.get("paired_to"):
-        parts.append(f"minus that of {style.label(str(other))}, seed by seed")
+        parts.append(f"minus that of {look.label(str(other))}, seed by seed")
     parts.append(f"{what} of up to {seeds} seeds" if seeds > 1 else "one seed")
     marked = {mark for place in range(ds.sizes["column"]) for mark in _marks(ds.isel(column=place))}
     if "best" in marked:

@@ -61,7 +61,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, panel in zip(axs.flat, ds.panel.values, strict=False):
         part = ds.sel(panel=panel).dropna("round", how="all", subset=["accuracy"])
         curves.curve(part, ax=ax, label=None if style.is_first(ax) else "", linewidth=1.0)
-        ax.set_title(str(panel), fontsize=style.small())
+        ax.set_title(style.literal(panel), fontsize=style.small())
     for ax in axs.flat[count:]:
         ax.set_axis_off()
     style.key(figure, axs.flat[:count], title=curves.band(ds), columns=5 if columns > 1 else 2)

@@ -76,7 +76,7 @@ def draw(ds: xr.Dataset) -> Figure:
         points = ds.gain.attrs["units"] == "points"
         axs[0, 1].set_ylabel(f"gain{' [percentage points]' if points else ''}")
         other = str(ds.attrs["reference"])
-        whose = "the same without IMA" if other == "base" else setting_text.row_label(other)
+        whose = "the same without IMA" if other == "base" else style.literal(setting_text.row_label(other))
         axs[0, 1].set_title(f"over {whose}", fontsize=style.small())
     style.key(figure, axs.flat, title=curves.band(ds), columns=5 if len(shown) > 1 else 2)
     return figure
@@ -92,7 +92,9 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         if averaged and name != "gain":
             look |= {"linestyle": (0, (3, 1.2)), "markerfacecolor": "white"}
         colour = style.colour(setting_text.base(row)) if averaged else style.colour(row)
-        curves.line_with_band(values, ax=ax, over="value", color=colour, label=setting_text.row_label(row), **look)
+        curves.line_with_band(
+            values, ax=ax, over="value", color=colour, label=style.literal(setting_text.row_label(row)), **look
+        )
     values = ds.value.values.astype(float)
     if (values > 0).all() and values.max() >= 8 * values.min():
         ax.set_xscale("log")

@@ -73,7 +73,7 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """A table, one row per method, where that is too wide one column; in grey, what the paper prints."""
-    names = [setting_text.row_label(str(name)) for name in ds.row.values]
+    names = [style.literal(setting_text.row_label(str(name))) for name in ds.row.values]
     printed = {f"{key}_printed": COLUMNS[key] for key in PRINTED if f"{key}_printed" in ds}
     tables = [_table(ds, COLUMNS, names, turned=False)]
     for size in range(len(names), 0, -1):  # methods side by side

@@ -22,7 +22,7 @@ COST = "seconds per run"
 def data(
     runs: Sequence[Run], *, rounds: int = 2, steps: int = 30, probes: int = 2, points: int = 501, split: str = "test"
 ) -> xr.Dataset:
-    """density and eigenvalue over algorithm, seed, density_round and mark, the positions on each grid.
+    """density, density_error and eigenvalue over algorithm, seed, density_round and mark, the positions on each grid.
 
     Args:
         rounds: How many rounds are evaluated, evenly spaced among those that kept their global model.
@@ -34,7 +34,7 @@ def data(
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         options = {"steps": steps, "probes": probes, "points": points}
         density = run.cached(eigenvalues.density_rounds, rounds=indices, split=split, **options)
-        return density[["density", "eigenvalue"]].rename(round="density_round")
+        return density[["density", "density_error", "eigenvalue"]].rename(round="density_round")
 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 

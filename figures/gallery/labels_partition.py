@@ -54,7 +54,7 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 2, height=height)
     class_labels.bubbles(ds, ax=axs[0, 0], largest=min(60.0, 1600 / ds.sizes["client"], 2000 / ds.sizes["class"]))
     most = f"largest bubble: {int(ds['count'].max()):,} samples"
-    axs[0, 0].set_title(f"{ds.attrs['partition']}; {most}", fontsize=style.small())
+    axs[0, 0].set_title(f"{style.literal(ds.attrs['partition'])}; {most}", fontsize=style.small())
     class_labels.mixture(ds, ax=axs[0, 1])
     axs[0, 1].set_ylabel("classes in the cohort's data")
     return figure

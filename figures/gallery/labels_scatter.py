@@ -66,10 +66,10 @@ def draw(ds: xr.Dataset) -> Figure:
             raise LookupError(f"no client of {panel} holds a sample; a bubble is a number of samples.")
         most = float(count.max())
         _scatter(count, axs[row, 0], largest=40 * (most / float(ds["count"].max())) ** 0.5)
-        axs[row, 0].set_title(f"{panel}; largest bubble: {int(most):,} samples", fontsize=style.small())
+        axs[row, 0].set_title(f"{style.literal(panel)}; largest bubble: {int(most):,} samples", fontsize=style.small())
         for name, (label, colour) in _DIVERGENCES.items():
             axs[row, 1].plot(ds["round"], ds[name].isel(panel=row), color=colour, label=label)
-        axs[row, 1].set_title("" if style.is_narrow() else str(panel), fontsize=style.small())
+        axs[row, 1].set_title("" if style.is_narrow() else style.literal(panel), fontsize=style.small())
         axs[row, 1].set_ylabel("divergence [nats]")
         axs[row, 1].set_ylim(0, 1.05 * max(float(ds[name].max()) for name in _DIVERGENCES))
         axs[row, 1].xaxis.set_major_locator(MaxNLocator(5, integer=True))

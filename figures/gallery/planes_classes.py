@@ -74,7 +74,7 @@ def draw(ds: xr.Dataset) -> Figure:
             ax.plot(float(ds.mark_alpha[client]), float(ds.mark_beta[client]), "^", markersize=5, linestyle="", **look)
         if style.is_narrow():
             ax.xaxis.set_major_locator(MaxNLocator(3, prune="both"))
-        ax.set_title(f"class {part['class'].item()}", fontsize=style.small())
+        ax.set_title(f"class {style.literal(part['class'].item())}", fontsize=style.small())
     style.name_edges(axs, count)
     style.key(figure, axs.flat)
     surfaces.colorbar(figure, axs.flat, levels, "error of the class")

@@ -14,7 +14,7 @@ from drift.runs.run import Run
 from figures import papers
 from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
-from figures.looks import style
+from figures.looks import look, style
 from figures.selection import partition_text, run_selection
 
 NEEDS = "runs of any methods and settings with three or more clients per round, that kept the clients of some rounds"
@@ -87,11 +87,11 @@ def draw(ds: xr.Dataset) -> Figure:
             ax.tick_params(labelsize=style.small(), pad=1.5, length=2)
         if close:
             letters = int(0.72 * style.width() / (0.57 * style.small() / 72))  # above three of the four maps
-            name = textwrap.shorten(name, letters, placeholder=" ..")
+            name = style.literal(textwrap.shorten(name, letters, placeholder=" .."))
             above = 3 + 2.5 * style.small()
             row[0].annotate(name, (0, 1), (0, above), **_NAME, fontsize=style.small()).set_in_layout(False)
         else:
-            row[0].set_ylabel(textwrap.fill(name, 20), fontsize=style.small())
+            row[0].set_ylabel(textwrap.fill(style.literal(name), 20), fontsize=style.small())
     if not close:
         figure.supxlabel("distance in parameter space along u and, upwards, along v", fontsize=style.small())
     marks = [
@@ -135,7 +135,7 @@ def _rows(runs: Sequence[Run], paper: str, item: str) -> dict[str, Run]:
         words = (
             item_labels.get(run.folder) or f"{run.data_name.replace('_', ' ')}, {partition_text.partition_label(run)}"
         )
-        rows.setdefault(f"{style.label(run.label)}, {words}" if len(labels) > 1 else words, run)
+        rows.setdefault(f"{look.label(run.label)}, {words}" if len(labels) > 1 else words, run)
     order = list(item_labels) or [run.folder for run in runs]
     return dict(sorted(rows.items(), key=lambda pair: order.index(pair[1].folder)))
 

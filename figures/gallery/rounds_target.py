@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from drift.runs.run import Run
 from drift.simulation.compare import mean_of_last
 from figures.gallery import _runs, _table_figure, _tables
-from figures.looks import style
+from figures.looks import look
 
 NEEDS = "runs of any methods, trained in one setting"
 
@@ -51,7 +51,7 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """A table; a dash where the target was not reached."""
-    whose = f" (that of {style.label(ds.attrs['by'])})" if ds.attrs["by"] else ""
+    whose = f" (that of {look.label(ds.attrs['by'])})" if ds.attrs["by"] else ""
     title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}"
     return _table_figure.draw_table(ds, title=title, write=lambda value: f"{value:.1f}".removesuffix(".0"))
 

@@ -76,7 +76,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for place in range(count):
         part = ds.isel(panel=place)
         class_labels.mixture(part, ax=axs[0, place], variable="class_share", over="client")
-        axs[0, place].set_title(str(part.panel.item()), fontsize=style.small())
+        axs[0, place].set_title(style.literal(part.panel.item()), fontsize=style.small())
         axs[0, place].set_ylabel("share of classes" if place == 0 else "")
         axs[0, place].set_xticks(part.client)
         triangles.triangle(part, ax=axs[1, place], levels=levels)

@@ -12,7 +12,7 @@ from drift.analyses.landscapes.planes import round_plane
 from drift.runs.run import Run
 from figures.axes.matrices import matrix
 from figures.gallery import _runs, _stack
-from figures.looks import style
+from figures.looks import look, style
 from figures.selection import run_selection
 from landscape.surfaces.surface_distances import surface_distances
 
@@ -43,7 +43,7 @@ def data(runs: Sequence[Run], *, rounds: int = 3, points: int = 21, split: str =
         for run in (run for run in selected if names[run.folder] == name):
             for index in per_round.evenly_spaced(run.kept("clients", least=3), rounds):
                 plane = run.cached(round_plane, round=index, points=points, split=split)
-                planes[f"{style.label(name)} {index}"] = plane
+                planes[f"{look.label(name)} {index}"] = plane
     if len(planes) < 2:
         raise _runs.missing("the runs kept the clients of one round only", _runs.KEEP_CLIENTS)
     return _stack.name_runs(surface_distances(planes).assign_attrs(split=split), list(selected))

@@ -20,7 +20,10 @@ COST = "a minute per run"
 
 
 def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products: int = 60) -> xr.Dataset:
-    """trace, gauss_newton_trace, their ratio and frobenius over algorithm, seed and trace_round.
+    """trace, gauss_newton_trace, frobenius and share, the ratio of the traces, over algorithm, seed and trace_round.
+
+    Each has its standard error, as NAME_error; that of share is the sum of both relative errors times share, which is
+    as large as it can be: the traces are estimated with the same random vectors.
 
     Args:
         rounds: How many rounds are evaluated, evenly spaced among those that kept their global model.
@@ -31,11 +34,18 @@ def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products:
     def compute(run: Run) -> xr.Dataset:
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         traces = run.cached(trace_rounds, rounds=indices, split=split, products=products)
-        shown = traces[["trace", "gauss_newton_trace", "frobenius"]].rename(round="trace_round")
+        shown = traces.rename(round="trace_round", **_ERRORS)[[*_SHOWN, *(f"{name}_error" for name in _SHOWN)]]
         share = (shown.gauss_newton_trace / shown.trace).assign_attrs(long_name="Gauss-Newton share", units="1")
-        return shown.assign(share=share)
+        relative = sum(abs(shown[f"{name}_error"] / shown[name]) for name in _SHOWN[:2])
+        error = (abs(share) * relative).assign_attrs(long_name="standard error of the share, at most", units="1")
+        return shown.assign(share=share, share_error=error)
 
-    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
+    about = "the bar of the ratio is the sum of the relative errors of both traces"
+    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split, caption=about)
+
+
+_SHOWN = ("trace", "gauss_newton_trace", "frobenius")
+_ERRORS = {"standard_error": "trace_error", "gauss_newton_standard_error": "gauss_newton_trace_error"}
 
 
 def draw(ds: xr.Dataset) -> Figure:
@@ -46,7 +56,7 @@ def draw(ds: xr.Dataset) -> Figure:
         "trace": f"trace of the Hessian,\n{split} loss",
         "gauss_newton_trace": f"trace of the Gauss-Newton\nmatrix, {split} loss",
     }
-    look = {"over": "trace_round", **curves.DOTS}
+    look = {"over": "trace_round", "errors": True, **curves.DOTS}
     curves.row(ds, row, labels, log=bool((ds[[*labels]].fillna(1) > 0).to_array().all()), **look)
     style.same_range(*row[:2])
     curves.curve(ds, ax=row[2], variable="share", label="Gauss-Newton trace\n/ Hessian trace", level=1, **look)

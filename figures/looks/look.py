@@ -6,6 +6,7 @@ was asked for and taken by nothing is refused, never ignored.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -186,6 +187,20 @@ def current() -> Drawing:
         part = Drawing(Look())
         part.going_on = False
     return part
+
+
+def literal(text: object) -> str:
+    """A name or value as text of matplotlib, set as it stands: `$` begins no mathematics, `_` hides it in no legend."""
+    escaped = str(text).replace("$", r"\$")
+    return f" {escaped}" if escaped.startswith("_") else escaped
+
+
+def plain(drawn: str) -> str:
+    """A text of matplotlib in plain characters: those of `literal` again, and mathematics without its commands."""
+    return _DOLLARS.sub(lambda part: "$" if part[1] is None else part[1].replace("\\", ""), drawn)
+
+
+_DOLLARS = re.compile(r"\\\$|\$((?:[^$\\]|\\[^$])*)\$")
 
 
 def label(name: str) -> str:

@@ -21,13 +21,19 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from figures.looks import look, palette
 from figures.looks.layout import NARROW, WIDE, is_beside, is_first, is_lowest, is_narrow, key, name_edges, panels, width
-from figures.looks.look import label
+from figures.looks.look import literal
 from figures.looks.matplotlib_style import context, small
 from figures.looks.palette import CLIENT, GLOBAL, METHODS, SIGNED, dash, marker, order
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
-__all__ += ["dash", "is_beside", "is_first", "is_lowest", "is_narrow", "key", "label", "marker", "name_axes"]
+__all__ += ["dash", "is_beside", "is_first", "is_lowest", "is_narrow", "key", "label", "literal", "marker", "name_axes"]
 __all__ += ["name_edges", "order", "outline", "panels", "save", "sequential", "small", "steps", "text", "width"]
+
+
+def label(name: str) -> str:
+    """A method's name as text of matplotlib."""
+    return literal(look.label(name))
+
 
 Inputs = ParamSpec("Inputs")
 Result = TypeVar("Result")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from drift.analyses.over_seeds import INTERVAL
 from drift.diagnosis.causes import Cause
 from drift.diagnosis.diagnose import Diagnosis, diagnose
 from drift.runs.run import Run
-from figures.page.diagnosis_text import QUESTIONS, answer, interval, percent, standing, verdict
+from figures.page.diagnosis_text import BRACKETS, QUESTIONS, answer, interval, percent, standing, verdict
 
 
 def diagnosis(run: Run) -> dict[str, Any]:
@@ -17,6 +18,7 @@ def diagnosis(run: Run) -> dict[str, Any]:
 
     Returns:
         verdict: A sentence. causes, state: Tables as `figures.page.tables` makes them; no rows where none was tested.
+        note: What the intervals are.
         untested: Whether they can and have not been tested.
     """
     result = diagnose(run, quick=not any((run.folder / "results").glob("followed-*.nc")))
@@ -24,10 +26,11 @@ def diagnosis(run: Run) -> dict[str, Any]:
     return {
         "verdict": verdict(result) if result.causes else _read(result),
         "causes": {
-            "head": ["Cause", "Gain [95 %]", "Of the loss", "Clear", "Test", "To do"],
+            "head": ["Cause", f"Gain [{INTERVAL}]", "Of the loss", "Clear", "Test", "To do"],
             "rows": _rows(result.causes),
         },
-        "state": {"head": ["Question", "Answer", "Number [95 %]", "Gallery figure"], "rows": answers},
+        "state": {"head": ["Question", "Answer", f"Number [{INTERVAL}]", "Gallery figure"], "rows": answers},
+        "note": BRACKETS,
         "untested": not result.causes and not run.about.get("unknown"),
     }
 

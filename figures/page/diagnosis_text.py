@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from drift.analyses.over_seeds import INTERVAL
+
 if TYPE_CHECKING:
     from drift.diagnosis.diagnose import Diagnosis
     from drift.diagnosis.findings import Finding
@@ -27,6 +29,9 @@ _STATES = {
     "not learned": "Training has learned nothing.",
     "plateau": "Training is on a plateau.",
 }
+
+BRACKETS = f"[{INTERVAL}] over seeds or rounds; rounds are not independent, so over rounds it is too narrow."
+"""What the intervals of a diagnosis are."""
 
 LARGEST = 1e5
 """Number from which only its size is shown."""

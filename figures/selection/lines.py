@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drift.analyses.bootstrap import Estimate
-from drift.analyses.over_seeds import t_interval
+from drift.analyses.over_seeds import Estimate, estimate, t_interval
 from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import recorded
 from drift.runs.run import Run
@@ -135,9 +134,8 @@ def summaries(shown: Iterable[Line], rounds: Sequence[int] = ()) -> list[Summary
     """Mean of each group over the rounds from the first to the last of `rounds`; without them, over the last ten."""
     results = []
     for group, members in by_group(shown).items():
-        means = np.array([[float(in_span(line.values, rounds).mean())] for line in members])
-        value, low, high = (float(end[0]) for end in t_interval(means))
-        results.append(Summary(group, len(members), Estimate(value, low, high, int((~np.isnan(means)).sum()))))
+        means = [float(in_span(line.values, rounds).mean()) for line in members]
+        results.append(Summary(group, len(members), estimate(means)))
     return results
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
+from matplotlib.container import BarContainer
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
+
+from figures.looks.look import plain
 
 SERIES = 8
 """Lines of a panel whose first and last value are stated."""
@@ -23,10 +24,7 @@ def alt_text(headline: str, figure: Figure) -> str:
     """
     axs = [ax for ax in figure.get_axes() if ax.get_label() != "<colorbar>" and ax.has_data() and ax.axison]
     panels = [_panel(ax, f"Panel {place}: " if len(axs) > 1 else "") for place, ax in enumerate(axs, 1)]
-    return _MATHS.sub(lambda part: part[1].replace("\\", ""), " ".join([headline.rstrip(".") + ".", *panels]))
-
-
-_MATHS = re.compile(r"\$([^$]*)\$")
+    return " ".join([headline.rstrip(".") + ".", *map(plain, panels)])
 
 
 def _panel(ax: Axes, start: str) -> str:
@@ -50,7 +48,7 @@ def _kind(ax: Axes) -> str:
         return "contour map"
     if ax.images or any(isinstance(artist, QuadMesh) for artist in ax.collections):
         return "matrix of colours"
-    if ax.containers and not _lines(ax):
+    if any(isinstance(part, BarContainer) for part in ax.containers) and not _lines(ax):
         return "bars"
     return "lines" if _lines(ax) else "points"
 
@@ -62,7 +60,7 @@ def _lines(ax: Axes) -> dict[str, tuple[float, float]]:
         drawn_values = np.asarray(line.get_ydata(), dtype=float)
         values = drawn_values[np.isfinite(drawn_values)].tolist()
         if len(values) > 2 and not str(line.get_label()).startswith("_"):
-            lines[str(line.get_label())] = (values[0], values[-1])
+            lines[str(line.get_label()).strip()] = (values[0], values[-1])
     return lines
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from figures.axes.units import amount, ranged
-from figures.looks import style
+from figures.looks import look
 from figures.selection import setting_text
 from figures.texts.best_rows import MEANING, Mark, better, column_marks, spread, spread_text
 
@@ -257,4 +257,4 @@ def _corner(ds: xr.Dataset) -> str:
 
 
 def _row_name(over: str, value: str) -> str:
-    return style.label(value) if over == "algorithm" else setting_text.row_label(value) if over == "row" else value
+    return look.label(value) if over == "algorithm" else setting_text.row_label(value) if over == "row" else value

@@ -7,6 +7,7 @@ from pathlib import Path
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures.looks.look import plain
 from figures.texts.alt_text import alt_text
 from figures.texts.caption import caption, caption_latex
 from figures.texts.table import Table, table
@@ -49,7 +50,7 @@ def is_table(ds: xr.Dataset) -> bool:
 def _title(figure: Figure) -> str:
     """What the numbers of a drawn table are: the title of its first panel."""
     first = figure.get_axes()[0]
-    return " ".join((first.get_title(loc="left") or first.get_title()).split())
+    return plain(" ".join((first.get_title(loc="left") or first.get_title()).split()))
 
 
 def _sentence(rows: Table) -> str:

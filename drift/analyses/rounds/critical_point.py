@@ -1,4 +1,4 @@
-"""The round in which a series changes from positive to negative for good, with a bootstrap interval."""
+"""The round in which a series changes from positive to negative for good, with an interval."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import nan
 
 import numpy as np
 
-from drift.analyses.bootstrap import Estimate, mean_interval
+from drift.analyses.over_seeds import LEVEL, Estimate, estimate
 from drift.config.random_keys import rng
 
 LEAST = 6
@@ -22,7 +22,7 @@ class CriticalPoint:
     Args:
         round: First round of the negative phase; NaN where there is no clear change.
         low, high: Interval of `round`; NaN where there is none.
-        before, after: Means of the two phases that separate best, with their intervals.
+        before, after: Means of the two phases that separate best, with their t intervals.
         reason: Why there is no clear change; empty if there is one.
     """
 
@@ -39,7 +39,7 @@ def critical_point(
     values: Sequence[float] | np.ndarray,
     *,
     window: int = 3,
-    level: float = 0.95,
+    level: float = LEVEL,
     draws: int = 2000,
     seed: int = 0,
 ) -> CriticalPoint:
@@ -47,14 +47,15 @@ def critical_point(
 
     The change is before the round t that maximises sum_{s < t} c_s, the split with the largest positive sum before it
     and the largest negative sum after it. It is clear where the mean of each phase has its sign throughout its
-    interval, each phase has six rounds or more, and the later half of the second phase is still negative.
+    t interval, each phase has six rounds or more, and the later half of the second phase is still negative.
     A single round of the other sign therefore does not matter. Neighbouring rounds are correlated;
-    the intervals resample blocks of `window` rounds (the means of short phases smaller ones). In simulations of 50
+    the round is resampled in blocks of `window` rounds, and t intervals are over means of such blocks (smaller ones in
+    short phases). In simulations of 50
     rounds (steps, ramps, decays) a series without a change has a clear one in 0 to 1 % of cases, up to 9 % where
     neighbours have a correlation of 0.5; the interval contains the change in 88 to 100 % of cases, there in 75 to
     100 %. Even without noise it is about 4 blocks wide, as no resample has every round.
 
-    Source: Li et al. 2023, section 5.1 (from positive to negative); the interval is a moving-block
+    Source: Li et al. 2023, section 5.1 (from positive to negative); the interval of the round is a moving-block
     bootstrap (Künsch 1989, Annals of Statistics 17) of the cohorts, in their order.
 
     Args:
@@ -77,8 +78,8 @@ def critical_point(
     numbers, series = numbers[finite], series[finite]
     change = int(_change(series[None])[0][0]) if len(series) else 0
     before, after = series[:change], series[change:]
-    first_mean = mean_interval(_parts(before[::-1], window), level=level, seed=seed)
-    second_mean = mean_interval(_parts(after, window), level=level, seed=seed)
+    first_mean = estimate(_parts(before[::-1], window), level)
+    second_mean = estimate(_parts(after, window), level)
     reason = _reason(before, after, first_mean, second_mean)
     if reason:
         return CriticalPoint(nan, nan, nan, first_mean, second_mean, reason)

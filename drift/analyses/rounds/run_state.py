@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from drift.analyses.bootstrap import Estimate
+from drift.analyses.over_seeds import Estimate
 from drift.runs.run import Run
 from drift.store import files
 from landscape.model.losses import IGNORED

@@ -91,7 +91,8 @@ def mark_critical_point(figure: go.Figure, run: GrowingRun, ds: xr.Dataset) -> s
     line = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": point, "x1": point, "line": {"color": "#8a8a8a"}}
     own = [{**shade, "line": {"width": 0}, "fillcolor": "#E69F00", "opacity": 0.18}, line]
     figure.layout.shapes = [*own, *figure.layout.shapes]
-    return f"{run.name}: coherence turns negative in round {point:.0f} (95 %: {low:.0f} to {high:.0f}, shaded)."
+    shaded = f"95 % bootstrap interval: {low:.0f} to {high:.0f}, shaded"
+    return f"{run.name}: coherence turns negative in round {point:.0f} ({shaded})."
 
 
 def factors_figure(ds: xr.Dataset, marks: Marks) -> go.Figure:

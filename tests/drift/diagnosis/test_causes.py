@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import tiny
 import xarray as xr
+from scipy import stats
 
-from drift.analyses.bootstrap import Estimate, mean_interval
 from drift.analyses.counterfactual.followed_changes import LONGER, followed, spans_of
 from drift.analyses.counterfactual.replayed_rounds import play_again
+from drift.analyses.over_seeds import Estimate
 from drift.analyses.rounds.run_state import RunState
 from drift.diagnosis.causes import FOLLOWED, beyond, promising, ranked, suspected, suspects
 from drift.simulation.simulate import simulate
@@ -74,12 +75,16 @@ def test_a_cause_gains_with_every_seed_beyond_the_placebo_and_two_percent(run, g
 def test_the_rule_lets_one_in_twenty_changes_pass_that_do_nothing():
     before, after = np.random.default_rng(0).standard_normal((2, 20000, 3))
     gains, placebos = before - after, np.ptp(before, axis=1)
-    passed = [
-        beyond(Estimate(float(row.mean()), float(row.min()), float(row.max()), 3), placebo)
-        for row, placebo in zip(gains, placebos, strict=True)
-    ]
+    passed = [beyond(row, placebo) for row, placebo in zip(gains, placebos, strict=True)]
     assert np.mean(passed) == pytest.approx(0.05, abs=0.005)
-    assert mean_interval([1.0, 2.0, 4.0]).low == 1.0  # the interval of three values is their range
+    assert not beyond(np.array([1.0, np.nan, np.nan]), 0.0) and not beyond(np.array([1.0, np.inf]), 0.0)
+
+
+def test_the_interval_of_a_gain_is_students(run):
+    gains = [0.1, 0.2, 0.4]
+    (cause,) = ranked(run, windows_of({RATE: [0.1, 0.1]}), long_of({RATE: [gains]}, [[1.0, 1.01, 0.99]]), clients_of())
+    ends = stats.t.interval(0.95, 2, loc=np.mean(gains), scale=stats.sem(gains))
+    assert (cause.gain.low, cause.gain.high) == pytest.approx(ends) and cause.clear and cause.gain.low < 0
 
 
 def test_what_loses_in_the_first_rounds_is_no_cause(run):

@@ -10,6 +10,7 @@ import xarray as xr
 
 from benchmarks.diagnosis import FAULTS, HELD_OUT, NAMED, constants, judged, summary, table, trained
 from drift.analyses.counterfactual.step_parts import balanced_cohort
+from drift.analyses.counterfactual.whatif import what_if
 from drift.diagnosis.diagnose import diagnose
 from figures.commands.diagnose import WIDTH, screen
 
@@ -87,7 +88,12 @@ def test_every_question_is_answered_on_one_screen(run):
     assert [answer.name for answer in found.findings] == QUESTIONS
     lines = screen(found)
     texts = [line for line in lines if not line.startswith("    fedscape ")]  # a command is one line, to be copied
-    assert len(lines) <= 40 and max(map(len, texts)) <= WIDTH
+    assert len(lines) <= 42 and max(map(len, texts)) <= WIDTH
+    shrinking = next(answer for answer in found.findings if answer.name == "shrink")
+    rules = run.cached(what_if, rounds=run.kept("globals")[-5:], windows=[3, 5], steps=0)
+    least = 0.02 * float(rules.loss.sel(variant="end").mean())
+    assert f"clear above {least:.2g}" in shrinking.measure
+    assert (shrinking.statement == "shrinking would help") == (shrinking.low >= least)
     content = json.loads(json.dumps(found.to_dict(), default=float))
     assert content["per_round"] == 3 and len(content["findings"]) == 8
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import warnings
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,19 @@ def work(values, job):
         return "alive"
     if kind == "wrong":
         raise ValueError(value)
+    if kind == "warn":
+        warnings.warn(value, RuntimeWarning, stacklevel=1)
     if kind == "odd":
         raise Odd("a", "b")
     values.append(value)
     return values[0] + value
+
+
+def test_warnings_of_jobs_are_given_again_with_their_class(recwarn):
+    with Workers(2, begun, "a") as workers:
+        results = sorted(result.result for result in workers.results(work, [("add", "b"), ("warn", "is odd")]))
+    assert results == ["ab", "ais odd"]
+    assert [(str(given.message), given.category) for given in recwarn] == [("is odd", RuntimeWarning)]
 
 
 def test_jobs_end_in_any_order_and_a_death_costs_one_job_one_try(tmp_path):

@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 import drift
 import landscape
-from drift.analyses.bootstrap import Estimate
+from drift.analyses.over_seeds import Estimate
 from drift.analyses.rounds.batch_statistics import statistics_remark
 from drift.analyses.rounds.run_state import RunState
 from drift.config.load import validated

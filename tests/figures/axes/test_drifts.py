@@ -29,7 +29,7 @@ def _coherence(critical: list[float]) -> xr.Dataset:
 
 def test_coherence_marks_the_critical_point_of_a_method_that_has_one():
     ax = drifts.coherence(_coherence([2.0, np.nan]), ax=_ax())
-    (line,) = [line for line in ax.lines if line.get_label() == "critical point, 95 % interval"]
+    (line,) = [line for line in ax.lines if line.get_label() == "critical point, 95 % bootstrap interval"]
     assert set(line.get_xdata()) == {2}
     dotted = [line for line in ax.lines if line.get_linestyle() == ":"]
     assert [(line.get_xdata()[0], line.get_color()) for line in dotted] == [(2, style.colour("fedavg"))]

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from drift.analyses.bootstrap import Estimate
+from drift.analyses.over_seeds import INTERVAL, Estimate
 from drift.analyses.rounds.run_state import STATES
 from drift.diagnosis.diagnose import Diagnosis
 from drift.diagnosis.findings import finding
@@ -18,9 +18,18 @@ def test_a_diagnosis_fits_one_screen_and_tells_its_cost_before(fedscape, runs):
     lines = out.splitlines()
     assert code == 0 and runs[0].name in lines[0]
     texts = [line for line in lines if not line.startswith("    fedscape ")]  # a command is one line, to be copied
-    assert len(lines) <= 40 and max(map(len, texts)) <= WIDTH
+    assert len(lines) <= 42 and max(map(len, texts)) <= WIDTH
     assert "interventions of" in err and "trainings" in err
-    for heading in ("FOLLOWED", "STATE", "centre of the basin", "where training stands", "figure "):
+    said = " ".join(out.split())
+    assert f"[{INTERVAL}] over seeds or rounds; rounds are not independent" in said
+    assert re.search(r"the best factor on other data, \S+, gains \(clear above 0\.\d+\)", said)
+    for heading in (
+        "FOLLOWED (clear: every seed gains, beyond another seed)",
+        "STATE",
+        "centre of the basin",
+        "where training stands",
+        "figure ",
+    ):
         assert heading in out
 
 

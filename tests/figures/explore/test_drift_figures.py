@@ -57,7 +57,7 @@ def test_a_change_point_is_marked_with_its_interval(run):
     figure = line_figure([], "coherence", Marks("", 2))
     text = mark_critical_point(figure, recorded, xr.Dataset(point))
     shade, line = figure.layout.shapes[:2]
-    assert (shade.x0, shade.x1, line.x0) == (4.5, 9.5, 7) and "round 7 (95 %: 5 to 9" in text
+    assert (shade.x0, shade.x1, line.x0) == (4.5, 9.5, 7) and "round 7 (95 % bootstrap interval: 5 to 9" in text
     assert len(figure.layout.shapes) == 4, "zero and the selected round stay"
 
 
@@ -69,7 +69,9 @@ def test_the_stated_round_is_the_first_after_the_best_split_of_a_positive_and_a_
     ends = {"critical_point": point.round, "critical_low": point.low, "critical_high": point.high}
     figure = line_figure([], "coherence", Marks())
     text = mark_critical_point(figure, OpenRuns([run.folder]).recorded(run.name), xr.Dataset(ends))
-    stated, low, high = map(int, re.findall(r"turns negative in round (\d+) \(95 %: (\d+) to (\d+), shaded\)", text)[0])
+    stated, low, high = map(
+        int, re.findall(r"turns negative in round (\d+) \(95 % bootstrap interval: (\d+) to (\d+), shaded\)", text)[0]
+    )
     splits = [values[:place].sum() - values[place:].sum() for place in range(len(values))]
     assert stated == rounds[int(np.argmax(splits))]
     assert values[rounds < stated].mean() > 0 > values[rounds >= stated].mean()

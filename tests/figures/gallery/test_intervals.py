@@ -3,11 +3,12 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 import xarray as xr
 from scipy import stats
 
-from drift.analyses.bootstrap import mean_interval
-from drift.analyses.over_seeds import INTERVAL, t_interval
+from drift.analyses.over_seeds import INTERVAL, estimate, t_interval
+from drift.analyses.rounds.critical_point import critical_point
 from drift.claims.claim import over_seeds
 from figures.axes import curves
 from figures.gallery import numbers_rounds
@@ -35,10 +36,30 @@ def test_five_seeds_have_the_same_interval_everywhere():
         Line(str(seed), "a", run, xr.DataArray([value], {"round": [0]}, ["round"])) for seed, value in enumerate(VALUES)
     ]
     found["explorer"] = tuple(float(end[0]) for end in interval_lines(lines))
-    estimate = summaries(lines)[0].estimate
-    found["explorer's table"] = (estimate.low, estimate.high)
+    summary = summaries(lines)[0].estimate
+    found["explorer's table"] = (summary.low, summary.high)
+    diagnosed = estimate(VALUES)
+    found["diagnosis"] = (diagnosed.low, diagnosed.high)
+    phase = critical_point(range(11), [*VALUES, *-VALUES, 0], window=1).before  # too short for a clear point
+    found["phase"] = (phase.low, phase.high)
     for place, ends in found.items():
         np.testing.assert_allclose(ends, ENDS, rtol=1e-12, err_msg=place)
+
+
+@pytest.mark.parametrize("number", [2, 3, 4, 5])
+def test_the_interval_of_few_values_holds_their_mean_as_often_as_it_says(number):
+    samples = np.random.default_rng(number).standard_normal((4000, number))
+    covered = [own.low <= 0 <= own.high for own in map(estimate, samples)]
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.012)
+
+
+def test_other_levels_are_those_of_scipy_and_bad_ones_are_refused():
+    found = estimate(VALUES, 0.8)
+    ends = stats.t.interval(0.8, 4, loc=VALUES.mean(), scale=stats.sem(VALUES))
+    np.testing.assert_allclose((found.low, found.high), ends)
+    assert not found.negative and found.positive and estimate([]).number == 0
+    with pytest.raises(ValueError, match="level is 1;"):
+        estimate(VALUES, 1)
 
 
 def test_missing_seeds_are_left_out_and_one_seed_has_no_interval():
@@ -64,8 +85,8 @@ def test_an_infinite_seed_makes_the_mean_infinite_and_leaves_no_interval():
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(mean, [np.mean(table[:, 0]), np.inf, 2, np.nan])
     assert np.isnan([low[[0, 1, 3]], high[[0, 1, 3]]]).all() and np.isfinite([low[2], high[2]]).all()
-    estimate = mean_interval([1.0, np.inf, 3, np.nan])
-    assert (estimate.value, estimate.number) == (np.inf, 3) and np.isnan([estimate.low, estimate.high]).all()
+    infinite = estimate([1.0, np.inf, 3, np.nan])
+    assert (infinite.value, infinite.number) == (np.inf, 3) and np.isnan([infinite.low, infinite.high]).all()
     assert np.isnan(best_rows.spread(np.array([1.0, np.inf, 3])))
     rows = np.array([[1.0, 1.1, 0.9], [0.5, np.inf, 0.5], [1.02, 1.08, 0.95]])
     assert best_rows.marks(rows, larger=False) == ["best", "", "tie"]

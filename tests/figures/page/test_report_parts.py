@@ -10,7 +10,7 @@ import tiny
 from recordings import recorded
 
 import drift
-from drift.analyses.bootstrap import Estimate
+from drift.analyses.over_seeds import Estimate
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.cost import cost
 from drift.diagnosis.causes import Cause
