@@ -161,16 +161,6 @@ def one_run(runs: Sequence[Run], method: str | None, seed: int | None = None, us
     return min(runs_of_method(comparable, method, seed, usual), key=lambda run: run.experiment.seed)
 
 
-def run_with_planes(runs: Sequence[Run], method: str | None, seed: int | None = None) -> tuple[Run, list[int]]:
-    """The run of `one_run`, and its rounds that kept three clients or more.
-
-    Raises:
-        LookupError: If it kept none; names a command that trains a run which does.
-    """
-    run = one_run(runs, method, seed)
-    return run, rounds_with_clients(run, least=3)
-
-
 def rounds_with_clients(
     run: Run, *, least: int = 1, count: int | None = None, rounds: Sequence[int] | None = None
 ) -> list[int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -11,7 +9,7 @@ from drift.analyses import per_round
 from drift.analyses.curvature.eigenvalues import trace_rounds
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
@@ -19,7 +17,8 @@ NEEDS = "runs of any methods, trained in one setting, that kept the global model
 COST = "a minute per run"
 
 
-def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products: int = 60) -> xr.Dataset:
+@_selected.each_run("split")
+def data(run: Run, *, rounds: int = 4, split: str = "test", products: int = 60) -> xr.Dataset:
     """trace, gauss_newton_trace, their ratio and frobenius over algorithm, seed and trace_round.
 
     Args:
@@ -27,15 +26,11 @@ def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products:
         split: Samples of the loss.
         products: Matrix-vector products for each trace.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-        traces = run.cached(trace_rounds, rounds=indices, split=split, products=products)
-        shown = traces[["trace", "gauss_newton_trace", "frobenius"]].rename(round="trace_round")
-        share = (shown.gauss_newton_trace / shown.trace).assign_attrs(long_name="Gauss-Newton share", units="1")
-        return shown.assign(share=share)
-
-    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
+    indices = per_round.evenly_spaced(run.kept("globals"), rounds)
+    traces = run.cached(trace_rounds, rounds=indices, split=split, products=products)
+    shown = traces[["trace", "gauss_newton_trace", "frobenius"]].rename(round="trace_round")
+    share = (shown.gauss_newton_trace / shown.trace).assign_attrs(long_name="Gauss-Newton share", units="1")
+    return shown.assign(share=share)
 
 
 def draw(ds: xr.Dataset) -> Figure:
