@@ -48,7 +48,7 @@ class Source:
         return list(by_folder.values())
 
     def select(self, texts: Sequence[str]) -> Sequence[Run]:
-        """Runs as in `open_all`; with a folder of runs among the texts, `AnyOf` them, of which those named are required.
+        """Runs as in `open_all`; with a folder of runs among them, `AnyOf` these, of which those named are required.
 
         Raises:
             LookupError: If there is none.
