@@ -90,9 +90,8 @@ LONG = {
     "figures/explore/views/drift.py": 260,
     "figures/explore/views/plane.py": 289,
     "figures/explore/views/round.py": 259,
-    "figures/explore/work/jobs.py": 293,
+    "figures/explore/work/jobs.py": 291,
     "figures/explore/work/open_runs.py": 258,
-    "figures/explore/work/processes.py": 263,
     "figures/looks/look.py": 282,
     "figures/texts/table.py": 260,
 }

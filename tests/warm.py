@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from drift.parallel import worker_pool
-from figures.explore.work import processes
+from figures.explore.work import lanes
 
 IMPORTED = [
     "tiny",
@@ -40,7 +40,7 @@ if FORKED:
     from multiprocessing import forkserver
 
     PROCESSES.set_forkserver_preload(IMPORTED)
-STARTERS = (worker_pool, processes)
+STARTERS = (worker_pool, lanes)
 """Modules of the library that start processes."""
 
 

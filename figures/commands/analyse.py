@@ -11,18 +11,15 @@ from cyclopts import Parameter
 
 from drift.runs.registry import Registered, registered
 from figures.commands import analyse_rounds
-from figures.commands.opening import opened_all
+from figures.commands.opening import HERE, Source
 from figures.commands.options import (
     OUT,
     AnalysisName,
     Cluster,
-    Data,
     Json,
     Memory,
     Options,
     RunNames,
-    Runs,
-    Task,
     Workers,
     arguments,
     require_file,
@@ -89,9 +86,7 @@ def analyse(
     set: Options = None,
     out: Annotated[Path | None, OUT] = None,
     tidy: Tidy = False,
-    runs: Runs = Path("runs"),
-    data: Data = None,
-    task: Task = None,
+    source: Source = HERE,
     metric: Metric = None,
     workers: Workers = 1,
     cluster: Cluster = None,
@@ -121,7 +116,7 @@ def analyse(
         raise ValueError(f"cannot write {str(out)!r}; the suffix says the format: {', '.join(SUFFIXES)}.")
     if tidy and (out is None or out.suffix != ".csv"):
         raise ValueError(f"--tidy is a form of .csv, and --out is {'not given' if out is None else out}; give a .csv.")
-    options, opened_runs = arguments(set), opened_all(run, runs, data, task)
+    options, opened_runs = arguments(set), source.open_all(run)
     if rounds is not None and "round" in options:
         raise ValueError("both --rounds and --set round were given; give one of them.")
     reference = name if analysis is None else f"{analysis.module}:{analysis.name}"
@@ -144,7 +139,7 @@ def analyse(
         if len(places) > 1:
             from drift.simulation.many_results import Opening
 
-            opening = Opening(data, task, tuple(metric or ()), memory)
+            opening = Opening(source.data, source.task, tuple(metric or ()), memory)
             several = (places, function, reference, options, opening, out, json)
             return _several(*several, tidy=tidy, workers=workers, cluster=cluster)
         options |= places[0].options

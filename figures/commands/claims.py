@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from figures.commands.opening import opened_all
+from figures.commands.opening import Source
 from figures.commands.options import Data, Json, RunNames, Runs, several
 from figures.texts import console
 
@@ -85,7 +85,7 @@ def claims(
 
 
 def _of_runs(names: Sequence[str], papers: Sequence[str], runs: Path, data: Path | None) -> list[Verdict]:
-    recorded = opened_all(names, runs, data)
+    recorded = Source(runs, data).open_all(names)
     from drift.claims import claims as known
     from drift.claims.claim import adjusted
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from figures.commands.opening import opened
-from figures.commands.options import Data, Json, Memory, RunName, Runs, Task, Workers, flag
+from figures.commands.opening import HERE, Source
+from figures.commands.options import Json, Memory, RunName, Workers, flag
 from figures.page.diagnosis_text import BRACKETS, QUESTIONS, answer, interval, number, percent, verdict
 from figures.texts import console
 
@@ -27,9 +26,7 @@ def diagnose(
     /,
     *,
     quick: Quick = False,
-    runs: Runs = Path("runs"),
-    data: Data = None,
-    task: Task = None,
+    source: Source = HERE,
     workers: Workers = 1,
     memory: Memory = None,
     json: Json = False,
@@ -40,7 +37,7 @@ def diagnose(
 
     Example: `fedscape diagnose fedavg-digits --quick`
     """
-    diagnosed = opened(run, runs, data, task)
+    diagnosed = source.open(run)
     from drift.diagnosis.diagnose import diagnose as diagnosis
     from drift.store.memory_budget import limited
 

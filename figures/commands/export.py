@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from figures.commands.opening import opened
-from figures.commands.options import OUT, Data, Json, RunName, Runs, Task, require_file, require_folder
+from figures.commands.opening import HERE, Source
+from figures.commands.options import OUT, Json, RunName, require_file, require_folder
 from figures.texts import console
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ def export(
     round: int | None = None,
     client: str | None = None,
     to: str | None = None,
-    runs: Runs = Path("runs"),
-    data: Data = None,
-    task: Task = None,
+    source: Source = HERE,
     json: Json = False,
 ) -> None:
     """Write a stored model of a run, or a table of all its rounds, for other programs.
@@ -44,7 +42,7 @@ def export(
     if to is None and not out.suffix and out.exists():
         raise ValueError(f"{out} exists; name a new folder.")
     (require_file if out.suffix and to is None else require_folder)(out)
-    source = opened(run, runs, data, task)
+    opened_run = source.open(run)
     from drift.analyses.rounds.export_table import SUFFIXES as TABLES
 
     if (to is not None or out.suffix in TABLES) and (round is not None or client is not None):
@@ -52,16 +50,16 @@ def export(
     if to is not None:
         from drift.trackers import track, tracker
 
-        track(source, tracker(to, out))
+        track(opened_run, tracker(to, out))
     elif out.suffix in TABLES:
         from drift.analyses.rounds.export_table import table, table_file
         from landscape.results.atomic_write import write_bytes
 
-        write_bytes(out, table_file(table(source), out.suffix))
+        write_bytes(out, table_file(table(opened_run), out.suffix))
     else:
-        _write_model(source, -1 if round is None else round, client, out)
+        _write_model(opened_run, -1 if round is None else round, client, out)
     if json:
-        console.put_json({"run": source.name, "file": str(out)})
+        console.put_json({"run": opened_run.name, "file": str(out)})
     else:
         console.put(str(out))
 

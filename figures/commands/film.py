@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from figures.commands.opening import opened
-from figures.commands.options import Data, Json, RunName, Runs, Task, require_file
+from figures.commands.opening import HERE, Source
+from figures.commands.options import Json, RunName, require_file
 from figures.texts import console
 
 
@@ -23,9 +23,7 @@ def film(
     frames: int = 8,
     rate: float = 12.0,
     turn: float = 120.0,
-    runs: Runs = Path("runs"),
-    data: Data = None,
-    task: Task = None,
+    source: Source = HERE,
     json: Json = False,
 ) -> None:
     """Write a film of a run over rounds: the lit surface of the loss with a turning camera, beside its map.
@@ -48,7 +46,7 @@ def film(
 
     require_encoder(out)  # refused here, before the run is opened
     require_file(out)
-    opened_run = opened(run, runs, data, task)
+    opened_run = source.open(run)
     from figures.films.film import film as write
 
     with console.progress(f"filming {opened_run.name}", rounds * frames) as step:

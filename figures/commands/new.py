@@ -10,10 +10,24 @@ from typing import Literal
 import drift
 import figures
 import landscape
-from figures.commands._new_files import TEMPLATES
 from figures.texts import console
 
 Kind = Literal["method", "partition", "dataset", "model", "figure", "analysis"]
+
+TEMPLATES = Path(__file__).parent / "templates"
+"""A plug-in of each kind that works as it stands, and its test; NAME, CLASS and FILE stand for its names."""
+
+COMMANDS = {
+    "method": "fedscape compare digits-shards2 --methods fedavg FILE:CLASS --seeds 8 --set rounds=3",
+    "partition": "fedscape train digits-shards2 --set clients.partition=FILE:CLASS rounds=3",
+    "dataset": (
+        "fedscape train digits-shards2 --set task.dataset=FILE:CLASS task.model=linear clients.number=5 rounds=3"
+    ),
+    "model": "fedscape train digits-shards2 --set task.model=FILE:CLASS rounds=3",
+    "figure": "fedscape figures draw FILE:CLASS runs",
+    "analysis": "fedscape analyse FILE:NAME RUN",
+}
+"""A command that uses it."""
 
 
 def new(kind: Kind, name: str, /, *, folder: Path = Path()) -> None:
@@ -43,13 +57,12 @@ def new(kind: Kind, name: str, /, *, folder: Path = Path()) -> None:
             f"{folder} belongs to fedscape, whose own plug-ins are written as CONTRIBUTING.md says; choose a --folder "
             "of your own."
         )
-    template = TEMPLATES[kind]
 
     def filled(text: str) -> str:
         return text.replace("NAME", plain).replace("CLASS", title).replace("FILE", str(paths[0]))
 
-    for path, text in zip(paths, (template.code, template.test), strict=True):
-        path.write_text(filled(text), encoding="utf-8")
+    for path, template in zip(paths, (f"{kind}.txt", f"test_{kind}.txt"), strict=True):
+        path.write_text(filled((TEMPLATES / template).read_text(encoding="utf-8")), encoding="utf-8")
         console.put(str(path))
     needed = "" if importlib.util.find_spec("pytest") else "  (pip install pytest)"
-    console.say(f"Next: python -m pytest {paths[1]}{needed}\n      {filled(template.command)}")
+    console.say(f"Next: python -m pytest {paths[1]}{needed}\n      {filled(COMMANDS[kind])}")

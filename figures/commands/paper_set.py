@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures.commands.opening import opened_all
+from figures.commands.opening import Source
 from figures.texts import console
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ def item_rows(paper: str) -> list[dict[str, Any]]:
     ]
 
 
-def opened_or_none(texts: Sequence[str], runs: Path, data: Path | None, task: str | None) -> list[Run]:
+def opened_or_none(texts: Sequence[str], source: Source) -> list[Run]:
     """Runs by path or name; none where the only text is a folder without runs, which may be filled later."""
     if len(texts) == 1 and Path(texts[0]).is_dir() and not any(Path(texts[0]).rglob("run.json")):
         return []
-    return opened_all(texts, runs, data, task)
+    return source.open_all(texts)
 
 
 def draw_paper(

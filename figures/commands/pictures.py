@@ -9,17 +9,14 @@ from cyclopts import App, Parameter
 
 from figures.commands.film import film
 from figures.commands.look_options import LookOptions
-from figures.commands.opening import opened_all, selection
+from figures.commands.opening import HERE, Source
 from figures.commands.options import (
     OUT,
-    Data,
     FigureName,
     Json,
     Memory,
     Options,
     RunNames,
-    Runs,
-    Task,
     Workers,
     arguments,
     flag,
@@ -87,9 +84,7 @@ def draw(
         several("--item", "NAME", "Only these figures and tables of the paper, as in fig6a table1. By default all."),
     ] = None,
     set: Options = None,
-    runs: Runs = Path("runs"),
-    data: Data = None,
-    task: Task = None,
+    source: Source = HERE,
     out: Annotated[Path, OUT] = Path("out/figures"),
     formats: Annotated[
         list[str] | None,
@@ -135,9 +130,9 @@ def draw(
         require_formats(formats or FORMATS)
 
         texts = [name, *(run or [])]
-        home = Path(texts[0]) if Path(texts[0]).is_dir() and not (Path(texts[0]) / "run.json").exists() else runs
+        home = Path(texts[0]) if Path(texts[0]).is_dir() and not (Path(texts[0]) / "run.json").exists() else source.runs
         with limited(memory):
-            paper_runs = opened_or_none(texts, runs, data, task)
+            paper_runs = opened_or_none(texts, source)
             return draw_paper(paper, paper_runs, item or [], home, out, json, formats=formats or FORMATS, **words)
     if item:
         raise ValueError(f"--item {item[0]} is an item of a paper; name the paper by --paper.")
@@ -152,10 +147,10 @@ def draw(
     saved = next((text for text in run if text.endswith(".nc")), None)
     if saved is not None and len(run) > 1:
         raise ValueError(f"{saved} has the numbers of a picture, and {len(run)} are named; give it alone.")
-    needless = {"--data": data, "--task": task, "--memory": memory}
+    needless = {"--data": source.data, "--task": source.task, "--memory": memory}
     if saved is not None and (asked := [option for option, value in needless.items() if value is not None]):
         raise ValueError(f"{asked[0]} is for runs, and {saved} has numbers that are computed; leave it out.")
-    opened_runs = [] if saved is not None else selection(run, runs, data, task)
+    opened_runs = [] if saved is not None else source.select(run)
     from drift.runs.metric_names import stated
     from figures.commands._draw_files import draw_one, left_out
     from figures.looks.style import require_formats
@@ -187,9 +182,7 @@ def gallery(
     run: RunNames,
     /,
     *,
-    runs: Runs = Path("runs"),
-    data: Data = None,
-    task: Task = None,
+    source: Source = HERE,
     out: Annotated[Path, OUT] = Path("out/figures"),
     tiny: Annotated[
         bool, flag("--tiny", "Few points, rounds and random draws: quick and coarse, for a first look.")
@@ -209,7 +202,7 @@ def gallery(
         out: Folder for the pictures.
     """
     require_folder(out)
-    opened_runs = opened_all(run, runs, data, task)
+    opened_runs = source.open_all(run)
     from drift.store.memory_budget import limited
     from figures.commands._draw_files import Job, draw_all, left_out
     from figures.commands._tiny_options import options
@@ -217,7 +210,7 @@ def gallery(
 
     jobs: dict[str, Job] = {name: (opened_runs, options(name) if tiny else {}) for name in names()}
     with limited(memory), console.progress("drawing", len(jobs)) as step:
-        outcomes = draw_all(jobs, out, workers=workers, progress=step, task=task)
+        outcomes = draw_all(jobs, out, workers=workers, progress=step, task=source.task)
     refused = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
     drawn_files = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, str)}
     if json:
@@ -252,9 +245,7 @@ def report(
     /,
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o", "--output"])] = Path("report.html"),
-    runs: Runs = Path("runs"),
-    data: Data = None,
-    task: Task = None,
+    source: Source = HERE,
     also: Annotated[
         list[str] | None,
         several(
@@ -296,7 +287,7 @@ def report(
     for name in also or []:
         allow_figure(name)
         require(name)  # refused here, before any run is opened
-    opened_runs = opened_all(run, runs, data, task)
+    opened_runs = source.open_all(run)
     from figures.page.content import without_data
     from figures.page.remembered_runs import Failed
     from figures.page.report import report as write
@@ -309,7 +300,7 @@ def report(
         "samples": samples if samples == "all" else int(samples),
         "figures": also or [],
         "workers": workers,
-        "task": task,
+        "task": source.task,
     }
     with limited(memory), console.progress("writing the report", len(speaking_runs)) as step:
         write(speaking_runs, out, progress=step, failed=failed, **options)

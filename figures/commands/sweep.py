@@ -82,14 +82,13 @@ def _row(planned: Planned) -> dict[str, Any]:
     from drift.simulation.compare import mean_of_last
 
     whole = planned.state in ("done", "on disk")
-    return {
-        "run": planned.run.name,
-        "state": planned.state,
-        "rounds": f"{planned.rounds}/{planned.experiment.rounds}",
-        "accuracy": mean_of_last(planned.run) if whole else None,
-        "loss": mean_of_last(planned.run, "loss") if whole else None,
-        "reason": planned.reason,
-    }
+    late = {name: mean_of_last(planned.run, name) if whole else None for name in ("accuracy", "loss")}
+    return {**_state(planned), **late, "reason": planned.reason}
+
+
+def _state(planned: Planned) -> dict[str, Any]:
+    rounds = f"{planned.rounds}/{planned.experiment.rounds}"
+    return {"run": planned.run.name, "state": planned.state, "rounds": rounds}
 
 
 def _refused_row(refused: Refused) -> dict[str, Any]:
@@ -119,15 +118,7 @@ ROWS = 24
 def _board(planned: list[Planned]) -> list[dict[str, Any]]:
     order = {"training": 0, "failed": 1, "waiting": 2, "done": 3, "on disk": 4}
     listed = sorted(planned, key=lambda entry: order[entry.state])[:ROWS]
-    rows = [
-        {
-            "run": entry.run.name,
-            "state": entry.state,
-            "rounds": f"{entry.rounds}/{entry.experiment.rounds}",
-            "reason": entry.reason[:60],
-        }
-        for entry in listed
-    ]
+    rows = [{**_state(entry), "reason": entry.reason[:60]} for entry in listed]
     ended = sum(entry.state in ("done", "on disk", "failed") for entry in planned)
     done, total = sum(entry.rounds for entry in planned), sum(entry.experiment.rounds for entry in planned)
     return [*rows, {"run": f"{ended} of {len(planned)} runs", "state": "", "rounds": f"{done}/{total}", "reason": ""}]

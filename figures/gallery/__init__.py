@@ -7,8 +7,8 @@ A file's docstring begins with what the figure shows. It holds
     data(runs, **options)     computes what is drawn, or takes it from the runs' cached results
     draw(ds)                  draws that dataset
 
-`load` adds the checks: a figure shows every run of a list or refuses, may leave out some of `AnyOf(runs)`, and states
-what it shows.
+Of one run, or of each of several, `_selected` makes `data` from what is computed of a run. `load` adds the checks: a
+figure shows every run of a list or refuses, may leave out some of `AnyOf(runs)`, and states what it shows.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
 from figures.looks import look, style
 from figures.selection import setting_text
-from figures.selection.groups import settings
+from figures.selection.groups import grouped, settings
 from figures.selection.run_selection import (
     describe_groups,
     narrow,
@@ -50,9 +50,7 @@ def select_comparable(runs: Sequence[Run], over: Collection[str] | None = None, 
         raise missing("no run was given", "fedscape train digits-shards2")
     if over is None:
         over = setting_text.keys(look.current().take("over"), runs) if lines else ()
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(_place(run, over), []).append(run)
+    groups = grouped(runs, lambda run: _place(run, over))
     needed = {run.folder for run in required_runs(runs)}
     whole = [group for group in groups.values() if needed <= {run.folder for run in group}]
     if not whole:
@@ -90,11 +88,9 @@ def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[
     With `lines`, all runs of a method that differ in one option.
     """
     free = [place for key in over for place in setting_text.resolved_keys(key)]
-    variants: dict[str, dict[str, list[Run]]] = {}
-    for run in group:
-        variants.setdefault(run.label, {}).setdefault(settings_key(run, free), []).append(run)
     selected: set[Path] = set()
-    for by_variant in variants.values():
+    for own in grouped(group, lambda run: run.label).values():
+        by_variant = grouped(own, lambda run: settings_key(run, free))
         named = [runs for runs in by_variant.values() if needed & {run.folder for run in runs}]
         if not named and lines and one_option(by_variant.values()):
             named = list(by_variant.values())
@@ -159,16 +155,6 @@ def one_run(runs: Sequence[Run], method: str | None, seed: int | None = None, us
     if needed:
         return needed[0]
     return min(runs_of_method(comparable, method, seed, usual), key=lambda run: run.experiment.seed)
-
-
-def run_with_planes(runs: Sequence[Run], method: str | None, seed: int | None = None) -> tuple[Run, list[int]]:
-    """The run of `one_run`, and its rounds that kept three clients or more.
-
-    Raises:
-        LookupError: If it kept none; names a command that trains a run which does.
-    """
-    run = one_run(runs, method, seed)
-    return run, rounds_with_clients(run, least=3)
 
 
 def rounds_with_clients(

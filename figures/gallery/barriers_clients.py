@@ -14,7 +14,7 @@ from matplotlib.image import AxesImage
 from drift.analyses.landscapes.barriers import client_barriers
 from drift.runs.run import Run
 from figures.axes import matrices
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected, _stack
 from figures.looks import style
 
 NEEDS = "one run that kept the clients of a round with two clients or more"
@@ -22,15 +22,8 @@ NEEDS = "one run that kept the clients of a round with two clients or more"
 COST = "seconds per run"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    rounds: Sequence[int] | None = None,
-    points: int = 11,
-    most: int = 8,
-) -> xr.Dataset:
+@_selected.one_run
+def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 11, most: int = 8) -> xr.Dataset:
     """barrier and midpoint (nats) over panel, mark and mark_other, with the names of each panel.
 
     Args:
@@ -39,7 +32,6 @@ def data(
         points: Evaluations on each line.
         most: Clients per round.
     """
-    run = _runs.one_run(runs, method, seed)
     indices = _runs.rounds_with_clients(run, least=2, count=3, rounds=rounds)
     cohorts = [run.round(index).ids.tolist() for index in indices]
     count = min([most, *map(len, cohorts)])
@@ -51,7 +43,7 @@ def data(
         )
         for index, ids in zip(indices, cohorts, strict=True)
     ]
-    return _stack.name_runs(_stack.join_panels(results), [run])
+    return _stack.join_panels(results)
 
 
 def draw(ds: xr.Dataset) -> Figure:

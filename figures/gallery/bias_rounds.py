@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _cases, _runs, _stack
+from figures.gallery import _cases, _runs, _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of case_runs rounds"
@@ -22,9 +22,8 @@ _SHOWN = {"train_bias": "train bias", "heterogeneity_bias": "heterogeneity bias"
 _ERRORS = {"error": ("test error", "-"), "fma_error": ("training error", ":")}
 
 
-def data(
-    runs: Sequence[Run], *, rounds: int | Sequence[int] = 8, samples_per_client: int = 50, by: str = ""
-) -> xr.Dataset:
+@_selected.each_run(by=True)
+def data(run: Run, *, rounds: int | Sequence[int] = 8, samples_per_client: int = 50) -> xr.Dataset:
     """train_bias, heterogeneity_bias, fma_error and error over algorithm, seed and round (and case).
 
     Args:
@@ -32,15 +31,9 @@ def data(
         samples_per_client: Training samples of each client that the biases and fma_error are averaged over.
         by: A setting whose values are shown below each other, such as local.lr_decay.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        indices = _runs.rounds_among(run.kept("clients"), rounds)
-        biases = run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)
-        return biases[[*_SHOWN, "fma_error"]].assign(error=run.metrics()["error"].sel(round=biases["round"]))
-
-    return _cases.stack_cases(
-        runs, by, lambda case_runs: _stack.stack_runs(_runs.select_comparable(case_runs), compute)
-    )
+    indices = _runs.rounds_among(run.kept("clients"), rounds)
+    biases = run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)
+    return biases[[*_SHOWN, "fma_error"]].assign(error=run.metrics()["error"].sel(round=biases["round"]))
 
 
 def draw(ds: xr.Dataset) -> Figure:

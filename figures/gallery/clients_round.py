@@ -14,7 +14,7 @@ from drift.analyses.rounds.cohort_table import cohort_table
 from drift.analyses.samples.client_losses import client_losses
 from drift.runs.run import Run
 from figures.axes import class_labels, matrices
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.interactive.words import label_shares
 from figures.looks import style
 
@@ -23,14 +23,9 @@ NEEDS = "one run of any method; losses need the clients of the round"
 COST = "seconds"
 
 
+@_selected.one_run
 def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    round: int | None = None,
-    clients: Sequence[int] | None = None,
-    losses: bool = True,
+    run: Run, *, round: int | None = None, clients: Sequence[int] | None = None, losses: bool = True
 ) -> xr.Dataset:
     """update_norm, cosine_mean, weight and samples over client; cosine over client and client_other (all fractions).
 
@@ -43,7 +38,6 @@ def data(
         clients: Selected clients, whose names are bold; none by default.
         losses: Whether losses are shown.
     """
-    run = _runs.one_run(runs, method, seed)
     index = run.require_round(-1 if round is None else round)
     ds = run.cached(cohort_table, round=index)
     ids = ds.client.values.tolist()
@@ -62,7 +56,7 @@ def data(
         raise LookupError(f"client {absent[0]} is not in round {index} of run {run.name}; its clients: {ids}.")
     selected = np.isin(ids, list(clients or ())).astype(float)
     ds["selected"] = ("client", selected, {"long_name": "selected client", "units": "1"})
-    return _stack.name_runs(ds, [run])
+    return ds
 
 
 @style.styled

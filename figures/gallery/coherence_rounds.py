@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses.rounds.coherence import coherence
 from drift.runs.run import Run
 from figures.axes import curves, drifts
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.looks import style
-from figures.selection import run_selection
 
 NEEDS = "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with two or more clients per round"
 
 COST = "seconds"
 
 
-def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None, smooth: int = 3) -> xr.Dataset:
+@_selected.each_run(select=_selected.preferring("fedavg", "fedlaw-gws"))
+def data(run: Run, *, smooth: int = 3) -> xr.Dataset:
     """coherence, its moving average, mean_cosine and accuracy over algorithm, seed and round; critical_point.
 
     Args:
         methods: Which are shown; by default all, of runs to choose from FedAvg and FedLAW (GWS), if there.
         smooth: Rounds in the moving average.
     """
-    selected = _runs.prefer_methods(
-        _runs.select_comparable(run_selection.select_runs(runs, methods)), methods, ("fedavg", "fedlaw-gws")
-    )
-    if selected[0].experiment.clients.per_round < 2:
+    if run.experiment.clients.per_round < 2:
         command = "fedscape train digits-shards2 --set clients.per_round=5"
-        raise _runs.missing(f"run {selected[0].name} has one client per round, coherence needs two", command)
-
-    def compute(run: Run) -> xr.Dataset:
-        return run.cached(coherence, smooth=smooth).assign(accuracy=run.metrics()["accuracy"])
-
-    return _stack.stack_runs(selected, compute)
+        raise _runs.missing(f"run {run.name} has one client per round, coherence needs two", command)
+    return run.cached(coherence, smooth=smooth).assign(accuracy=run.metrics()["accuracy"])
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.looks import palette, style
 
 NEEDS = "a run that kept its globals; runs of the same method with other seeds are averaged"
@@ -23,14 +23,8 @@ _DRAWN = ["norm", "loss_cost", "client_norm", "expected_sampling"]
 _DRAWN += [f"{drift}_{kind}" for drift in ("sampling", "client") for kind in ("variance", "estimate")]
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    rounds: int | Sequence[int] = 8,
-    scale: str = "fit",
-    workers: int = 1,
-) -> xr.Dataset:
+@_selected.each_run(select=_selected.of_method)
+def data(run: Run, *, rounds: int | Sequence[int] = 8, scale: str = "fit", workers: int = 1) -> xr.Dataset:
     """norm and loss_cost (nats) over algorithm, seed, round and part; norms and variances of the drifts over round.
 
     Args:
@@ -39,12 +33,8 @@ def data(
         scale: Of the gradients at the start, "fit" or "steps".
         workers: Processes that share the trainings.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        indices = _runs.rounds_among(run.kept("globals"), rounds) or None
-        return run.cached(counterfactual, rounds=indices, scale=scale, workers=workers)[_DRAWN]
-
-    return _stack.stack_runs(_runs.runs_of_method(runs, method), compute)
+    indices = _runs.rounds_among(run.kept("globals"), rounds) or None
+    return run.cached(counterfactual, rounds=indices, scale=scale, workers=workers)[_DRAWN]
 
 
 def draw(ds: xr.Dataset) -> Figure:

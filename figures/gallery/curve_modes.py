@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.barriers import mode_curve
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected, _stack
 from figures.looks import style
 
 NEEDS = "one run that kept the clients of a round with two clients or more"
@@ -18,15 +18,9 @@ NEEDS = "one run that kept the clients of a round with two clients or more"
 COST = "a minute per run"
 
 
+@_selected.one_run
 def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    rounds: Sequence[int] | None = None,
-    kind: str = "bezier",
-    steps: int = 300,
-    points: int = 31,
+    run: Run, *, rounds: Sequence[int] | None = None, kind: str = "bezier", steps: int = 300, points: int = 31
 ) -> xr.Dataset:
     """loss and straight_loss (nats), error and straight_error (fraction) over round and t.
 
@@ -37,11 +31,10 @@ def data(
         steps: Minibatches that a curve is trained on.
         points: Evaluations on a path.
     """
-    run = _runs.one_run(runs, method, seed)
     indices = _runs.rounds_with_clients(run, least=2, count=2, rounds=rounds)
     results = [run.cached(mode_curve, round=index, kind=kind, steps=steps, points=points) for index in indices]
     whole = xr.concat([result.drop_attrs(deep=False) for result in results], "round", join="exact")
-    return _stack.name_runs(whole.assign_coords(round=indices), [run]).assign_attrs(kind=kind)
+    return whole.assign_coords(round=indices).assign_attrs(kind=kind)
 
 
 def draw(ds: xr.Dataset) -> Figure:

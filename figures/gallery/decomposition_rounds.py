@@ -13,6 +13,7 @@ from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
+from figures.selection.groups import grouped
 from figures.selection.run_selection import line_names
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds; trains clients again"
@@ -50,9 +51,7 @@ def data(
     """
     selected = _runs.select_comparable(runs)
     names = line_names(selected)
-    groups: dict[str, list[Run]] = {}
-    for run in selected:
-        groups.setdefault(names[run.folder], []).append(run)
+    groups = grouped(selected, lambda run: names[run.folder])
     shown = [group[0] for group in groups.values()] if estimator == "runs" else selected
 
     def compute(run: Run) -> xr.Dataset:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -12,7 +10,7 @@ from drift.analyses.curvature import eigenvalues
 from drift.analyses.rounds.norms_and_weights import update_norms
 from drift.runs.run import Run
 from figures.axes import curves, spectra
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
@@ -20,9 +18,8 @@ NEEDS = "runs of any methods, trained in one setting, that kept the global model
 COST = "seconds per run"
 
 
-def data(
-    runs: Sequence[Run], *, rounds: int = 4, k: int = 5, split: str = "test", tolerance: float = 1e-2
-) -> xr.Dataset:
+@_selected.each_run("split")
+def data(run: Run, *, rounds: int = 4, k: int = 5, split: str = "test", tolerance: float = 1e-2) -> xr.Dataset:
     """eigenvalue and converged over algorithm, seed, eigen_round and rank; ratio; end_norm over round.
 
     Args:
@@ -31,19 +28,15 @@ def data(
         split: Samples of the Hessian.
         tolerance: Relative error of the eigenvalues.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-        curvature = run.cached(eigenvalues.eigen_rounds, rounds=indices, k=k, split=split, tolerance=tolerance)
-        norms = run.cached(update_norms)[["end_norm"]]
-        return (
-            curvature[["eigenvalue", "ratio"]]
-            .assign(converged=curvature.converged * 1.0)
-            .rename(round="eigen_round")
-            .merge(norms)
-        )
-
-    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
+    indices = per_round.evenly_spaced(run.kept("globals"), rounds)
+    curvature = run.cached(eigenvalues.eigen_rounds, rounds=indices, k=k, split=split, tolerance=tolerance)
+    norms = run.cached(update_norms)[["end_norm"]]
+    return (
+        curvature[["eigenvalue", "ratio"]]
+        .assign(converged=curvature.converged * 1.0)
+        .rename(round="eigen_round")
+        .merge(norms)
+    )
 
 
 def draw(ds: xr.Dataset) -> Figure:

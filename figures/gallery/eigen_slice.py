@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses.curvature import eigenvalues
 from drift.runs.run import Run
 from figures.axes import curves, spectra
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected, _stack
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
@@ -18,7 +16,8 @@ NEEDS = "runs of any methods, trained in one setting, that kept their last globa
 COST = "seconds per run"
 
 
-def data(runs: Sequence[Run], *, radius: float = 0.5, points: int = 41, split: str = "test") -> xr.Dataset:
+@_selected.each_run("split")
+def data(run: Run, *, radius: float = 0.5, points: int = 41, split: str = "test") -> xr.Dataset:
     """loss (nats) and error (fraction) over algorithm, seed and t; eigenvalue over algorithm and seed.
 
     Args:
@@ -26,12 +25,8 @@ def data(runs: Sequence[Run], *, radius: float = 0.5, points: int = 41, split: s
         points: Evaluations on a slice.
         split: Samples of the Hessian and the loss.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        line = run.cached(eigenvalues.eigen_slice, radius=radius, points=points, split=split)
-        return line[[*_stack.measured(line), "eigenvalue"]]
-
-    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
+    line = run.cached(eigenvalues.eigen_slice, radius=radius, points=points, split=split)
+    return line[[*_stack.measured(line), "eigenvalue"]]
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -11,7 +9,7 @@ from drift.analyses import per_round
 from drift.analyses.landscapes import averages
 from drift.runs.run import Run
 from figures.axes import curves, drifts
-from figures.gallery import _cases, _runs, _stack
+from figures.gallery import _cases, _runs, _selected
 from figures.looks import style
 
 NEEDS = "a run that kept the clients of case_runs rounds; runs of the same method with other seeds are averaged"
@@ -19,15 +17,8 @@ NEEDS = "a run that kept the clients of case_runs rounds; runs of the same metho
 COST = "seconds per run"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    rounds: int = 4,
-    subsets: int = 10,
-    cka_rounds: int = 10,
-    by: str = "",
-) -> xr.Dataset:
+@_selected.each_run(select=_selected.of_method, by=True)
+def data(run: Run, *, rounds: int = 4, subsets: int = 10, cka_rounds: int = 10) -> xr.Dataset:
     """error (fraction) over algorithm, seed, round, models and draw; cka over algorithm, seed and cka_round (and case).
 
     Args:
@@ -36,19 +27,12 @@ def data(
         subsets: Random subsets averaged for each number of models.
         by: A setting whose values are shown below each other, such as local.lr_decay.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        stored = _runs.rounds_with_clients(run)
-        errors = run.cached(averages.error_averaged, rounds=per_round.evenly_spaced(stored, rounds), subsets=subsets)
-        similarity = run.cached(averages.similarity_rounds, rounds=per_round.evenly_spaced(stored, cka_rounds))
-        if "error" not in errors:
-            raise LookupError(f"the task of run {run.name} has no error of classes, which this figure shows.")
-        return errors[["error"]].merge(similarity[["cka"]].rename(round="cka_round"))
-
-    def both(case_runs: Sequence[Run]) -> xr.Dataset:
-        return _stack.stack_runs(_runs.runs_of_method(case_runs, method), compute)
-
-    return _cases.stack_cases(runs, by, both)
+    stored = _runs.rounds_with_clients(run)
+    errors = run.cached(averages.error_averaged, rounds=per_round.evenly_spaced(stored, rounds), subsets=subsets)
+    similarity = run.cached(averages.similarity_rounds, rounds=per_round.evenly_spaced(stored, cka_rounds))
+    if "error" not in errors:
+        raise LookupError(f"the task of run {run.name} has no error of classes, which this figure shows.")
+    return errors[["error"]].merge(similarity[["cka"]].rename(round="cka_round"))
 
 
 def draw(ds: xr.Dataset) -> Figure:

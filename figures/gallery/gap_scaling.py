@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +14,7 @@ from drift.analyses import per_round
 from drift.analyses.decomposition import gap
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds"
@@ -23,19 +22,16 @@ NEEDS = "runs of any methods, trained in one setting, that kept the clients of s
 COST = "seconds per run"
 
 
-def data(runs: Sequence[Run], *, rounds: int = 6, samples: int = 500) -> xr.Dataset:
+@_selected.each_run()
+def data(run: Run, *, rounds: int = 6, samples: int = 500) -> xr.Dataset:
     """gap over algorithm, seed, round and scale; slope over algorithm, seed and round.
 
     Args:
         rounds: How many rounds are evaluated, evenly spaced among those that kept clients.
         samples: Test samples that the gap is averaged over.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(run.kept("clients"), rounds)
-        return run.cached(gap.gap_scaling, rounds=indices, samples=samples, outputs="probabilities")[["gap", "slope"]]
-
-    return _stack.stack_runs(_runs.select_comparable(runs), compute)
+    indices = per_round.evenly_spaced(run.kept("clients"), rounds)
+    return run.cached(gap.gap_scaling, rounds=indices, samples=samples, outputs="probabilities")[["gap", "slope"]]
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -11,7 +9,7 @@ from drift.analyses import per_round
 from drift.analyses.curvature import eigenvalues
 from drift.runs.run import Run
 from figures.axes import spectra
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
@@ -19,8 +17,9 @@ NEEDS = "runs of any methods, trained in one setting, that kept the global model
 COST = "seconds per run"
 
 
+@_selected.each_run("split")
 def data(
-    runs: Sequence[Run], *, rounds: int = 2, steps: int = 30, probes: int = 2, points: int = 501, split: str = "test"
+    run: Run, *, rounds: int = 2, steps: int = 30, probes: int = 2, points: int = 501, split: str = "test"
 ) -> xr.Dataset:
     """density, density_error and eigenvalue over algorithm, seed, density_round and mark, the positions on each grid.
 
@@ -29,14 +28,10 @@ def data(
         steps, probes, points: As in `landscape.density`.
         split: Samples of the Hessian.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-        options = {"steps": steps, "probes": probes, "points": points}
-        density = run.cached(eigenvalues.density_rounds, rounds=indices, split=split, **options)
-        return density[["density", "density_error", "eigenvalue"]].rename(round="density_round")
-
-    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
+    indices = per_round.evenly_spaced(run.kept("globals"), rounds)
+    options = {"steps": steps, "probes": probes, "points": points}
+    density = run.cached(eigenvalues.density_rounds, rounds=indices, split=split, **options)
+    return density[["density", "density_error", "eigenvalue"]].rename(round="density_round")
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -11,9 +9,8 @@ from matplotlib.figure import Figure
 from drift.analyses.rounds.labels import heterogeneity
 from drift.runs.run import Run
 from figures.axes import class_labels, curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
-from figures.selection import run_selection
 
 NEEDS = "runs of FedAvg and FedLAW, or of any methods, trained in one setting with label skew"
 
@@ -22,21 +19,15 @@ COST = "seconds"
 _SHOWN = {"overlap": "overlap with all data", "cosine": "cosine", "jensen_shannon": r"$1 - JS / \ln 2$"}
 
 
-def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None) -> xr.Dataset:
+@_selected.each_run(select=_selected.preferring("fedavg", "fedlaw-attentive", "fedlaw"))
+def data(run: Run) -> xr.Dataset:
     """overlap, cosine, jensen_shannon and cohort_share (also by data size, _data) over algorithm, seed and round.
 
     Args:
         methods: Which are shown; by default all, of runs to choose from FedAvg and FedLAW, if there. Cohorts
             are drawn for the first two.
     """
-    return _stack.stack_runs(
-        _runs.prefer_methods(
-            _runs.select_comparable(run_selection.select_runs(runs, methods)),
-            methods,
-            ("fedavg", "fedlaw-attentive", "fedlaw"),
-        ),
-        lambda run: run.cached(heterogeneity).drop_vars("share"),
-    )
+    return run.cached(heterogeneity).drop_vars("share")
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
@@ -12,7 +12,7 @@ from drift.partitions import histogram
 from drift.runs.run import Run
 from drift.training.data import Data
 from figures.axes import class_labels
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 from figures.selection.partition_text import partition_label
 
@@ -21,16 +21,16 @@ NEEDS = "one run of any method"
 COST = "seconds"
 
 
-def data(runs: Sequence[Run], *, method: str | None = None, seed: int | None = None, rounds: int = 30) -> xr.Dataset:
+@_selected.one_run
+def data(run: Run, *, rounds: int = 30) -> xr.Dataset:
     """count (samples) over client and class; cohort_share (fraction) over round and class; share over class.
 
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         rounds: Rounds whose cohorts are shown, from the first.
     """
-    run = _runs.one_run(runs, method, seed)
     cohorts = {index: run.cohort(index) for index in run.rounds()[:rounds]}
-    return _stack.name_runs(table(run.dataset, cohorts), [run]).assign_attrs(partition=partition_label(run))
+    return table(run.dataset, cohorts).assign_attrs(partition=partition_label(run))
 
 
 def table(data: Data, cohorts: Mapping[int, np.ndarray]) -> xr.Dataset:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.variance import layer_drift
 from drift.runs.run import Run
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.looks import style
 
 NEEDS = "one run of any method that kept the clients of some rounds, better of successive ones"
@@ -29,14 +29,8 @@ _SHOWN = {
 _NOTE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": style.small()}
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    rounds: Sequence[int] | None = None,
-    momentum: str = "previous",
-) -> xr.Dataset:
+@_selected.one_run
+def data(run: Run, *, rounds: Sequence[int] | None = None, momentum: str = "previous") -> xr.Dataset:
     """client_variance, change_variance, gain and mean_cosine over round and layer.
 
     Args:
@@ -44,9 +38,9 @@ def data(
         rounds: The rounds shown; by default at most 20 that kept their clients, evenly spaced.
         momentum: What a round's update is compared with, as in `drift.layer_drift`.
     """
-    run, _ = _runs.run_with_planes(runs, method, seed)
+    _runs.rounds_with_clients(run, least=3)
     shown = {} if rounds is None else {"rounds": list(rounds)}
-    return _stack.name_runs(run.cached(layer_drift, **shown, momentum=momentum)[list(_SHOWN)], [run])
+    return run.cached(layer_drift, **shown, momentum=momentum)[list(_SHOWN)]
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -11,7 +9,7 @@ from drift.analyses import per_round
 from drift.analyses.curvature.eigenvalues import layer_rounds
 from drift.runs.run import Run
 from figures.axes import curves, spectra
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
@@ -19,8 +17,9 @@ NEEDS = "runs of any methods, trained in one setting, that kept the global model
 COST = "seconds per run"
 
 
+@_selected.each_run("split", "curvature")
 def data(
-    runs: Sequence[Run], *, rounds: int = 2, split: str = "test", curvature: str = "hessian", tolerance: float = 1e-2
+    run: Run, *, rounds: int = 2, split: str = "test", curvature: str = "hessian", tolerance: float = 1e-2
 ) -> xr.Dataset:
     """eigenvalue and converged over algorithm, seed, layer_round and layer; size (parameters) over layer.
 
@@ -30,14 +29,9 @@ def data(
         curvature: "hessian" or "gauss_newton".
         tolerance: Of the eigenvalues.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-        blocks = run.cached(layer_rounds, rounds=indices, split=split, curvature=curvature, tolerance=tolerance)
-        return blocks[["eigenvalue"]].assign(converged=blocks.converged * 1.0).rename(round="layer_round")
-
-    selected = _runs.select_comparable(runs)
-    return _stack.stack_runs(selected, compute).assign_attrs(split=split, curvature=curvature)
+    indices = per_round.evenly_spaced(run.kept("globals"), rounds)
+    blocks = run.cached(layer_rounds, rounds=indices, split=split, curvature=curvature, tolerance=tolerance)
+    return blocks[["eigenvalue"]].assign(converged=blocks.converged * 1.0).rename(round="layer_round")
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses.landscapes import planes
 from drift.runs.run import Run
 from figures.axes import curves, surfaces
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected, _stack
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of their last rounds"
@@ -18,24 +16,21 @@ NEEDS = "runs of any methods, trained in one setting, that kept the global model
 COST = "seconds per run"
 
 
-def data(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> xr.Dataset:
+@_selected.each_run("window")
+def data(run: Run, *, window: int = 5, points: int = 41) -> xr.Dataset:
     """loss (nats) and error (fraction) over algorithm, seed and t.
 
     Args:
         window: Aggregates in the mean.
         points: Evaluations on a line.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        if len(run.kept("globals")) < 2:
-            raise _runs.missing(
-                f"run {run.name} kept fewer than two global models",
-                _runs.KEEP_GLOBALS,
-            )
-        line = run.cached(planes.average_line, window=window, points=points)
-        return line[_stack.measured(line)]
-
-    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(window=window)
+    if len(run.kept("globals")) < 2:
+        raise _runs.missing(
+            f"run {run.name} kept fewer than two global models",
+            _runs.KEEP_GLOBALS,
+        )
+    line = run.cached(planes.average_line, window=window, points=points)
+    return line[_stack.measured(line)]
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -11,7 +9,7 @@ from drift.analyses import per_round
 from drift.analyses.landscapes import planes
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected, _stack
 from figures.looks import style
 
 NEEDS = "one run that kept the global models of two rounds or more"
@@ -19,15 +17,8 @@ NEEDS = "one run that kept the global models of two rounds or more"
 COST = "seconds per run"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    gap: int = 1,
-    lines: int = 4,
-    points: int = 41,
-) -> xr.Dataset:
+@_selected.one_run
+def data(run: Run, *, gap: int = 1, lines: int = 4, points: int = 41) -> xr.Dataset:
     """loss (nats) and error (fraction) over round and t; t = 0 is that round's global model, t = 1 one `gap` later.
 
     Args:
@@ -36,7 +27,6 @@ def data(
         lines: How many, evenly spread over the run.
         points: Evaluations on a line.
     """
-    run = _runs.one_run(runs, method, seed)
     stored = run.kept("globals")
     if len(stored) <= gap:
         raise _runs.missing(
@@ -48,7 +38,7 @@ def data(
     results = [run.cached(planes.global_line, rounds=pair, points=points).drop_attrs(deep=False) for pair in pairs]
     ends = {"round": [first for first, _ in pairs], "second": ("round", [second for _, second in pairs])}
     whole = xr.concat([line[_stack.measured(line)] for line in results], "round", join="exact")
-    return _stack.name_runs(whole.assign_coords(ends), [run])
+    return whole.assign_coords(ends)
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses.rounds.norms_and_weights import locality
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _cases, _runs, _stack
+from figures.gallery import _cases, _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting"
@@ -18,19 +16,14 @@ NEEDS = "runs of any methods, trained in one setting"
 COST = "seconds"
 
 
-def data(runs: Sequence[Run], *, by: str = "") -> xr.Dataset:
+@_selected.each_run(by=True)
+def data(run: Run) -> xr.Dataset:
     """locality and mean_distance (parameter-space length), error (fraction), over algorithm, seed and round (and case).
 
     Args:
         by: A setting whose values are shown below each other, such as local.lr_decay.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        return run.cached(locality)[["locality", "mean_distance"]].assign(error=run.metrics()["error"])
-
-    return _cases.stack_cases(
-        runs, by, lambda case_runs: _stack.stack_runs(_runs.select_comparable(case_runs), compute)
-    )
+    return run.cached(locality)[["locality", "mean_distance"]].assign(error=run.metrics()["error"])
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.model_quality import noise_robustness
 from drift.runs.run import Run
 from figures.axes import curves, model_quality
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 from landscape.measures.robustness import LEVELS
 
@@ -19,7 +19,8 @@ NEEDS = "runs of any methods, trained in one setting, that kept their last globa
 COST = "seconds per run"
 
 
-def data(runs: Sequence[Run], *, levels: Sequence[float] = LEVELS, draws: int = 3, split: str = "test") -> xr.Dataset:
+@_selected.each_run("draws")
+def data(run: Run, *, levels: Sequence[float] = LEVELS, draws: int = 3, split: str = "test") -> xr.Dataset:
     """accuracy and drop (fractions) over algorithm, seed and, for drop, value, the amplitude of the noise.
 
     Args:
@@ -27,12 +28,8 @@ def data(runs: Sequence[Run], *, levels: Sequence[float] = LEVELS, draws: int = 
         draws: Noises averaged.
         split: Samples of the accuracy.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        drops = run.cached(noise_robustness, levels=list(levels), draws=draws, split=split)
-        return drops[["accuracy", "drop"]]
-
-    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(draws=draws)
+    drops = run.cached(noise_robustness, levels=list(levels), draws=draws, split=split)
+    return drops[["accuracy", "drop"]]
 
 
 def draw(ds: xr.Dataset) -> Figure:

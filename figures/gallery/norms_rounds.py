@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses.rounds.norms_and_weights import update_norms
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting"
@@ -24,9 +22,10 @@ _SHOWN = {
 }
 
 
-def data(runs: Sequence[Run]) -> xr.Dataset:
+@_selected.each_run()
+def data(run: Run) -> xr.Dataset:
     """end_norm, update_norm_mean and mean_update_norm (parameter-space length) over algorithm, seed and round."""
-    return _stack.stack_runs(_runs.select_comparable(runs), lambda run: run.cached(update_norms)[list(_SHOWN)])
+    return run.cached(update_norms)[list(_SHOWN)]
 
 
 def draw(ds: xr.Dataset) -> Figure:

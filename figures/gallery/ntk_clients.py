@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -13,7 +11,7 @@ from drift.analyses.decomposition.ntk import ntk_variance
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.looks import style
 
 NEEDS = "a run that kept the global models of some rounds"
@@ -21,15 +19,8 @@ NEEDS = "a run that kept the global models of some rounds"
 COST = "minutes per run"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    rounds: int = 3,
-    points: int = 100,
-    union: str = "all",
-) -> xr.Dataset:
+@_selected.one_run
+def data(run: Run, *, rounds: int = 3, points: int = 100, union: str = "all") -> xr.Dataset:
     """variance, expression, mmd2, diagonal and off_diagonal over round and client of the first run of a method.
 
     Args:
@@ -37,13 +28,12 @@ def data(
         points: Most points of each client, and of all data.
         union: What clients are compared with: data of the "cohort" or of "all" clients.
     """
-    run = _runs.one_run(runs, method, seed)
     stored = run.kept("globals")
     if not stored:
         raise _runs.missing(f"run {run.name} kept no global models", _runs.KEEP_GLOBALS)
     results = run.cached(ntk_variance, rounds=evenly_spaced(stored, rounds), points=points, union=union)
     shown = results[["variance", "expression", "mmd2", "diagonal", "off_diagonal"]]
-    return _stack.name_runs(shown.assign_attrs(label=run.label), [run])
+    return shown.assign_attrs(label=run.label)
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.models_plane import models_line, models_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.looks import style
 from landscape.surfaces.sampling_error import SUFFIX
 from landscape.sweep.precision import Precision
@@ -21,11 +21,10 @@ NEEDS = "one run that kept the models of a round"
 COST = "seconds per run"
 
 
+@_selected.one_run
 def data(
-    runs: Sequence[Run],
+    run: Run,
     *,
-    method: str | None = None,
-    seed: int | None = None,
     round: int | None = None,
     models: Sequence[str] | None = None,
     variable: str = "loss",
@@ -49,7 +48,6 @@ def data(
         folds: Parts of the samples for the sampling error, such as 20: what may be as low as the lowest point is
             hatched, the interval of a line is a band. By default none, and classes have none.
     """
-    run = _runs.one_run(runs, method, seed)
     if not run.kept("globals") and not run.kept("clients"):
         raise _runs.missing(f"run {run.name} kept no models", _runs.KEEP_CLIENTS)
     index = run.require_round(-1 if round is None else round)
@@ -59,7 +57,7 @@ def data(
         ds = run.cached(models_line, **options)
     else:
         ds = run.cached(models_plane, **options, margin=margin, box=None if box is None else list(box))
-    return _stack.name_runs(_shown(ds, variable), [run])
+    return _shown(ds, variable)
 
 
 _FOLDED = "; with folds there are no classes"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -11,7 +9,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.planes import round_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _planes, _runs, _stack
+from figures.gallery import _planes, _runs, _selected
 from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some round"
@@ -19,14 +17,8 @@ NEEDS = "one run with three or more clients per round, that kept the clients of 
 COST = "seconds per run"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    points: int = 33,
-    tolerance: float = 0.01,
-) -> xr.Dataset:
+@_selected.one_run
+def data(run: Run, *, points: int = 33, tolerance: float = 0.01) -> xr.Dataset:
     """loss (nats) over alpha and beta, which points are interpolated, and the error of these.
 
     Args:
@@ -35,8 +27,8 @@ def data(
         points: Grid points per axis.
         tolerance: Largest accepted error of the log loss at interpolated points, as a share of its range.
     """
-    run, rounds = _runs.run_with_planes(runs, method, seed)
-    ds = run.cached(
+    rounds = _runs.rounds_with_clients(run, least=3)
+    return run.cached(
         round_plane,
         round=rounds[-1],
         clients=_planes.largest_triangle(run, rounds[-1]),
@@ -44,7 +36,6 @@ def data(
         tolerance=tolerance,
         box="symmetric",
     )
-    return _stack.name_runs(ds, [run])
 
 
 def draw(ds: xr.Dataset) -> Figure:

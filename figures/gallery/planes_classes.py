@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from drift.analyses.landscapes.data_planes import class_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _planes, _runs, _stack
+from figures.gallery import _planes, _runs, _selected
 from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some round"
@@ -21,15 +20,8 @@ NEEDS = "one run with three or more clients per round, that kept the clients of 
 COST = "seconds per run"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    round: int | None = None,
-    points: int = 21,
-    most: int = 10,
-) -> xr.Dataset:
+@_selected.one_run
+def data(run: Run, *, round: int | None = None, points: int = 21, most: int = 10) -> xr.Dataset:
     """class_error (fraction) over alpha, beta and class, and which of the three clients hold a class: holds.
 
     Args:
@@ -38,7 +30,7 @@ def data(
         points: Grid points per axis.
         most: Classes shown, the first ones.
     """
-    run, rounds = _runs.run_with_planes(runs, method, seed)
+    rounds = _runs.rounds_with_clients(run, least=3)
     index = rounds[-1] if round is None else round
     clients = _planes.largest_triangle(run, index)
     ds = run.cached(class_plane, round=index, points=points, clients=clients).isel({"class": slice(most)})
@@ -48,7 +40,7 @@ def data(
     counts = np.array([(targets == label).sum() for label in shown])
     ds["class_samples"] = ("class", counts, {"long_name": "test samples of the class", "units": "samples"})
     ds["holds"] = (("client", "class"), holds, {"long_name": "client holds samples of the class", "units": "1"})
-    return _stack.name_runs(ds.assign_coords(client=clients), [run])
+    return ds.assign_coords(client=clients)
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _planes, _runs, _stack
+from figures.gallery import _planes, _runs, _selected, _stack
 from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some rounds and its last three models"
@@ -18,15 +18,8 @@ NEEDS = "one run with three or more clients per round, that kept the clients of 
 COST = "a minute per run"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    rounds: Sequence[int] | None = None,
-    points: int = 21,
-    folds: int = 0,
-) -> xr.Dataset:
+@_selected.one_run
+def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 21, folds: int = 0) -> xr.Dataset:
     """loss (nats) and error (fraction) over panel, alpha and beta, with coordinates and minimum of each panel.
 
     Args:
@@ -36,7 +29,7 @@ def data(
         folds: Parts of the samples for the sampling error, such as 20: what may be as low as the lowest point is
             hatched. By default none.
     """
-    run, stored = _runs.run_with_planes(runs, method, seed)
+    stored = _runs.rounds_with_clients(run, least=3)
     indices = _planes.early_middle_last(stored) if rounds is None else list(rounds)
     how = {"points": points} | ({"folds": folds} if folds else {})
     planes = [
@@ -48,7 +41,7 @@ def data(
     if len(run.kept("globals")) >= 3:
         plane = _planes.global_plane(run, **how)
         planes.append(plane.assign_attrs(label=f"last three\nglobals,\n{_planes.OWN_SCALE}"))
-    return _stack.name_runs(_stack.join_panels(planes), [run])
+    return _stack.join_panels(planes)
 
 
 def draw(ds: xr.Dataset) -> Figure:

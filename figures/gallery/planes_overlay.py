@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from drift.analyses.landscapes.data_planes import overlay_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _planes, _runs, _stack
+from figures.gallery import _planes, _runs, _selected, _stack
 from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some rounds"
@@ -27,14 +27,8 @@ COLOURS = ("#D55E00", "#0072B2", "#CC79A7")
 """Of the three clients; they differ in lightness too, so that they differ in grey print."""
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    rounds: Sequence[int] | None = None,
-    points: int = 21,
-) -> xr.Dataset:
+@_selected.one_run
+def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 21) -> xr.Dataset:
     """loss and client_loss (nats) over panel, alpha, beta (and client, by position in the panel).
 
     Args:
@@ -42,7 +36,7 @@ def data(
         rounds: Rounds shown; by default an early one and the last one that kept its clients.
         points: Grid points per axis.
     """
-    run, stored = _runs.run_with_planes(runs, method, seed)
+    stored = _runs.rounds_with_clients(run, least=3)
     indices = sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)
     planes = [
         run.cached(
@@ -50,7 +44,7 @@ def data(
         ).assign_attrs(label=f"round {index}")
         for index in indices
     ]
-    return _stack.name_runs(_stack.join_panels(planes), [run])
+    return _stack.join_panels(planes)
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import xarray as xr
@@ -12,7 +11,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.projected_plane import projected_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _planes, _runs, _stack
+from figures.gallery import _planes, _runs, _selected
 from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some round"
@@ -20,15 +19,8 @@ NEEDS = "one run with three or more clients per round, that kept the clients of 
 COST = "seconds per run"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    round: int | None = None,
-    points: int = 21,
-    split: str = "test",
-) -> xr.Dataset:
+@_selected.one_run
+def data(run: Run, *, round: int | None = None, points: int = 21, split: str = "test") -> xr.Dataset:
     """loss (nats) over alpha and beta; place, distance, own loss and foot_loss (nats) of every model (mark).
 
     Args:
@@ -37,12 +29,11 @@ def data(
         points: Grid points per axis.
         split: Samples of the loss.
     """
-    run, rounds = _runs.run_with_planes(runs, method, seed)
+    rounds = _runs.rounds_with_clients(run, least=3)
     index = rounds[-1] if round is None else round
-    ds = run.cached(
+    return run.cached(
         projected_plane, round=index, points=points, clients=_planes.largest_triangle(run, index), split=split
     )
-    return _stack.name_runs(ds, [run])
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -46,7 +46,8 @@ def data(
         command="fedscape train digits-shards2 --set task.model=resnet8",
         why="it kept no clients or has no batch normalisation",
     )
-    run, rounds = _runs.run_with_planes(suited, method, seed)
+    run = _runs.one_run(suited, method, seed)
+    rounds = _runs.rounds_with_clients(run, least=3)
     index = rounds[-1] if round is None else round
     options = {"round": index, "points": points, "split": split, "clients": _planes.largest_triangle(run, index)}
     planes = [

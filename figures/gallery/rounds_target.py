@@ -12,6 +12,7 @@ from drift.runs.run import Run
 from drift.simulation.compare import mean_of_last
 from figures.gallery import _runs, _table_figure, _tables
 from figures.looks import look
+from figures.selection.groups import grouped
 
 NEEDS = "runs of any methods, trained in one setting"
 
@@ -59,14 +60,13 @@ def draw(ds: xr.Dataset) -> Figure:
 def _goal(runs: Sequence[Run], target: float | str | None, last: int) -> float:
     if isinstance(target, int | float):
         return float(target)
-    late: dict[str, list[float]] = {}
-    for run in runs:
-        late.setdefault(run.label, []).append(mean_of_last(run, "accuracy", last))
+    late = grouped(runs, lambda run: run.label)
     if target is not None and target not in late:
         raise LookupError(
             f"no run is of method {target}, which sets the target; there are {', '.join(late)}. Give target=0.6."
         )
-    return min((float(np.mean(late[name])) for name in (late if target is None else [target])), default=np.nan)
+    means = {name: np.mean([mean_of_last(run, "accuracy", last) for run in group]) for name, group in late.items()}
+    return min((float(means[name]) for name in (late if target is None else [target])), default=np.nan)
 
 
 def _first(run: Run, target: float) -> float:

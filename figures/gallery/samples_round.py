@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from drift.analyses.samples.disagreement import disagreement
 from drift.analyses.samples.predictions import confusion, sample_predictions, samples_of
 from drift.runs.run import Run
 from figures.axes import matrices
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.looks import style
 
 NEEDS = "one run of a classification that kept the models of a round; the groups need its clients"
@@ -24,11 +23,10 @@ NEEDS = "one run of a classification that kept the models of a round; the groups
 COST = "seconds"
 
 
+@_selected.one_run
 def data(
-    runs: Sequence[Run],
+    run: Run,
     *,
-    method: str | None = None,
-    seed: int | None = None,
     round: int | None = None,
     model: str = "end",
     client: int | None = None,
@@ -54,7 +52,6 @@ def data(
             in place of those of the groups; of a class alone those that the model gets wrong.
         examples: Images per strip.
     """
-    run = _runs.one_run(runs, method, seed)
     if not run.kept("globals"):
         raise _runs.missing(f"run {run.name} kept no global model", _runs.KEEP_GLOBALS)
     index = run.kept("globals")[-1] if round is None else run.require_round(round)
@@ -70,7 +67,7 @@ def data(
         places = of_cell(every, truth, predicted, examples)
     else:
         places = np.zeros((0, examples), int) if parts is None else nearest(parts, examples)
-    return _stack.name_runs(_with_images(run, ds, index, split, places), [run])
+    return _with_images(run, ds, index, split, places)
 
 
 def _with_images(run: Run, ds: xr.Dataset, index: int, split: str, places: np.ndarray) -> xr.Dataset:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses.landscapes import model_quality
 from drift.runs.run import Run
 from figures.axes import curves, surfaces
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected, _stack
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
@@ -18,9 +16,8 @@ NEEDS = "runs of any methods, trained in one setting, that kept their last globa
 COST = "seconds per run"
 
 
-def data(
-    runs: Sequence[Run], *, low: float = 0.5, high: float = 1.2, points: int = 36, split: str = "test"
-) -> xr.Dataset:
+@_selected.each_run("split")
+def data(run: Run, *, low: float = 0.5, high: float = 1.2, points: int = 36, split: str = "test") -> xr.Dataset:
     """loss (nats) and error (fraction) over algorithm, seed and t, which is gamma.
 
     Args:
@@ -28,12 +25,8 @@ def data(
         points: Evaluations on a curve.
         split: Samples of loss and error.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        curve = run.cached(model_quality.scale_curve, low=low, high=high, points=points, split=split)
-        return curve[_stack.measured(curve)]
-
-    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
+    curve = run.cached(model_quality.scale_curve, low=low, high=high, points=points, split=split)
+    return curve[_stack.measured(curve)]
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.model_quality import ball_sharpness
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
@@ -19,8 +19,9 @@ NEEDS = "runs of any methods, trained in one setting, that kept their last globa
 COST = "seconds per run"
 
 
+@_selected.each_run("split", "adaptive")
 def data(
-    runs: Sequence[Run],
+    run: Run,
     *,
     radii: Sequence[float] = (0.05, 0.1, 0.2),
     steps: int = 10,
@@ -38,10 +39,7 @@ def data(
     """
     options = {"steps": steps, "directions": directions, "adaptive": adaptive, "split": split}
 
-    def compute(run: Run) -> xr.Dataset:
-        return run.cached(ball_sharpness, radii=list(radii), **options)[["worst", "one_step", "mean"]]
-
-    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split, adaptive=int(adaptive))
+    return run.cached(ball_sharpness, radii=list(radii), **options)[["worst", "one_step", "mean"]]
 
 
 def draw(ds: xr.Dataset) -> Figure:

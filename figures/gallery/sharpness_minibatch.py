@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -11,7 +9,7 @@ from drift.analyses import per_round
 from drift.analyses.curvature import eigenvalues
 from drift.runs.run import Run
 from figures.axes import curves, spectra
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
@@ -19,9 +17,8 @@ NEEDS = "runs of any methods, trained in one setting, that kept the global model
 COST = "a minute per run"
 
 
-def data(
-    runs: Sequence[Run], *, rounds: int = 4, batch: int = 64, batches: int | None = 20, split: str = "train"
-) -> xr.Dataset:
+@_selected.each_run("split", "batch")
+def data(run: Run, *, rounds: int = 4, batch: int = 64, batches: int | None = 20, split: str = "train") -> xr.Dataset:
     """eigenvalue and converged over algorithm, seed, eigen_round and batch; median and full without batch.
 
     Args:
@@ -29,14 +26,10 @@ def data(
         batch, batches: Samples per batch, and how many batches are evaluated; None for all.
         split: Samples of the Hessian.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-        sharpness = run.cached(eigenvalues.sharpness_rounds, rounds=indices, batch=batch, batches=batches, split=split)
-        shown = sharpness[["eigenvalue", "median", "full"]].assign(converged=sharpness.converged * 1.0)
-        return shown.rename(round="eigen_round")
-
-    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split, batch=batch)
+    indices = per_round.evenly_spaced(run.kept("globals"), rounds)
+    sharpness = run.cached(eigenvalues.sharpness_rounds, rounds=indices, batch=batch, batches=batches, split=split)
+    shown = sharpness[["eigenvalue", "median", "full"]].assign(converged=sharpness.converged * 1.0)
+    return shown.rename(round="eigen_round")
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from drift.analyses.landscapes.weight_simplex import best_weights, shared_rounds
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures.axes import surfaces, triangles
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.looks import style
 
 NEEDS = "one run that kept the same three clients in several rounds, best one with full participation"
@@ -22,15 +21,9 @@ NEEDS = "one run that kept the same three clients in several rounds, best one wi
 COST = "a minute per run"
 
 
+@_selected.one_run
 def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    round: int | None = None,
-    rounds: int = 20,
-    step: float = 0.05,
-    extend: float = 0.2,
+    run: Run, *, round: int | None = None, rounds: int = 20, step: float = 0.05, extend: float = 0.2
 ) -> xr.Dataset:
     """loss (nats) over alpha and beta of one round; best_weight and size_weight over round and client.
 
@@ -41,7 +34,7 @@ def data(
         step: Of the weights.
         extend: How far below 0 weights may go.
     """
-    run, _ = _runs.run_with_planes(runs, method, seed)
+    _runs.rounds_with_clients(run, least=3)
     clients, shared = shared_rounds(run)
     if len(shared) < min(ENOUGH, rounds):
         command = "fedscape train digits-shards2 --set keep.clients=all --set clients.per_round=20"
@@ -54,7 +47,7 @@ def data(
     if not np.isfinite(path.covariance.values).any():  # one round has no spread
         path = path.drop_vars("covariance")
     ds = path.drop_attrs(deep=False).merge(plane[["loss", "mark_alpha", "mark_beta", "mark_loss"]])
-    return _stack.name_runs(ds, [run]).assign_attrs(shown=shown, label=run.label)
+    return ds.assign_attrs(shown=shown, label=run.label)
 
 
 ENOUGH = 8

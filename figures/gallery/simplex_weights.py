@@ -11,7 +11,7 @@ from drift.analyses.landscapes.weight_simplex import weight_simplex
 from drift.runs.run import Run
 from figures.axes import surfaces
 from figures.axes.triangles import triangle
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected, _stack
 from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some rounds"
@@ -19,14 +19,8 @@ NEEDS = "one run with three or more clients per round, that kept the clients of 
 COST = "seconds per run"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    rounds: Sequence[int] | None = None,
-    step: float = 0.05,
-) -> xr.Dataset:
+@_selected.one_run
+def data(run: Run, *, rounds: Sequence[int] | None = None, step: float = 0.05) -> xr.Dataset:
     """loss (nats) and error (fraction) over panel, alpha and beta, the weights of the first two clients.
 
     Args:
@@ -34,12 +28,12 @@ def data(
         rounds: By default an early and the last one that kept its clients.
         step: Of the weights.
     """
-    run, stored = _runs.run_with_planes(runs, method, seed)
+    stored = _runs.rounds_with_clients(run, least=3)
     indices = sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)
     results = [
         run.cached(weight_simplex, round=index, step=step).assign_attrs(label=f"round {index}") for index in indices
     ]
-    return _stack.name_runs(_stack.join_panels(results), [run])
+    return _stack.join_panels(results)
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.topology import topology_directions
 from drift.runs.run import Run
 from figures.axes import model_quality
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
@@ -18,9 +16,8 @@ NEEDS = "runs of any methods, trained in one setting, that kept their last globa
 COST = "a minute per run"
 
 
-def data(
-    runs: Sequence[Run], *, points: int = 7, radius: float = 1.0, draws: int = 3, split: str = "test"
-) -> xr.Dataset:
+@_selected.each_run("split", "draws")
+def data(run: Run, *, points: int = 7, radius: float = 1.0, draws: int = 3, split: str = "test") -> xr.Dataset:
     """minima, second, smad (nats) and roughness over algorithm, seed and rank, the number of directions.
 
     Args:
@@ -28,13 +25,8 @@ def data(
         draws: Sets of random directions that are averaged.
         split: Samples that the loss is averaged over.
     """
-    selected = _runs.select_comparable(runs)
-
-    def compute(run: Run) -> xr.Dataset:
-        ds = run.cached(topology_directions, points=points, radius=radius, draws=draws, split=split)
-        return ds.mean("seed", keep_attrs=True)
-
-    return _stack.stack_runs(selected, compute).assign_attrs(split=split, draws=draws)
+    ds = run.cached(topology_directions, points=points, radius=radius, draws=draws, split=split)
+    return ds.mean("seed", keep_attrs=True)
 
 
 def draw(ds: xr.Dataset) -> Figure:

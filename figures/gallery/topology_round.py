@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -12,7 +10,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.planes import round_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.looks import style
 from landscape.surfaces.merge_tree import merge_tree
 
@@ -24,16 +22,9 @@ MOST = 12
 """Minima that are drawn, the most persistent first."""
 
 
+@_selected.one_run
 def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    round: int = -1,
-    variable: str = "loss",
-    points: int = 31,
-    margin: float = 0.3,
-    split: str = "test",
+    run: Run, *, round: int = -1, variable: str = "loss", points: int = 31, margin: float = 0.3, split: str = "test"
 ) -> xr.Dataset:
     """The variable over alpha and beta, and of each minimum (rank) its value, pass, persistence, parent and place.
 
@@ -43,15 +34,13 @@ def data(
         variable: loss or error.
         points, margin, split: The plane, as in `drift.round_plane`.
     """
-    run = _runs.one_run(runs, method, seed)
     if not run.kept("clients"):
         raise _runs.missing(f"run {run.name} kept no clients", _runs.KEEP_CLIENTS)
     plane = run.cached(round_plane, round=round, points=points, margin=margin, split=split)
     if variable not in ("loss", "error") or variable not in plane:
         raise ValueError(f"no variable {variable!r}; there are loss and error.")
     tree = merge_tree(plane, metric=variable)
-    ds = plane.assign(tree.data_vars).assign_attrs(variable=variable)
-    return _stack.name_runs(ds, [run])
+    return plane.assign(tree.data_vars).assign_attrs(variable=variable)
 
 
 def draw(ds: xr.Dataset) -> Figure:

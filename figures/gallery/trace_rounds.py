@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -11,7 +9,7 @@ from drift.analyses import per_round
 from drift.analyses.curvature.eigenvalues import trace_rounds
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
@@ -19,7 +17,8 @@ NEEDS = "runs of any methods, trained in one setting, that kept the global model
 COST = "a minute per run"
 
 
-def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products: int = 60) -> xr.Dataset:
+@_selected.each_run("split")
+def data(run: Run, *, rounds: int = 4, split: str = "test", products: int = 60) -> xr.Dataset:
     """trace, gauss_newton_trace, frobenius and share, the ratio of the traces, over algorithm, seed and trace_round.
 
     Each has its standard error, as NAME_error; that of share is the sum of both relative errors times share, which is
@@ -30,18 +29,14 @@ def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products:
         split: Samples of the loss.
         products: Matrix-vector products for each trace.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-        traces = run.cached(trace_rounds, rounds=indices, split=split, products=products)
-        shown = traces.rename(round="trace_round", **_ERRORS)[[*_SHOWN, *(f"{name}_error" for name in _SHOWN)]]
-        share = (shown.gauss_newton_trace / shown.trace).assign_attrs(long_name="Gauss-Newton share", units="1")
-        relative = sum(abs(shown[f"{name}_error"] / shown[name]) for name in _SHOWN[:2])
-        error = (abs(share) * relative).assign_attrs(long_name="standard error of the share, at most", units="1")
-        return shown.assign(share=share, share_error=error)
-
+    indices = per_round.evenly_spaced(run.kept("globals"), rounds)
+    traces = run.cached(trace_rounds, rounds=indices, split=split, products=products)
+    shown = traces.rename(round="trace_round", **_ERRORS)[[*_SHOWN, *(f"{name}_error" for name in _SHOWN)]]
+    share = (shown.gauss_newton_trace / shown.trace).assign_attrs(long_name="Gauss-Newton share", units="1")
+    relative = sum(abs(shown[f"{name}_error"] / shown[name]) for name in _SHOWN[:2])
+    error = (abs(share) * relative).assign_attrs(long_name="standard error of the share, at most", units="1")
     about = "the bar of the ratio is the sum of the relative errors of both traces"
-    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split, caption=about)
+    return shown.assign(share=share, share_error=error).assign_attrs(caption=about)
 
 
 _SHOWN = ("trace", "gauss_newton_trace", "frobenius")

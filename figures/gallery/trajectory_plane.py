@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.looks import style
 
 NEEDS = "one run that kept the global models of two rounds or more"
@@ -19,15 +19,8 @@ NEEDS = "one run that kept the global models of two rounds or more"
 COST = "seconds per run"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    points: int = 21,
-    rounds: Sequence[int] | None = None,
-    clients: bool = True,
-) -> xr.Dataset:
+@_selected.one_run
+def data(run: Run, *, points: int = 21, rounds: Sequence[int] | None = None, clients: bool = True) -> xr.Dataset:
     """loss (nats) and error (fraction) over alpha and beta, and the global models as marks with their distance.
 
     Args:
@@ -36,13 +29,12 @@ def data(
         rounds: Whose global models; at most 20 by default, evenly spread.
         clients: Whether the clients of rounds that kept them are drawn as well.
     """
-    run = _runs.one_run(runs, method, seed)
     if len(run.kept("globals")) < 3:
         few = f"run {run.name} kept {len(run.kept('globals'))} global models, a plane takes three"
         raise _runs.missing(few, _runs.KEEP_GLOBALS)
     options = {} if rounds is None else {"rounds": list(rounds)}
     with_clients = clients and bool(set(run.kept("clients")) & set(rounds or run.kept("globals")))
-    return _stack.name_runs(run.cached(trajectory_plane, points=points, clients=with_clients, **options), [run])
+    return run.cached(trajectory_plane, points=points, clients=with_clients, **options)
 
 
 def draw(ds: xr.Dataset) -> Figure:

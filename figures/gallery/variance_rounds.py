@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses.rounds.variance import drift_variances
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting"
@@ -18,16 +16,14 @@ NEEDS = "runs of any methods, trained in one setting"
 COST = "seconds"
 
 
-def data(runs: Sequence[Run], *, momentum: str = "recorded") -> xr.Dataset:
+@_selected.each_run()
+def data(run: Run, *, momentum: str = "recorded") -> xr.Dataset:
     """client_variance, change_variance (squared parameter units) and gain over algorithm, seed and round.
 
     Args:
         momentum: What a round's update is compared with, as in `drift.drift_variances`.
     """
-    variables = ["client_variance", "change_variance", "gain"]
-    return _stack.stack_runs(
-        _runs.select_comparable(runs), lambda run: run.cached(drift_variances, momentum=momentum)[variables]
-    )
+    return run.cached(drift_variances, momentum=momentum)[["client_variance", "change_variance", "gain"]]
 
 
 def draw(ds: xr.Dataset) -> Figure:

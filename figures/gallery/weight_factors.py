@@ -16,6 +16,7 @@ from figures.axes import weights
 from figures.gallery import _runs, _stack, _table_figure
 from figures.looks import style
 from figures.selection import run_selection
+from figures.selection.groups import grouped
 
 NEEDS = "runs of a method that learns client weights, such as FedLAW (not GWS), of any settings; four clients or more"
 
@@ -82,11 +83,12 @@ _FACTORS = {"size": "data size DS", "balance": "class balance HD", "product": r"
 
 def _pools(usable: Sequence[tuple[Run, xr.Dataset]]) -> list[list[tuple[Run, xr.Dataset]]]:
     """Runs whose weights are on one scale: the same task, clients and number of rounds; two runs or more."""
-    groups: dict[str, list[tuple[Run, xr.Dataset]]] = {}
-    for run, part in usable:
-        spec = run.experiment
-        groups.setdefault(f"{spec.task!r} {spec.clients!r} {spec.rounds}", []).append((run, part))
-    return [group for group in groups.values() if len(group) > 1]
+
+    def setting(pair: tuple[Run, xr.Dataset]) -> str:
+        spec = pair[0].experiment
+        return f"{spec.task!r} {spec.clients!r} {spec.rounds}"
+
+    return [group for group in grouped(usable, setting).values() if len(group) > 1]
 
 
 def _name(run: Run) -> str:

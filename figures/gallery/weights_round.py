@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.round_weights import round_weights
 from drift.runs.run import Run
 from figures.axes import matrices
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.looks import style
 
 NEEDS = "one run that kept the clients of a round"
@@ -20,11 +20,10 @@ NEEDS = "one run that kept the clients of a round"
 COST = "seconds"
 
 
+@_selected.one_run
 def data(
-    runs: Sequence[Run],
+    run: Run,
     *,
-    method: str | None = None,
-    seed: int | None = None,
     round: int | None = None,
     weights: Sequence[float] | None = None,
     gamma: float = 1.0,
@@ -40,11 +39,10 @@ def data(
         gamma: Factor of the aggregate.
         split, samples: What it is evaluated on, as in `drift.round_weights`.
     """
-    run = _runs.one_run(runs, method, seed)
     stored = _runs.rounds_with_clients(run)
     index = stored[-1] if round is None else round
     options = {"weights": None if weights is None else [float(value) for value in weights], "gamma": float(gamma)}
-    return _stack.name_runs(run.cached(round_weights, round=index, split=split, samples=samples, **options), [run])
+    return run.cached(round_weights, round=index, split=split, samples=samples, **options)
 
 
 @style.styled

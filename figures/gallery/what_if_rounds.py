@@ -14,7 +14,7 @@ from drift.analyses import per_round
 from drift.analyses.counterfactual.whatif import what_if
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.looks import style
 
 NEEDS = "a run that kept the clients of some rounds; runs of the same method with other seeds are averaged"
@@ -27,9 +27,8 @@ _MARKERS = "osD^vPX"
 _WINDOWS = ("#F0B48A", "#D55E00", "#7A3300", "#E69F00", "#999933")
 
 
-def data(
-    runs: Sequence[Run], *, method: str | None = None, rounds: int = 15, windows: Sequence[int] = (3, 5, 9)
-) -> xr.Dataset:
+@_selected.each_run(select=_selected.of_method)
+def data(run: Run, *, rounds: int = 15, windows: Sequence[int] = (3, 5, 9)) -> xr.Dataset:
     """gain (nats) and error_gain (fraction) over algorithm, seed, round and variant; gamma over round.
 
     Args:
@@ -37,13 +36,9 @@ def data(
         rounds: How many rounds are evaluated, evenly spaced among those that kept their globals.
         windows: Numbers of aggregates in the window means.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        _runs.rounds_with_clients(run)
-        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-        return run.cached(what_if, rounds=indices, windows=list(windows))[["gain", "error_gain", "gamma"]]
-
-    return _stack.stack_runs(_runs.runs_of_method(runs, method), compute)
+    _runs.rounds_with_clients(run)
+    indices = per_round.evenly_spaced(run.kept("globals"), rounds)
+    return run.cached(what_if, rounds=indices, windows=list(windows))[["gain", "error_gain", "gamma"]]
 
 
 def draw(ds: xr.Dataset) -> Figure:

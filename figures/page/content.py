@@ -108,6 +108,7 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
         name: {"absent": figure} if isinstance(figure, str) else compact(figure)
         for name, figure in {**curves, **by_run}.items()
     }
+    diagnosed = lambda run: or_why(partial(diagnosis, run), f"diagnosis of {run.name}", failed)  # noqa: E731
     kinds = [kind for kind in KINDS if any(not isinstance(by_kind[kind], str) for by_kind in single.values())]
     lacking = {kind: str(by_kind[kind]) for by_kind in single.values() for kind in KINDS if kind not in kinds}
     return {
@@ -121,7 +122,7 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
         "without_data": without_data(runs),
         "summary": summary_table(grouped, samples),
         "sampled": {split: part_words(runs, split, samples) for split in ("test", "train")},
-        "diagnoses": [(written_name(name), group[0], _diagnosed(group[0], failed)) for name, group in grouped.items()],
+        "diagnoses": [(written_name(name), group[0], diagnosed(group[0])) for name, group in grouped.items()],
         "drifts": [(f"drift-{name}", _CAPTIONS[name]) for name in DRIFTS],
         "sections": [part for part in _SECTIONS if part[1] != "curvature" or "curvature" in figures],
         "has": {name: name in figures for name in ("weights", "line", "curvature")},
@@ -130,16 +131,6 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
         "fingerprints": fingerprints(grouped),
         "figures": figures,
     }
-
-
-def _diagnosed(run: Run, failed: Failed) -> dict[str, Any] | str:
-    """The diagnosis of a run, or the reason why there is none."""
-    try:
-        return diagnosis(run)
-    except LookupError as missing:
-        return str(missing)
-    except Exception as reason:  # noqa: BLE001 - stated in its place and at the end; the page is written
-        return failed.add(f"diagnosis of {run.name}", reason)
 
 
 def _curves(grouped: Grouped, samples: Samples, failed: Failed) -> dict[str, go.Figure | str]:

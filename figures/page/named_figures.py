@@ -10,6 +10,7 @@ from pathlib import Path
 
 from drift.runs.run import Run
 from figures import gallery
+from figures.page.pictures import or_why
 from figures.page.remembered_runs import Failed
 from figures.pictures.draw_files import draw
 
@@ -41,12 +42,9 @@ def named_figures(names: Sequence[str], runs: Sequence[Run], failed: Failed) -> 
 
 def _draw(name: str, runs: Sequence[Run], folder: Path, failed: Failed) -> Drawn:
     called = gallery.file_stem(name)
-    try:
-        draw(name, gallery.AnyOf(runs), folder, formats=("png",))
-    except LookupError as missing:
-        return Drawn(called, absent=" ".join(str(missing).split()))
-    except Exception as reason:  # noqa: BLE001 - stated in its place and at the end; the page is written
-        return Drawn(called, absent=failed.add(called, reason))
+    paths = or_why(lambda: draw(name, gallery.AnyOf(runs), folder, formats=("png",)), called, failed)
+    if isinstance(paths, str):
+        return Drawn(called, absent=" ".join(paths.split()))
     text = {kind: (folder / f"{called}.{kind}").read_text(encoding="utf-8").strip() for kind in ("txt", "alt.txt")}
     return Drawn(
         called,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 import plotly.graph_objects as go
 import xarray as xr
@@ -31,6 +32,7 @@ STEP = 0.1
 SIMPLEX, PATH = 0.3, 2.0
 """Times of a triangle and of the path, relative to a plane."""
 
+Made = TypeVar("Made")
 KINDS = ("surface", "contour", "trajectory", "matrix", "labels", "simplex")
 """Pictures of a run, by name."""
 
@@ -110,7 +112,7 @@ def _required(indices: Sequence[int]) -> Sequence[int]:
     return indices
 
 
-def or_why(make: Callable[[], go.Figure], name: str, failed: Failed) -> go.Figure | str:
+def or_why(make: Callable[[], Made], name: str, failed: Failed) -> Made | str:
     """A figure, or the reason why there is none; an error is also added to `failed`."""
     try:
         return make()

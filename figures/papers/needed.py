@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from drift.config.experiment import Experiment
 from drift.config.load import read
 from figures.papers.catalogue import Item, Setting
+from figures.selection.groups import grouped
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -52,11 +53,8 @@ def match_runs(item: Item, runs: Sequence[Run]) -> list[SettingRuns]:
     A run belongs to a combination of the item's grid if its experiment is the preset's with these values, except for
     seed, rounds, keep, threads and engine (unless the grid names them). Unfinished runs do not count.
     """
-    by_identity: dict[str, list[Run]] = {}
-    free = _free(item)
-    for run in runs:
-        if run.committed >= run.experiment.rounds:
-            by_identity.setdefault(_identity(run.experiment, run.experiment.init is not None, free), []).append(run)
+    free, whole = _free(item), [run for run in runs if run.committed >= run.experiment.rounds]
+    by_identity = grouped(whole, lambda run: _identity(run.experiment, run.experiment.init is not None, free))
     return [
         _better([_complete_runs(item, setting, quick, by_identity, free) for quick in quicks])
         for setting in item.settings

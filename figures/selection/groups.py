@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from drift.runs.run import Run
 from figures.looks import palette
+
+Item, Key = TypeVar("Item"), TypeVar("Key", bound=Hashable)
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Items by their key, in their order."""
+    by_key: dict[Key, list[Item]] = {}
+    for item in items:
+        by_key.setdefault(key(item), []).append(item)
+    return by_key
 
 
 def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
@@ -21,12 +31,12 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
     Raises:
         LookupError: If no run was given, or one has no complete round.
     """
-    by_settings: dict[str, list[Run]] = {}
     tables = {}
-    for run in {run.folder.resolve(): run for run in runs}.values():
+    once = {run.folder.resolve(): run for run in runs}.values()
+    for run in once:
         run.require_round(-1)
         tables[run.folder] = settings(run, seed=False)
-        by_settings.setdefault(json.dumps(tables[run.folder], sort_keys=True), []).append(run)
+    by_settings = grouped(once, lambda run: json.dumps(tables[run.folder], sort_keys=True))
     if not by_settings:
         raise LookupError("no run was given; train one: fedscape train digits-shards2.")
     whole = []

@@ -13,7 +13,7 @@ from drift.analyses.over_seeds import Estimate, estimate, t_interval
 from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import recorded
 from drift.runs.run import Run
-from figures.selection.groups import groups
+from figures.selection.groups import grouped, groups
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,7 @@ def differences(shown: Sequence[Line], reference: str) -> tuple[list[Line], list
 
 def by_group(shown: Iterable[Line]) -> dict[str, list[Line]]:
     """Lines by their group."""
-    grouped: dict[str, list[Line]] = {}
-    for line in shown:
-        grouped.setdefault(line.group, []).append(line)
-    return grouped
+    return grouped(shown, lambda line: line.group)
 
 
 def mean_line(group: Sequence[Line]) -> xr.DataArray:

@@ -15,6 +15,8 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
 
+from figures.selection.groups import grouped
+
 ONE_COLOUR = 0.02
 """Part of the colour scale within which a map looks like one colour."""
 
@@ -46,11 +48,8 @@ def panels(figure: Figure) -> list[Panel]:
 
 def equal_panels(shown: list[Panel]) -> list[list[str]]:
     """Names of the panels that show something and the same, group by group."""
-    groups: dict[bytes, list[str]] = {}
-    for panel in shown:
-        if not panel.mute:
-            groups.setdefault(panel.content, []).append(panel.name)
-    return [names for names in groups.values() if len(names) > 1]
+    equal = grouped((panel for panel in shown if not panel.mute), lambda panel: panel.content).values()
+    return [[panel.name for panel in alike] for alike in equal if len(alike) > 1]
 
 
 _PALE = "one colour"

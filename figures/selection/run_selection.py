@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from drift.runs.run import Run
-from figures.selection.groups import differing_names, group_names, settings
+from figures.selection.groups import differing_names, group_names, grouped, settings
 from landscape import plugins
 
 
@@ -157,10 +157,7 @@ def line_names(runs: Iterable[Run]) -> dict[Path, str]:
 
     Runs that differ in their seed only have one name.
     """
-    by_settings: dict[str, list[Run]] = {}
-    for run in runs:
-        by_settings.setdefault(run.label + settings_key(run), []).append(run)
-    whole = list(by_settings.values())
+    whole = list(grouped(runs, lambda run: run.label + settings_key(run)).values())
     tables = {group[0].folder: {**_settings(group[0]), "seed": 0} for group in whole}
     names = group_names(whole, tables)
     return {run.folder: name for name, group in zip(names, whole, strict=True) for run in group}

@@ -14,6 +14,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.selection import sampling_error
+from figures.selection.groups import grouped
 from figures.selection.panels import equal_panels, panels
 
 
@@ -73,10 +74,8 @@ def _without_values(ds: xr.Dataset) -> str:
 
 def _collected(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Reasons, each once, after the panels that it holds for."""
-    panels_by_reason: dict[str, list[str]] = {}
-    for reason, panel in pairs:
-        panels_by_reason.setdefault(reason, []).append(panel)
-    return [": ".join(filter(None, [_listed(names), reason])) for reason, names in panels_by_reason.items()]
+    by_reason = grouped(pairs, lambda pair: pair[0])
+    return [": ".join(filter(None, [_listed([panel for _, panel in same]), why])) for why, same in by_reason.items()]
 
 
 def _quoted(panels: list[str]) -> str:

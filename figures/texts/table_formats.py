@@ -33,7 +33,7 @@ def markdown(table: Table) -> str:
     rule = ["---", *("---:" for _ in table.head)]
     rows = [[table.corner, *table.head], rule, *([name, *map(_markdown_cell, cells)] for name, cells in table.rows)]
     texts = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join([*texts, *(["", _sentence(table.note)] if table.note else [])]) + "\n"
+    return "\n".join([*texts, *(["", sentence(table.note)] if table.note else [])]) + "\n"
 
 
 def html(table: Table) -> str:
@@ -42,7 +42,7 @@ def html(table: Table) -> str:
     body = "\n".join(
         f'<tr><th scope="row">{escape(name)}</th>{"".join(map(_html_cell, cells))}</tr>' for name, cells in table.rows
     )
-    caption = f"<caption>{escape(_sentence(table.note))}</caption>\n" if table.note else ""
+    caption = f"<caption>{escape(sentence(table.note))}</caption>\n" if table.note else ""
     return f"<table>\n{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n"
 
 
@@ -80,7 +80,7 @@ def _html_cell(cell: Cell) -> str:
     return f"<td{look}>{marked}</td>"
 
 
-def _sentence(note: str) -> str:
+def sentence(note: str) -> str:
     return note[:1].upper() + note[1:] + "."
 
 

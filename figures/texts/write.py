@@ -11,6 +11,7 @@ from figures.looks.look import plain
 from figures.texts.alt_text import alt_text
 from figures.texts.caption import caption, caption_latex
 from figures.texts.table import Table, table
+from figures.texts.table_formats import sentence
 from landscape.results.atomic_write import write_bytes
 
 
@@ -28,7 +29,7 @@ def write(stem: Path, headline: str, ds: xr.Dataset, figure: Figure, *, samples:
         Paths of the files.
     """
     rows = table(ds, samples=samples, title=_title(figure)) if is_table(ds) else None
-    text = caption(headline, ds, figure) + (f" {_sentence(rows)}" if rows is not None and rows.note else "")
+    text = caption(headline, ds, figure) + (f" {sentence(rows.note)}" if rows is not None and rows.note else "")
     texts = {
         "tex": caption_latex(text, stem.name, kind="fig" if rows is None else "tab"),
         "txt": text + "\n",
@@ -51,10 +52,6 @@ def _title(figure: Figure) -> str:
     """What the numbers of a drawn table are: the title of its first panel."""
     first = figure.get_axes()[0]
     return plain(" ".join((first.get_title(loc="left") or first.get_title()).split()))
-
-
-def _sentence(rows: Table) -> str:
-    return rows.note[:1].upper() + rows.note[1:] + "."
 
 
 def _as_text(text: str, rows: Table) -> str:

@@ -28,7 +28,6 @@ class PlaneControls:
     def __init__(self, view: View) -> None:
         self.view, self.selection = view, view.selection
         self.foreign_box: list[float] = []
-        self._quiet = False
         width = {"width": 152, "margin": (2, 5)}
         self.corners = [pn.widgets.Select(label=name, **width) for name in ("model A", "model B", "model C")]
         self.quantity = pn.widgets.Select(label="shows", width=190, margin=(2, 5))
@@ -46,15 +45,9 @@ class PlaneControls:
         self.whole = pn.widgets.Button(label="whole plane", width=100, margin=(20, 5, 2, 5), visible=False)
         for widget in self.corners:
             widget.param.watch(view.guarded(self._corner), "value")
-        for widget, field in (
-            (self.quantity, "quantity"),
-            (self.depth, "plane.depth"),
-            (self.split, "split"),
-            (self.samples, "plane.samples"),
-            (self.precision, "plane.precision"),
-            (self.points, "plane.points"),
-        ):
-            widget.param.watch(view.guarded(lambda event, field=field: self._picked(field, event.new)), "value")
+        view.picks({"quantity": self.quantity, "split": self.split})
+        own = {"depth": self.depth, "samples": self.samples, "precision": self.precision, "points": self.points}
+        view.picks({f"plane.{name}": widget for name, widget in own.items()})
         self.whole.on_click(lambda _: self.selection.change(box=[]))
         row = [
             *self.corners,
@@ -119,8 +112,7 @@ class PlaneControls:
         if selection.quantity not in quantities.values():
             quantities[selection.quantity] = selection.quantity
         splits = ["test", "train", *(["proxy"] if recorded.experiment.proxy else []), "client"]
-        self._quiet = True
-        try:
+        with self.view.quietly():
             for place, widget in enumerate(self.corners):
                 own = {**groups, "": [NO_THIRD]} if place == 2 else groups
                 value = names[place] if place < len(names) else NO_THIRD
@@ -143,18 +135,10 @@ class PlaneControls:
             self.points.value = points
             self.points.disabled = len(names) == 2
             self.whole.visible = len(selection.box) == 4 and selection.box != self.foreign_box
-        finally:
-            self._quiet = False
 
     def _corner(self, _: Any) -> None:
-        if self._quiet:
-            return
         names = [widget.value for widget in self.corners if widget.value and widget.value != NO_THIRD]
-        self.selection.change(corners=names, point=[], box=[])
-
-    def _picked(self, field: str, value: str) -> None:
-        if not self._quiet:
-            self.selection.change(**{field: value})
+        self.view.pick(corners=names, point=[], box=[])
 
 
 def _elsewhere(name: str) -> bool:

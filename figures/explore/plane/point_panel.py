@@ -94,20 +94,11 @@ class PointPanel:
             self.text.object = "<p>evaluating the selected point ...</p>"
         self._asked, self._names, self._ids = asked, names or place.models, ids
         self._losses = {client: float("nan") for client in ids} or None
-        explorer = self.view.explorer
         self._classes = [str(label) for label in run.about.get("classes", [])]
 
         def ask(function: Any, item: Any, take: Any, priority: int) -> None:
-            def result(_: int, value: Any) -> None:
-                explorer.push(lambda: take(value) if self._asked == asked else None)
-
-            def ended(job: Job) -> None:
-                if job.state == "failed":
-                    explorer.push(lambda: self.view.say(str(job.error)) if self._asked == asked else None)
-
-            self._jobs.append(
-                explorer.jobs.quick(function, run, [item], priority=priority, on_result=result, on_end=ended)
-            )
+            wanted = lambda: self._asked == asked  # noqa: E731
+            self._jobs.append(self.view.ask(function, run, item, take, wanted=wanted, priority=priority))
 
         ask(numbers, (exact, row), self._take_numbers, 0)
         end = replace(exact, models=("end",))

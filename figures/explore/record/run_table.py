@@ -34,9 +34,8 @@ class RunTable:
         self._latest = Latest(view)
         self._rows: dict[str, dict[str, Any]] = {}
         self._stamps: dict[str, object] = {}
-        self._quiet = False
         self.group = pn.widgets.Select(label="group by", options=GROUPS, width=160)
-        self.group.param.watch(self._grouped, "value")
+        view.picks({"runs.group": self.group})
         self.every = pn.widgets.Button(label="select all shown")
         self.none = pn.widgets.Button(label="only the first")
         self.every.on_click(lambda _: self._select([] if self.grid is None else list(self.grid.current_view.index)))
@@ -62,14 +61,12 @@ class RunTable:
         first = [name for name in self.view.selection.runs if name in self._rows] if self.grid is None else []
         self._rows = {name: self._rows[name] for name in dict.fromkeys([*first, *self._rows])}
         frame = table(self._rows)
-        grid, self._quiet = self.grid, True
-        try:
+        grid = self.grid
+        with self.view.quietly():
             if grid is not None and all(map(pd.Index.equals, grid.value.axes, frame.axes)):
                 self._patch(grid, frame, list(fresh))
             else:
                 self._lay(frame)
-        finally:
-            self._quiet = False
         self._show_selection()
 
     def _patch(self, grid: pn.widgets.Tabulator, frame: pd.DataFrame, names: list[str]) -> None:
@@ -124,32 +121,24 @@ class RunTable:
         places = {name: place for place, name in enumerate(self.grid.value.index)}
         wanted = sorted(places[name] for name in self.view.selection.runs if name in places)
         group = self.view.selection.look("runs.group")
-        self._quiet = True
-        try:
+        with self.view.quietly():
             if sorted(self.grid.selection) != wanted:
                 self.grid.selection = wanted[::-1]  # the page scrolls to the last of them
             known = group if group in self.grid.value.columns else ""
             if self.grid.groupby != ([known] if known else []):
                 self.grid.groupby = [known] if known else []
             self.group.value = known
-        finally:
-            self._quiet = False
 
     def _ticked(self, event: Any) -> None:
-        if not self._quiet:
-            self._select([str(event.obj.value.index[place]) for place in event.new])
+        self._select([str(event.obj.value.index[place]) for place in event.new])
 
     def _select(self, names: list[str]) -> None:
         """Select runs; the one that is looked at in detail stays first where it is among them."""
         first = self.view.selection.run
-        self.view.selection.change(runs=[first, *(n for n in names if n != first)] if first in names else names)
+        self.view.pick(runs=[first, *(n for n in names if n != first)] if first in names else names)
 
     def _clicked(self, name: str) -> None:
         self.view.selection.change(runs=[name, *(other for other in self.view.selection.runs if other != name)])
-
-    def _grouped(self, event: Any) -> None:
-        if not self._quiet:
-            self.view.selection.change(**{"runs.group": event.new})
 
 
 def changed_rows(runs: OpenRuns, stamps: dict[str, object]) -> dict[str, tuple[object, dict[str, Any]]]:

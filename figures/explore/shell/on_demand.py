@@ -76,10 +76,8 @@ class OnDemand:
         if result is not None:
             self._done(result)
             return
-        about = (self._analysis, self._arguments)
-        self._view.explorer.jobs.quick(
-            cost_text, self._run, [about], on_result=lambda _, text: self._push(key, lambda: self._costs(text))
-        )
+        about, wanted = (self._analysis, self._arguments), lambda: key == self._key
+        self._view.ask(cost_text, self._run, about, self._costs, wanted=wanted, ended=lambda _: None)
 
     def _costs(self, text: str) -> None:
         if self._job is None and self.button.visible:

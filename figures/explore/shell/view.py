@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import panel as pn
 
 if TYPE_CHECKING:
+    from drift.runs.run import Run
     from figures.explore.shell.app import Explorer
     from figures.explore.shell.selection import Selection
     from figures.explore.work.job import Job
@@ -81,11 +82,11 @@ class View(ABC):
     @contextmanager
     def quietly(self) -> Iterator[None]:
         """Widgets are set to what is selected meanwhile, which is no choice of a person: `pick` does nothing."""
-        self._quiet = True
+        before, self._quiet = self._quiet, True
         try:
             yield
         finally:
-            self._quiet = False
+            self._quiet = before
 
     def pick(self, **changes: Any) -> None:
         """Select what a person chose."""
@@ -110,10 +111,51 @@ class View(ABC):
 
         return run
 
+    def ask(
+        self,
+        function: Callable[[Run, Any], Any],
+        run: Run,
+        item: Any,
+        show: Callable[[Any], Any],
+        *,
+        wanted: Callable[[], bool] = lambda: True,
+        ended: Callable[[Job], Any] | None = None,
+        title: str = "",
+        priority: int = 0,
+    ) -> Job:
+        """Compute `function(run, item)` away from the page, which shows the result if it is still wanted then.
+
+        Args:
+            show: Takes the result.
+            wanted: Whether it is.
+            ended: Takes a job without a result; by default its error is said.
+        """
+
+        def later(act: Callable[[Any], Any], value: Any) -> None:
+            self.explorer.push(self.guarded(lambda: act(value) if wanted() else None))
+
+        job = self.explorer.jobs.quick(
+            function,
+            run,
+            [item],
+            title=title,
+            priority=priority,
+            on_result=lambda _, result: later(show, result),
+            on_end=lambda job: None if job.state == "done" else later(ended or self.say_error, job),
+        )
+        self._jobs = [*(other for other in self._jobs if not other.ended), job]
+        return job
+
+    def say_error(self, job: Job) -> None:
+        """Say why a job failed; nothing where it was cancelled."""
+        if job.error is not None:
+            self.say(str(job.error))
+
     def close(self) -> None:
         """End the work that only this page waits for (`_jobs`), once it is closed; for the shell."""
         for job in self._jobs:
             job.cancel()
+        self._jobs = []
 
     def panel(self) -> pn.viewable.Viewable:
         """Line and body, the same object at every call; for the shell."""

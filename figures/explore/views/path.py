@@ -75,11 +75,10 @@ class PathView(View):
 
     def _begin(self, run: Run, about: tuple[Any, ...]) -> None:
         """The path at once, then a coarse map, then a fine one."""
-        for job in self._jobs:
-            job.cancel()
+        self.close()
         if about[:2] != self._about[:2]:
             self._ds = None
-        self._about, self._jobs = about, []
+        self._about = about
         rounds = path_rounds(run)
         if len(rounds) < 2 and rounds == list(self.explorer.recorded().rounds()):
             raise LookupError(f"{run.name} has one round so far; a path takes two.")
@@ -93,7 +92,8 @@ class PathView(View):
         options = {"rounds": rounds, "clients": clients}
         if self._ds is None:
             self._write("reading the models ...")
-            self._start(run, about, path_of, options, title="")
+            wanted = lambda: about == self._about  # noqa: E731
+            self.ask(path_of, run, options, self._arrived, wanted=wanted, ended=self._failed)
         if self._wants_map():
             self._survey(run, about, options, FINE if is_small(run) else COARSE)
 
@@ -109,19 +109,8 @@ class PathView(View):
         cached = self.explorer.jobs.cached
         self._jobs.append(cached(run, trajectory_plane, title=title, briefly=is_small(run), on_end=ended, **options))
 
-    def _start(self, run: Run, about: tuple[Any, ...], function: Any, item: Any, title: str) -> None:
-        push = self.explorer.push
-
-        def arrived(_: int, ds: xr.Dataset) -> None:
-            push(lambda: self._arrived(about, ds))
-
-        def ended(job: Any) -> None:
-            push(lambda: self._failed(about, job))
-
-        self._jobs.append(self.explorer.jobs.quick(function, run, [item], title=title, on_result=arrived, on_end=ended))
-
-    def _arrived(self, about: tuple[Any, ...], ds: xr.Dataset) -> None:
-        if about == self._about and self._ds is None:
+    def _arrived(self, ds: xr.Dataset) -> None:
+        if self._ds is None:
             self._ds = ds
             self._draw()
 
@@ -129,17 +118,17 @@ class PathView(View):
         if about != self._about:
             return
         if job.state != "done":
-            self._failed(about, job)
+            self._failed(job)
             return
         self._ds = job.result
         if points < FINE:
             self._survey(run, about, options, FINE)
         self._draw()
 
-    def _failed(self, about: tuple[Any, ...], job: Any) -> None:
-        if about == self._about and job.error is not None:
+    def _failed(self, job: Any) -> None:
+        if job.error is not None:
             self._write("")
-            self.say(str(job.error))
+        self.say_error(job)
 
     def _draw(self) -> None:
         if self._ds is None:

@@ -191,16 +191,12 @@ class Plane(View):
         self.lowest.object = f"<p>{escape(minimum_text(loss_shown, unit))}</p>"
 
     def _find_minimum(self, survey: Survey) -> None:
-        def take(_: int, result: Minimum) -> None:
-            self.explorer.push(self.guarded(lambda: show(result)))
-
         def show(result: Minimum) -> None:
-            if survey is self._survey:
-                self._minimum = result
-                self._draw()
+            self._minimum = result
+            self._draw()
 
-        item = (survey.grid, survey.surface)
-        self._minimum_job = self.explorer.jobs.quick(minimum, survey.run, [item], priority=40, on_result=take)
+        how: dict[str, Any] = {"wanted": lambda: survey is self._survey, "ended": lambda _: None, "priority": 40}
+        self._minimum_job = self.ask(minimum, survey.run, (survey.grid, survey.surface), show, **how)
 
     def _corner_places(self) -> np.ndarray | None:
         """Coordinates of the corners, shape (n, dimensions); None while nothing is shown."""

@@ -116,21 +116,16 @@ class RoundView(View):
     def _read(self, run: Run, index: int, about: tuple[str, int, str]) -> None:
         """The table from the record at once, labels and losses when they are computed."""
         self._about, self._labels = about, None
-        for job in self._jobs:
-            job.cancel()
-        self._jobs = []
+        self.close()
         self._ds = cohort_table(run, round=index)
         if not self._ds.sizes["client"]:
             raise LookupError(f"every client of round {index} of {run.name} diverged; select another round.")
         whole, jobs, push = self.explorer.run(), self.explorer.jobs, self.explorer.push
 
-        def labelled(_: int, labels: tuple[np.ndarray, list[str]] | None) -> None:
-            push(lambda: self._arrived(about, labels=labels))
-
         def evaluated(job: Any) -> None:
             push(lambda: self._arrived(about, losses=job.result) if job.state == "done" else None)
 
-        self._jobs.append(jobs.quick(cohort_labels, whole, [index], on_result=labelled))
+        self.ask(cohort_labels, whole, index, lambda labels: self._arrived(about, labels=labels), ended=lambda _: None)
         if index in whole.kept("clients"):
             title = f"losses of the clients of round {index}"
             small = is_small(whole)

@@ -37,7 +37,6 @@ class SamplesView(View):
         """Pickers; confusion and errors; groups; the samples."""
         self._asked: tuple[Any, ...] = ()
         self._answer: Answer | None = None
-        self._job: Any = None
         self._pictures: Any = None
         self._shown: tuple[list[int], int] = ([], 0)
         self._model = pn.widgets.Select(label="model", sizing_mode="stretch_width", max_width=190)
@@ -80,18 +79,9 @@ class SamplesView(View):
             return
         self._asked, self._answer = asked, None
         self._write_line("predicting ...")
-        for job in (self._job, self._pictures):
-            if job is not None:
-                job.cancel()
-        push = self.explorer.push
-        self._job = self.explorer.jobs.quick(
-            answer,
-            run,
-            [question],
-            title=f"samples of the {self._called(question.model)}",
-            on_result=lambda _, result: push(lambda: self._arrived(asked, result)),
-            on_end=lambda job: push(lambda: self._ended(asked, job)),
-        )
+        self.close()
+        title, wanted = f"samples of the {self._called(question.model)}", lambda: asked == self._asked
+        self.ask(answer, run, question, self._arrived, wanted=wanted, ended=self._failed, title=title)
 
     def figures(self) -> list[Request]:
         """Confusion, groups, and the samples of the selected cell."""
@@ -131,15 +121,14 @@ class SamplesView(View):
             self._mode.value = mode if mode in MODES else "wrong"
             self._clear.disabled = not self._filter().narrow
 
-    def _arrived(self, asked: tuple[Any, ...], result: Answer) -> None:
-        if asked == self._asked:
-            self._answer = result
-            self._draw()
+    def _arrived(self, result: Answer) -> None:
+        self._answer = result
+        self._draw()
 
-    def _ended(self, asked: tuple[Any, ...], job: Any) -> None:
-        if asked == self._asked and job.error is not None:
+    def _failed(self, job: Any) -> None:
+        if job.error is not None:
             self._write_line("")
-            self.say(str(job.error))
+        self.say_error(job)
 
     def _draw(self) -> None:
         if self._answer is None:
@@ -171,16 +160,14 @@ class SamplesView(View):
             self._cards.object = ""
             return
         asked, question, shown = self._asked, self._asked[2], places[:count]
-        self._pictures = self.explorer.jobs.quick(
-            pictures,
-            self.explorer.run(),
-            [(question.round, question.split, shown)],
-            on_result=lambda _, contents: self.explorer.push(lambda: self._show_pictures(asked, shown, contents)),
-        )
 
-    def _show_pictures(self, asked: tuple[Any, ...], places: list[int], contents: list[bytes] | np.ndarray) -> None:
-        if asked == self._asked and self._answer is not None and places == self._shown[0][: self._shown[1]]:
-            self._cards.object = cards([self._card(self._answer, place) for place in places], contents)
+        def show(contents: list[bytes] | np.ndarray) -> None:
+            if self._answer is not None:
+                self._cards.object = cards([self._card(self._answer, place) for place in shown], contents)
+
+        wanted = lambda: asked == self._asked and shown == self._shown[0][: self._shown[1]]  # noqa: E731
+        item = (question.round, question.split, shown)
+        self._pictures = self.ask(pictures, self.explorer.run(), item, show, wanted=wanted)
 
     def _card(self, result: Answer, place: int) -> Card:
         ds = result.predictions.isel(sample=place)

@@ -147,11 +147,11 @@ class WeightsView(View):
         text = f"The round took gamma {own.gamma:.4g} and the shares {terms} ({escape(run.label)})"
         self.step.object = f"<p>{text}.</p>"
 
-        def take(_: int, away: float) -> None:
+        def show(away: float) -> None:
             more = "" if away < 1e-3 else f"; its end lies {away:.0%} of the step beside that aggregate"
-            self.explorer.push(lambda: setattr(self.step, "object", f"<p>{text}{more}.</p>"))
+            self.step.object = f"<p>{text}{more}.</p>"
 
-        self.explorer.jobs.quick(step_beside, run, [number], priority=30, on_result=take)
+        self.ask(step_beside, run, number, show, ended=lambda _: None, priority=30)
 
     def _known_samples(self) -> bool:
         return self.selection.look("weights.samples") in SAMPLES
@@ -196,23 +196,16 @@ class WeightsView(View):
         self.say(f"{title} weights are learned on the proxy set ...")
 
         def ended(job: Job) -> None:
-            if job.state == "failed":
-                self.explorer.push(lambda: self.say(str(job.error)))
-            elif job.state == "cancelled":
-                self.explorer.push(lambda: self.say() if job is self._learning else None)
+            if job.error is not None or job is self._learning:
+                self.say(str(job.error or ""))
 
-        def take(_: int, weights: Weights) -> None:
-            self.explorer.push(self.guarded(lambda: ready(weights)))
-
-        def ready(weights: Weights) -> None:
+        def show(weights: Weights) -> None:
             self.say()
             if where is not None and self._where == where:
                 self._go(weights, title)
 
         job_title = f"{title} weights of round {number}"
-        self._learning = self.explorer.jobs.quick(
-            function, run, [number], title=job_title, priority=5, on_result=take, on_end=ended
-        )
+        self._learning = self.ask(function, run, number, show, ended=ended, title=job_title, priority=5)
 
     def _numbers(self, row: list[float], numbers: Numbers) -> None:
         """Remember what was tried, once its numbers are there."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+OnJob = Callable[["Job"], None]
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 
@@ -28,7 +29,8 @@ class Job:
     error: Exception | None = None
     result: Any = None
     _begun: float = field(default_factory=time.monotonic)
-    _stop: Callable[[Job], None] = field(default=lambda job: None, repr=False)
+    _stop: OnJob = field(default=lambda job: None, repr=False)
+    _on_end: OnJob | None = field(default=None, repr=False)
 
     @property
     def ended(self) -> bool:

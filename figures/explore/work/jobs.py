@@ -17,16 +17,15 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
 from drift.runs.run import Run
 from figures.explore.work.addresses import Address, share_data
-from figures.explore.work.job import Job, State
-from figures.explore.work.local_work import LocalComputation, LocalThreads
-from figures.explore.work.processes import LongProcess, Lost, WarmProcess
+from figures.explore.work.job import Job, OnJob, State
+from figures.explore.work.lanes import Call, Lost, ProcessLane, Progress, ThreadLane
 
-Computation = LongProcess | LocalComputation
 __all__ = ["Job", "Jobs"]
 
 URGENT = 10
@@ -37,18 +36,17 @@ LIVES = 2
 
 
 OnResult = Callable[[int, Any], None]
-OnJob = Callable[[Job], None]
+_NUMBERS = count()
 
 
 @dataclass(eq=False)
-class _Call:
+class _Quick:
     job: Job
     function: Callable[..., Any]
     address: Address
     place: int
     item: Any
     on_result: OnResult | None
-    on_end: OnJob | None
     lives: int = LIVES
 
 
@@ -64,14 +62,13 @@ class Jobs:
         self.threads = threads or min(8, _cores())
         self._computations = computations
         self._lock = threading.RLock()
-        self._numbers = count()
-        self._waiting: list[tuple[int, int, _Call]] = []
-        self._calls: dict[int, _Call] = {}
-        self._warm = WarmProcess(self.threads, self._answered)
+        self._waiting: list[tuple[int, int, _Quick]] = []
+        self._calls: dict[int, _Quick] = {}
+        self._warm = ProcessLane(self.threads, self._answered)
         self._warm.start()
-        self._local = LocalThreads(self.threads, self._answered)
-        self._long: list[tuple[Job, Callable[[], Computation]]] = []
-        self._processes: dict[Job, Computation] = {}
+        self._local = ThreadLane(self.threads, self._answered)
+        self._long: list[tuple[Job, Call, Progress]] = []
+        self._lanes: dict[Job, ProcessLane | ThreadLane] = {}
         self._jobs: list[Job] = []
 
     @property
@@ -102,16 +99,16 @@ class Jobs:
             on_end: Called with the job when it is done, failed (at its first error) or cancelled.
         """
         things = list(items)
-        job = Job(title, len(things), state="running", _stop=self._stop_quick)
+        job = Job(title, len(things), state="running", _stop=self._stop_quick, _on_end=on_end)
         address = Address.from_run(run)
         with self._lock:
             self._jobs.append(job)
             for place, item in enumerate(things):
-                call = _Call(job, function, address, place, item, on_result, on_end)
-                heapq.heappush(self._waiting, (priority, next(self._numbers), call))
+                call = _Quick(job, function, address, place, item, on_result)
+                heapq.heappush(self._waiting, (priority, next(_NUMBERS), call))
             self._send()
         if not things:
-            self._finish(job, "done", on_end)
+            self._finish(job, "done")
         return job
 
     def long(
@@ -131,8 +128,9 @@ class Jobs:
             on_progress: Called with the job whenever a step is done.
             on_end: Called with the job when it is done, failed or cancelled.
         """
-        job = Job(title, _stop=lambda job: self._stop_long(job, on_end))
-        addresses = [Address.from_run(run) for run in ([runs] if isinstance(runs, Run) else runs)]
+        job = Job(title, _stop=self._stop_long, _on_end=on_end)
+        addresses = tuple(Address.from_run(run) for run in ([runs] if isinstance(runs, Run) else runs))
+        call = Call(next(_NUMBERS), function, addresses, arguments, isinstance(runs, Run))
 
         def progress(done: int, total: int) -> None:
             if done < job.done:  # the next of several computations: its time is counted anew
@@ -140,22 +138,9 @@ class Jobs:
             job.done, job.total = done, total
             _call_back(on_progress, job)
 
-        def end(result: Any, error: Exception | None) -> None:
-            job.result, job.error = result, error
-            with self._lock:
-                self._processes.pop(job, None)
-            self._finish(job, "done" if error is None else "failed", on_end)
-            self._start_long()
-
-        only_here = any(address.local is not None for address in addresses)
-        computation = LocalComputation if only_here else LongProcess
-
-        def start() -> Computation:
-            return computation(function, addresses, isinstance(runs, Run), arguments, progress, end)
-
         with self._lock:
             self._jobs.append(job)
-            self._long.append((job, start))
+            self._long.append((job, call, progress))
         self._start_long()
         return job
 
@@ -194,9 +179,9 @@ class Jobs:
         with self._lock:
             self._waiting.clear()
             self._long.clear()
-            processes = list(self._processes.values())
-        for process in processes:
-            process.stop()
+            jobs = list(self._lanes)
+        for job in jobs:
+            self._close_lane(job)
         self._warm.close()
         self._local.close()
 
@@ -210,15 +195,17 @@ class Jobs:
             if call.job.ended:
                 continue
             self._calls[number] = call
-            lane = self._warm if call.address.local is None else self._local
-            lane.send(number, call.function, call.address, call.item)
+            self._lane(call).send(Call(number, call.function, (call.address,), (call.item,)))
+
+    def _lane(self, call: _Quick) -> ProcessLane | ThreadLane:
+        return self._warm if call.address.local is None else self._local
 
     def _answered(self, number: int, result: Any, error: Exception | None) -> None:
         with self._lock:
             call = self._calls.pop(number, None)
             if call is not None and isinstance(error, Lost) and call.lives > 1 and not call.job.ended:
                 call.lives -= 1
-                heapq.heappush(self._waiting, (-1, next(self._numbers), call))
+                heapq.heappush(self._waiting, (-1, next(_NUMBERS), call))
                 call = None
             self._send()
         if call is None or call.job.ended:
@@ -226,48 +213,59 @@ class Jobs:
         job = call.job
         if error is not None:
             job.error = error
-            self._finish(job, "failed", call.on_end)
+            self._finish(job, "failed")
             return
         _call_back(call.on_result, call.place, result)
         with self._lock:
             job.done += 1
             last = job.done == job.total
         if last:
-            self._finish(job, "done", call.on_end)
+            self._finish(job, "done")
 
     def _stop_quick(self, job: Job) -> None:
+        self._finish(job, "cancelled")
         with self._lock:
-            calls = [call for _, _, call in self._waiting if call.job is job]
-            sent = [number for number, call in self._calls.items() if call.job is job]
-            calls += [self._calls[number] for number in sent]
-        self._finish(job, "cancelled", calls[0].on_end if calls else None)
-        with self._lock:
-            for number in self._warm.stop(sent):
-                self._calls.pop(number, None)
+            sent = {number: call for number, call in self._calls.items() if call.job is job}
+            for lane in {self._lane(call) for call in sent.values()}:
+                for number in lane.stop([*sent]):
+                    self._calls.pop(number, None)
             self._send()
 
     def _start_long(self) -> None:
         with self._lock:
-            while self._long and len(self._processes) < self._computations:
-                job, start = self._long.pop(0)
+            while self._long and len(self._lanes) < self._computations:
+                job, call, progress = self._long.pop(0)
                 job.state, job._begun = "running", time.monotonic()
-                self._processes[job] = start()
+                lane = ThreadLane if call.only_here else ProcessLane
+                self._lanes[job] = lane(1, partial(self._ended, job), progress)
+                self._lanes[job].send(call)
 
-    def _stop_long(self, job: Job, on_end: OnJob | None) -> None:
-        with self._lock:
-            self._long = [entry for entry in self._long if entry[0] is not job]
-            process = self._processes.pop(job, None)
-        if process is not None:
-            process.stop()
-        self._finish(job, "cancelled", on_end)
+    def _ended(self, job: Job, number: int, result: Any, error: Exception | None) -> None:
+        self._close_lane(job)
+        if not job.ended:
+            job.result, job.error = result, error
+            self._finish(job, "done" if error is None else "failed")
         self._start_long()
 
-    def _finish(self, job: Job, state: State, on_end: OnJob | None) -> None:
+    def _stop_long(self, job: Job) -> None:
+        with self._lock:
+            self._long = [entry for entry in self._long if entry[0] is not job]
+        self._close_lane(job)
+        self._finish(job, "cancelled")
+        self._start_long()
+
+    def _close_lane(self, job: Job) -> None:
+        with self._lock:
+            lane = self._lanes.pop(job, None)
+        if lane is not None:
+            lane.close()
+
+    def _finish(self, job: Job, state: State) -> None:
         with self._lock:
             if job.ended:
                 return
             job.state = state
-        _call_back(on_end, job)
+        _call_back(job._on_end, job)
 
 
 def _call_back(callback: Callable[..., None] | None, *arguments: Any) -> None:

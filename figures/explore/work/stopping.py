@@ -33,14 +33,18 @@ def stop(number: int) -> None:
     _STOPPED.add(number)
 
 
-def until_stopped(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks, one after the other.
+def require_wanted() -> None:
+    """End a call that nobody waits for.
 
     Raises:
         StoppedCall: If the call of this thread was stopped.
     """
-    number = getattr(_NOW, "number", None)
+    if getattr(_NOW, "number", None) in _STOPPED:
+        raise StoppedCall("nobody waits for it any more.")
+
+
+def until_stopped(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks, one after the other, until `require_wanted` ends them."""
     for block in blocks:
-        if number in _STOPPED:
-            raise StoppedCall("nobody waits for it any more.")
+        require_wanted()
         yield block

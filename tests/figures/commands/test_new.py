@@ -15,7 +15,7 @@ from kinds import one_of_each
 import drift
 from drift.plugins import trust
 from figures.cli import main
-from figures.commands._new_files import TEMPLATES
+from figures.commands.new import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -36,7 +36,7 @@ def fedscape(tmp_path, monkeypatch, capsys):
     return call
 
 
-@pytest.mark.parametrize("kind", one_of_each(TEMPLATES, ["method"]))
+@pytest.mark.parametrize("kind", one_of_each(COMMANDS, ["method"]))
 def test_what_is_written_passes_its_test_and_works_in_the_next_command(fedscape, tmp_path, kind):
     name = f"my_own_{kind}"
     code, out, err = fedscape("new", kind, f"my-own-{kind}")

@@ -196,7 +196,7 @@ def test_a_cached_analysis_is_stored_in_the_run(jobs, run):
 
 def test_a_brief_analysis_is_stored_too_and_starts_no_process(jobs, run):
     job = ended(lambda end: jobs.cached(run, round_plane, points=4, briefly=True, on_end=end))
-    assert job.state == "done" and not jobs._processes
+    assert job.state == "done" and not jobs._lanes
     expected = drift.open(run.folder).cached(round_plane, points=4)
     np.testing.assert_array_equal(job.result.loss, expected.loss)
     job = ended(lambda end: jobs.cached(run, round_plane, round=99, briefly=True, on_end=end))
