@@ -13,6 +13,8 @@ import tiny
 
 ROOT = Path(__file__).resolve().parents[3]
 
+pytestmark = pytest.mark.seconds
+
 WITHOUT = """
 import os, sys, types
 import multiprocessing.connection, multiprocessing.spawn, subprocess  # which know which system this is

@@ -174,6 +174,7 @@ def written(folder: Path, model: nn.Module, kind: str) -> Path:
 FORMS = (".pt", ".pth", ".ckpt", ".safetensors", ".npz", "folder", "several files")
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize(
     ("kind", "norm"),
     [(kind, kind in (".pt", ".npz", "folder")) for kind in FORMS] + [(".safetensors", True), ("folder", False)],
