@@ -67,7 +67,8 @@ def _go_on(program: Program, place: Path) -> None:
     """Do what is left, once the workers of a killed process have noticed that it is gone."""
     for left in reversed(range(100)):
         try:
-            return program.work(place)
+            program.work(place)
+            break
         except OSError as reason:
             if "another process" not in str(reason) or not left:
                 raise
