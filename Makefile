@@ -17,12 +17,6 @@ QUICK := tests/test_imports.py tests/test_habits.py \
   tests/drift/partitions/test_partitions.py tests/landscape/datasets/test_datasets.py::test_every_dataset_is_what_it_says[blobs] \
   tests/landscape/models/test_models.py::test_every_model_is_head_after_body[cnn_fmnist] \
   tests/figures/gallery/test_gallery.py::test_every_file_says_what_it_shows_and_needs
-NOT_QUICK := $(addprefix --ignore=tests/,drift/store/test_exchanges.py drift/store/test_memory_budget.py \
-  drift/store/test_other_systems.py drift/store/test_peak_memory.py drift/training/test_batch_statistics.py \
-  figures/axes/test_map_heights.py landscape/sweep/test_precision.py) \
-  $(addprefix --deselect=tests/,drift/config/test_random_keys.py::test_other_processes_draw_the_same \
-  landscape/model/test_vectors.py::test_a_checkpoint_of_every_kind_gives_the_numbers_of_its_model \
-  landscape/sweep/test_vmap_points.py::test_batched_points_have_the_values_of_single_ones)
 PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt
 
 .DEFAULT_GOAL := help
@@ -46,7 +40,7 @@ test-extras: $(VENV)/.dev ## run the tests of Flower, NVFlare, clusters, tracker
 	$(BIN)/python tests/extras.py $(ARGS)
 
 quick: $(VENV)/.dev ## run the tests of one minute: formulas, files, one case per kind of plug-in
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not slow" -q $(QUICK) $(NOT_QUICK) $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not slow and not seconds" -q $(QUICK) $(ARGS)
 
 hooks: $(VENV)/.dev ## check style, format and types before every commit
 	$(BIN)/pre-commit install

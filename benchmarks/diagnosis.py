@@ -131,8 +131,8 @@ def trained(setting: str, fault: str, seed: int, runs: Path) -> Run:
         return Run(runs / spec.slug)
 
 
-def judged(run: Run) -> dict[str, Any]:
-    """State and first advice of a run, and the final loss of a training from round 0 with each advice there is."""
+def judged(run: Run, every: bool = True) -> dict[str, Any]:
+    """State and first advice of a run, and the final loss of a training from round 0 with every advice or the first."""
     begun = time.process_time()
     state = run_state(run)
     tests = run_tests(run, state, 1)
@@ -141,6 +141,8 @@ def judged(run: Run) -> dict[str, Any]:
     advice = {cause.name: cause for cause in tests.causes}
     names = [change.name for change in changes(run, broken=state.broken) if change.name != "even"]
     names += [f"without-{name.removeprefix('client-')}" for name in advice if name.startswith("client-")]
+    if not every:
+        names = [] if first is None else [first.change]
     final = _final(run, [UNCHANGED.name, *names], run.experiment.rounds)
     if state.unfinished:
         longer = run.experiment.rounds + longer_by(run)

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 import tiny
 from markdown_it import MarkdownIt
+from public_calls import wrong_calls
 
 import drift
 import drift.methods
@@ -135,9 +136,12 @@ class Session:
     names: dict[str, Any] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
+    only_read: bool = False
 
     def reason(self, what: str) -> str | None:
         """Why a command line, or "python", is not run on this page."""
+        if self.only_read:
+            return "the page is only read"
         for (page, shown), reason in NOT_RUN.items():
             if page == self.page and all(word in what.split() for word in shown.split()):
                 self.left_out.append(f"{shown}: {reason}")
@@ -192,6 +196,9 @@ class Session:
         if self.reason(" ".join(["fedscape", *tokens])):
             app.parse_args(given, exit_on_error=False, print_error=False)
             return
+        if "--seeds" in given:  # two of them
+            third = given.index("--seeds") + 3
+            given[third:] = [word for word in given[third:] if not word.isdigit()]
         if "--workers" in given:
             given[given.index("--workers") + 1] = "1"
         if given[:2] == ["figures", "draw"] and "--format" not in given:
@@ -243,6 +250,16 @@ def leave_out_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (fit, map_heights):
         monkeypatch.setattr(module, "lay_out", lambda figure: None)
     monkeypatch.setattr(RoundLayout, "execute", lambda self, figure: None)
+
+
+def read(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take every command of a page apart, compile its Python and look its calls up; nothing is run."""
+    prepare(folder, monkeypatch)
+    session, shown = Session(str(page.relative_to(ROOT)), only_read=True), blocks(page)
+    for block in shown:
+        if block.language == "bash":
+            session.bash(block)
+    assert wrong_calls(block.text for block in shown if block.language == "python") == []
 
 
 def run(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Session:

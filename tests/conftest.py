@@ -42,6 +42,15 @@ def _warm_processes():
     warm.give_back()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_waiting_for_the_disk():
+    """Files are not flushed to the disk, which takes as long as a tiny run; processes of their own flush them."""
+    real = os.fsync
+    os.fsync = lambda descriptor: None
+    yield
+    os.fsync = real
+
+
 @pytest.fixture
 def cold(_warm_processes):
     """Processes start as in use."""

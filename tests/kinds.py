@@ -11,6 +11,9 @@ METHODS = ("fedavg", "fedprox", "scaffold", "fedadam", "ima", "fedlaw", "feddf",
 """Methods of each kind: plain, another local loss, state of clients, an optimiser of the server, a wrapper, learned
 weights, training of the server, private parts, batch statistics, a pool of models, models that clients choose among."""
 
+FEW = ("fedavg", "scaffold", "fedadam", "ima", "fedlaw", "lss", "fedbn")
+"""Those of them that an analysis may tell from one another though it asks no method who it is."""
+
 QUICK = {
     "points": 5,
     "step": 0.25,

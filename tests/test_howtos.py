@@ -4,6 +4,7 @@ import re
 
 import blocks
 import pytest
+from kinds import one_of_each
 
 DOCS = blocks.ROOT / "docs"
 NAMES = sorted(path.name for path in DOCS.glob("howto-*.md"))
@@ -23,7 +24,16 @@ MADE = {
 NEEDED = {"howto-transformers.md": ("transformers", "peft")}
 
 
+QUICK = ("howto-checkpoints.md", "howto-method.md")
+"""Pages that show what the others show as well: a task and code of one's own, imports, training, figures, a report."""
+
+
 @pytest.mark.parametrize("name", NAMES)
+def test_a_howto_calls_what_there_is(name, tmp_path, monkeypatch):
+    blocks.read(DOCS / name, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", one_of_each(NAMES, QUICK))
 @pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft asks transformers for it
 def test_a_howto_runs_as_it_stands(name, tmp_path, monkeypatch):
     for package in NEEDED.get(name, ()):

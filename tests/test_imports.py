@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("landscape", "drift", "figures")
 LINT = "from importlinter.cli import lint_imports as run; raise SystemExit(run(no_cache=True, no_logo=True))"
+BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
 FEDERATED = {"client", "clients", "federated", "fedavg", "cohort", "cohorts"}
 
 
@@ -34,8 +35,10 @@ def label(path: Path) -> str:
 
 def imported(source: str) -> set[str]:
     """Top-level names of all modules that a source imports, wherever in it."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
+    found, inside = set(), [ast.parse(source)]
+    while inside:
+        node = inside.pop()
+        inside += [part for part in ast.iter_child_nodes(node) if isinstance(part, BLOCKS)]
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:

@@ -146,11 +146,9 @@ def test_files_are_short():
 
 
 def test_few_functions_have_many_arguments():
-    trees = {path: ast.parse(source) for path, source in sources().items()}
-    nodes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
     many = []
-    for path, node in nodes:
-        if isinstance(node, ast.FunctionDef):
+    for path, source in sources().items():
+        for node in filter(lambda node: isinstance(node, ast.FunctionDef), ast.walk(ast.parse(source))):
             names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
             if len(names) - (names[:1] in (["self"], ["cls"])) > 8:
                 many.append(f"{path.as_posix()}: {node.name}")

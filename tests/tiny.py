@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from drift.config.experiment import Experiment
 from drift.config.load import read, validated
@@ -33,6 +34,12 @@ DIGITS: dict[str, Any] = {
     "local": {"lr": 0.1, "epochs": 3, "batch": 8, "momentum": 0.5},
 }
 """An experiment of four rounds on real images: 200 digits, 6 clients, 3 of them a round."""
+
+
+def normalised(shape: tuple[int, ...], classes: int, norm: str = "batch") -> nn.Module:
+    """A model of five units with batch statistics, or with group normalisation: task.model=tiny:normalised."""
+    layer = nn.BatchNorm1d(5) if norm == "batch" else nn.GroupNorm(1, 5)
+    return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), 5), layer, nn.ReLU(), nn.Linear(5, classes))
 
 
 def written(folder: Path) -> Path:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from drift.parallel import worker_pool
@@ -130,9 +131,36 @@ def command(tokens: list[str], told: Path, **environment: str) -> Iterator[Any]:
         process.join(30)
 
 
-def _command(tokens: list[str], told: str) -> None:
+def printed(code: str, *arguments: str, **environment: str) -> str:
+    """What code prints in a process of its own, which has imported much already.
+
+    Raises:
+        RuntimeError: With what it wrote to stderr, if it ends badly.
+    """
+    warm()
+    with TemporaryDirectory() as place:
+        told, given = Path(place) / "told", {**os.environ, **environment}
+        process = PROCESSES.Process(target=_within, args=(given, _source(), _code, code, arguments, str(told)))
+        process.start()
+        process.join()
+        if process.exitcode:
+            raise RuntimeError(Path(f"{told}.errors").read_text())
+        return told.read_text()
+
+
+def _code(code: str, arguments: tuple[str, ...], told: str) -> None:
+    _redirect(told)
+    sys.argv = ["code", *arguments]
+    exec(compile(code, "code", "exec"), {"__name__": "__main__"})
+
+
+def _redirect(told: str) -> None:
     for number, name in ((1, told), (2, f"{told}.errors")):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+
+
+def _command(tokens: list[str], told: str) -> None:
+    _redirect(told)
     from figures.cli import main
 
     main(tokens)

@@ -74,8 +74,8 @@ def numbers(files: Path = FILES) -> dict[str, str]:
     recorded = judge.by_identity(files)
     runs = {item.name: judge.runs_of([item], campaign, recorded) for item in campaign.items}
     lost = {item.name: judge.diverged_of([item], campaign, recorded) for item in campaign.items}
-    verdicts = judge.judge(campaign, files)
-    answers = judge.of_claims(QUESTIONS, campaign, files)
+    verdicts = judge.of_claims(claims(), campaign, recorded)
+    answers = judge.of_claims(QUESTIONS, campaign, recorded)
     return {
         "recorded": _recorded(campaign, runs, lost, list(recorded.values())),
         "accuracies": _accuracies(runs, lost),

@@ -96,7 +96,7 @@ def require_same_loss(form: PerSample, trial: Trial) -> None:
         elif isinstance(form, SampleLoss) and (value.shape == () or (value.shape == (1,) and n > 1)):
             same = trial.agrees(form, BatchNumber(own))
         else:
-            same = form(*trial.first).shape == (n,) and trial.agrees(values, None)
+            same = form(*trial.first).shape == (n,) and trial.agrees(values, None, small=form not in KNOWN)
     if not same:
         other = ", found with the samples of the task, is another one of"
         what = " gives no value to each of" if form in KNOWN else other

@@ -79,23 +79,24 @@ class Trial:
             )
         return value
 
-    def agrees(self, form: PerSample, number: Loss | None) -> bool:
+    def agrees(self, form: PerSample, number: Loss | None, *, small: bool = True) -> bool:
         """Whether numerators and weights of samples give the loss of every batch; in float64 where the loss can.
 
         Args:
             number: The user's own loss () of a batch; None: `found` gives values, which must not depend on the batch.
+            small: Also try small batches; not needed where values are known not to depend on the batch.
         """
         precise = Trial(self.outputs.double(), self.targets.to(_wide(self.targets)))
         for trial, convert in ((precise, in_float64), (self, lambda loss: loss)):
             try:
-                return trial._agrees(convert(form), None if number is None else convert(number))
+                return trial._agrees(convert(form), None if number is None else convert(number), small)
             except FAILS:  # it computes in float32 only, or is no loss of fewer samples
                 continue
         return False
 
-    def _agrees(self, form: PerSample, number: Loss | None) -> bool:
+    def _agrees(self, form: PerSample, number: Loss | None, small: bool) -> bool:
         compared = number is None
-        for batch in map(self.rows, self._small_batches()):
+        for batch in map(self.rows, self._small_batches() if small else ()):
             values = torch.cat([form(*part) for part in _cut(*batch)])
             if number is None:
                 if not _close(form(*batch), values, values):

@@ -38,6 +38,7 @@ def test_a_result_comes_back_equal_from_netcdf_csv_and_pandas(name, runs):
     analysis = ANALYSES[name]
     run = tiny.trained(runs, *OPTIONS.get(analysis.name, []))
     result = run.cached(getattr(importlib.import_module(analysis.module), analysis.name), **kinds.quick(analysis))
+    assert result.attrs["run"] == run.name
     xr.testing.assert_identical(xr.load_dataset(io.BytesIO(export_bytes(result, "nc")), engine="h5netcdf"), result)
     for array in result.data_vars.values():
         if array.dims:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from kinds import one_of_each
 from reference.registry import agree, reference
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -215,7 +216,14 @@ def test_a_group_has_the_loss_of_its_samples(name):
         assert found[group].item() == pytest.approx(value, rel=1e-12, nan_ok=True) or not counted, group
 
 
-@pytest.mark.parametrize("name", CASES)
+KINDS = (
+    *("mean", "ignored classes", "weights, ignored, smoothing", "next tokens", "weighted pixels", "missing values"),
+    *("marked rows", "mask as a channel", "own class weights", "sample weights", "sum", "pair", *COUPLED),
+)
+"""Cases whose weights differ in kind; curvature of the others is slow, and all have the values and gradients below."""
+
+
+@pytest.mark.parametrize("name", one_of_each(CASES, KINDS))
 @reference("landscape.hessian", "landscape.trace", by="dense Hessian by autograd of the user's own loss of all samples")
 def test_curvature_is_that_of_the_split_as_one_batch(name):
     task, number, inputs, targets = made(name)

@@ -190,10 +190,10 @@ def test_barriers_of_pairs_and_losses_of_averages():
     agree("landscape.pairwise_barriers", found.barrier, barriers, relative=1e-9, absolute=1e-12)
     agree("landscape.pairwise_barriers", found.midpoint, middles, relative=1e-9, absolute=1e-12)
     agree("landscape.pairwise_barriers", found.distance, distances, relative=1e-9)
-    found = landscape.simplex_losses(task, models, count=400, metrics=("loss",))
-    weights = np.random.default_rng(3).dirichlet(np.ones(3), 400)
+    found = landscape.simplex_losses(task, models, count=100, metrics=("loss",))
+    weights = np.random.default_rng(3).dirichlet(np.ones(3), 100)
     losses = np.array([_naive(task, row @ np.stack(plain))[0] for row in weights])
-    error = 4 * losses.std() * (2 / 400) ** 0.5  # two means of 400 independent averages
+    error = 4 * losses.std() * (2 / 100) ** 0.5  # two means of 100 independent averages
     agree("landscape.simplex_losses", float(found.loss_mean), losses.mean(), relative=0.0, absolute=error)
     agree("landscape.simplex_losses", float(found.loss_max), float(found.loss.max()), relative=0.0)
 
@@ -242,7 +242,7 @@ def test_principal_planes_are_those_of_the_covariance():
 def test_interpolated_surfaces_are_as_near_as_they_state():
     task = _task("mlp", samples=60, dtype=torch.float64)
     models = _three(task)
-    sweep = landscape.plane(*models, points=21)
+    sweep = landscape.plane(*models, points=15)
     w1, w2, w3 = _double(models)
     u = (w2 - w1) / np.linalg.norm(w2 - w1)
     v = (w3 - w1) - ((w3 - w1) @ u) * u

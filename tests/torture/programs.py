@@ -35,7 +35,7 @@ class Program:
         work: Does all of it, or what is left of it.
         found: Text that names all that it wrote.
         alone: Whether it writes in this process alone.
-        long: Whether it takes seconds; its twins are for the long form of the suite.
+        long: Whether it takes seconds, for which it is left out of the short form of the suite.
     """
 
     name: str

@@ -28,8 +28,9 @@ def writers(budget: Budget) -> list[Outcome]:
     warm()
     with tempfile.TemporaryDirectory() as folder:
         place = prepared(Path(folder))
-        for number, program in enumerate(PROGRAMS):
-            until = time.monotonic() + (budget.until - time.monotonic()) / (len(PROGRAMS) - number)
+        programs = [program for program in PROGRAMS if budget.kills > 3 or not program.long]
+        for number, program in enumerate(programs):
+            until = time.monotonic() + (budget.until - time.monotonic()) / (len(programs) - number)
             own = Budget(budget.seed, max(1, budget.kills // 10), budget.places, until)
             reset(place)
             first = time.monotonic()
@@ -38,7 +39,7 @@ def writers(budget: Budget) -> list[Outcome]:
             for fault, told in _faults(program, place, seconds, own):
                 problem = told or program.wrong(place)
                 if not problem:
-                    program.work(place)
+                    _go_on(program, place)
                     problem = "" if program.found(place) == right else f"{program.found(place)}, not {right}"
                 found.append(Outcome(f"{fault} {program.name}", LOST if problem else SURVIVED, problem))
                 reset(place)
@@ -58,8 +59,20 @@ def _faults(program: Program, place: Path, seconds: float, budget: Budget) -> It
             yield "kill -9 in", ""
         if program.alone:
             yield "disk full in", _refused(program, place, 2 + number, errno.ENOSPC)
-        if number == 0 and (budget.kills > 1 or not program.long):
+        if number == 0:
             yield "two processes:", _twins(program, place)
+
+
+def _go_on(program: Program, place: Path) -> None:
+    """Do what is left, once the workers of a killed process have noticed that it is gone."""
+    for left in reversed(range(100)):
+        try:
+            program.work(place)
+            break
+        except OSError as reason:
+            if "another process" not in str(reason) or not left:
+                raise
+        time.sleep(0.2)
 
 
 def work(begun: Begun, name: str, place: Path) -> None:

@@ -25,12 +25,11 @@ def judge(plan: Plan, files: Path, *papers: str) -> list[Verdict]:
     Raises:
         ValueError: If there is no such paper, or a file is none of a campaign.
     """
-    return of_claims(claims(*papers), plan, files)
+    return of_claims(claims(*papers), plan, by_identity(files))
 
 
-def of_claims(selected: Sequence[Claim], plan: Plan, files: Path) -> list[Verdict]:
+def of_claims(selected: Sequence[Claim], plan: Plan, recorded: Recorded) -> list[Verdict]:
     """The same for some claims, or for questions across the papers (`drift.claims.cross`)."""
-    recorded = by_identity(files)
     return adjusted([verdict for claim in selected for verdict in _of_claim(claim, plan, recorded)])
 
 

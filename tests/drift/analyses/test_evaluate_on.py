@@ -106,7 +106,13 @@ def runs(tmp_path_factory) -> Iterator[list[Callable[[], Run]]]:
         }
         return simulate(validated(content), runs=folder, data=data)
 
-    whole = ("task.model=mlp", "keep.clients=all", "keep.globals=all", "clients.valid_ratio=0.2")
+    whole = (
+        "task.model=mlp",
+        "task.model_options.hidden=[8]",
+        "keep.clients=all",
+        "keep.globals=all",
+        "clients.valid_ratio=0.2",
+    )
     makers = [
         lambda: trained(folder, *whole),
         lambda: trained(folder, "method=lss", "method.candidates=2", "rounds=1"),

@@ -25,6 +25,24 @@ from drift.simulation.verify import verify
 from drift.store import files as store
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A plan, and where its four runs and their files are."""
+    folder = tmp_path_factory.mktemp("campaign")
+    plan = small_plan(folder)
+    assert [one.state for one in execute(plan.sets(), places(folder))] == ["recorded"] * 4
+    return plan, folder
+
+
+@pytest.fixture
+def campaign(trained, tmp_path):
+    """That plan, and a copy of runs and files."""
+    plan, folder = trained
+    for name in ("runs", "files"):
+        shutil.copytree(folder / name, tmp_path / name)
+    return plan, places(tmp_path)
+
+
 def test_the_shipped_plan_is_valid_and_begins_with_the_two_shard_table():
     plan = load(plans()["reproduction"])
     first = next(units for units in plan.sets() if units[0].item.paper != "cross")
@@ -111,10 +129,8 @@ def test_rounds_are_shared_by_equal_settings_only(tmp_path):
     assert ima.method.rounds_shared(tiny.experiment("method=fedprox").method, 7) == 0
 
 
-def test_a_campaign_trains_records_and_never_trains_again(tmp_path):
-    plan, where = small_plan(tmp_path), places(tmp_path)
-    ended = list(execute(plan.sets(), where))
-    assert [one.state for one in ended] == ["recorded"] * 4
+def test_a_campaign_trains_records_and_never_trains_again(campaign):
+    plan, where = campaign
     assert len(recorded(plan.sets(), where.files)) == 4
     shutil.rmtree(where.runs)
     assert [one.state for one in execute(plan.sets(), where)] == ["recorded"] * 4
@@ -128,9 +144,8 @@ def test_a_used_up_budget_stops_between_rounds_and_the_next_call_goes_on(tmp_pat
     assert all(one.state == "recorded" for one in execute(plan.sets(), where))
 
 
-def test_a_file_stands_for_its_run_in_claims(tmp_path):
-    plan, where = small_plan(tmp_path), places(tmp_path)
-    list(execute(plan.sets(), where))
+def test_a_file_stands_for_its_run_in_claims(campaign):
+    plan, where = campaign
     files = {run.name: run for run in records.read_all(where.files)}
     runs = [simulate(unit.experiment, runs=where.runs) for units in plan.sets() for unit in units]
     for claim in claims("ima"):
@@ -147,9 +162,8 @@ def test_a_file_stands_for_its_run_in_claims(tmp_path):
         files[runs[1].name].cached(balance)
 
 
-def test_files_are_judged_by_the_items_that_bear_on_a_claim(tmp_path):
-    plan, where = small_plan(tmp_path), places(tmp_path)
-    list(execute(plan.sets(), where))
+def test_files_are_judged_by_the_items_that_bear_on_a_claim(campaign, tmp_path):
+    plan, where = campaign
     other = small_plan(tmp_path, name="other", set=["rounds=5"]).items[0]
     list(execute(Plan(processor="any", items=(other,)).sets(), where))
     verdicts = {verdict.claim.name: verdict for verdict in judge(plan, where.files, "ima")}
@@ -255,9 +269,8 @@ def test_a_wrong_plan_is_refused_in_one_line(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_states_the_plan_that_its_run_was_trained_for_and_keeps_it(tmp_path):
-    plan, where = small_plan(tmp_path), places(tmp_path)
-    list(execute(plan.sets()[:1], where))
+def test_a_file_states_the_plan_that_its_run_was_trained_for_and_keeps_it(campaign):
+    plan, where = campaign
     (item,) = plan.items
     assert {run.plan for run in records.read_all(where.files)} == {item.digest}
     for changes in (

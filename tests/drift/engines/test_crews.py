@@ -19,7 +19,7 @@ from drift.parallel.worker_pool import Workers
 from drift.store.client_rows import RowFile
 from drift.training.client import Update
 
-SLOW = ["method=scaffold", "local.momentum=0.0", "clients.valid_ratio=0.2", "local.epochs=40", "local.batch=1"]
+SLOW = ["method=scaffold", "local.momentum=0.0", "clients.valid_ratio=0.2", "local.epochs=20", "local.batch=1"]
 
 
 def same(one, two):

@@ -38,7 +38,7 @@ OPTIMISERS = {
 
 
 LOCAL = list(product(OPTIMISERS, (0.0, 1e-3, 0.05), (torch.float32, torch.float64)))
-"""Optimisers, decays and precisions; by default a third of them, with each optimiser and decay in either precision."""
+"""Optimisers, decays and precisions; by default one of each optimiser, with and without decay, in both precisions."""
 
 
 def table(name: str) -> dict:
@@ -84,9 +84,7 @@ def test_the_methods_that_hold_entries_are_those_tested_here(name, seen):
     assert bool(seen) == (name in HOLDING)
 
 
-@pytest.mark.parametrize(
-    ("optimiser", "decay", "dtype"), one_of_each(LOCAL, [LOCAL[place] for place in (0, 3, 7, 10, 14, 17)])
-)
+@pytest.mark.parametrize(("optimiser", "decay", "dtype"), one_of_each(LOCAL, [LOCAL[place] for place in (0, 10, 17)]))
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
 def test_held_entries_do_not_move_by_a_bit(name, optimiser, decay, dtype, engine, seen):
     local = {**OPTIMISERS[optimiser], "weight_decay": decay, "batch": 3}

@@ -22,7 +22,7 @@ from tests.drift import hand
 from tests.tiny import trained
 
 DIGITS = ("task.dataset=digits", "task.dataset_options={}", "task.train_samples=80", "task.test_samples=40")
-RESNET = (*DIGITS, "task.model=resnet8", "clients.concentration=10.0", "rounds=2")
+NORMALISED = (*DIGITS, "task.model=tiny:normalised", "clients.concentration=10.0", "rounds=2")
 
 
 def quadratic(theta, target, *, steps, lr, state, server=None):
@@ -146,7 +146,7 @@ def test_fedrep_goes_on_with_the_client_s_own_head(tmp_path):
 
 
 def test_fedbn_keeps_norm_layers_and_their_statistics_with_the_client(tmp_path):
-    run = trained(tmp_path, *RESNET, "method=fedbn", "clients.per_round=4", "task.model_options={norm='batch'}")
+    run = trained(tmp_path, *NORMALISED, "method=fedbn", "clients.per_round=4")
     norm = norm_mask(run.task.model, run.task.layout, "fedbn")
     job = run.client(1, 2)
     assert torch.equal(job.state["norm"], run.round(0).clients[2][norm])
@@ -157,7 +157,7 @@ def test_fedbn_keeps_norm_layers_and_their_statistics_with_the_client(tmp_path):
     assert torch.equal(update.buffers, run.round(1).client_buffers[2])
 
 
-OWN = (*RESNET, "method=fedbn", "clients.valid_ratio=0.3", "task.model_options={norm='batch'}", "rounds=3")
+OWN = (*NORMALISED, "method=fedbn", "clients.valid_ratio=0.3", "rounds=3")
 
 
 def test_fedbn_measures_every_client_s_own_model_on_what_it_holds_out(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from kinds import one_of_each
+from kinds import FEW, one_of_each
 
 from drift import coherence, drift_variances
 from drift.analyses.rounds.labels import label_scatter
@@ -52,7 +52,7 @@ def test_drift_variances_of_every_method(name, tmp_path):
     assert bool(torch.isfinite(run.round(-1).end).all())
 
 
-@pytest.mark.parametrize("name", one_of_each(WRAPPED))
+@pytest.mark.parametrize("name", one_of_each(WRAPPED, FEW))
 def test_drift_variances_of_every_method_under_ima(name, tmp_path):
     needs = [change for change in SHORT.get(name, []) if not change.startswith("method.")]
     options = ["method.window=2", "method.start=0.5", f'method.base={{name="{name}"}}']

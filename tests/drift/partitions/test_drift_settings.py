@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from kinds import one_of_each
+from kinds import FEW, one_of_each
 
 from drift.config import method as methods
 from drift.config.load import read, validated
@@ -178,7 +178,7 @@ def test_what_a_round_deals_out_is_in_part_held_out(setting, tmp_path):
         assert torch.equal(replay(run, jobs)[0], record.clients)
 
 
-@pytest.mark.parametrize("name", one_of_each(methods.names()))
+@pytest.mark.parametrize("name", one_of_each(methods.names(), FEW))
 def test_every_method_trains_with_clients_that_a_round_leaves_empty(name, tmp_path):
     changes = [f"method.name={name}", *SHORT.get(name, []), "proxy.per_class=2", "clients.setting=client"]
     run = trained(tmp_path, *changes, "clients.concentration=0.001", "clients.per_round=6")

@@ -234,7 +234,7 @@ def test_capped_dirichlet_keeps_every_sample_the_minimum_and_the_cap(labels, cli
 
 
 def test_plain_dirichlet_has_the_moments_of_the_draw():
-    classes, clients, concentration, per_class = 3000, 4, 0.3, 400
+    classes, clients, concentration, per_class = 2000, 4, 0.3, 200
     labels = np.repeat(np.arange(classes), per_class)
     shares = histogram(labels, dirichlet(concentration, "plain").split(labels, clients, rng(0)), classes) / per_class
     variance = (1 / clients) * (1 - 1 / clients) / (clients * concentration + 1)

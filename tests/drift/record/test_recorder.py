@@ -223,17 +223,21 @@ def test_nothing_heavy_is_imported():
 OF_ONE_ROUND = [name for name, one in analyses().items() if "round" in one.options and name != "pool_barriers"]
 
 
-@pytest.mark.parametrize("name", OF_ONE_ROUND)  # pool_barriers refuses any run but those of LSS first
-def test_a_round_that_the_run_does_not_have_is_said_to_be_none_of_it(tmp_path, name):
-    recorded(tmp_path / "run", clients="at 1")
+@pytest.fixture(scope="module")
+def with_task(tmp_path_factory):
+    """A recorded run that kept the clients of one round, opened with a task."""
+    folder = tmp_path_factory.mktemp("recorded") / "run"
+    recorded(folder, clients="at 1")
     samples = Samples(torch.randn(6, 4), torch.tensor([0, 1, 0, 1, 1, 0]))
-    run = drift.open(
-        tmp_path / "run", task=Task(net(), {"train": samples, "test": samples}), parts=[[0], [1], [2], [3]]
-    )
+    return drift.open(folder, task=Task(net(), {"train": samples, "test": samples}), parts=[[0], [1], [2], [3]])
+
+
+@pytest.mark.parametrize("name", OF_ONE_ROUND)  # pool_barriers refuses any run but those of LSS first
+def test_a_round_that_the_run_does_not_have_is_said_to_be_none_of_it(with_task, name):
     ask = getattr(importlib.import_module(analyses()[name].module), name)
     for index in (99, -99):
         with pytest.raises(LookupError, match=f"run run has no round {index}; it has 0 to 2"):
-            ask(run, round=index)
+            ask(with_task, round=index)
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {

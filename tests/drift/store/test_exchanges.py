@@ -19,6 +19,8 @@ from drift.store import chain, files, links
 from figures.gallery import norms_rounds
 from landscape.results import netcdf_files
 
+pytestmark = pytest.mark.seconds
+
 LENGTH = 6
 DONE = 4
 

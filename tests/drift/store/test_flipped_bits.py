@@ -145,8 +145,10 @@ def results(folder):
     return sorted((folder / "results").glob("[!.]*.nc"))
 
 
-def computed(folder):
-    """Results that differ by points, by round and by analysis, with what asks for each."""
+@pytest.fixture(scope="module")
+def computed(stored, tmp_path_factory):
+    """A run with results that differ by points, by round and by analysis, with what asks for each."""
+    folder = shutil.copytree(stored["own"], tmp_path_factory.mktemp("computed") / stored["own"].name)
     asked = [("global_line", {"points": 3}), ("global_line", {"points": 5}), ("round_plane", {"round": 1, "points": 3})]
     asked += [("round_plane", {"round": 2, "points": 3}), ("coherence", {}), ("drift_variances", {})]
     found = {}
@@ -154,13 +156,21 @@ def computed(folder):
         before = set(results(folder))
         drift.open(folder).cached(getattr(drift, name), **arguments)
         (path,) = set(results(folder)) - before
-        found[path] = name, arguments
-    return found
+        found[path.name] = name, arguments
+    return folder, found
+
+
+@pytest.fixture
+def asked(computed, tmp_path):
+    """A copy of that run, and what asks for each of its results, by path."""
+    folder, found = computed
+    copy = shutil.copytree(folder, tmp_path / "results" / folder.name)
+    return copy, {copy / "results" / name: call for name, call in found.items()}
 
 
 @pytest.mark.parametrize(("one", "two"), [(0, 1), (2, 3), (4, 5)])
-def test_results_exchanged_within_a_run_are_refused_named_and_set_aside(mine, one, two):
-    found = computed(mine)
+def test_results_exchanged_within_a_run_are_refused_named_and_set_aside(asked, one, two):
+    mine, found = asked
     paths = list(found)
     shutil.copyfile(paths[two], paths[one])
     name, arguments = found[paths[one]]
@@ -171,8 +181,9 @@ def test_results_exchanged_within_a_run_are_refused_named_and_set_aside(mine, on
     assert verify(mine) == [] and not paths[one].exists()
 
 
-def test_a_result_of_other_metrics_is_not_read(mine):
-    (path,) = [path for path, (name, _) in computed(mine).items() if name == "coherence"]
+def test_a_result_of_other_metrics_is_not_read(asked):
+    mine, found = asked
+    (path,) = [path for path, (name, _) in found.items() if name == "coherence"]
     netcdf_files.save(netcdf_files.load(path).assign_attrs(task="another"), path)
     with pytest.raises(LookupError, match="another task or other metrics"):
         drift.open(mine).cached(coherence)

@@ -2,8 +2,6 @@
 
 import errno
 import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -11,6 +9,7 @@ import pytest
 import tiny
 import torch
 from safetensors import safe_open
+from warm import Warm
 
 import drift
 from drift.methods.fedavg import FedAvg
@@ -22,6 +21,8 @@ from drift.store.digests import Content
 from drift.training import arrivals
 from landscape.model import mapped_files
 from landscape.results import atomic_write
+
+pytestmark = pytest.mark.seconds
 
 BUDGETS = ("100GB", "20KB", "1KB")
 """All in memory; the global models in memory and the clients in files; all in files."""
@@ -45,21 +46,26 @@ def digests(run):
     "settings",
     [
         ["method=fedavg"],
-        ["method=fedavg", "task.model=mlp", "task.model_options.hidden=[3000]"],
         ["method=fedavg", "evaluate_every=2", "keep.clients=every 2"],
         ["method=ima", "method.window=2", "method.start=0"],
-        ["method=fedeve"],
-        ["method=fedlaw"],
-        ["method=fednova"],
+        ["method=fedlaw", "method.server_epochs=2"],
         ["method=fedgma"],
-        ["method=feddf", "method.server_epochs=2"],
-        ["method=fedbe", "method.server_epochs=2", "task.model=mlp", "task.model_options.hidden=[3000]"],
-        ["method=feddyn"],
+        ["method=fedbe", "method.server_epochs=1", "task.model=mlp", "task.model_options.hidden=[1000]"],
         ["method=scaffold", "local.momentum=0.0", "keep.compress=true"],
         ["method=fedfomo", "method.models=2", "clients.valid_ratio=0.3"],
-        ["method=fedfomo", "method.like=code", "keep.compress=true"],
         ["keep.dtype=bfloat16 deltas", "engine=batched"],
         ["keep.clients=none", "clients.train_all=true"],
+        *(
+            pytest.param(settings, marks=pytest.mark.slow)
+            for settings in (
+                ["method=fedeve"],
+                ["method=fednova"],
+                ["method=feddf", "method.server_epochs=2"],
+                ["method=feddyn"],
+                ["method=fedfomo", "method.like=code", "keep.compress=true"],
+                ["method=fedavg", "task.model=mlp", "task.model_options.hidden=[3000]"],
+            )
+        ),
     ],
     ids=" ".join,
 )
@@ -127,7 +133,7 @@ def test_a_model_in_the_workspace_is_stored_as_it_came(tmp_path, monkeypatch, si
     experiment, is_finite = tiny.experiment().model_copy(update={"method": _Lending()}), arrivals._finite
     at_once = drift.simulate(experiment, runs=tmp_path / "at once")
     monkeypatch.setattr(arrivals, "LARGE", 0)
-    monkeypatch.setattr(arrivals, "_finite", lambda *given: (time.sleep(0.05), is_finite(*given))[1])
+    monkeypatch.setattr(arrivals, "_finite", lambda *given: (time.sleep(0.01), is_finite(*given))[1])
     with memory_budget.limited(size):
         later = drift.simulate(experiment, runs=tmp_path / "later")
     assert digests(at_once) == digests(later)
@@ -143,7 +149,7 @@ STATEFUL = [
 
 
 @pytest.mark.parametrize("settings", STATEFUL, ids=" ".join)
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])  # two below, in one of these settings
 def test_what_clients_return_beside_their_models_stays_in_files(tmp_path, monkeypatch, settings, workers):
     experiment, mapped, one_round = tiny.experiment(*settings), [], simulate.train_round
 
@@ -174,9 +180,10 @@ def _large(tensors):
 
 
 def test_workers_write_to_the_same_rows(tmp_path):
-    whole = drift.simulate(tiny.experiment(), runs=tmp_path / "whole")
+    experiment = tiny.experiment(*STATEFUL[0])
+    whole = drift.simulate(experiment, runs=tmp_path / "whole")
     with memory_budget.limited("1KB"):
-        parts = drift.simulate(tiny.experiment(), runs=tmp_path / "parts", workers=2)
+        parts = drift.simulate(experiment, runs=tmp_path / "parts", workers=2)
     assert digests(whole) == digests(parts)
 
 
@@ -272,40 +279,36 @@ def test_rows_of_excluded_clients_are_left_out(tmp_path, monkeypatch, large):
     assert digests(runs[0]) == digests(runs[1])
 
 
-KILLED = """
-import os, sys
-import tiny
-from drift.simulation.simulate import simulate
-from drift.store import client_rows
-from landscape.results import atomic_write
+def killed_training(runs, moment):
+    """Trains in a process of its own that dies at a write or at a rename."""
+    torch.set_num_threads(1)
+    calls = []
 
-calls = 0
+    def dying(real, times):
+        def call(*arguments):
+            calls.append(arguments)
+            if len(calls) == times:
+                os._exit(9)
+            return real(*arguments)
 
+        return call
 
-def dying(real, times):
-    def call(*arguments):
-        global calls
-        calls += 1
-        if calls == times:
-            os._exit(9)
-        return real(*arguments)
-    return call
-
-
-if sys.argv[2] == "row":
-    client_rows.RowFile.write = dying(client_rows.RowFile.write, 5)  # the second client of round 1
-else:
-    atomic_write.os.replace = dying(os.replace, 4)  # run.json, round 0, its state, round 1
-simulate(tiny.experiment(), runs=sys.argv[1])
-"""
+    if moment == "row":
+        client_rows.RowFile.write = dying(client_rows.RowFile.write, 5)  # the second client of round 1
+    else:
+        os.replace = dying(os.replace, 4)  # run.json, round 0, its state, round 1
+    drift.simulate(tiny.experiment(), runs=runs)
 
 
 @pytest.mark.parametrize("moment", ["row", "rename"])
-def test_a_kill_costs_the_round_and_no_bit(tmp_path, moment):
+def test_a_kill_costs_the_round_and_no_bit(tmp_path, monkeypatch, moment):
     whole = drift.simulate(tiny.experiment(), runs=tmp_path / "whole")
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), moment]
-    variables = os.environ | {"FEDSCAPE_MEMORY": "1KB", "PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.run(command, env=variables, check=False).returncode == 9
+    monkeypatch.setenv("FEDSCAPE_MEMORY", "1KB")
+    child = Warm.Process(target=killed_training, args=(tmp_path / "killed", moment))
+    child.start()
+    child.join()
+    assert child.exitcode == 9
+    monkeypatch.delenv("FEDSCAPE_MEMORY")
     (folder,) = (tmp_path / "killed").iterdir()
     assert drift.open(folder).rounds() in ([0], [] if moment == "row" else [0])  # round 0 may have been in writing
     assert list(folder.rglob("*.part"))

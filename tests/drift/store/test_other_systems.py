@@ -5,13 +5,14 @@ import os
 import re
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 import tiny
 
 ROOT = Path(__file__).resolve().parents[3]
+
+pytestmark = pytest.mark.seconds
 
 WITHOUT = """
 import os, sys, types
@@ -111,20 +112,21 @@ def test_every_name_exists_on_other_systems(system, tmp_path):
 SOURCES = [path for package in ("landscape", "drift", "figures") for path in (ROOT / package).rglob("*.py")]
 
 
-@cache
-def calls():
-    """Every call in the packages, with the place where it is."""
+def calls(pattern):
+    """Every call in the files of the packages that have a text, with the place where it is."""
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCES}
     return [
         (node, f"{path.relative_to(ROOT)}:{node.lineno}")
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path, text in texts.items()
+        if re.search(pattern, text)
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call)
     ]
 
 
 def test_text_files_name_their_encoding():
     """On Windows it is another one by default."""
-    for node, place in calls():
+    for node, place in calls(r"\bopen\(|(read|write)_text\(|\brun\("):
         words = {word.arg: word.value for word in node.keywords}
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in ("read_text", "write_text") or (isinstance(node.func, ast.Name) and name == "open"):
@@ -137,7 +139,7 @@ def test_text_files_name_their_encoding():
 
 def test_stored_names_have_slashes():
     """A path as text has backslashes on Windows, and a run or an import from there would name other files."""
-    for node, place in calls():
+    for node, place in calls(r"relative_to\("):
         if isinstance(node.func, ast.Name) and node.func.id == "str" and "explore" not in place:
             called = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
             assert not any(isinstance(part, ast.Attribute) and part.attr == "relative_to" for part in called), place
@@ -147,7 +149,7 @@ def test_only_a_free_name_is_taken_by_rename():
     """On Windows, `rename` refuses a name that is taken; `os.replace` does not."""
     renaming = {
         place.partition(":")[0]
-        for node, place in calls()
+        for node, place in calls(r"\.rename\(")
         if isinstance(node.func, ast.Attribute)
         and node.func.attr == "rename"
         and node.args

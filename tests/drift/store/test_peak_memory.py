@@ -10,7 +10,9 @@ import pytest
 if not sys.platform.startswith("linux"):
     pytest.skip("the peak memory of a process is read from /proc", allow_module_level=True)
 
-COHORT, WIDTH = 40, 16_000
+pytestmark = pytest.mark.seconds
+
+COHORT, WIDTH = 16, 16_000
 """Clients, and width of the hidden layer."""
 
 MODELS = COHORT * (75 * WIDTH + 10) * 4
@@ -53,7 +55,7 @@ options = {{"features": 64, "classes": 10, "samples": 4 * {COHORT}}}
 task = {{"dataset": "blobs", "dataset_options": options, "model": "mlp", "model_options": {{"hidden": [{WIDTH}]}}}}
 clients = {{"number": number, "per_round": number, "partition": "iid"}}
 local = {{"steps": 1, "batch": 4, "momentum": 0.0}}
-settings = {{"rounds": 2, "task": task | {{"test_samples": 20}}, "clients": clients, "local": local}}
+settings = {{"rounds": 2, "task": task | {{"test_samples": 10}}, "clients": clients, "local": local}}
 experiment = validated(settings | {{"keep": {{"clients": sys.argv[3]}}, "method": json.loads(sys.argv[5])}})
 run = drift.open(drift.simulate(experiment, runs=runs).folder)
 record = run.round(1)

@@ -1,13 +1,11 @@
 """States of clients in files of their own: only what changed is written, and a stop at any moment costs one round."""
 
-import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 import tiny
 import torch
+from warm import printed
 
 import drift
 from drift.runs.run import Run
@@ -143,9 +141,7 @@ for times in range(2, 100, int(os.environ["EVERY"])):
 def test_a_kill_at_any_write_or_removal_costs_a_round_and_no_bit(tmp_path, apart, every):
     settings = [*SCAFFOLD, *MANY, "rounds=3", "clients.number=3"]
     whole = tiny.trained(tmp_path / "whole", *settings)
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), *settings]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "EVERY": str(every)}
-    subprocess.run(command, env=environment, check=True)
+    printed(KILLED, str(tmp_path / "killed"), *settings, EVERY=str(every))
     *killed, ended = sorted((tmp_path / "killed").iterdir())
     tiny.assert_same_bits(Run(ended / whole.name), whole)
     begun = set()

@@ -6,6 +6,8 @@ import pytest
 from figures.axes import map_heights
 from figures.looks import style
 
+pytestmark = pytest.mark.seconds
+
 
 def _maps(rows: int, columns: int, ratio: float):
     """A figure of maps that are `ratio` times as high as wide."""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from warm import printed
 
 from landscape.datasets import _cache, _images, open_dataset
 from tests import hub
@@ -183,11 +184,10 @@ def test_a_hub_out_of_reach_is_one_clear_error():
         "try: open_dataset('mnist')\n"
         "except LookupError as error: print(error)"
     )
-    closed = os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": os.environ["FEDSCAPE_CACHE"]}
+    closed = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": os.environ["FEDSCAPE_CACHE"]}
     for refused in ({"HF_HUB_OFFLINE": "1"}, {"HF_HUB_OFFLINE": "0"}):
         environment = closed | refused | {"no_proxy": "*", "NO_PROXY": "*"}
-        run = [sys.executable, "-c", code]
-        said = subprocess.run(run, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
+        said = printed(code, **environment)
         assert said.startswith("mnist was looked for on the Hugging Face hub (ylecun/mnist)")
         assert "FEDSCAPE_DATA=DIR" in said
 

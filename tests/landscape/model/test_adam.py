@@ -61,8 +61,9 @@ from drift.simulation.simulate import simulate
 from landscape.geometry.curves import connecting_curve
 from oracles import mlp_task, thetas
 names = ("fedlaw", "feddf", "fedbe", "server_ft", "fedfa", "lss", "fedadam")
+few = ["task.model_options.hidden=[8]"]
 for name in names:
-    simulate(tiny.experiment("rounds=2", f"method={name}", "task.model=mlp"), runs=Path(sys.argv[1]) / name)
+    simulate(tiny.experiment("rounds=2", f"method={name}", "task.model=mlp", *few), runs=Path(sys.argv[1]) / name)
 simulate(tiny.experiment("method=feddf", "method.server_optimizer=sgd"), runs=Path(sys.argv[1]) / "sgd")
 swa = ["method=fedlaw", "method.variant=swa", "method.server_epochs=9"]
 simulate(tiny.experiment("rounds=1", *swa), runs=Path(sys.argv[1]))

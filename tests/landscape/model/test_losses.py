@@ -14,7 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import landscape
+from landscape.model.loss_trial import Trial
 from landscape.model.losses import SampleLoss
+from landscape.model.samples import Samples
+from landscape.model.task import Task
 from landscape.task import cross_entropy
 
 DRAW = torch.Generator().manual_seed(1)
@@ -316,3 +319,13 @@ def test_a_loss_that_asks_a_model_of_transformers_for_its_logits_is_told_that_it
         landscape.make_task(Wrapped(), lambda outputs, targets: F.cross_entropy(outputs.logits, targets), (X, Y))
     task = landscape.make_task(Wrapped(), lambda outputs, targets: F.cross_entropy(outputs, targets), (X, Y))
     assert landscape.loss(task, task.theta) == pytest.approx(F.cross_entropy(net()(X), Y).item(), rel=1e-6)
+
+
+def test_a_shipped_loss_is_tried_on_all_samples_and_on_no_small_batches(monkeypatch):
+    """That its values do not depend on the batch needs no trial; that it has one for each target does."""
+    monkeypatch.setattr(Trial, "_small_batches", lambda trial: pytest.fail("it was tried on small batches"))
+    assert len(landscape.make_task(net(), cross_entropy, (X, Y)).split("test")) == 60
+    x, y = X.repeat(20, 1), Y.repeat(20)
+    y[1100] = 7
+    with pytest.raises(ValueError, match="gives no value to each of these samples"):
+        Task(net(), {"test": Samples(x, y)}).split("test")

@@ -47,7 +47,7 @@ def test_lattices_are_nested_begin_with_25_points_and_end_with_all(shape):
 
 
 def test_the_error_is_below_the_stated_one_and_the_tolerance_on_many_planes():
-    for seed in range(6):
+    for seed in range(3):
         task, sweep = _classifier(seed)
         full = surface(task, sweep)
         ds = interpolated_surface(task, sweep, known=full)

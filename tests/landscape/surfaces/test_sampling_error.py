@@ -60,7 +60,7 @@ def test_it_covers_the_error_of_drawing_other_samples():
     sweep, inside = line(*thetas(task, 2), points=3), []
     whole = replace(task, samples={"test": Samples(noise, labels)})
     true = surface(whole, sweep, metrics=("loss",)).loss.values
-    for part in range(100):
+    for part in range(50):
         some = Samples(noise[40 * part : 40 * (part + 1)], labels[40 * part : 40 * (part + 1)])
         found = surface(whole, sweep, metrics=("loss",), split=some, folds=20)
         lowest = int(found.loss.values.argmin())

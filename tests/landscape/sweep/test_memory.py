@@ -9,12 +9,27 @@ from landscape.model.task import Task
 from landscape.out_of_memory import OutOfMemory, is_out_of_memory
 from landscape.sweep import evaluate as affine
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.memory import explain_oom, halve_on_oom
+from landscape.sweep.memory import explain_oom, halve_on_oom, keep_memory
 from landscape.sweep.worker import Worker
 
 TORCH = (
     "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to allocate 96 bytes."
 )
+
+
+def test_sweeps_of_a_process_allocate_the_block_that_keeps_its_memory_once(monkeypatch):
+    real, large = torch.empty, []
+
+    def counted(*shape, **options):
+        large.extend(size for size in shape if isinstance(size, int) and size > 2**24)
+        return real(*shape, **options)
+
+    monkeypatch.setattr(torch, "empty", counted)
+    keep_memory.cache_clear()
+    task = Task(torch.nn.Linear(3, 2), {"test": Samples(torch.ones(4, 3), torch.tensor([0, 1, 0, 1]))})
+    for _ in range(3):
+        evaluate(task, task.theta[None], [[1.0]])
+    assert large == [31 * 2**20]
 
 
 @pytest.mark.parametrize(

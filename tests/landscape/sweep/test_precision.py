@@ -16,6 +16,8 @@ from landscape.sweep import precision
 from landscape.sweep.evaluate import evaluate
 from landscape.sweep.precision import evenly_spaced, relative_difference, use_bfloat16
 
+pytestmark = pytest.mark.seconds
+
 needed = pytest.mark.skipif(not precision.has_bfloat16(), reason="needs a processor with products in bfloat16")
 
 SHAPES = {"cnn_cifar10": (3, 16, 16), "cnn_fmnist": (1, 16, 16), "resnet8": (3, 8, 8)}

@@ -107,7 +107,7 @@ def test_a_client_outside_the_cohorts_of_a_window_has_no_gain(run):
 
 
 def test_processes_give_the_same_gains_and_the_effort_counts_trainings(run):
-    alone, shared = (interventions(run, length=1, windows=2, workers=workers) for workers in (1, 2))
+    alone, shared = (interventions(run, length=1, windows=1, workers=workers) for workers in (1, 2))
     assert alone.identical(shared)
     cost = 2 + sum(change.cost for change in changes(run))  # unchanged and one placebo
     assert interventions_effort(run, length=1, windows=2).trainings == round(2 * 3 * cost)

@@ -11,7 +11,7 @@ from drift.analyses.counterfactual.replayed_rounds import BEYOND, bounded_losses
 from drift.analyses.rounds.run_state import chance
 from drift.config import method as methods
 
-ROUNDS = 5
+ROUNDS = 4
 
 NAMES = sorted(set(methods.names()) - {"fedbn"})  # which wants a model with normalisation
 
@@ -26,7 +26,9 @@ def options(name):
     start = ["method.start=2", "method.window=2"] if name == "ima" else []
     validation = ["clients.valid_ratio=0.2"] if name in ("fedfomo", "swad", "soups", "diwa") else []
     plain = ["local.momentum=0"] if name in ("scaffold", "feddyn") else []
-    return [f"method={name}", f"rounds={ROUNDS}", "task.model=mlp", *local, *plain, *start, *validation]
+    server = ["method.server_epochs=2"] if name in ("fedlaw", "feddf", "fedbe") else []
+    model = ["task.model=mlp", "task.model_options.hidden=[8]"]
+    return [f"method={name}", f"rounds={ROUNDS}", *model, *local, *plain, *start, *validation, *server]
 
 
 @pytest.mark.parametrize("name", one_of_each(NAMES))
@@ -76,7 +78,7 @@ def test_another_draw_changes_the_cohorts_only_and_a_diverged_model_has_a_bounde
     run = trained(runs, *options("fedavg"))
     assert not torch.equal(play_again(run, "unchanged", 0, 1, 1)[0], play_again(run, "unchanged", 0, 1)[0])
     assert torch.equal(play_again(run, "unchanged", 0, 1, 1)[0], play_again(run, "unchanged", 0, 1, 1)[0])
-    far = {0: torch.full_like(run.round(0).end, 1e12)}
+    far = {0: torch.linspace(-1e12, 1e12, run.task.layout.size)}
     most = BEYOND * chance(run)
     sound = {0: run.round(0).end}
     losses = bounded_losses(run, [far, {}, sound], [[0]] * 3, "test")
