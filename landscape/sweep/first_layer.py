@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call
 
 from landscape.model import mapped_files
@@ -17,7 +17,6 @@ from landscape.model.bound_model import Flat
 from landscape.model.input_format import alike
 from landscape.model.samples import Inputs, Samples
 from landscape.sweep.layer_calls import Call, layer_input, trace_calls
-from landscape.sweep.layer_forward import override, release
 
 READ_COST = 20
 """Reading one basis output costs about as much as 20 of the products that make one: with three models, first layers of
@@ -72,11 +71,11 @@ class FirstLayer:
             used = {index: share for index, share in enumerate(coefficients) if share != 0} or {0: 0.0}
             outputs, shares = [self._output(index) for index in used], list(used.values())
             value = combine(outputs, shares, out=self._buffer("value"))
-        override(self.layer, lambda _: value)
+        vars(self.layer)["forward"] = lambda _: value
 
     def release(self) -> None:
         """Restore the forward of the layer."""
-        release(self.layer)
+        vars(self.layer).pop("forward", None)
         self._received, self._outputs, self._start = None, {}, None
 
     def _stepped(self, coefficients: Sequence[float], index: int) -> Tensor:
@@ -93,7 +92,7 @@ class FirstLayer:
     def _output(self, index: int) -> Tensor:
         """The layer's output at model `index` of the basis, then at the differences from its first."""
         if index not in self._outputs:
-            release(self.layer)
+            vars(self.layer).pop("forward", None)
             self._outputs[index] = functional_call(self.layer, self._parameters[index], (self._received,))
         return self._outputs[index]
 
@@ -168,12 +167,10 @@ def _first_called(flat: Flat, inputs: Inputs) -> tuple[str, int] | None:
 
 
 def _is_plain(call: Call, flat: Flat) -> bool:
-    """Whether a layer is exactly a linear or convolutional one, without hooks, its parameters all in theta."""
-    if type(call.layer) not in (nn.Linear, nn.Conv2d) or call.hooked:
-        return False
+    """Whether a layer is a plain linear or convolutional one with all of its parameters in theta."""
     prefix = f"{call.name}." if call.name else ""
     inside = {entry for entry, _ in flat.layout.parameters}
-    return all(prefix + own in inside for own, _ in call.layer.named_parameters())
+    return call.plain and all(prefix + own in inside for own, _ in call.layer.named_parameters())
 
 
 def _exact(flat: Flat, name: str, probe: Samples) -> bool:

@@ -12,7 +12,6 @@ from landscape.model.bound_model import Flat
 from landscape.model.hooks import hooked
 from landscape.model.samples import Inputs, call_module
 from landscape.model.value_watch import ValueWatch
-from landscape.sweep.layer_forward import overridden
 
 
 @dataclass(frozen=True)
@@ -30,9 +29,10 @@ class Call:
     free: bool
 
     @property
-    def hooked(self) -> bool:
-        """Whether the layer has hooks, so that a call does more than its forward."""
-        return hooked(self.layer)
+    def plain(self) -> bool:
+        """Whether the layer is exactly a linear or convolutional one, without hooks or a forward of its own."""
+        own = "forward" in vars(self.layer)
+        return type(self.layer) in (nn.Linear, nn.Conv2d) and not own and not hooked(self.layer)
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,13 @@ def layer_input(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:
     Raises:
         RuntimeError: If the layer is not called.
     """
-    with overridden(layer, _stop):
-        try:
-            flat.outputs(inputs)
-        except _Reached as reached:
-            return reached.received
+    hook = layer.register_forward_pre_hook(_stop)
+    try:
+        flat.outputs(inputs)
+    except _Reached as reached:
+        return reached.received
+    finally:
+        hook.remove()
     raise RuntimeError("the layer was not reached")
 
 
@@ -93,5 +95,5 @@ class _Reached(Exception):
         self.received = received
 
 
-def _stop(received: Tensor) -> NoReturn:
-    raise _Reached(received)
+def _stop(layer: nn.Module, received: tuple[Tensor, ...]) -> NoReturn:
+    raise _Reached(received[0])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, get_args
+import weakref
+from functools import partial
+from typing import Literal, cast, get_args
 
 import numpy as np
 import torch
@@ -13,7 +14,6 @@ from torch import Tensor, nn
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 from landscape.sweep.layer_calls import trace_calls
-from landscape.sweep.layer_forward import replace_forward
 from landscape.sweep.processor import processor
 
 Precision = Literal["exact", "fast"]
@@ -65,14 +65,14 @@ def use_bfloat16(flat: Flat, probe: Samples) -> list[str]:
     if flat.theta.device.type != "cpu" or flat.theta.dtype != torch.float32 or not has_bfloat16():
         return []
     calls = trace_calls(flat, probe.inputs).calls
-    names = [call.name for call in calls if type(call.layer) in (nn.Linear, nn.Conv2d) and not call.hooked]
+    names = [call.name for call in calls if call.plain]
     inner = set(names[1:-1]) - {names[0], names[-1]} if names else set()
     coarse = []
     for name in sorted(inner):
         layer = flat.module.get_submodule(name)
         simple = getattr(layer, "groups", 1) == 1 and getattr(layer, "padding_mode", "zeros") == "zeros"
         if simple and layer.get_parameter("weight").numel() >= LEAST_WEIGHTS:
-            replace_forward(layer, _forward(layer))
+            vars(layer)["forward"] = partial(_forward, cast(nn.Module, weakref.proxy(layer)))  # makes no cycle
             coarse += [f"{name}.{parameter}" for parameter, _ in layer.named_parameters()]
     return coarse
 
@@ -88,14 +88,9 @@ def relative_difference(approximate: Tensor, exact: Tensor) -> float:
     return float(((approximate - exact).abs() / exact.abs())[both].max()) if bool(both.any()) else 0.0
 
 
-def _forward(layer: nn.Module) -> Callable[[Tensor], Tensor]:
-    biased = layer.bias is not None
-
-    def forward(inputs: Tensor) -> Tensor:
-        bias = layer.get_parameter("bias").bfloat16() if biased else None
-        inputs, weight = inputs.bfloat16(), layer.get_parameter("weight").bfloat16()
-        if not isinstance(layer, nn.Conv2d):
-            return F.linear(inputs, weight, bias).float()
-        return F.conv2d(inputs, weight, bias, layer.stride, layer.padding, layer.dilation).float()
-
-    return forward
+def _forward(layer: nn.Module, inputs: Tensor) -> Tensor:
+    bias = None if layer.bias is None else layer.get_parameter("bias").bfloat16()
+    inputs, weight = inputs.bfloat16(), layer.get_parameter("weight").bfloat16()
+    if not isinstance(layer, nn.Conv2d):
+        return F.linear(inputs, weight, bias).float()
+    return F.conv2d(inputs, weight, bias, layer.stride, layer.padding, layer.dilation).float()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -15,7 +14,6 @@ from landscape.model.metrics import Means
 from landscape.model.samples import Samples, leaves
 from landscape.model.task import PerSample, Task
 from landscape.sweep.first_layer import FirstLayer, combine, first_layer, shared_start
-from landscape.sweep.layer_forward import restore
 from landscape.sweep.precision import Precision, use_bfloat16
 
 BLOCK_BYTES = 2**24
@@ -63,7 +61,6 @@ class Worker:
         self.coarse = [name in coarse for name, _ in self.flat.layout.parameters]
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
         self.models: list[Tensor] = []
-        weakref.finalize(self, restore, self.flat.module).atexit = False
         self.take([])
 
     def chunk(self, points: Points) -> Values:
