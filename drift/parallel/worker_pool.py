@@ -101,8 +101,8 @@ class Workers:
                         continue
                     place, answer = busy.pop(number), _receive(worker.connection)
                     if answer is not None:
-                        result, error, said = deserialize(answer)
-                        for warning in said:
+                        result, error, warned = deserialize(answer)
+                        for warning in warned:
                             warnings.warn(warning, stacklevel=3)
                         yield JobResult(place, result, error)
                         continue
@@ -203,7 +203,7 @@ def _serve(connection: Connection, begin_call: bytes) -> None:
         except (EOFError, OSError):
             return
         result, problem = None, None
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             try:
                 work, job = deserialize(message)
                 if not state:
@@ -211,7 +211,7 @@ def _serve(connection: Connection, begin_call: bytes) -> None:
                 result = work(state[0], job)
             except Exception as error:  # noqa: BLE001 - sent to the parent process, which raises it
                 problem = _picklable(error)
-        texts = [warning.category(str(warning.message)) for warning in said]
+        texts = [warning.category(str(warning.message)) for warning in caught]
         try:
             connection.send_bytes(serialize((result, problem, texts)))
         except (BrokenPipeError, ConnectionResetError):

@@ -138,11 +138,11 @@ _KEPT = ("analysis", "isometric", "first", "second", "label", *_SHOWN)
 
 
 def _common(results: Sequence[xr.Dataset]) -> dict[str, Any]:
-    """What all results show alike: those of _SHOWN that have one value."""
+    """What all results show alike: those of _SHOWN, and captions, that have one value."""
     first = results[0].attrs
     return {
         name: first[name]
-        for name in _SHOWN
+        for name in (*_SHOWN, "caption")
         if name in first and all(result.attrs.get(name) == first[name] for result in results)
     }
 

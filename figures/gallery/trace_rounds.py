@@ -31,7 +31,7 @@ def data(run: Run, *, rounds: int = 4, split: str = "test", products: int = 60) 
     """
     indices = per_round.evenly_spaced(run.kept("globals"), rounds)
     traces = run.cached(trace_rounds, rounds=indices, split=split, products=products)
-    shown = traces.rename(round="trace_round", **_ERRORS)[[*_SHOWN, *(f"{name}_error" for name in _SHOWN)]]
+    shown = traces.rename({"round": "trace_round", **_ERRORS})[[*_SHOWN, *(f"{name}_error" for name in _SHOWN)]]
     share = (shown.gauss_newton_trace / shown.trace).assign_attrs(long_name="Gauss-Newton share", units="1")
     relative = sum(abs(shown[f"{name}_error"] / shown[name]) for name in _SHOWN[:2])
     error = (abs(share) * relative).assign_attrs(long_name="standard error of the share, at most", units="1")

@@ -195,9 +195,9 @@ def literal(text: object) -> str:
     return f" {escaped}" if escaped.startswith("_") else escaped
 
 
-def plain(drawn: str) -> str:
+def plain(text: str) -> str:
     """A text of matplotlib in plain characters: those of `literal` again, and mathematics without its commands."""
-    return _DOLLARS.sub(lambda part: "$" if part[1] is None else part[1].replace("\\", ""), drawn)
+    return _DOLLARS.sub(lambda part: "$" if part[1] is None else part[1].replace("\\", ""), text)
 
 
 _DOLLARS = re.compile(r"\\\$|\$((?:[^$\\]|\\[^$])*)\$")

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from drift.runs.run import Run
 from figures.looks import palette
 
-Item, Key = TypeVar("Item"), TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:

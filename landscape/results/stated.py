@@ -31,7 +31,8 @@ def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Re
 
     @wraps(function)
     def wrapper(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
-        token = _PARTS.set(parts := [])
+        parts: list[Mapping[str, Any]] = []
+        token = _PARTS.set(parts)
         try:
             result = function(*args, **options)
         finally:

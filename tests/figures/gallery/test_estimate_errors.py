@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.collections import PolyCollection
 from matplotlib.container import ErrorbarContainer
 
-from figures.gallery import hessian_density, trace_rounds
+from figures.gallery import _runs, _stack, hessian_density, trace_rounds
 from figures.looks import look
 from figures.texts.alt_text import alt_text
 from figures.texts.caption import caption
@@ -32,7 +32,7 @@ class Recorded:
 
 
 def traces(monkeypatch, module, result):
-    monkeypatch.setattr(module._runs, "select_comparable", list)
+    monkeypatch.setattr(_runs, "select_comparable", list)
     both = {name: Recorded(result * scale) for name, scale in (("fedavg", 1.0), ("ima", 2.0))}
 
     def stacked(runs, compute):
@@ -40,7 +40,7 @@ def traces(monkeypatch, module, result):
             algorithm=list(both), seed=[0]
         )
 
-    monkeypatch.setattr(module._stack, "stack_runs", stacked)
+    monkeypatch.setattr(_stack, "stack_runs", stacked)
     return module.data(list(both.values()))
 
 
