@@ -38,7 +38,8 @@ def data(run: Run, *, rounds: int = 15, windows: Sequence[int] = (3, 5, 9)) -> x
     """
     _runs.rounds_with_clients(run)
     indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-    return run.cached(what_if, rounds=indices, windows=list(windows))[["gain", "error_gain", "gamma"]]
+    rules = run.cached(what_if, rounds=indices, windows=list(windows))[["gain", "error_gain", "gamma"]]
+    return rules.assign_attrs(split="test", samples=rules.attrs["reported_on"])
 
 
 def draw(ds: xr.Dataset) -> Figure:
@@ -66,7 +67,7 @@ def draw(ds: xr.Dataset) -> Figure:
         curves.mark_level(ax)
     title, seeds = style.label(str(ds.algorithm.values[0])), ds.sizes["seed"]
     title = title if seeds == 1 else f"{title}, mean of {seeds} seeds"
-    if number := ds.attrs.get("reported_on"):
+    if number := ds.attrs.get("samples"):
         title = f"{title}, on the {number} test samples that chose no weights"
     style.key(figure, axs.flat, title=title, columns=4)
     return figure

@@ -197,7 +197,11 @@ def literal(text: object) -> str:
 
 def plain(text: str) -> str:
     """A text of matplotlib in plain characters: those of `literal` again, and mathematics without its commands."""
-    return _DOLLARS.sub(lambda part: "$" if part[1] is None else part[1].replace("\\", ""), text)
+    return _DOLLARS.sub(_without_commands, text)
+
+
+def _without_commands(part: re.Match[str]) -> str:
+    return "$" if part[1] is None else re.sub(r"[\\{}]", "", part[1].replace(r"\,", " "))
 
 
 _DOLLARS = re.compile(r"\\\$|\$((?:[^$\\]|\\[^$])*)\$")

@@ -138,7 +138,7 @@ def _map(values: xr.DataArray, ds: xr.Dataset) -> list[str]:
     present = [
         (part, count) for part, count in zip(parts, counts, strict=True) if count > 0 and np.isfinite(part).any()
     ]
-    errors = [100 * _chance(_middle(part), count) for part, count in present]
+    errors = [100 * chance(middle(part), count) for part, count in present]
     if not errors:
         return []
     few, many = (end(count for _, count in present) for end in (min, max))
@@ -147,13 +147,13 @@ def _map(values: xr.DataArray, ds: xr.Dataset) -> list[str]:
     return [f"{where} may be chance on {_range(str(few), str(many))} samples{' of the class' * of_class} (95 %)"]
 
 
-def _middle(part: np.ndarray) -> float:
+def middle(part: np.ndarray) -> float:
     """The value of a map nearest to 1/2, where chance is largest."""
     values = part[np.isfinite(part)]
     return float(values[abs(values - 0.5).argmin()])
 
 
-def _chance(p: float, samples: int) -> float:
+def chance(p: float, samples: int) -> float:
     """Difference of two fractions p of so many samples that may be chance; at least that of one sample."""
     return float(max(SURE * (2 * p * (1 - p) / samples) ** 0.5, 1 / samples))
 
@@ -170,6 +170,6 @@ def _near(group: dict[str, float], samples: int, kind: str) -> tuple[list[str], 
     """Methods within chance of the best one, best first, and how much chance is; None where there is no other."""
     order = sorted(group, key=lambda name: group[name], reverse=kind == "accuracy")
     best = min(max(group[order[0]], 0.0), 1.0)
-    error = _chance(best, samples)
+    error = chance(best, samples)
     names = [name for name in order if abs(group[name] - group[order[0]]) < error]
     return (names, error) if len(names) > 1 else None
