@@ -25,7 +25,6 @@ def curve(
     names: bool = True,
     label: str | None = None,
     level: float | None = None,
-    errors: bool = False,
     **look: Any,
 ) -> Axes:
     """A variable over rounds (or another dimension): one line per method, its seeds as `line_with_band` shows them.
@@ -39,7 +38,6 @@ def curve(
         names: Methods appear in the legend.
         label: Of the vertical axis, in place of the name of the variable.
         level: Where a thin line marks a value, such as 0.
-        errors: Whether each estimate, of every seed, has a bar of its standard error, the variable NAME_error.
         look: Passed to `Axes.plot`; goes to every line. Any `marker` stands for that of the method, and with a
             `linestyle` for all methods each has its marker.
 
@@ -53,8 +51,6 @@ def curve(
         own = line_look(name, **look)
         shown = {} if names else {"label": "_nolegend_"}
         line_with_band(part, ax=ax, over=over, log=log, **{**own, **shown})
-        if errors:
-            _error_bars(part, ds[f"{variable}_error"], ax, over, own)
     if log:
         style.logarithmic(ax)
     if over.endswith("round"):
@@ -63,23 +59,6 @@ def curve(
         mark_level(ax, level)
     across = "round" if over.endswith("_round") else style.text(ds[over])
     return style.name_axes(ax, across, style.text(values) if label is None else label)
-
-
-def _error_bars(values: xr.DataArray, errors: xr.DataArray, ax: Axes, over: str, look: Mapping[str, Any]) -> None:
-    """A bar of one standard error up and down; none where an estimate is exact, or a difference to another method."""
-    if current().look.paired_to:
-        return current().remark("without the errors of the estimates")
-    own = errors.sel(algorithm=values.algorithm) if "algorithm" in errors.dims else errors
-    x, y, reach = (array.values.ravel() for array in xr.broadcast(values[over], values, own))
-    if (some := reach > 0).any():
-        about: dict[str, Any] = {"fmt": "none", "ecolor": look.get("color"), "elinewidth": 0.7, "capsize": 1.5}
-        ax.errorbar(x[some], y[some], reach[some], **about)
-        current().remark(ERROR_BARS)
-    return None
-
-
-ERROR_BARS = "bars: one standard error of each estimate"
-"""What `errors` draws."""
 
 
 def row(ds: xr.Dataset, axs: Iterable[Axes], labels: Mapping[str, str], **look: Any) -> None:

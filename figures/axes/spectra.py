@@ -20,6 +20,7 @@ from figures.axes.curves import (
     seeds_at,
     split_algorithms,
 )
+from figures.axes.error_bars import error_band
 from figures.looks import style
 from figures.looks.look import current
 
@@ -109,7 +110,7 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = FLOOR, fil
             own = {**own, "linestyle": "-", "linewidth": 0.7}
             ax.fill_between(places.values, 1e-300, part.values, color=own.get("color"), alpha=0.45, linewidth=0)
         if "density_error" in ds:
-            _error_band(part, ds["density_error"], places.values, ax)
+            error_band(part, ds["density_error"], places.values, ax)
         ax.plot(places.values, part.values, **own)
         highest = max(highest, float(part.max()))
     if highest <= 0:
@@ -117,15 +118,6 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = FLOOR, fil
     ax.set_yscale("log")
     ax.set_ylim(floor * highest, 2 * highest)
     return style.name_axes(ax, "eigenvalue", "spectral density")
-
-
-def _error_band(part: xr.DataArray, errors: xr.DataArray, places: np.ndarray, ax: Axes) -> None:
-    own = (errors.sel(algorithm=part.algorithm) if "algorithm" in errors.dims else errors).values
-    if np.isnan(own).all():
-        return current().remark("one random vector: the error of the density is not known")
-    ends = (np.maximum(part.values - own, 1e-300), part.values + own)
-    ax.fill_between(places, *ends, color="black", alpha=0.25, linewidth=0)
-    return current().remark("grey bands: one standard error of the density")
 
 
 def same_window(ds: xr.Dataset, axs: Iterable[Axes]) -> None:

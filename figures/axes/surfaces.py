@@ -257,7 +257,7 @@ _NOTES = {"edge": "minimum at or\nbeyond the edge", "none": "no minimum\nlocated
 def _models(ds: xr.Dataset, first: str, second: str, ax: Axes, names: bool) -> None:
     if "mark" not in ds.dims:
         return
-    for index, mark in enumerate(map(str, ds["mark"].values)):
+    for index, mark in enumerate(map(style.literal, ds["mark"].values)):
         x, y = float(ds[f"mark_{first}"][index]), float(ds[f"mark_{second}"][index])
         if mark == "mean":
             ax.plot(x, y, "X", color="white", markeredgecolor="black", markeredgewidth=0.5, markersize=6, zorder=5)
@@ -266,11 +266,6 @@ def _models(ds: xr.Dataset, first: str, second: str, ax: Axes, names: bool) -> N
         if names:
             low = y <= float(ds[f"mark_{second}"].mean())  # the name stands on the outer side of the triangle
             note = ax.annotate(
-                style.literal(mark),
-                (x, y),
-                (0, -5 if low else 4.5),
-                textcoords="offset points",
-                fontsize=style.small(),
-                zorder=6,
+                mark, (x, y), (0, -5 if low else 4.5), textcoords="offset points", fontsize=style.small(), zorder=6
             )
             note.set(ha="center", va="top" if low else "bottom", path_effects=style.outline())

@@ -9,6 +9,7 @@ from drift.analyses import per_round
 from drift.analyses.curvature.eigenvalues import trace_rounds
 from drift.runs.run import Run
 from figures.axes import curves
+from figures.axes.error_bars import error_bars
 from figures.gallery import _selected
 from figures.looks import style
 
@@ -51,9 +52,11 @@ def draw(ds: xr.Dataset) -> Figure:
         "trace": f"trace of the Hessian,\n{split} loss",
         "gauss_newton_trace": f"trace of the Gauss-Newton\nmatrix, {split} loss",
     }
-    look = {"over": "trace_round", "errors": True, **curves.DOTS}
+    look = {"over": "trace_round", **curves.DOTS}
     curves.row(ds, row, labels, log=bool((ds[[*labels]].fillna(1) > 0).to_array().all()), **look)
     style.same_range(*row[:2])
     curves.curve(ds, ax=row[2], variable="share", label="Gauss-Newton trace\n/ Hessian trace", level=1, **look)
+    for ax, variable in zip(row, (*labels, "share"), strict=True):
+        error_bars(ds, variable, ax=ax, over="trace_round")
     style.key(figure, row, title=curves.band(ds))
     return figure

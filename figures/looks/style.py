@@ -21,7 +21,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from figures.looks import look, palette
 from figures.looks.layout import NARROW, WIDE, is_beside, is_first, is_lowest, is_narrow, key, name_edges, panels, width
-from figures.looks.look import literal
+from figures.looks.literal import literal
 from figures.looks.matplotlib_style import context, small
 from figures.looks.palette import CLIENT, GLOBAL, METHODS, SIGNED, dash, marker, order
 

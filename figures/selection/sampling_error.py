@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from figures.looks import look
+from figures.looks.literal import literal
 from figures.selection import setting_text
 from landscape.surfaces.sampling_error import SUFFIX
 
@@ -32,7 +33,7 @@ def comparisons(values: xr.DataArray) -> Groups:
     if "round" in middle.dims:
         middle = middle.dropna("round", how="all").isel(round=slice(-10, None)).mean("round")
     write = setting_text.row_label if dim == "row" else look.label
-    names = [look.literal(write(str(name))) for name in values[dim].values]
+    names = [literal(write(str(name))) for name in values[dim].values]
     table = middle.transpose(dim, ...).values.reshape(len(names), -1)
     groups = [
         {name: value for name, value in zip(names, column, strict=True) if np.isfinite(value)} for column in table.T

@@ -9,7 +9,7 @@ from matplotlib.container import BarContainer
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
-from figures.looks.look import plain
+from figures.looks.literal import plain
 
 SERIES = 8
 """Lines of a panel whose first and last value are stated."""

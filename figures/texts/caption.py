@@ -9,7 +9,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
-from figures.axes.curves import ERROR_BARS, band
+from figures.axes.curves import band
 from figures.texts import latex
 
 _PARTS = ("methods", "data", "partition", "seeds", "rounds", "samples")
@@ -71,8 +71,6 @@ def _band(ds: xr.Dataset, figure: Figure | None) -> str:
         return ""
     axs = [ax for ax in figure.get_axes() if ax.get_label() != "<colorbar>"]
     filled = [artist for ax in axs for artist in ax.collections if isinstance(artist, PolyCollection)]
-    if ERROR_BARS in meaning or "grey bands" in meaning:
-        return meaning
     if any((artist.get_alpha() or 1) < 1 for artist in filled):
         return f"Lines and bands: {meaning}"
     if any(isinstance(artist, ErrorbarContainer) and artist.has_yerr for ax in axs for artist in ax.containers):

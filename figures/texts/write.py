@@ -7,7 +7,7 @@ from pathlib import Path
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.looks.look import plain
+from figures.looks.literal import plain
 from figures.texts.alt_text import alt_text
 from figures.texts.caption import caption, caption_latex
 from figures.texts.table import Table, table

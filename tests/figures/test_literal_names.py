@@ -12,7 +12,7 @@ from torch import nn
 import drift
 from figures.axes.class_labels import mixture
 from figures.axes.matrices import matrix
-from figures.looks import look, style
+from figures.looks import literal, style
 from figures.pictures.draw_files import draw
 from figures.texts.alt_text import alt_text
 
@@ -26,8 +26,8 @@ def test_a_literal_text_is_drawn_and_read_again_as_it_stands(name):
     ax.set_title(style.literal(name) + r", $\lambda_{2}\,/\,\gamma$")
     assert [text.get_text() for text in ax.legend().get_texts()] == [style.literal(name)]  # no name is left out
     figure.canvas.draw()
-    assert look.plain(style.literal(name)).strip() == name
-    assert look.plain(ax.get_title()).strip() == f"{name}, lambda_2 / gamma"
+    assert literal.plain(style.literal(name)).strip() == name
+    assert literal.plain(ax.get_title()).strip() == f"{name}, lambda_2 / gamma"
     assert f"; {name} from 0 to 2." in alt_text("A line", figure)
     plt.close(figure)
 
@@ -78,6 +78,6 @@ def test_classes_and_marks_are_set_as_they_stand():
     shares = xr.DataArray([[0.4, 0.6]], {"round": [0], "class": names}, ["round", "class"])
     mixture(xr.Dataset({"cohort_share": shares}), ax=right)
     figure.canvas.draw()
-    assert [look.plain(text.get_text()) for text in left.get_xticklabels()] == names
-    assert [look.plain(text.get_text()) for text in right.texts] == names
+    assert [literal.plain(text.get_text()) for text in left.get_xticklabels()] == names
+    assert [literal.plain(text.get_text()) for text in right.texts] == names
     plt.close(figure)
