@@ -88,9 +88,9 @@ def draw(
         ds = ds.assign_attrs({"figure": plain, **gallery.origin(name), "test_samples": samples or 0})
         figure = figure_plugin.draw(ds)
         if part.notes:
-            ds = ds.assign_attrs(band=plain("; ".join(part.notes)))
+            ds = ds.assign_attrs(band=literal.plain("; ".join(part.notes)))
         needs = getattr(figure_plugin, "NEEDS", "")
-        if remarks := [*map(plain, substance.remarks(figure, ds, needs=needs, samples=samples)), *odd]:
+        if remarks := [*map(literal.plain, substance.remarks(figure, ds, needs=needs, samples=samples)), *odd]:
             ds = ds.assign_attrs(remarks="; ".join(remarks))
             if part.look.note:
                 footnote(figure, f"Note: {'; '.join(remarks)}.")
