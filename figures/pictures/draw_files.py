@@ -13,7 +13,7 @@ from drift.runs.run import Run
 from drift.store.files import Damaged
 from figures import gallery
 from figures.gallery._checked import runs_of
-from figures.looks import look
+from figures.looks import literal, look
 from figures.selection import sampling_error
 from figures.selection.identity import sample_counts
 from figures.selection.run_selection import join_names, require_runs, required_runs, subset
