@@ -15,7 +15,7 @@ from drift.analyses.samples.client_losses import client_losses
 from drift.runs.run import Run
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
-from figures.explore.shell.view import View
+from figures.explore.shell.view import HALF, WRAP, View
 from figures.explore.work.small_runs import is_small
 from figures.interactive.cohort import client_cloud, cosine_map, label_bars, own_losses
 from figures.interactive.words import label_shares, label_words
@@ -47,9 +47,6 @@ SHOWN = (
 )
 """What the cloud can show along its axes."""
 
-WRAP = {"flex-wrap": "wrap", "min-width": "0"}
-HALF = {"flex": "1 1 330px", "min-width": "0", "max-width": "100%"}
-"""Two beside each other where there is room, else one below the other."""
 
 USUAL = ("cosine_mean", "update_norm")
 """What it shows across and up unless something else is selected."""
