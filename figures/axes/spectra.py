@@ -61,10 +61,7 @@ def sharpest(
     for name, part in split_algorithms(values):
         own = line_look(name, **look)
         if "eigenvalue" in ds:
-            eigenvalue = (
-                ds["eigenvalue"] if name is None or "algorithm" not in ds.dims else ds["eigenvalue"].sel(algorithm=name)
-            )
-            text = rf"$\lambda_1$ = {float(mean(eigenvalue, 'seed')):.3g}"
+            text = rf"$\lambda_1$ = {float(mean(_eigenvalues(ds, name), 'seed')):.3g}"
             own["label"] = text if name is None else f"{style.label(name)}, {text}"
         line_with_band(part, ax=ax, over="t", log=log, **own)
     if log:
@@ -101,9 +98,7 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = FLOOR, fil
     ax = style.axes(ax)
     highest = 0.0
     for name, part in split_algorithms(ds["density"]):
-        places = (
-            ds["eigenvalue"] if name is None or "algorithm" not in ds.dims else ds["eigenvalue"].sel(algorithm=name)
-        )
+        places = _eigenvalues(ds, name)
         own = line_look(name, **{"linewidth": 1.0, **look})
         if filled:
             own = {**own, "linestyle": "-", "linewidth": 0.7}
@@ -126,6 +121,11 @@ def _error_band(part: xr.DataArray, errors: xr.DataArray, places: np.ndarray, ax
     ends = (np.maximum(part.values - own, 1e-300), part.values + own)
     ax.fill_between(places, *ends, color="black", alpha=0.25, linewidth=0)
     return current().remark("grey bands: one standard error of the density")
+
+
+def _eigenvalues(ds: xr.Dataset, name: str | None) -> xr.DataArray:
+    values = ds["eigenvalue"]
+    return values if name is None or "algorithm" not in ds.dims else values.sel(algorithm=name)
 
 
 def same_window(ds: xr.Dataset, axs: Iterable[Axes]) -> None:
