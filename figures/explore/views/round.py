@@ -48,7 +48,7 @@ SHOWN = (
 """What the cloud can show along its axes."""
 
 
-USUAL = ("cosine_mean", "update_norm")
+USUAL = {"across": "cosine_mean", "up": "update_norm"}
 """What it shows across and up unless something else is selected."""
 
 
@@ -144,10 +144,8 @@ class RoundView(View):
         ds, selected = self._ds, set(self.selection.clients)
         offered = {str(ds[name].attrs["long_name"]): name for name in SHOWN if name in ds}
         look = self.selection.look
-        across, up = (
-            look(f"round.{axis}", usual) for axis, usual in (("across", "cosine_mean"), ("up", "update_norm"))
-        )
-        across, up = (name if name in ds else usual for name, usual in ((across, "cosine_mean"), (up, "update_norm")))
+        asked = {axis: look(f"round.{axis}", usual) for axis, usual in USUAL.items()}
+        across, up = (name if name in ds else USUAL[axis] for axis, name in asked.items())
         with self.quietly():
             self._across.param.update(options=offered, value=across)
             self._up.param.update(options=offered, value=up)
