@@ -62,10 +62,7 @@ def sharpest(
     for name, part in split_algorithms(values):
         own = line_look(name, **look)
         if "eigenvalue" in ds:
-            eigenvalue = (
-                ds["eigenvalue"] if name is None or "algorithm" not in ds.dims else ds["eigenvalue"].sel(algorithm=name)
-            )
-            text = rf"$\lambda_1$ = {float(mean(eigenvalue, 'seed')):.3g}"
+            text = rf"$\lambda_1$ = {float(mean(_eigenvalues(ds, name), 'seed')):.3g}"
             own["label"] = text if name is None else f"{style.label(name)}, {text}"
         line_with_band(part, ax=ax, over="t", log=log, **own)
     if log:
@@ -102,9 +99,7 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = FLOOR, fil
     ax = style.axes(ax)
     highest = 0.0
     for name, part in split_algorithms(ds["density"]):
-        places = (
-            ds["eigenvalue"] if name is None or "algorithm" not in ds.dims else ds["eigenvalue"].sel(algorithm=name)
-        )
+        places = _eigenvalues(ds, name)
         own = line_look(name, **{"linewidth": 1.0, **look})
         if filled:
             own = {**own, "linestyle": "-", "linewidth": 0.7}
@@ -118,6 +113,11 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = FLOOR, fil
     ax.set_yscale("log")
     ax.set_ylim(floor * highest, 2 * highest)
     return style.name_axes(ax, "eigenvalue", "spectral density")
+
+
+def _eigenvalues(ds: xr.Dataset, name: str | None) -> xr.DataArray:
+    values = ds["eigenvalue"]
+    return values if name is None or "algorithm" not in ds.dims else values.sel(algorithm=name)
 
 
 def same_window(ds: xr.Dataset, axs: Iterable[Axes]) -> None:

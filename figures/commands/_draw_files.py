@@ -13,7 +13,6 @@ from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from figures import gallery
 from figures.pictures.draw_files import draw
-from figures.pictures.draw_files import require_options as require_options
 from landscape.results import netcdf_files
 
 draw_one = draw

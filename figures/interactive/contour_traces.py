@@ -25,21 +25,26 @@ def flat(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, 
     if "mark" not in ds.dims:
         return [contour]
     x, y, _ = parts.grid(ds, variable)
-    points = go.Scatter(
-        x=parts.small(ds[f"mark_{x.name}"]),
-        y=parts.small(ds[f"mark_{y.name}"]),
+    places = ds[f"mark_{x.name}"], ds[f"mark_{y.name}"]
+    names = [plain(name) for name in parts.mark_names(ds)]
+    font = {"color": "black", "shadow": HALO}
+    points = models(ds, variable, places, notes, text=names, textposition="top center", textfont=font, showlegend=False)
+    return [contour, points.update(marker_size=11)]
+
+
+def models(ds: xr.Dataset, variable: str, places: tuple[Any, Any], notes: Notes, **look: Any) -> go.Scatter:
+    """Models on a map: triangles, and a cross for their mean, with their own values."""
+    return go.Scatter(
+        x=parts.small(places[0]),
+        y=parts.small(places[1]),
         mode="markers+text",
-        text=[plain(name) for name in parts.mark_names(ds)],
-        textposition="top center",
-        textfont={"color": "black", "shadow": HALO},
-        customdata=parts.small(ds[f"mark_{variable}"]),
         hovertext=mark_words(ds, notes),
-        marker={"size": 11, "color": "white", "symbol": symbols(ds, "triangle-up", "x"), "line": EDGE},
+        customdata=parts.small(ds[f"mark_{variable}"]),
+        marker={"size": 10, "color": "white", "symbol": symbols(ds, "triangle-up", "x"), "line": EDGE},
         hovertemplate=f"{at_round(ds)}%{{hovertext}}<br>{parts.axis(ds[variable])} %{{customdata:.4g}}<extra></extra>",
         cliponaxis=False,
-        showlegend=False,
+        **look,
     )
-    return [contour, points]
 
 
 def contours(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool) -> go.Contour:

@@ -42,11 +42,7 @@ def trajectory_play(ds: xr.Dataset, *, notes: Mapping[int, Mapping[int, str]] | 
     parts = [_part(ds, place, (notes or {}).get(number, {})) for place, number in enumerate(rounds)]
     playing(figure, parts, rounds)
     lay_flat(figure, ds, "loss")
-    for name, update in (("alpha", figure.update_xaxes), ("beta", figure.update_yaxes)):
-        share = ds.attrs.get(f"explained_{name}")
-        variance = "" if share is None else f" ({100 * share:.0f} % of the variance)"
-        update(title=f"{coordinate(ds, name)}{variance}")
-    return figure
+    return _name_axes(figure, ds)
 
 
 def path_until(
@@ -86,8 +82,13 @@ def path_until(
         lay_flat(figure, ds, "loss")
     else:
         figure.update_yaxes(scaleanchor="x")
+    return _name_axes(figure, ds)
+
+
+def _name_axes(figure: go.Figure, ds: xr.Dataset) -> go.Figure:
     for name, update in (("alpha", figure.update_xaxes), ("beta", figure.update_yaxes)):
-        update(title=f"{coordinate(ds, name)} ({100 * ds.attrs[f'explained_{name}']:.0f} % of the variance)")
+        share = ds.attrs.get(f"explained_{name}")
+        update(title=coordinate(ds, name) + ("" if share is None else f" ({100 * share:.0f} % of the variance)"))
     return figure
 
 

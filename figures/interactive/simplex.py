@@ -8,10 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
-from figures.interactive.contour_traces import look
+from figures.interactive.contour_traces import look, models
 from figures.interactive.look import axis, blank, is_log, log10, mark_names, small, span
 from figures.interactive.slider import Traces, sliding
-from figures.interactive.surface_traces import EDGE, at_round, mark_words, symbols
+from figures.interactive.surface_traces import at_round
 from figures.interactive.surfaces import rounds_of
 from figures.interactive.words import Notes, plain
 from landscape.geometry.simplex import on_triangle
@@ -111,19 +111,11 @@ def _points(ds: xr.Dataset, variable: str) -> go.Scatter:
 
 
 def _marks(ds: xr.Dataset, variable: str, notes: Notes) -> go.Scatter:
-    x, y = on_triangle(ds.mark_alpha.values, ds.mark_beta.values)
     sides = ["bottom center", "bottom center", "top center"]
     names = mark_names(ds)
-    return go.Scatter(
-        x=small(x),
-        y=small(y),
-        mode="markers+text",
-        text=[plain(name) if number < 3 else "" for number, name in enumerate(names)],
-        textposition=[sides[number] if number < 3 else "top center" for number in range(len(names))],
-        hovertext=mark_words(ds, notes),
-        customdata=small(ds[f"mark_{variable}"]),
-        marker={"size": 10, "color": "white", "symbol": symbols(ds, "triangle-up", "x"), "line": EDGE},
-        hovertemplate=f"{at_round(ds)}%{{hovertext}}<br>{axis(ds[variable])} %{{customdata:.4g}}<extra></extra>",
-        cliponaxis=False,
-        name="models",
-    )
+    look = {
+        "text": [plain(name) if number < 3 else "" for number, name in enumerate(names)],
+        "textposition": [sides[number] if number < 3 else "top center" for number in range(len(names))],
+    }
+    places = on_triangle(ds.mark_alpha.values, ds.mark_beta.values)
+    return models(ds, variable, places, notes, **look, name="models")

@@ -63,10 +63,8 @@ def surface_rounds(
         ValueError: If no surface is given, or the variable does not have two dimensions.
         LookupError: If no surface has a value.
     """
-    _require(surfaces, variable)
-    log, last = is_log(variable, *(ds[variable] for ds in surfaces)), surfaces[-1]
-    bounds = span(*(ds[variable] for ds in surfaces), log=log)
-    notes = notes or [{}] * len(surfaces)
+    log, bounds = _scale(surfaces, variable)
+    last, notes = surfaces[-1], notes or [{}] * len(surfaces)
     draw = flat_traces if flat else deep
     parts = [draw(ds, variable, bounds, log, note) for ds, note in zip(surfaces, notes, strict=True)]
     figure = blank(height=460)
@@ -92,10 +90,8 @@ def surface_views(
         variable: Variable of the surfaces.
         notes: Further lines shown on hovering over the marks.
     """
-    _require(surfaces, variable)
-    log, last = is_log(variable, *(ds[variable] for ds in surfaces)), surfaces[-1]
-    bounds = span(*(ds[variable] for ds in surfaces), log=log)
-    notes = notes or [{}] * len(surfaces)
+    log, bounds = _scale(surfaces, variable)
+    last, notes = surfaces[-1], notes or [{}] * len(surfaces)
     parts, places = [], []
     for ds, note in zip(surfaces, notes, strict=True):
         left, right = deep(ds, variable, bounds, log, note), flat_traces(ds, variable, bounds, log, note)
@@ -117,12 +113,15 @@ def rounds_of(surfaces: Sequence[xr.Dataset]) -> list[int]:
     return [int(ds.attrs.get("round", place)) for place, ds in enumerate(surfaces)]
 
 
-def _require(surfaces: Sequence[xr.Dataset], variable: str) -> None:
+def _scale(surfaces: Sequence[xr.Dataset], variable: str) -> tuple[bool, tuple[float, float]]:
+    """Whether the colours of surfaces are logarithmic, and their ends."""
     if not surfaces:
         raise ValueError("no surface was given; compute one, for example run.cached(drift.round_plane).")
     for ds in surfaces:
         if ds[variable].ndim != 2:
             raise ValueError(f"{variable} has dimensions {', '.join(map(str, ds[variable].dims))}; a map needs two.")
+    values = [ds[variable] for ds in surfaces]
+    return (log := is_log(variable, *values)), span(*values, log=log)
 
 
 def _as_list(notes: Notes | None) -> list[Notes] | None:

@@ -10,9 +10,8 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
 from figures.axes.curves import band
+from figures.selection.identity import PARTS
 from figures.texts import latex
-
-_PARTS = ("methods", "data", "partition", "seeds", "rounds", "samples")
 
 
 def caption(headline: str, ds: xr.Dataset, figure: Figure | None = None) -> str:
@@ -27,7 +26,7 @@ def caption(headline: str, ds: xr.Dataset, figure: Figure | None = None) -> str:
         figure: Drawn from it; states whether there are bands.
     """
     attrs = {name: str(text) for name, text in ds.attrs.items()}
-    parts = {name: attrs.get(f"identity_{name}", "") for name in _PARTS}
+    parts = {name: attrs.get(f"identity_{name}", "") for name in PARTS}
     shown = f"{'Methods' if ', ' in parts['methods'] else 'Method'}: {parts['methods']}" if parts["methods"] else ""
     seeds = f"seed{'s' * (',' in parts['seeds'])} {parts['seeds']}" if parts["seeds"] else ""
     where = f"Data: {parts['data']}; partition: {parts['partition']}" if parts["data"] else ""

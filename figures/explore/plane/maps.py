@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import xarray as xr
 
 from figures.explore.plane.places import Numbers
-from figures.interactive.look import axis, blank, log_axis, small
+from figures.interactive.look import axis, bar, blank, log_axis, small
 from figures.interactive.surfaces import explore_contour, surface3d
 from landscape.surfaces.minimum import Minimum
 from landscape.surfaces.point_table import metrics_of
@@ -161,20 +161,17 @@ def class_figure(numbers: Numbers, classes: Sequence[str], other: Numbers | None
     for shown, name, colour, shape in ((numbers, "this point", POINT, ""), (other, escape(other_name), "#7f8c99", "/")):
         if shown is None or not shown.class_error.size:
             continue
-        hover = f"class %{{x}}<br>{name}: error %{{y:.1%}}<extra></extra>"
-        bar = go.Bar(x=names, y=small(shown.class_error), name=name, hovertemplate=hover)
-        bar.marker = {"color": colour, "pattern": {"shape": shape}}
-        figure.add_trace(bar)
+        hover = f"class %{{x}}<br>{name}: error %{{y:.1%}}"
+        figure.add_trace(bar(names, small(shown.class_error), name, colour, hover, pattern=shape))
     figure.update_xaxes(title="class", type="category")
     return figure.update_yaxes(title="error of the class", range=[0, 1], tickformat=".0%")
 
 
 def clients_figure(losses: Mapping[int, float]) -> go.Figure:
     """Loss of a point on the own samples of each client, by id."""
-    hover = "client %{x}<br>loss of its own samples %{y:.4g}<extra></extra>"
     ids, heights = [str(client) for client in losses], small(list(losses.values()))
-    bar = go.Bar(x=ids, y=heights, marker_color=POINT, hovertemplate=hover, name="clients")
-    figure = blank(height=SMALL, showlegend=False).add_trace(bar)
+    bars = bar(ids, heights, "clients", POINT, "client %{x}<br>loss of its own samples %{y:.4g}")
+    figure = blank(height=SMALL, showlegend=False).add_trace(bars)
     figure.update_xaxes(title="client", type="category")
     return figure.update_yaxes(title="loss of its own samples", rangemode="tozero")
 
@@ -184,8 +181,8 @@ def confusion_figure(numbers: Numbers, classes: Sequence[str]) -> go.Figure:
     totals = numbers.confusion.sum(1, keepdims=True)
     shares = np.divide(numbers.confusion, totals, out=np.full(numbers.confusion.shape, np.nan), where=totals > 0)
     text = "class %{y} taken for %{x}<br>%{customdata} samples, %{z:.1%} of the class<extra></extra>"
-    bar = {"thickness": 8, "len": 0.9, "tickformat": ".0%"}
-    look = {"zmin": 0, "zmax": 1, "colorscale": "Greys", "colorbar": bar, "hovertemplate": text}
+    scale = {"thickness": 8, "len": 0.9, "tickformat": ".0%"}
+    look = {"zmin": 0, "zmax": 1, "colorscale": "Greys", "colorbar": scale, "hovertemplate": text}
     names = _labels(numbers, classes)
     cells = go.Heatmap(x=names, y=names, z=small(shares), customdata=numbers.confusion, name="confusion", **look)
     figure = blank(height=SMALL).add_trace(cells)

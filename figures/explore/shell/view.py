@@ -22,6 +22,13 @@ PROBLEMS = (LookupError, ValueError, OSError)
 """Errors that are messages to the person: each becomes one line in the view."""
 
 
+WRAP = {"flex-wrap": "wrap", "min-width": "0"}
+"""Style of a row whose parts stand below each other on a narrow page."""
+
+HALF = {"flex": "1 1 330px", "min-width": "0", "max-width": "100%"}
+"""Style of a part that takes half of such a row."""
+
+
 class View(ABC):
     """One view of the selection.
 
@@ -56,6 +63,11 @@ class View(ABC):
     @cached_property
     def _panel(self) -> pn.Column:
         return pn.Column(self._line, sizing_mode="stretch_width", css_classes=["view", f"view-{self.name}"])
+
+    @cached_property
+    def busy(self) -> pn.pane.HTML:
+        """A line in the body, which `write` fills; for views that have one."""
+        return pn.pane.HTML("", sizing_mode="stretch_width")
 
     @property
     def selection(self) -> Selection:
@@ -147,9 +159,14 @@ class View(ABC):
         return job
 
     def say_error(self, job: Job) -> None:
-        """Say why a job failed; nothing where it was cancelled."""
+        """Say why a job failed in place of the status; nothing where it was cancelled."""
         if job.error is not None:
+            self.busy.object = ""
             self.say(str(job.error))
+
+    def write(self, text: str) -> None:
+        """Show one line as the status; none if empty."""
+        self.busy.object = f"<p>{html.escape(text)}</p>" if text else ""
 
     def close(self) -> None:
         """End the work that only this page waits for (`_jobs`), once it is closed; for the shell."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 import panel as pn
@@ -14,7 +13,7 @@ from drift.analyses.per_round import evenly_spaced, parameters
 from drift.runs.run import Run
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
-from figures.explore.shell.view import View
+from figures.explore.shell.view import WRAP, View
 from figures.explore.work.small_runs import is_small
 from figures.interactive.paths import path_until
 
@@ -28,8 +27,6 @@ NUMBERS = 4_000_000
 """Parameters of all models of a path in memory; of longer runs evenly spaced rounds are shown, at least FEWEST."""
 
 FEWEST = 20
-
-WRAP = {"flex-wrap": "wrap", "min-width": "0"}
 
 
 class PathView(View):
@@ -51,9 +48,8 @@ class PathView(View):
         self._map.param.watch(lambda event: self.pick(**{"path.map": "" if event.new else "off"}), "value")
         self._plot = Plot("path of the global model on its principal plane", height=520, config={"scrollZoom": True})
         self._plot.on("click", self.guarded(self._clicked))
-        self._status = pn.pane.HTML("", sizing_mode="stretch_width")
         controls = pn.Row(self._play, self._map, styles=WRAP, sizing_mode="stretch_width")
-        return pn.Column(controls, self._status, self._plot, sizing_mode="stretch_width")
+        return pn.Column(controls, self.busy, self._plot, sizing_mode="stretch_width")
 
     def update(self, changed: set[str]) -> None:
         """Read the path where the run changed; show it up to the round."""
@@ -91,9 +87,9 @@ class PathView(View):
             self._map.value = self._wants_map()
         options = {"rounds": rounds, "clients": clients}
         if self._ds is None:
-            self._write("reading the models ...")
+            self.write("reading the models ...")
             wanted = lambda: about == self._about  # noqa: E731
-            self.ask(path_of, run, options, self._arrived, wanted=wanted, ended=self._failed)
+            self.ask(path_of, run, options, self._arrived, wanted=wanted)
         if self._wants_map():
             self._survey(run, about, options, FINE if is_small(run) else COARSE)
 
@@ -118,17 +114,12 @@ class PathView(View):
         if about != self._about:
             return
         if job.state != "done":
-            self._failed(job)
+            self.say_error(job)
             return
         self._ds = job.result
         if points < FINE:
             self._survey(run, about, options, FINE)
         self._draw()
-
-    def _failed(self, job: Any) -> None:
-        if job.error is not None:
-            self._write("")
-        self.say_error(job)
 
     def _draw(self) -> None:
         if self._ds is None:
@@ -138,10 +129,7 @@ class PathView(View):
         shown = max((index for index in self._rounds if index <= number), default=self._rounds[0])
         figure = path_until(ds, number, self.selection.clients)
         self._plot.show(figure.update_layout(uirevision=f"{self._about[:2]}"))
-        self._write(_words(ds, shown, number))
-
-    def _write(self, text: str) -> None:
-        self._status.object = f"<p>{html.escape(text)}</p>" if text else ""
+        self.write(_words(ds, shown, number))
 
     def _playing(self, event: Any) -> None:
         """Begin to play, from the first round if the last one is shown, or pause."""

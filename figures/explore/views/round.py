@@ -15,7 +15,7 @@ from drift.analyses.samples.client_losses import client_losses
 from drift.runs.run import Run
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
-from figures.explore.shell.view import View
+from figures.explore.shell.view import HALF, WRAP, View
 from figures.explore.work.small_runs import is_small
 from figures.interactive.cohort import client_cloud, cosine_map, label_bars, own_losses
 from figures.interactive.words import label_shares, label_words
@@ -47,11 +47,8 @@ SHOWN = (
 )
 """What the cloud can show along its axes."""
 
-WRAP = {"flex-wrap": "wrap", "min-width": "0"}
-HALF = {"flex": "1 1 330px", "min-width": "0", "max-width": "100%"}
-"""Two beside each other where there is room, else one below the other."""
 
-USUAL = ("cosine_mean", "update_norm")
+USUAL = {"across": "cosine_mean", "up": "update_norm"}
 """What it shows across and up unless something else is selected."""
 
 
@@ -147,10 +144,8 @@ class RoundView(View):
         ds, selected = self._ds, set(self.selection.clients)
         offered = {str(ds[name].attrs["long_name"]): name for name in SHOWN if name in ds}
         look = self.selection.look
-        across, up = (
-            look(f"round.{axis}", usual) for axis, usual in (("across", "cosine_mean"), ("up", "update_norm"))
-        )
-        across, up = (name if name in ds else usual for name, usual in ((across, "cosine_mean"), (up, "update_norm")))
+        asked = {axis: look(f"round.{axis}", usual) for axis, usual in USUAL.items()}
+        across, up = (name if name in ds else USUAL[axis] for axis, name in asked.items())
         with self.quietly():
             self._across.param.update(options=offered, value=across)
             self._up.param.update(options=offered, value=up)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from figures.explore.record.sample_cards import Card, cards
 from figures.explore.record.sample_tables import MODES, Answer, Filter, Question, answer, asked_question, pictures
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
-from figures.explore.shell.view import View
+from figures.explore.shell.view import HALF, WRAP, View
 from figures.interactive.confusions import class_errors, confusion_map, group_bars
 
 STEP = 48
@@ -55,14 +54,13 @@ class SamplesView(View):
         self._map.on("click", self.guarded(self._cell))
         self._errors.on("click", self.guarded(self._class))
         self._groups.on("click", self.guarded(self._group))
-        self._status = pn.pane.HTML("", sizing_mode="stretch_width")
         self._cards = pn.pane.HTML("", sizing_mode="stretch_width")
         return pn.Column(
             pn.Row(self._model, self._client, self._split, styles=WRAP, sizing_mode="stretch_width"),
             pn.Row(self._map, self._groups, styles=WRAP, sizing_mode="stretch_width"),
             self._errors,
             pn.Row(self._mode, self._clear, styles=WRAP),
-            self._status,
+            self.busy,
             self._cards,
             self._more,
             sizing_mode="stretch_width",
@@ -78,10 +76,10 @@ class SamplesView(View):
             self._draw()
             return
         self._asked, self._answer = asked, None
-        self._write_line("predicting ...")
+        self.write("predicting ...")
         self.close()
         title, wanted = f"samples of the {self._called(question.model)}", lambda: asked == self._asked
-        self.ask(answer, run, question, self._arrived, wanted=wanted, ended=self._failed, title=title)
+        self.ask(answer, run, question, self._arrived, wanted=wanted, title=title)
 
     def figures(self) -> list[Request]:
         """Confusion, groups, and the samples of the selected cell."""
@@ -125,11 +123,6 @@ class SamplesView(View):
         self._answer = result
         self._draw()
 
-    def _failed(self, job: Any) -> None:
-        if job.error is not None:
-            self._write_line("")
-        self.say_error(job)
-
     def _draw(self) -> None:
         if self._answer is None:
             return
@@ -153,7 +146,7 @@ class SamplesView(View):
         places = self._filter().places(self._answer)
         self._shown = places, count
         self._more.disabled = len(places) <= count
-        self._write_line(self._words(self._answer, len(places), min(count, len(places))))
+        self.write(self._words(self._answer, len(places), min(count, len(places))))
         if self._pictures is not None:
             self._pictures.cancel()
         if not places:
@@ -188,9 +181,6 @@ class SamplesView(View):
         below += "" if question.client is None else f", that of client {question.client}"
         return f"{', '.join([whole, *parts])}; {shown} shown. Below each: {below}."
 
-    def _write_line(self, text: str) -> None:
-        self._status.object = f"<p>{html.escape(text)}</p>" if text else ""
-
     def _called(self, name: str) -> str:
         if " * " in name:
             return "selected point" if self.selection.model == "point" else "weighted model"
@@ -217,6 +207,4 @@ class SamplesView(View):
             self.selection.change(truth=None, predicted=None, **{"samples.group": text})
 
 
-WRAP = {"flex-wrap": "wrap", "min-width": "0"}
-HALF = {"flex": "1 1 330px", "min-width": "0", "max-width": "100%"}
 OFFERED = {**WRITTEN, "point": "point on the plane", "weights": "weights of Weights"}

@@ -4,7 +4,7 @@ import pytest
 from browsing import MARKS, chromium
 
 from drift.analyses.landscapes.projected_plane import trajectory_plane
-from figures.interactive import trajectory_play
+from figures.interactive.paths import trajectory_play
 
 pytestmark = MARKS
 

@@ -15,7 +15,6 @@ from drift.analyses.landscapes.weight_simplex import weight_simplex
 from drift.analyses.rounds.coherence import coherence, pairwise
 from drift.analyses.rounds.labels import label_scatter
 from drift.analyses.rounds.variance import drift_variances
-from figures import interactive
 from figures.interactive.simplex import rows
 from figures.interactive.words import label_words
 from landscape.geometry.simplex import on_triangle
@@ -32,8 +31,8 @@ def path(run):
 
 
 def test_a_path_reaches_to_the_round_and_ends_in_its_largest_point(run, path):
-    notes = {index: interactive.client_notes(run, index) for index in run.rounds()}
-    figure = interactive.trajectory_play(path, notes=notes)
+    notes = {index: figures.client_notes(run, index) for index in run.rounds()}
+    figure = figures.trajectory_play(path, notes=notes)
     assert isinstance(figure, go.Figure) and [frame.name for frame in figure.frames] == ["0", "1", "2"]
     for count, frame in enumerate(figure.frames, 1):
         way, clients = frame.data
@@ -48,7 +47,7 @@ def test_a_path_reaches_to_the_round_and_ends_in_its_largest_point(run, path):
 
 
 def test_a_path_is_played_at_once_and_only_when_asked(path):
-    figure = interactive.trajectory_play(path)
+    figure = figures.trajectory_play(path)
     play, pause = figure.layout.updatemenus[0].buttons
     assert (play.label, pause.label) == ("Play", "Pause")
     for options in (play.args[1], *(step.args[1] for step in figure.layout.sliders[0].steps)):
@@ -57,13 +56,13 @@ def test_a_path_is_played_at_once_and_only_when_asked(path):
 
 
 def test_a_path_without_clients_has_none(run):
-    figure = interactive.trajectory_play(run.cached(trajectory_plane, points=4))
+    figure = figures.trajectory_play(run.cached(trajectory_plane, points=4))
     assert all(len(frame.data[1].x) == 0 for frame in figure.frames)
 
 
 def test_both_views_of_a_plane_have_one_slider_and_one_scale(run):
     planes = [run.cached(round_plane, round=index, points=4) for index in (0, 2)]
-    figure = figures.surface_views(planes, notes=[interactive.mark_notes(run, index) for index in (0, 2)])
+    figure = figures.surface_views(planes, notes=[figures.mark_notes(run, index) for index in (0, 2)])
     kinds = [trace.type for trace in figure.data]
     assert kinds == ["surface", "scatter3d", "scatter3d", "contour", "scatter"] * 2
     first, second = (step.args[0]["visible"] for step in figure.layout.sliders[0].steps)
@@ -99,7 +98,7 @@ def test_a_square_of_rows_holds_the_triangle():
 
 
 def test_weights_of_three_clients_are_a_map_with_its_grid_points():
-    figure = interactive.simplex_rounds([triangle(), triangle(0.125).assign_attrs(round=9)])
+    figure = figures.simplex_rounds([triangle(), triangle(0.125).assign_attrs(round=9)])
     net, drawn, points, marks = figure.data[:4]
     assert net.carpet == drawn.carpet != figure.data[4].carpet
     np.testing.assert_allclose(10**drawn.z, rows(triangle(), "loss"), rtol=1e-5)
@@ -114,13 +113,13 @@ def test_weights_of_three_clients_are_a_map_with_its_grid_points():
 
 def test_a_map_of_weights_below_zero_is_refused(run):
     with pytest.raises(ValueError, match="without `extend`"):
-        interactive.simplex_rounds([run.cached(weight_simplex, step=0.5, extend=0.5)])
+        figures.simplex_rounds([run.cached(weight_simplex, step=0.5, extend=0.5)])
     with pytest.raises(ValueError, match="no map of weights"):
-        interactive.simplex_rounds([])
+        figures.simplex_rounds([])
 
 
 def test_cosines_are_those_of_the_round(run):
-    figure = interactive.coherence_matrix(run)
+    figure = figures.coherence_matrix(run)
     assert [step.label for step in figure.layout.sliders[0].steps] == ["0", "1", "2"]
     for index, drawn in enumerate(figure.data):
         ds = pairwise(run, round=index)
@@ -129,17 +128,17 @@ def test_cosines_are_those_of_the_round(run):
         whole = float(run.cached(coherence).coherence.sel(round=index))
         assert f"round {index}, coherence {whole:.3g}" in drawn.hovertemplate
         assert drawn.text[0][1].count("samples") == 2 and drawn.text[1][1].count("samples") == 1
-    assert len(interactive.coherence_matrix(run, rounds=[1]).data) == 1
+    assert len(figures.coherence_matrix(run, rounds=[1]).data) == 1
     assert (figure.data[0].zmin, figure.data[0].zmax) == (-1, 1)
 
 
 def test_cosines_of_single_clients_are_refused(tmp_path):
     with pytest.raises(LookupError, match=r"no round of run .* has two clients"):
-        interactive.coherence_matrix(tiny.trained(tmp_path, "clients.per_round=1", "rounds=1"))
+        figures.coherence_matrix(tiny.trained(tmp_path, "clients.per_round=1", "rounds=1"))
 
 
 def test_every_label_of_every_client_is_a_bubble(run):
-    drawn = interactive.label_points(run, rounds=2).data[0]
+    drawn = figures.label_points(run, rounds=2).data[0]
     ds = run.cached(label_scatter, rounds=2)
     assert len(drawn.x) == int((ds["count"] > 0).sum())
     for at, (index, client, total, held) in enumerate(drawn.customdata):
@@ -174,6 +173,6 @@ def test_labels_are_named_from_the_most_held_on():
 
 def test_every_twin_is_at_hand_and_can_be_saved(run, path):
     twins = {"surface_views", "trajectory_play", "drift_curves", "gain_boxes", "simplex_rounds", "label_points"}
-    assert {*twins, "coherence_matrix", "surface3d"} <= set(figures.__all__) & set(interactive.__all__)
+    assert {*twins, "coherence_matrix", "surface3d"} <= set(figures.__all__)
     for figure in (figures.trajectory_play(path), figures.coherence_matrix(run), figures.label_points(run)):
         assert isinstance(figure, go.Figure) and json.loads(figure.to_json())["data"]

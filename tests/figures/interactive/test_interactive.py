@@ -7,11 +7,12 @@ import plotly.graph_objects as go
 import pytest
 import xarray as xr
 
+import figures
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.norms_and_weights import learned, locality
 from drift.analyses.rounds.variance import drift_variances
-from figures import interactive
-from figures.interactive.clients import POINTS
+from figures.interactive.clients import POINTS, weights_rounds
+from figures.interactive.curves import curves, line_fma_ima
 from figures.interactive.look import log_axis, small
 from figures.looks import palette
 from figures.page.summary import summary
@@ -38,53 +39,53 @@ def plane(round_index: int = 0, scale: float = 1.0) -> xr.Dataset:
 def test_losses_that_are_not_positive_have_linear_heights(lowest):
     ds = plane()
     ds["loss"] = ds.loss + (lowest - float(ds.loss.min()))
-    np.testing.assert_allclose(interactive.surface3d(ds).data[0].z, ds.loss.values.T, rtol=1e-6)
-    np.testing.assert_allclose(interactive.explore_contour(ds).data[0].z, ds.loss.values.T, rtol=1e-6)
+    np.testing.assert_allclose(figures.surface3d(ds).data[0].z, ds.loss.values.T, rtol=1e-6)
+    np.testing.assert_allclose(figures.explore_contour(ds).data[0].z, ds.loss.values.T, rtol=1e-6)
 
 
 def test_a_surface_has_the_second_coordinate_along_rows():
     ds = plane()
-    drawn = interactive.surface3d(ds).data[0]
+    drawn = figures.surface3d(ds).data[0]
     np.testing.assert_allclose(drawn.z, ds.loss.values.T, rtol=1e-6)
     assert drawn.z.shape == (5, 3) and len(drawn.x) == 3 and len(drawn.y) == 5
-    contour = interactive.explore_contour(ds).data[0]
+    contour = figures.explore_contour(ds).data[0]
     np.testing.assert_allclose(contour.customdata, ds.loss.values.T, rtol=1e-6)
     np.testing.assert_allclose(contour.z, np.log10(ds.loss.values.T), rtol=1e-5, atol=1e-6)
 
 
 def test_the_loss_has_a_logarithmic_colour_whose_ticks_are_losses():
-    drawn = interactive.surface3d(plane()).data[0]
+    drawn = figures.surface3d(plane()).data[0]
     np.testing.assert_allclose(drawn.surfacecolor, np.log10(drawn.z), atol=1e-6)
     assert drawn.cmin == pytest.approx(-1) and 10**drawn.cmax == pytest.approx(plane().loss.max())
     ticks = [float(text) for text in drawn.colorbar.ticktext]
     np.testing.assert_allclose(drawn.colorbar.tickvals, np.log10(ticks), atol=1e-3)
     assert drawn.colorbar.title.text == "loss [nats]"
-    assert interactive.surface3d(plane()).layout.scene.zaxis.type == "log"
+    assert figures.surface3d(plane()).layout.scene.zaxis.type == "log"
 
 
 def test_another_metric_is_linear():
-    figure = interactive.surface3d(plane(), "error")
+    figure = figures.surface3d(plane(), "error")
     np.testing.assert_allclose(figure.data[0].surfacecolor, figure.data[0].z)
     assert figure.layout.scene.zaxis.type == "linear"
 
 
 def test_marks_are_named_points_that_tell_their_loss():
     ds = plane()
-    for figure in (interactive.surface3d(ds), interactive.explore_contour(ds)):
+    for figure in (figures.surface3d(ds), figures.explore_contour(ds)):
         points = figure.data[-1]
         assert list(points.text) == ds.mark.values.tolist()
         np.testing.assert_allclose(points.x, ds.mark_alpha)
         np.testing.assert_allclose(points.customdata, ds.mark_loss, rtol=1e-6)
         assert points.marker.symbol[-1] != points.marker.symbol[0]
-    names = interactive.surface3d(ds).layout.scene.annotations
+    names = figures.surface3d(ds).layout.scene.annotations
     assert [name.text for name in names] == ds.mark.values.tolist()
-    assert interactive.explore_contour(ds).layout.yaxis.scaleanchor == "x"
+    assert figures.explore_contour(ds).layout.yaxis.scaleanchor == "x"
 
 
 def test_a_slider_shows_one_round_at_a_time_on_one_colour_scale():
     surfaces = [plane(0, 5.0), plane(4), plane(9, 0.5)]
     for flat in (False, True):
-        figure = interactive.surface_rounds(surfaces, flat=flat)
+        figure = figures.surface_rounds(surfaces, flat=flat)
         steps = figure.layout.sliders[0].steps
         assert [step.label for step in steps] == ["0", "4", "9"]
         assert [trace.visible for trace in figure.data] == list(steps[-1].args[0]["visible"])
@@ -92,26 +93,26 @@ def test_a_slider_shows_one_round_at_a_time_on_one_colour_scale():
         assert (shown.sum(0) == 1).all() and (shown.sum(1) == len(figure.data) / 3).all()
         maps = [trace for trace in figure.data if trace.type in ("surface", "contour")]
         assert len({(trace.cmin, trace.cmax) if not flat else (trace.zmin, trace.zmax) for trace in maps}) == 1
-    assert not interactive.surface3d(plane()).layout.sliders
+    assert not figures.surface3d(plane()).layout.sliders
 
 
 def test_a_surface_without_values_or_with_one_dimension_is_refused():
     with pytest.raises(LookupError, match="finite value"):
-        interactive.surface3d(plane() * np.nan)
+        figures.surface3d(plane() * np.nan)
     with pytest.raises(ValueError, match="needs two"):
-        interactive.explore_contour(plane().isel(alpha=0))
+        figures.explore_contour(plane().isel(alpha=0))
     with pytest.raises(ValueError, match="no surface"):
-        interactive.surface_rounds([])
+        figures.surface_rounds([])
 
 
 def test_missing_cells_stay_missing():
     ds = plane()
     ds.loss[0, 0] = np.nan
-    assert np.isnan(interactive.surface3d(ds).data[0].z[0, 0])
+    assert np.isnan(figures.surface3d(ds).data[0].z[0, 0])
 
 
 def test_curves_are_the_seeds_and_their_mean(runs):
-    figure = interactive.curves(runs, "client_variance")
+    figure = curves(runs, "client_variance")
     assert len(figure.data) == 2 * 3
     thin, other, mean = figure.data[:3]
     np.testing.assert_allclose(thin.y, runs[0].cached(drift_variances).client_variance, rtol=1e-6)
@@ -123,7 +124,7 @@ def test_curves_are_the_seeds_and_their_mean(runs):
 
 
 def test_drift_curves_have_four_panels(runs):
-    figure = interactive.drift_curves(runs)
+    figure = figures.drift_curves(runs)
     assert len(figure.data) == 4 * 6
     assert sum(bool(trace.showlegend) for trace in figure.data) == 2
     panel = [trace for trace in figure.data if trace.yaxis == "y4"]
@@ -132,11 +133,11 @@ def test_drift_curves_have_four_panels(runs):
 
 def test_an_unknown_quantity_is_named(runs):
     with pytest.raises(ValueError, match=r"no quantity named 'gains'. Did you mean 'gain'\? Known: accuracy"):
-        interactive.curves(runs, "gains")
+        curves(runs, "gains")
 
 
 def test_points_name_client_weight_and_size(runs):
-    figure = interactive.client_points(runs)
+    figure = figures.client_points(runs)
     assert [trace.name for trace in figure.data] == ["FedAvg", "FedLAW"]
     cloud, run = figure.data[1], runs[2]
     distances, weights = run.cached(locality).distance, run.cached(learned).weights
@@ -153,19 +154,19 @@ def test_points_name_client_weight_and_size(runs):
 
 
 def test_learned_weights_leave_out_methods_that_learn_none(runs):
-    figure = interactive.weights_rounds(runs)
+    figure = weights_rounds(runs)
     assert {trace.name for trace in figure.data} == {"FedLAW"}
-    assert {trace.name for trace in interactive.weights_rounds(runs[:2]).data} == {"FedAvg"}
+    assert {trace.name for trace in weights_rounds(runs[:2]).data} == {"FedAvg"}
 
 
 def test_the_line_to_the_average_marks_both_ends(runs):
-    figure = interactive.line_fma_ima(runs, window=2, points=5)
+    figure = line_fma_ima(runs, window=2, points=5)
     assert len(figure.data) == 6 and len(figure.data[0].x) == 5
     assert [note.text for note in figure.layout.annotations] == ["last aggregate", "mean of last 2"]
 
 
 def test_figures_are_compact_and_valid(runs):
-    figure = interactive.curves(runs, "accuracy")
+    figure = curves(runs, "accuracy")
     assert isinstance(figure, go.Figure)
     assert json.loads(figure.to_json())["data"][0]["y"]["dtype"] == "f4"
     assert small([0, 70000]).dtype == np.int32 and small([3, -4]).dtype == np.int16
@@ -188,7 +189,7 @@ def test_the_summary_averages_over_seeds(runs):
 
 
 def test_methods_have_their_dashes_and_other_settings_of_one_others(runs):
-    figure = interactive.curves(runs, "loss")
+    figure = curves(runs, "loss")
     dashes = {trace.name: trace.line.dash for trace in figure.data}
     assert dashes == {"FedAvg": "solid", "FedLAW": palette.plotly_dash("fedlaw")} and dashes["FedLAW"] != "solid"
     for name in ("fedavg", "fedlaw", "mine"):
