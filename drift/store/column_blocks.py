@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -121,13 +121,7 @@ class Rows(Sequence[Tensor]):
     def __len__(self) -> int:
         return len(self.models)
 
-    @overload
-    def __getitem__(self, number: int) -> Tensor: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[Tensor]: ...
-
-    def __getitem__(self, number: int | slice) -> Tensor | Sequence[Tensor]:
+    def __getitem__(self, number: Any) -> Any:
         release(self.models)
         return Rows(self.models[number]) if isinstance(number, slice) else self.models[number]
 
