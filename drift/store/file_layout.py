@@ -94,7 +94,8 @@ def layout(forms: Mapping[str, Form], metadata: Mapping[str, str], begin: int = 
     """The layout of a file with tensors of these forms; it depends on nothing else.
 
     Args:
-        begin: Byte at which the client models stand already. The header is padded up to it where it fits.
+        begin: Byte at which the client models stand already. The header is padded up to it where it fits and can be
+            read; elsewhere they get another place.
 
     Raises:
         ValueError: If the format has no name for the type of a tensor.
@@ -112,7 +113,8 @@ def layout(forms: Mapping[str, Form], metadata: Mapping[str, str], begin: int = 
         header[name] = {"dtype": TYPES[dtype][0], "shape": list(shape), "data_offsets": list(spans[name])}
         position = spans[name][1]
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * max(-len(text) % 8, begin - 8 - len(text) - spans.get(IN_PLACE, (0, 0))[0])
+    room = begin - 8 - spans.get(IN_PLACE, (0, 0))[0]
+    text = text.ljust(room if len(text) <= room <= LONGEST_HEADER else -(-len(text) // 8) * 8)
     head = len(text).to_bytes(8, "little") + text
     places = {name: Place(*forms[name], len(head) + begin, len(head) + end) for name, (begin, end) in spans.items()}
     return Layout(head, places)
