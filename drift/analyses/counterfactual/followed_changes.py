@@ -100,7 +100,7 @@ def followed(
         "draw": list(range(draws)),
     }
     attrs = {"split": split, "memory": memory(run, [first for first, _ in spans])}
-    return result(variables, coords=coords, analysis="followed", source="this project", **attrs)
+    return result(variables, None, coords, analysis="followed", source="this project", **attrs)
 
 
 def followed_effort(run: Run, **options: Any) -> Effort:

@@ -125,7 +125,7 @@ def interventions(
         "draw": list(range(1, DRAWS + 1)),
     }
     attrs = {"length": length, "memory": memory(run, spans), "split": split}
-    return result(variables, coords=coords, analysis="interventions", source="this project", **attrs)
+    return result(variables, None, coords, analysis="interventions", source="this project", **attrs)
 
 
 def interventions_effort(run: Run, **options: Any) -> Effort:

@@ -49,7 +49,7 @@ def trajectory_points(run: Run, *, rounds: Sequence[int] | None = None, clients:
         "mark_round": ("mark", path.rounds, "round of the mark", "rounds"),
         "mark_loss": ("mark", losses, "recorded test loss", LOSS_UNITS),
     }
-    dataset = result(variables, coords={"mark": ("mark", path.labels, "model")}, **path.sweep.attrs)
+    dataset = result(variables, None, {"mark": ("mark", path.labels, "model")}, **path.sweep.attrs)
     dataset = dataset.merge(path.clients, combine_attrs="override")
     return dataset.assign_attrs(analysis="trajectory_points", source="Li et al. 2018, section 7.2")
 

@@ -57,7 +57,7 @@ def cohort_table(run: Run, *, round: int = -1) -> xr.Dataset:
     variables["cosine"] = ("client", "client_other"), cosines(gram).numpy(), "cosine between client updates"
     coords = {"client": ids, "client_other": ids}
     source = "Li et al. 2023, definition 5.1"
-    return result(variables, coords=coords, analysis="cohort_table", source=source, round=record.index)
+    return result(variables, None, coords, analysis="cohort_table", source=source, round=record.index)
 
 
 def _cosines_with(gram: Tensor, combination: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
         "share": ("class", whole / max(whole.sum(), 1), "share of the class", "fraction"),
     }
     coords = {"round": indices, "client": clients, "class": names}
-    return result(variables, coords=coords, analysis="label_scatter", source="FedEve, section 3.2 and Fig. 3a")
+    return result(variables, None, coords, analysis="label_scatter", source="FedEve, section 3.2 and Fig. 3a")
 
 
 def js_divergence(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -104,7 +104,7 @@ def disagreement_of(ds: xr.Dataset, features: np.ndarray, *, groups: int = 12) -
     names = {"client": str(ds.model.values[0]), "against": str(ds.model.values[1])}
     coords = {"sample": ds.sample.values, "group": ("group", np.arange(len(order)), "group of like samples")}
     source = "after Wang et al. 2022"
-    return result({**columns, **rows}, coords=coords, analysis="disagreement", source=source, **attrs, **names)
+    return result({**columns, **rows}, None, coords, analysis="disagreement", source=source, **attrs, **names)
 
 
 def input_features(samples: Samples, ds: xr.Dataset) -> np.ndarray:

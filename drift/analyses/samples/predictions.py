@@ -56,7 +56,7 @@ def sample_predictions(
     variables["target"] = "sample", run.task.labels(samples).numpy(), "class number"
     coords = {"model": [str(name) for name in models], "sample": numbers}
     attrs = {"round": index, "split": split, "samples": len(samples)}
-    return result(variables, coords=coords, analysis="sample_predictions", source="this project", **attrs)
+    return result(variables, None, coords, analysis="sample_predictions", source="this project", **attrs)
 
 
 @analysis("model", "class", "predicted_class", cost="evaluations")
@@ -104,7 +104,7 @@ def confusion_of(ds: xr.Dataset, classes: Sequence[str]) -> xr.Dataset:
     }
     coords = {"model": ds.model.values, "class": names, "predicted_class": names}
     attrs = {name: ds.attrs[name] for name in ("round", "split") if name in ds.attrs} | {"samples": ds.sizes["sample"]}
-    return result(variables, coords=coords, analysis="confusion", source="this project", **attrs)
+    return result(variables, None, coords, analysis="confusion", source="this project", **attrs)
 
 
 def samples_of(run: Run, index: int, split: str) -> tuple[Samples, np.ndarray]:
