@@ -80,7 +80,7 @@ LONG = {
     "drift/methods/ima.py": 255,
     "drift/record/recorder.py": 254,
     "drift/simulation/simulate.py": 252,
-    "drift/store/column_blocks.py": 287,
+    "drift/store/column_blocks.py": 283,
     "drift/training/data.py": 280,
     "figures/axes/surfaces.py": 271,
     "figures/commands/options.py": 254,

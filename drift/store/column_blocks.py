@@ -220,15 +220,11 @@ def weighted_blocks(
 
 def summed_models(models: Tensor) -> Tensor:
     """Sum (d,) of models (m, d) in their dtype."""
-    return _summed(models, None, None) if mapped_files.is_mapped(models) else models.sum(0)
+    return summed_updates(models, None, None) if mapped_files.is_mapped(models) else models.sum(0)
 
 
-def summed_updates(models: Tensor, start: Tensor, active: Tensor) -> Tensor:
+def summed_updates(models: Tensor, start: Tensor | None, active: Tensor | None) -> Tensor:
     """Sum (d,) of the updates of the models (m, d) that are `active` (m,), model minus start (d,), in their dtype."""
-    return _summed(models, start, active)
-
-
-def _summed(models: Tensor, start: Tensor | None, active: Tensor | None) -> Tensor:
     total = models.new_empty(models.shape[1])
     for columns, block in blocks(models, start, width=narrowed(WIDTH, len(models)), least=LEAST):
         torch.sum(block if active is None else block[active], 0, out=total[columns])

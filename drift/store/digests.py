@@ -58,15 +58,10 @@ def digest_contents(tensors: Mapping[str, Content], text: str = "") -> str:
     """SHA-256 over names, types, shapes and bytes of tensors, and a text."""
     total = hashlib.sha256(text.encode())
     for name, content in sorted(tensors.items()):
-        total.update(form_text(name, content.dtype, content.shape))
+        total.update(f"{name} torch.{content.dtype} {content.shape};".encode())
         for piece in content.pieces():
             total.update(piece)
     return total.hexdigest()
-
-
-def form_text(name: str, dtype: str, shape: tuple[int, ...]) -> bytes:
-    """What a digest covers of a tensor before its bytes."""
-    return f"{name} torch.{dtype} {shape};".encode()
 
 
 def metadata(tensors: Mapping[str, Content], text: str) -> dict[str, str]:
