@@ -50,8 +50,8 @@ class _Held:
         with self._lock:
             if not self._inside:
                 self._before = [getattr(owner, name) for owner, name, _ in self._settings]
-                for setting in self._settings:
-                    setattr(*setting)
+                for owner, name, value in self._settings:
+                    setattr(owner, name, value)
             self._inside += 1
         try:
             yield
