@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch import Tensor
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.model.task import Task
+from landscape.results.labelled import labelled
 
 Measured = Mapping[str, float | Tensor]
 """Values of one round by name: a number, or one value per client of the cohort, shape (m,)."""
@@ -31,23 +31,29 @@ COORDINATES: About = {
     "client_other": ("other client", "1"),
     "class": ("class", "1"),
     "layer": ("layer", "1"),
+    "model": ("model", "1"),
+    "sample": ("number of the sample", "1"),
+    "predicted_class": ("predicted class", "1"),
 }
 """long_name and units of the usual coordinates."""
 
 
 def result(
-    variables: xr.Dataset | Mapping[str, Any], about: About, coords: Mapping[str, Any] | None = None, **attrs: Any
+    variables: xr.Dataset | Mapping[str, Any],
+    about: About | None = None,
+    coords: Mapping[str, Any] | None = None,
+    **attrs: Any,
 ) -> xr.Dataset:
     """A dataset whose variables and coordinates have long_name and units.
 
     Args:
-        variables: A dataset, or (dimensions, values) by name.
+        variables: A dataset, or (dimensions, values) by name, with long_name and units behind them or in `about`.
         about: long_name and units by name; those in `COORDINATES` need none.
         coords: Coordinates, where `variables` is no dataset.
         attrs: Attributes of the dataset; a new result has `analysis` and `source`.
     """
-    dataset = variables.copy() if isinstance(variables, xr.Dataset) else xr.Dataset(variables, coords)
-    texts = {**COORDINATES, **about}
+    dataset = variables.copy() if isinstance(variables, xr.Dataset) else labelled(variables, None, coords)
+    texts = {**COORDINATES, **(about or {})}
     for name in dataset.variables:
         if name in texts:
             dataset[name].attrs.update(zip(("long_name", "units"), texts[str(name)], strict=True))
@@ -102,11 +108,6 @@ def stack_rows(
         values = [np.broadcast_to(row.get(name, np.nan), shape) for row in rows]
         variables[name] = (("round", *own), np.array(values, dtype=float).reshape(len(rows), *shape))
     return variables
-
-
-def parameters(run: Run) -> int:
-    """Number d of parameters, from the layout in the run's description."""
-    return sum(prod(shape) for _, shape in run.about["layout"])
 
 
 def relative(weights: Iterable[float] | Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from drift.config.method import Method
 from drift.engines import batched, serial
 from drift.training.client import Client, to_cpu, to_device
 from landscape.batched_training.per_model_gradients import model_gradients, single_model_gradient
+from landscape.model.input_format import alike
 from landscape.model.losses import SampleLoss
 from landscape.model.samples import map_leaves
 from landscape.model.task import Task
@@ -80,12 +81,7 @@ def unfit(method: Method, clients: Sequence[Client]) -> str:
         gradients.gradient([thetas], both, torch.stack([few.targets] * 2), weights, [out])
     except RuntimeError as reason:  # what vmap raises for an operation that it does not know
         return f"its gradients cannot be batched ({str(reason).splitlines()[0].rstrip('.')})"
-    return "" if _alike(out[1], gradient) else "its batched gradients differ from those of one client"
-
-
-def _alike(actual: Tensor, expected: Tensor) -> bool:
-    largest = float(expected.abs().max())
-    return torch.allclose(actual, expected, rtol=0, atol=100 * torch.finfo(actual.dtype).eps ** 0.75 * largest + 1e-12)
+    return "" if alike(out[1], gradient) else "its batched gradients differ from those of one client"
 
 
 def _serial_seconds(method: Method, clients: Sequence[Client]) -> float:

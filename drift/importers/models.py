@@ -14,7 +14,7 @@ from torch import Tensor
 from drift.importers.checkpoint_files import ASSUMED, SHIPPED, CheckpointFiles, Patterns, RoundFiles, find_checkpoints
 from drift.record.flat_arrays import FlatArrays, arrays_by_name
 from drift.store.number_ranges import spans
-from drift.training.validation import model_metrics
+from landscape.measures.loss import model_metrics
 from landscape.model.checkpoint import read_state, read_tensors, weight_files
 from landscape.model.content_words import one_line
 from landscape.model.guarded_load import require_inside, require_room

@@ -39,8 +39,7 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     its estimate before.
 
     Raises:
-        TypeError: If the analysis is no function or has no such argument, or one is neither number, text nor list of
-            these.
+        TypeError: If the analysis is no function or has no such argument, or one is no number, text or list of these.
         LookupError: If the stored result is broken or another one, or a round was altered.
     """
     text = arguments_text(run, analysis, arguments)

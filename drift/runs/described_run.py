@@ -19,6 +19,7 @@ from drift.config.random_keys import cohort
 from drift.config.without_code import stand_ins
 from drift.plugins.reserved_names import UNKNOWN, USER_TASK
 from drift.plugins.trust import is_trusted, names_in, warn_changed
+from landscape.model.layout import Layout
 
 
 class DescribedRun(ABC):
@@ -107,6 +108,12 @@ class DescribedRun(ABC):
         """Dataset and model, such as "digits, mlp"; those of them that are known."""
         known = [name.replace("_", " ") for name in (self.data_name, self.model_name) if name != UNKNOWN]
         return ", ".join(known) or f"data {UNKNOWN}"
+
+    @property
+    def layout(self) -> Layout:
+        """Names and shapes of the parameters, and of the floating buffers where the description states them."""
+        stated = (self.about.get(key, ()) for key in ("layout", "buffers"))
+        return Layout(*(tuple((name, tuple(shape)) for name, shape in entries) for entries in stated))
 
     @property
     def loss_units(self) -> str:

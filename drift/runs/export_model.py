@@ -13,7 +13,6 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from drift.runs.run import Run
-from landscape.model.layout import Layout
 
 SUFFIXES = (".pt", ".pth", ".safetensors", ".npz")
 """Suffixes of files of state dicts."""
@@ -43,7 +42,7 @@ def state_dict(run: Run, round: int = -1, client: int | str | None = None) -> St
         theta = record.kept("clients")[row]
         buffers = record.client_buffers[row]
     if run.without_data:
-        layout, present = Layout(_entries(run.about["layout"]), _entries(run.about["buffers"])), None
+        layout, present = run.layout, None
     else:
         layout, present = run.task.layout, run.task.model.state_dict()
     named = layout.named(theta) | (layout.named_buffers(buffers) if layout.buffer_size else {})
@@ -111,7 +110,3 @@ def _row(run: Run, ids: list[int], client: int | str, index: int) -> int:
         present = [names[client_id] for client_id in ids] if names else ids
         raise LookupError(f"client {client} was not in round {index} of run {run.name}; its clients are {present}.")
     return ids.index(int(number))
-
-
-def _entries(listed: list[list[Any]]) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    return tuple((name, tuple(shape)) for name, shape in listed)

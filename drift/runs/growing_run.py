@@ -114,11 +114,9 @@ class GrowingRun(Run):
             indices = list(self._rounds.indices)
             columns = {name: np.array(values[: len(indices)]) for name, values in self._rounds.columns.items()}
         columns = under_usual(columns, self.metric_names)
-        values = {name: ("round", columns[name]) for name in sorted(columns)}
-        result = xr.Dataset(values, {"round": indices}, {"analysis": "numbers", "source": "recorded rounds"})
-        for name in result.data_vars:
-            result[name].attrs.update(number_attributes(str(name), self.loss_units))
-        return result
+        words = {name: number_attributes(name, self.loss_units) for name in sorted(columns)}
+        values = {name: ("round", columns[name], about) for name, about in words.items()}
+        return xr.Dataset(values, {"round": indices}, {"analysis": "numbers", "source": "recorded rounds"})
 
     def cohorts(self) -> dict[int, str]:
         """Digest of the clients of each round and their numbers of samples, by round: equal for equal cohorts."""

@@ -27,12 +27,11 @@ def recorded_metrics(run: Run) -> xr.Dataset:
     indices = run.rounds()
     records = [record.metrics for record in run.without_models(indices)]
     names = sorted({*_USUAL, *(name for record in records for name in record)})
-    values = {name: ("round", [record.get(name, np.nan) for record in records]) for name in names}
+    columns = {name: [record.get(name, np.nan) for record in records] for name in names}
+    values = {name: ("round", columns[name], number_attributes(name, run.loss_units)) for name in names}
     result = xr.Dataset(
         values, coords={"round": indices}, attrs={"analysis": "metrics", "source": "recorded rounds", "run": run.name}
     )
-    for name in names:
-        result[name].attrs.update(number_attributes(name, run.loss_units))
     recorded = sorted({name for record in records for name in record})
     for name in set(_USUAL) - set(recorded):
         result[name].attrs["recorded"] = ", ".join(recorded) or "none"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import runpy
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +18,7 @@ from landscape.model.make_task import task_from
 from landscape.model.samples import leaves
 from landscape.model.task import PerSample, Task
 from landscape.model.tensor_names import adapters_of, matched_names
+from landscape.plugins import outside
 
 Parts = Sequence[Sequence[int]] | Mapping[Any, Sequence[int]]
 """Sample numbers (into train) of each client: in the order of their numbers, or by number or name."""
@@ -92,10 +90,9 @@ def split_task(task: Any) -> tuple[Any, Parts | None]:
             these.
 
     Raises:
-        LookupError: If there is no such file or function.
-        ValueError: If the text has another form.
+        LookupError, ValueError: As `load_function`.
     """
-    content = load_function(task, "task", "make_task")() if isinstance(task, str) else task
+    content = load_function(task)() if isinstance(task, str) else task
     return content if isinstance(content, tuple) and len(content) == 2 else (content, None)
 
 
@@ -168,35 +165,20 @@ class UserMetric:
         """The metric of the text `my_code.py:top5_error`; the function's name is the metric's.
 
         Raises:
-            LookupError: If there is no such file or function.
-            ValueError: If the text has another form.
+            LookupError, ValueError: As `load_function`.
         """
-        function, (_, _, name) = load_function(text, "metric", "top5_error"), text.rpartition(":")
+        function, (_, _, name) = load_function(text), text.rpartition(":")
         return cls(name, function, digest(function))
 
 
-def load_function(text: str, what: str, example: str) -> Callable[..., Any]:
-    """A function of a Python file, by the text FILE.py:FUNCTION; the file is run.
-
-    Args:
-        text: The file and the function.
-        what, example: Purpose and example name of the function, for messages.
+def load_function(text: str) -> Callable[..., Any]:
+    """The function of the user's own that a text names (`landscape.plugins.outside.load`).
 
     Raises:
-        LookupError: If there is no such file or function.
-        ValueError: If the text has another form.
+        LookupError: If there is no such file.
+        ValueError: If the file or module has no such function, or the text has another form.
     """
-    path, colon, name = text.rpartition(":")
-    if not colon or not name.isidentifier() or not path.endswith(".py"):
-        raise ValueError(f"cannot read {what} {text!r}; write FILE.py:FUNCTION, as in my_code.py:{example}.")
-    if not Path(path).is_file():
-        raise LookupError(f"no file {path}; a {what} is given as FILE.py:FUNCTION.")
-    folder = str(Path(path).resolve().parent)
-    sys.path.insert(0, folder)  # the file can import modules of its folder
-    try:
-        function: Callable[..., Any] | None = runpy.run_path(path, run_name=Path(path).stem).get(name)
-    finally:
-        sys.path.remove(folder)
+    function = outside.load(text)
     if not callable(function):
-        raise LookupError(f"{path} has no function {name!r}; a {what} is given as FILE.py:FUNCTION.")
+        raise ValueError(f"{text} is a {type(function).__name__}; name a function as FILE.py:NAME or module:NAME.")
     return function

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import torch
 
 from drift.config.experiment import Experiment
@@ -34,7 +33,7 @@ class Fault:
 def broken_rounds(folder: Path, experiment: Experiment, imported: bool) -> tuple[dict[int, Fault], list[int]]:
     """What is wrong with the rounds of a run, by index, and the whole ones, both ascending."""
     present = round_headers.round_numbers(folder)
-    known, size = chain.read(folder), _size(folder)
+    known, size = chain.read(folder), Run(folder).layout.size
     done, faults = _committed(known, present), known.faults
     problems: dict[int, Fault] = {}
     whole, previous = [], None
@@ -114,11 +113,6 @@ def _complaint(record: Round, experiment: Experiment, size: int | None) -> str:
     if record.end is not None and size is not None and record.end.numel() != size:
         return f"its model has {record.end.numel()} parameters, the run has {size}"
     return ""
-
-
-def _size(folder: Path) -> int:
-    layout = Run(folder).about["layout"]
-    return sum(int(np.prod(shape)) for _, shape in layout)
 
 
 def _committed(known: chain.Chain, present: list[int]) -> int:

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from drift.config.experiment import Experiment
+from drift.parallel.threads import one_thread
 from drift.parallel.worker_pool import Workers
 from drift.plugins.trust import allow_own
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.crossed_settings import OnRefused, cross_settings, refusal, warn
-from drift.simulation.settings_grid import LOOK, Training, start_worker, train, written_rounds
+from drift.simulation.settings_grid import LOOK, Training, train, written_rounds
 from drift.simulation.simulate import Diverged, simulate
 
 RunProgress = Callable[[str, int, int], None]
@@ -191,7 +192,7 @@ def _parallel(
         Training(experiment.resolved(), opened[name].folder.parent, opened[name].context.data)
         for name, experiment in unfinished.items()
     ]
-    with Workers(workers, start_worker) as pool:
+    with Workers(workers, one_thread) as pool:
         for finished in pool.results(train, jobs, watch=watch, seconds=LOOK):
             watch({finished.place})
             if finished.error is not None:

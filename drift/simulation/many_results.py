@@ -15,12 +15,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from drift.parallel.threads import one_thread, torch_threads
 from drift.parallel.worker_pool import Workers
 from drift.plugins import trust
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from drift.runs.user_task import UserMetric
-from drift.simulation.settings_grid import start_worker
 from drift.store.memory_budget import limited
 from landscape.plugins import outside
 
@@ -110,7 +110,7 @@ Ended = Generator[tuple[int, Exception | None]]
 
 
 def _in_processes(workers: int, jobs: Sequence[Job]) -> Ended:
-    with Workers(workers, start_worker) as pool:
+    with Workers(workers, one_thread) as pool:
         for result in pool.results(_compute_here, jobs):
             yield result.place, result.error
 
@@ -142,7 +142,6 @@ def _compute_here(started: None, job: Job) -> None:
 def _compute_remotely(job: Job) -> None:
     """On a worker of a cluster: one result at a time per process, whatever its threads."""
     from drift.engines.cluster import TORCH_LOCK
-    from drift.parallel.threads import torch_threads
 
     with TORCH_LOCK, torch_threads(1):
         for name in filter(None, job[0].trusted.split(",")):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,20 +15,16 @@ from drift.config.method_values import Cohort, Setting, State
 from drift.config.random_keys import cohort
 from drift.engines import CohortUpdates, train
 from drift.simulation.unfinished_round import UnfinishedRound
-from drift.store.client_rows import ClientRows, temporary_rows
+from drift.store.client_rows import client_rows
 from drift.store.column_blocks import row_matrix
-from drift.store.round_file import expected_round
 from drift.store.round_record import Round, gram, gram_and_mean_update, gram_of_models, is_read_once, mean_and_sums
 from drift.store.server_state import ClientStates
 from drift.training.arrivals import Arrivals, Receive
 from drift.training.client import Update
 from drift.training.data import Data, client_samples
 from drift.training.server import Server, clients, sent
-from drift.training.validation import model_metrics
+from landscape.measures.loss import model_metrics
 from landscape.model.whole_products import whole_products
-
-RowsOf = Callable[[Round], ClientRows]
-"""A round as far as it is known before training -> rows for the models of its clients."""
 
 
 def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
@@ -38,19 +34,19 @@ def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Serv
 
 
 def train_round(
-    setting: Setting, data: Data, server: Server, rows_of: RowsOf = temporary_rows
+    setting: Setting, data: Data, server: Server, file: Path | None = None
 ) -> tuple[UnfinishedRound, Server]:
     """One round: its record but for the Gram matrix where that can wait, and the server after it.
 
     Args:
-        rows_of: Where the client models are to be stored.
+        file: Of the round, which is begun with client models that do not fit the memory budget.
     """
     experiment, method, index = setting.experiment, setting.experiment.method, server.next
     start = method.broadcast(server.state, server.theta, index)
     ids = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
     trained_ids = np.arange(experiment.clients.number) if experiment.clients.train_all else ids
     parts, held_out = client_samples(experiment, data, index)
-    rows = rows_of(_expected(setting, server, start, len(ids)))
+    rows = client_rows(len(ids), start, file)
     workspace = setting.flat.theta if setting.crew is None else None
     arrivals = Arrivals(method, start, server.buffers, trained_ids.tolist(), ids.tolist(), rows, workspace)
     with whole_products(), arrivals:
@@ -118,14 +114,6 @@ def train_round(
     products = partial(gram_of_models, start, expected, step, group.clients) if sums is None else None
     after = replace(after, theta=outcome.end, buffers=buffers, previous=previous, state=outcome.state)
     return UnfinishedRound(record, products), after
-
-
-def _expected(setting: Setting, server: Server, start: Tensor, number: int) -> Round:
-    experiment, index = setting.experiment, server.next
-    metrics = {"local_loss", "seconds"} | ({"useful_fraction"} if setting.engine == "batched" else set())
-    if _is_evaluated(experiment, index):
-        metrics |= {"loss", "accuracy", *setting.task.metrics}
-    return expected_round(index, number, start, server.buffers, metrics=metrics, sent=sent(experiment.method, server))
 
 
 def _train(

@@ -20,10 +20,10 @@ from drift.simulation.simulate import Diverged, versions
 from drift.store import files
 from drift.training.client import Client
 from drift.training.data import task_of
-from drift.training.validation import model_metrics
 from landscape import datasets
 from landscape.datasets import Dataset, open_dataset
 from landscape.datasets._split import select_classes
+from landscape.measures.loss import model_metrics
 from landscape.model.samples import Samples
 from landscape.models import build_model
 

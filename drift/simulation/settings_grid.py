@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from drift.config.experiment import Experiment
 from drift.config.load import toml_value
+from drift.parallel.threads import one_thread
 from drift.parallel.worker_pool import Workers
 from drift.runs.context import Context
 from drift.runs.run import Run
@@ -114,7 +113,7 @@ def train_grid(
     if jobs and cluster is not None:
         _on_cluster(cluster, jobs, waiting, board)
     elif jobs:
-        with Workers(min(workers, len(jobs)), start_worker) as pool:
+        with Workers(min(workers, len(jobs)), one_thread) as pool:
             results = pool.results(
                 train, jobs, watch=lambda busy: board.training({waiting[place] for place in busy}), seconds=LOOK
             )
@@ -169,11 +168,6 @@ def _plan_run(run: Run, experiment: Experiment) -> Planned:
 def written_rounds(run: Run) -> int:
     """Whole rounds by their files, quick to count; the last one may wait for its commit."""
     return sum(1 for _ in (run.folder / "rounds").glob(f"{'[0-9]' * 6}.safetensors"))
-
-
-def start_worker() -> None:
-    """Begin a worker process: one torch thread."""
-    torch.set_num_threads(1)
 
 
 def train(started: None, job: Training) -> None:

@@ -29,7 +29,6 @@ from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import client_numbers, require_space
 from drift.simulation.one_round import train_round
 from drift.store import chain, files, links, locks, numpy_files, paths, round_headers
-from drift.store.round_file import RoundFiles
 from drift.store.round_record import Round
 from drift.training.data import Data, build_task, read_data
 from drift.training.server import Server, first_cohort
@@ -130,17 +129,15 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
     experiment, path = setting.experiment, folder / "run.json"
     run = links.identity(files.read_json(path)) if path.exists() else ""
     before = chain.read(folder).link_before(server.next)
-    stored = RoundFiles(folder, experiment.keep, experiment.rounds, run, lambda: before)
     with Writer(folder, experiment.keep, experiment.rounds, run, before) as writer:
         while server.next < last:
             begin = time.perf_counter()
             with memory.explain_oom(
                 f"round {server.next}", "lower local.batch or clients.per_round, or stop other programs"
             ):
-                trained, server = train_round(setting, data, server, stored.rows)
+                trained, server = train_round(setting, data, server, paths.round_path(folder, server.next))
             record = trained.record
             record.metrics["seconds"] = time.perf_counter() - begin
-            stored.learn(record, trained.link)
             finite = bool(torch.isfinite(server.theta).all())
             writer.put(trained, server if finite else None)
             if not finite:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from drift.store import files
 from drift.store.round_record import Round
 
 
+@dataclass(frozen=True)
 class UnfinishedRound:
     """A round and what computes its Gram matrix.
 
@@ -20,17 +19,9 @@ class UnfinishedRound:
         products: Computes the matrix, shape (m + 3, m + 3); None where it is there.
     """
 
-    def __init__(self, record: Round, products: Callable[[], Tensor] | None = None) -> None:
-        self.record = record
-        self._products, self._lock = products, threading.Lock()
-
-    def link(self) -> str:
-        """The link of the round (`drift.store.files.link`)."""
-        return files.link(self.finished())
+    record: Round
+    products: Callable[[], Tensor] | None = None
 
     def finished(self) -> Round:
-        """The round with its Gram matrix, which is computed once."""
-        with self._lock:
-            if self._products is not None:
-                self.record, self._products = replace(self.record, gram=self._products()), None
-            return self.record
+        """The round with its Gram matrix."""
+        return self.record if self.products is None else replace(self.record, gram=self.products())

@@ -1,18 +1,16 @@
 """The matrix of the client models of a round, filled row by row as clients come back: in memory, or in a file.
 
-It is in a file where it would not fit the budget (`drift.store.memory_budget`): in that of the round, if its place in
-it is known (`drift.store.round_file`), else in a temporary one.
+It is in a file where it would not fit the budget (`drift.store.memory_budget`): in that of the round, which is
+completed when all else is known, so that each model is written once; else in a temporary one.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -20,9 +18,9 @@ import torch
 from torch import Tensor
 
 from drift.store import memory_budget
-from drift.store.round_record import Round
-from drift.store.row_digest import RowDigest
+from drift.store.file_layout import place_of_rows
 from landscape.model.mapped_files import map_temporary
+from landscape.results.atomic_write import temporary_name
 
 
 class ClientRows(Protocol):
@@ -35,21 +33,29 @@ class ClientRows(Protocol):
     def write(self, row: int, model: Tensor) -> None:
         """Store a model; rows may be written in any order, and again."""
 
-    def written(self, row: int, model: Tensor) -> None:
-        """Say that another process has written the model to its row in the file."""
-
     def matrix(self, rows: Sequence[int]) -> Tensor:
         """The models of the rows (ascending), shape (n, d); nothing may be written after that."""
 
 
-def temporary_rows(expected: Round) -> ClientRows:
-    """Rows for the models of a round: in memory if they fit the budget, else in a temporary file."""
-    number, start = len(expected.ids), expected.kept("start")
+def client_rows(number: int, start: Tensor, path: Path | None = None) -> ClientRows:
+    """Rows for the models of a round: in memory if they fit the budget, else in a file.
+
+    Args:
+        number: Clients of the round.
+        start: The model that they receive, shape (d,).
+        path: File of the round, which is begun with the rows; None: a temporary one.
+    """
     if memory_budget.fits(start.dtype, (number, len(start))):
         return MemoryRows(number)
-    descriptor, path = tempfile.mkstemp(prefix="fedscape-", suffix=".part")
-    os.close(descriptor)
-    return FileRows(RowFile(Path(path), 0, start.nbytes), number, start)
+    if path is None:
+        descriptor, name = tempfile.mkstemp(prefix="fedscape-", suffix=".part")
+        os.close(descriptor)
+        return FileRows(RowFile(Path(name), 0, start.nbytes), number, start)
+    begun = temporary_name(path)
+    begun.parent.mkdir(parents=True, exist_ok=True)
+    begun.unlink(missing_ok=True)  # left by a stopped process
+    begun.touch(exist_ok=False)
+    return FileRows(RowFile(begun, place_of_rows(number), start.nbytes), number, start)
 
 
 class MemoryRows:
@@ -66,9 +72,6 @@ class MemoryRows:
         if not self._models.numel():
             self._models = model.new_empty(self._number, len(model))
         self._models[row] = model
-
-    def written(self, row: int, model: Tensor) -> None:
-        """Nothing: no other process can write here."""
 
     def matrix(self, rows: Sequence[int]) -> Tensor:
         """The models of the rows, shape (n, d)."""
@@ -139,12 +142,10 @@ class FileRows:
         file: Their place.
         number: Number of rows.
         model: The model that clients receive, shape (d,).
-        before: Digest of all that will stand before the rows in the digest of their file, if it is known.
     """
 
-    def __init__(self, file: RowFile, number: int, model: Tensor, before: hashlib._Hash | None = None) -> None:
-        self.file, self._number, self._like = file, number, model[:0]
-        self._digest = None if before is None else RowDigest(before, partial(file.read, like=model))
+    def __init__(self, file: RowFile, number: int, model: Tensor) -> None:
+        self.file, self._like = file, model[:0]
         self._removal = weakref.finalize(self, file.path.unlink, missing_ok=True)
         os.truncate(file.path, file.offset + number * file.width)
 
@@ -158,13 +159,6 @@ class FileRows:
         if model.dtype != self._like.dtype:
             raise ValueError(f"a client returned {model.dtype}, the model is {self._like.dtype}; correct the method.")
         self.file.write(row, model)
-        if self._digest is not None:
-            self._digest.add(row, model)
-
-    def written(self, row: int, model: Tensor) -> None:
-        """Say that another process has written the model to its row in the file."""
-        if self._digest is not None:
-            self._digest.add(row, model)
 
     def matrix(self, rows: Sequence[int]) -> Tensor:
         """The models of the rows, shape (n, d), mapped; they are moved together where others are left out."""
@@ -172,7 +166,6 @@ class FileRows:
             if place != row:
                 self.file.move(row, place)
         shape = len(rows), self.file.width // self._like.element_size()
-        digested = None if self._digest is None else self._digest.of_all(len(rows))
-        models = map_temporary(self.file.path, self._like.dtype, shape, self.file.offset, digested)
+        models = map_temporary(self.file.path, self._like.dtype, shape, self.file.offset)
         self._removal.detach()
         return models

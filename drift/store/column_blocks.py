@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -121,13 +121,7 @@ class Rows(Sequence[Tensor]):
     def __len__(self) -> int:
         return len(self.models)
 
-    @overload
-    def __getitem__(self, number: int) -> Tensor: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[Tensor]: ...
-
-    def __getitem__(self, number: int | slice) -> Tensor | Sequence[Tensor]:
+    def __getitem__(self, number: Any) -> Any:
         release(self.models)
         return Rows(self.models[number]) if isinstance(number, slice) else self.models[number]
 
@@ -226,15 +220,11 @@ def weighted_blocks(
 
 def summed_models(models: Tensor) -> Tensor:
     """Sum (d,) of models (m, d) in their dtype."""
-    return _summed(models, None, None) if mapped_files.is_mapped(models) else models.sum(0)
+    return summed_updates(models, None, None) if mapped_files.is_mapped(models) else models.sum(0)
 
 
-def summed_updates(models: Tensor, start: Tensor, active: Tensor) -> Tensor:
+def summed_updates(models: Tensor, start: Tensor | None, active: Tensor | None) -> Tensor:
     """Sum (d,) of the updates of the models (m, d) that are `active` (m,), model minus start (d,), in their dtype."""
-    return _summed(models, start, active)
-
-
-def _summed(models: Tensor, start: Tensor | None, active: Tensor | None) -> Tensor:
     total = models.new_empty(models.shape[1])
     for columns, block in blocks(models, start, width=narrowed(WIDTH, len(models)), least=LEAST):
         torch.sum(block if active is None else block[active], 0, out=total[columns])

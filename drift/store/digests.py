@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from drift.store.file_layout import Form, is_linked, is_small
+from drift.store.file_layout import is_linked, is_small
 
 FORMAT = "fedscape-4"
 """Format of the files that are written, and the only one that is read."""
-
-
-class Digested(NamedTuple):
-    """What is known of the digest of a file with a tensor whose bytes were digested when they came.
-
-    Args:
-        before: Digest of all that stands before the bytes.
-        after: The digest as it goes on after them.
-    """
-
-    before: bytes
-    after: hashlib._Hash
 
 
 class Content(NamedTuple):
@@ -36,7 +23,6 @@ class Content(NamedTuple):
         data: Its bytes.
         release: Frees the memory of bytes that lie in a mapped file; called after each piece that was read.
         begun: The file that the bytes are in already, and their place in it, if that is to become the stored file.
-        digested: The digest with them, if it is known; it counts where all that stands before them is the same.
     """
 
     dtype: str
@@ -44,7 +30,6 @@ class Content(NamedTuple):
     data: memoryview
     release: Callable[[], object] | None = None
     begun: tuple[Path, int] | None = None
-    digested: Digested | None = None
 
     def pieces(self) -> Iterator[memoryview]:
         """The bytes one after the other: all at once, or those of a mapped file by PIECE."""
@@ -73,31 +58,10 @@ def digest_contents(tensors: Mapping[str, Content], text: str = "") -> str:
     """SHA-256 over names, types, shapes and bytes of tensors, and a text."""
     total = hashlib.sha256(text.encode())
     for name, content in sorted(tensors.items()):
-        total.update(form_text(name, content.dtype, content.shape))
-        if content.digested is not None and content.digested.before == total.digest():
-            total = content.digested.after.copy()
-            continue
+        total.update(f"{name} torch.{content.dtype} {content.shape};".encode())
         for piece in content.pieces():
             total.update(piece)
     return total.hexdigest()
-
-
-def digest_before(name: str, forms: Mapping[str, Form], text: str) -> hashlib._Hash | None:
-    """`digest_contents` up to the bytes of a tensor, by the forms of all; None if other bytes come before them."""
-    total = hashlib.sha256(text.encode())
-    for other in sorted(forms):
-        dtype, shape = forms[other]
-        total.update(form_text(other, dtype, shape))
-        if other == name:
-            return total
-        if prod(shape):
-            break
-    return None
-
-
-def form_text(name: str, dtype: str, shape: tuple[int, ...]) -> bytes:
-    """What a digest covers of a tensor before its bytes."""
-    return f"{name} torch.{dtype} {shape};".encode()
 
 
 def metadata(tensors: Mapping[str, Content], text: str) -> dict[str, str]:

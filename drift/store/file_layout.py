@@ -80,8 +80,22 @@ def is_linked(name: str) -> bool:
     return name in LINKED or (name.startswith("metric.") and name != "metric.seconds")
 
 
-def layout(forms: Mapping[str, Form], metadata: Mapping[str, str]) -> Layout:
+IN_PLACE = "clients"
+"""The tensor that may stand in a file before the others are known: the first one of its width."""
+
+
+def place_of_rows(number: int) -> int:
+    """Byte from which `number` client models stand in a file that is begun with them: header, Gram matrix and other
+    numbers of most rounds fit before it."""
+    return -(-(8 * (number + 7) ** 2 + (1 << 16)) // 64) * 64
+
+
+def layout(forms: Mapping[str, Form], metadata: Mapping[str, str], begin: int = 0) -> Layout:
     """The layout of a file with tensors of these forms; it depends on nothing else.
+
+    Args:
+        begin: Byte at which the client models stand already. The header is padded up to it where it fits and can be
+            read; elsewhere they get another place.
 
     Raises:
         ValueError: If the format has no name for the type of a tensor.
@@ -93,12 +107,14 @@ def layout(forms: Mapping[str, Form], metadata: Mapping[str, str]) -> Layout:
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     spans: dict[str, tuple[int, int]] = {}
     position = 0
-    for name, (dtype, shape) in sorted(forms.items(), key=lambda item: (-TYPES[item[1][0]][1], item[0])):
+    for name in sorted(forms, key=lambda name: (-TYPES[forms[name][0]][1], name != IN_PLACE, name)):
+        dtype, shape = forms[name]
         spans[name] = position, position + prod(shape) * TYPES[dtype][1]
         header[name] = {"dtype": TYPES[dtype][0], "shape": list(shape), "data_offsets": list(spans[name])}
         position = spans[name][1]
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
+    room = begin - 8 - spans.get(IN_PLACE, (0, 0))[0]
+    text = text.ljust(room if len(text) <= room <= LONGEST_HEADER else -(-len(text) // 8) * 8)
     head = len(text).to_bytes(8, "little") + text
     places = {name: Place(*forms[name], len(head) + begin, len(head) + end) for name, (begin, end) in spans.items()}
     return Layout(head, places)

@@ -26,7 +26,7 @@ from drift.store.paths import require_inside as require_inside
 from drift.store.paths import round_path as round_path
 from drift.store.paths import stamp as file_stamp
 from drift.store.round_record import Round
-from landscape.model.mapped_files import incomplete_file, is_mapped, known_content
+from landscape.model.mapped_files import incomplete_file, is_mapped
 from landscape.results.parsed_text import json_table
 
 
@@ -105,7 +105,7 @@ def _contents(tensors: Mapping[str, Tensor]) -> dict[str, Content]:
 
 def _in_file(tensor: Tensor) -> tuple[Any, ...]:
     """What `Content` says of a tensor in a mapped file."""
-    return partial(release, tensor), incomplete_file(tensor), known_content(tensor)
+    return partial(release, tensor), incomplete_file(tensor)
 
 
 def read_json(path: Path) -> dict[str, Any]:

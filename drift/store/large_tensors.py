@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,11 +9,11 @@ import torch
 from torch import Tensor
 
 from drift.store import memory_budget
-from drift.store.column_blocks import Rows, release
+from drift.store.column_blocks import Rows, filled
 from drift.store.file_layout import TYPES, Place, read_header
 from drift.store.numpy_files import stored_bytes
 from drift.store.paths import Stamp
-from landscape.model.mapped_files import map_tensor, scratch_tensor
+from landscape.model.mapped_files import map_tensor
 
 NAMES = ("clients", "client_deltas", "models")
 """Tensors that are mapped if they are large: of a round, and `models` of a method's state (`server.models`) and of what
@@ -62,22 +61,14 @@ def rounded_updates(clients: Tensor, start: Tensor) -> Tensor:
     """Updates of client models (m, d), model minus start (d,), in bfloat16."""
     if memory_budget.fits(clients.dtype, tuple(clients.shape)):
         return (clients - start).to(torch.bfloat16)
-    return _by_rows(clients, torch.bfloat16, lambda client: client - start)
+    return filled(len(clients), start.to(torch.bfloat16), (client - start for client in Rows(clients)))
 
 
 def models_of_updates(start: Tensor, updates: Tensor) -> Tensor:
     """Models (m, d) of updates from a start (d,), in its type."""
     if memory_budget.fits(start.dtype, tuple(updates.shape)):
         return start + updates.to(start)
-    return _by_rows(updates, start.dtype, lambda update: start + update.to(start))
-
-
-def _by_rows(models: Tensor, dtype: torch.dtype, convert: Callable[[Tensor], Tensor]) -> Tensor:
-    results = scratch_tensor(dtype, tuple(models.shape))
-    for row, model in enumerate(Rows(models)):
-        results[row] = convert(model)
-        release(results)
-    return results
+    return filled(len(updates), start, (start + update.to(start) for update in Rows(updates)))
 
 
 def _fits(place: Place) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from drift.store.digests import FORMAT, Content, contents, metadata
-from drift.store.file_layout import Place, Stated, layout, read_header
+from drift.store.file_layout import IN_PLACE, Place, Stated, layout, read_header
 from landscape.results.atomic_write import complete, write_bytes
 from landscape.results.parsed_text import from_json, json_table
 
@@ -47,26 +47,20 @@ class Newer(Damaged):
 def write_contents(path: Path, tensors: Mapping[str, Content], metadata: Mapping[str, str]) -> None:
     """Write a safetensors file; the same content has the same bytes, other than with the library's own writer.
 
-    A file in which a tensor stands already, at the place that the layout gives it, is completed and renamed; the others
-    are written around it.
+    A file in which the client models stand already, with room for what comes before them, is completed and renamed.
 
     Raises:
         ValueError: If the format has no name for the type of a tensor.
         OSError: If the disk is full or the folder cannot be written; the old file stays.
     """
-    target = layout({name: (content.dtype, content.shape) for name, content in tensors.items()}, metadata)
-    begun = {
-        name: content.begun[0]
-        for name, content in tensors.items()
-        if content.begun is not None and content.begun[1] == target.places[name].begin
-    }
-    if not begun:
-        pieces = (piece for name in target.places for piece in tensors[name].pieces())
-        write_bytes(path, target.head, pieces)
+    forms = {name: (content.dtype, content.shape) for name, content in tensors.items()}
+    begun = tensors[IN_PLACE].begun if IN_PLACE in tensors else None
+    target = layout(forms, metadata, 0 if begun is None else begun[1])
+    if begun is None or begun[1] != target.places[IN_PLACE].begin:
+        write_bytes(path, target.head, (piece for name in target.places for piece in tensors[name].pieces()))
         return
-    in_place, file = next(iter(begun.items()))
-    others = ((target.places[name].begin, tensors[name]) for name in target.places if name != in_place)
-    complete(path, file, target.size, [(0, [target.head]), *((begin, part.pieces()) for begin, part in others)])
+    others = ((place.begin, tensors[name].pieces()) for name, place in target.places.items() if name != IN_PLACE)
+    complete(path, begun[0], target.size, [(0, [target.head]), *others])
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:

@@ -131,9 +131,7 @@ class Arrivals:
             return
         self.sound.add(client)
         row = self._row_of.get(client)
-        if row is not None and written:
-            self._rows.written(row, update.theta)
-        elif row is not None:
+        if row is not None and not written:
             self._rows.write(row, update.theta)
 
     def _require_shapes(self, client: int, update: Update) -> None:

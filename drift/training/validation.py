@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-from torch import Tensor
 
 from drift.config.experiment import Experiment
 from drift.training.client import Client
@@ -13,8 +10,7 @@ from landscape.model.binary_losses import binary_error
 from landscape.model.losses import loss_blocks
 from landscape.model.metrics import Means
 from landscape.model.samples import Samples
-from landscape.model.task import Split, Task, error
-from landscape.sweep.evaluate import evaluate
+from landscape.model.task import error
 
 
 def require_held_out(experiment: Experiment, method: str) -> None:
@@ -46,13 +42,3 @@ def validate(client: Client, samples: Samples) -> tuple[float, float]:
     flat.training(training)
     loss, wrong = (float(mean.result()) for mean in means) if means else (0.0, 0.0)
     return loss, wrong
-
-
-def model_metrics(
-    task: Task, theta: Tensor, buffers: Tensor, *, split: Split = "test", workers: int = 1, **options: Any
-) -> dict[str, float]:
-    """Loss and metrics of one model (d,) with floating buffers (b,) on a split, by name, as `landscape.evaluate`."""
-    own = buffers[None] if len(buffers) else None
-    point = torch.ones(1, 1).to(theta)
-    values = evaluate(task, theta[None], point, split=split, buffers=own, workers=workers, **options)
-    return {name: float(value) for name, value in values.items()}

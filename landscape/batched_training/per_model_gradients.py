@@ -11,6 +11,7 @@ from torch.func import functional_call, grad_and_value, vmap
 
 from landscape.model.bound_model import Flat
 from landscape.model.families import NORMS, family
+from landscape.model.hooks import observed
 from landscape.model.samples import Inputs, call_module, leaves, map_leaves
 
 SHARED = (
@@ -77,16 +78,11 @@ class VmapGradients:
         sample = map_leaves(lambda leaf: leaf.new_zeros(1, *leaf.shape[1:]), inputs)
         counts: list[int] = []
 
-        def note(module: nn.Module, received: object, output: object) -> None:
-            if isinstance(output, Tensor) and next(module.children(), None) is None:
+        def note(name: str, layer: nn.Module, output: Tensor) -> None:
+            if next(layer.children(), None) is None:
                 counts.append(output.numel())
 
-        handles = [layer.register_forward_hook(note) for layer in self.flat.module.modules()]
-        try:
-            self.flat.outputs(sample)
-        finally:
-            for handle in handles:
-                handle.remove()
+        observed(self.flat.module, lambda: self.flat.outputs(sample), note)
         return 2 * sum(counts) + sum(leaf.numel() for leaf in leaves(sample))
 
     def _loss(self, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor) -> Tensor:

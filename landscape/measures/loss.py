@@ -1,6 +1,8 @@
-"""The one number that people compare with their own: the loss of a model on a split."""
+"""The numbers that people compare with their own: loss and metrics of one model on a split."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,5 +27,17 @@ def loss(task: Task, theta: Tensor, *, split: Split = "test", buffers: Tensor | 
     Raises:
         ValueError: If the split is empty or unknown.
     """
-    rows = None if buffers is None else buffers[None]
-    return float(evaluate(task, theta[None], torch.ones(1, 1), split=split, metrics=("loss",), buffers=rows)["loss"])
+    return model_metrics(task, theta, buffers, split=split, metrics=("loss",))["loss"]
+
+
+def model_metrics(
+    task: Task, theta: Tensor, buffers: Tensor | None = None, *, split: Split = "test", **options: Any
+) -> dict[str, float]:
+    """Loss and metrics of one model (d,) on a split, by name, as `landscape.evaluate`.
+
+    Args:
+        buffers: Floating buffers (b,) of the model; by default the model's own.
+    """
+    rows = None if buffers is None or not len(buffers) else buffers[None]
+    values = evaluate(task, theta[None], torch.ones(1, 1), buffers=rows, split=split, **options)
+    return {name: float(value) for name, value in values.items()}

@@ -9,12 +9,12 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from landscape.measures.loss import model_metrics
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, split_name
 from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
 from landscape.results.progress import Progress, with_progress
-from landscape.sweep.evaluate import evaluate
 
 LEVELS = (4 / 255, 8 / 255)
 """Noise amplitudes of the LSS paper, for inputs in [0, 1]."""
@@ -64,13 +64,13 @@ def noise_robustness(
         raise ValueError(f"levels are {list(levels)}; give at least one, none negative.")
     if draws < 1:
         raise ValueError(f"draws is {draws}; at least one noise is needed.")
-    clean = 1 - _error(task, theta, samples, buffers)
+    clean = 1 - model_metrics(task, theta, buffers, split=samples, metrics=("error",))["error"]
     noisy = np.empty((len(levels), draws))
     cells = [(draw, row, level) for draw in range(draws) for row, level in enumerate(levels)]
     for draw, row, level in with_progress(cells, progress):
         generator = torch.Generator().manual_seed(seed * 1_000_003 + draw)
         changed = with_noise(samples, level, generator, mean=mean, std=std)
-        noisy[row, draw] = 1 - _error(task, theta, changed, buffers)
+        noisy[row, draw] = 1 - model_metrics(task, theta, buffers, split=changed, metrics=("error",))["error"]
     variables = {
         "accuracy": ((), clean, "accuracy without noise", "fraction"),
         "noisy": (("value", "draw"), noisy, "accuracy with noise", "fraction"),
@@ -115,10 +115,3 @@ def _channels(values: Sequence[float], inputs: Tensor) -> Tensor:
             f"{len(values)} numbers given for inputs with {inputs.shape[1]} channels; give one per channel, or one."
         )
     return torch.tensor(values, dtype=inputs.dtype, device=inputs.device).view(-1, *[1] * (inputs.ndim - 2))
-
-
-def _error(task: Task, theta: Tensor, samples: Samples, buffers: Tensor | None) -> float:
-    basis_buffers = None if buffers is None else buffers[None]
-    return float(
-        evaluate(task, theta[None], torch.ones(1, 1), split=samples, metrics=("error",), buffers=basis_buffers)["error"]
-    )

@@ -87,14 +87,14 @@ def state_of(model: nn.Module | Mapping[str, Any] | list[Any], task: Task) -> St
         require_same_adapter("the model given", adapter_settings(model), task.model)
         if any(".quantized." in type(part).__module__ for part in model.modules()):
             raise ValueError(f"{foreign.GIVEN} is {QUANTISED}.")
-        candidates = [foreign.Found(foreign.GIVEN, (), Names(model).tensors, _in_memory)]
+        candidates = [foreign.Found(foreign.GIVEN, (), Names(model).tensors, foreign.in_memory)]
     else:
         dtype = task.theta.dtype
         if isinstance(model, Mapping):
             values: Any = {name: as_tensor(value, dtype) for name, value in model.items()}
         else:
             values = [as_tensor(value, dtype) for value in model]
-        candidates = foreign.state_dicts(foreign.GIVEN, values, _in_memory)
+        candidates = foreign.state_dicts(foreign.GIVEN, values, foreign.in_memory)
     return _typed(_of_model(candidates, task), lambda value: value.float() if value.dtype in HALF else value, task)
 
 
@@ -147,7 +147,7 @@ def _found_at(path: str | Path) -> list[foreign.Found]:
     if len(files) == 1:
         return foreign.selected(files[0], place)
     entries = {name: value for candidates in files for name, value in foreign.only(candidates).tensors().items()}
-    return foreign.selected([foreign.Found(file, (), entries, _in_memory)], place)
+    return foreign.selected([foreign.Found(file, (), entries, foreign.in_memory)], place)
 
 
 def _of_model(candidates: list[foreign.Found], task: Task) -> dict[str, Tensor]:
@@ -222,7 +222,3 @@ def _is_moved(name: str, own: Tensor) -> bool:
     if isinstance(own, nn.Parameter):
         return own.requires_grad
     return own.is_floating_point() or own.ndim == 0
-
-
-def _in_memory(stored: Any) -> Tensor:
-    raise ValueError("a tensor without a file")

@@ -197,16 +197,17 @@ def _read_safetensors(path: Path) -> tuple[Any, Values]:
     require_room(path, path.stat().st_size)
     with safe_open(path, framework="pt") as file:
         require_few(path, len(file.keys()))
-    return load_file(path), _none  # compares the shapes in the header with the length of the file
+    return load_file(path), in_memory  # compares the shapes in the header with the length of the file
 
 
 def _read_npz(path: Path) -> tuple[Any, Values]:
     names = require_npz(path)
     with np.load(path, allow_pickle=False) as arrays:
-        return {name: torch.from_numpy(arrays[name]) if name in names else None for name in arrays.files}, _none
+        return {name: torch.from_numpy(arrays[name]) if name in names else None for name in arrays.files}, in_memory
 
 
-def _none(stored: Stored) -> Tensor:
+def in_memory(stored: Stored) -> Tensor:
+    """Values where all tensors are in memory: no other can be read."""
     raise ValueError("a tensor without a file")
 
 

@@ -1,12 +1,31 @@
-"""Whether a layer has hooks, so that a call does more than its forward; torch has no public way to ask."""
+"""Outputs of the layers of a module in a pass; whether a layer has hooks, which torch has no public way to ask."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from landscape.probe import probed
+
+Result = TypeVar("Result")
+
+
+def observed(module: nn.Module, run: Callable[[], Result], note: Callable[[str, nn.Module, Tensor], object]) -> Result:
+    """What `run` returns; `note(name, layer, output)` is called with each tensor that a layer returns meanwhile."""
+
+    def hook(name: str, layer: nn.Module, received: object, output: object) -> None:
+        if isinstance(output, Tensor):
+            note(name, layer, output)
+
+    handles = [layer.register_forward_hook(partial(hook, name)) for name, layer in module.named_modules()]
+    try:
+        return run()
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def _assumed(layer: nn.Module) -> bool:

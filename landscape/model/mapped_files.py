@@ -30,7 +30,6 @@ class Mapping:
 
     Args:
         path: Where it lies, if it is not complete yet.
-        known: What is known of its content.
     """
 
     begin: int
@@ -38,7 +37,6 @@ class Mapping:
     memory: weakref.ref[mmap.mmap]
     descriptor: int
     path: Path | None = None
-    known: Any = None
 
 
 _MAPPINGS: dict[int, Mapping] = {}
@@ -55,32 +53,24 @@ def map_tensor(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: i
     return _map(path, dtype, shape, offset)
 
 
-def map_temporary(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int, known: Any = None) -> Tensor:
-    """The same for a file that is to be completed (`incomplete_file`), or is removed with the tensor.
-
-    Args:
-        known: What `known_content` says of the tensor.
-    """
-    return _map(path, dtype, shape, offset, path, known)
+def map_temporary(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int) -> Tensor:
+    """The same for a file that is to be completed (`incomplete_file`), or is removed with the tensor."""
+    return _map(path, dtype, shape, offset, path)
 
 
-def scratch_tensor(dtype: torch.dtype, shape: tuple[int, ...], folder: Path | None = None) -> Tensor:
-    """A tensor in a temporary file without a name, which is gone with the tensor; writes to it reach the file.
-
-    Args:
-        folder: Where the file lies, if it can be written; else, or for None, in the folder TMPDIR.
+def scratch_tensor(dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+    """A tensor in a file without a name in the folder TMPDIR, gone with the tensor; writes to it reach the file.
 
     Raises:
         OSError: If the disk has no space for it, where the system can tell.
     """
-    place = folder if folder is not None and os.access(folder, os.W_OK) else None
     size = prod(shape) * dtype.itemsize
-    with tempfile.TemporaryFile(dir=place) as file:
-        _take_space(file.fileno(), size, place)
+    with tempfile.TemporaryFile() as file:
+        _take_space(file.fileno(), size)
         return _mapped(mmap.mmap(file.fileno(), size), os.dup(file.fileno()), dtype, shape, 0)
 
 
-def _take_space(descriptor: int, size: int, folder: Path | None) -> None:
+def _take_space(descriptor: int, size: int) -> None:
     """Make an empty file as large as stated, on disk too: a process that writes to a mapped page without room dies."""
     allocate: Any = getattr(os, "posix_fallocate", None)  # macOS and Windows have none
     if not size or allocate is None:
@@ -89,7 +79,7 @@ def _take_space(descriptor: int, size: int, folder: Path | None) -> None:
     try:
         allocate(descriptor, 0, size)
     except OSError as reason:
-        reason.filename = str(folder or tempfile.gettempdir())
+        reason.filename = tempfile.gettempdir()
         raise
 
 
@@ -104,9 +94,8 @@ def read_columns(models: Tensor, columns: slice, block: Tensor) -> None:
 
     Pages of a file may be mapped by 2 MiB at a time, which is several times what a block takes of each row.
     """
-    mapping = _require_mapping(models)
-    read_at: Any = getattr(os, "preadv", None)
-    if read_at is None:  # Windows
+    mapping, read_at = _mapping(models.data_ptr()), getattr(os, "preadv", None)
+    if mapping is None or read_at is None:  # Windows has none
         block.copy_(models[:, columns])
         return
     first = models.data_ptr() - mapping.begin + columns.start * models.element_size()
@@ -158,12 +147,6 @@ def incomplete_file(tensor: Tensor) -> tuple[Path, int] | None:
     return mapping.path, tensor.data_ptr() - mapping.begin
 
 
-def known_content(tensor: Tensor) -> Any:
-    """What was said of a tensor of `map_temporary` when it was mapped; None for others."""
-    mapping = _mapping(tensor.data_ptr())
-    return None if mapping is None else mapping.known
-
-
 def open_file(tensor: Tensor) -> tuple[Path, int] | None:
     """Path by which other processes of this machine can map the file of a tensor, and its place in it.
 
@@ -175,20 +158,13 @@ def open_file(tensor: Tensor) -> tuple[Path, int] | None:
     return (path, tensor.data_ptr() - mapping.begin) if mapping and path and path.exists() else None
 
 
-def _map(
-    path: Path,
-    dtype: torch.dtype,
-    shape: tuple[int, ...],
-    offset: int,
-    temporary: Path | None = None,
-    known: Any = None,
-) -> Tensor:
+def _map(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int, temporary: Path | None = None) -> Tensor:
     with open(path, "rb") as file:
         memory = _map_copy(file.fileno(), offset + prod(shape) * dtype.itemsize)
         descriptor = os.dup(file.fileno())
     if temporary is not None:
         weakref.finalize(memory, temporary.unlink, missing_ok=True)
-    return _mapped(memory, descriptor, dtype, shape, offset, temporary, known)
+    return _mapped(memory, descriptor, dtype, shape, offset, temporary)
 
 
 def _map_copy(descriptor: int, size: int) -> mmap.mmap:
@@ -214,21 +190,13 @@ def _mapped(
     shape: tuple[int, ...],
     offset: int,
     path: Path | None = None,
-    known: Any = None,
 ) -> Tensor:
     tensor = torch.frombuffer(memory, dtype=dtype, count=prod(shape), offset=offset).view(shape)
     begin, number = tensor.data_ptr() - offset, next(_NUMBERS)
     weakref.finalize(memory, os.close, descriptor)
     reference = weakref.ref(memory, lambda _: _MAPPINGS.pop(number))
-    _MAPPINGS[number] = Mapping(begin, begin + len(memory), reference, descriptor, path, known)
+    _MAPPINGS[number] = Mapping(begin, begin + len(memory), reference, descriptor, path)
     return tensor
-
-
-def _require_mapping(tensor: Tensor) -> Mapping:
-    mapping = _mapping(tensor.data_ptr())
-    if mapping is None:
-        raise ValueError("the models lie in no mapped file.")
-    return mapping
 
 
 def _mapping(address: int) -> Mapping | None:

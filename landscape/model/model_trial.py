@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from landscape.model.bound_model import Flat, without_fused_encoders
 from landscape.model.copies import convert, copy_module
 from landscape.model.families import BATCH_NORMS
+from landscape.model.hooks import observed
 from landscape.model.input_format import alike
 from landscape.model.loss_trial import Trial
 from landscape.model.samples import Samples, call_module
@@ -91,20 +92,11 @@ def _layer_outputs(flat: Flat, samples: Samples) -> tuple[Tensor, dict[str, Tens
     """The outputs of a pass, and those of every layer without sub-layers that returns a tensor."""
     seen: dict[str, Tensor] = {}
 
-    def note(name: str) -> object:
-        def hook(layer: nn.Module, received: object, output: object) -> None:
-            if isinstance(output, Tensor):
-                seen.setdefault(name, output.detach().clone())
+    def note(name: str, layer: nn.Module, output: Tensor) -> None:
+        if not list(layer.children()):
+            seen.setdefault(name, output.detach().clone())
 
-        return hook
-
-    layers = [(name, layer) for name, layer in flat.module.named_modules() if not list(layer.children())]
-    handles = [layer.register_forward_hook(note(name)) for name, layer in layers]
-    try:
-        return flat.outputs(samples.inputs), seen
-    finally:
-        for handle in handles:
-            handle.remove()
+    return observed(flat.module, lambda: flat.outputs(samples.inputs), note), seen
 
 
 def _statistics(flat: Flat) -> str:

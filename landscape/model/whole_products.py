@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -40,20 +40,18 @@ def plain_modes() -> Iterator[None]:
 
 
 class _Held:
-    """A setting of the process that is changed while at least one thread is inside."""
+    """Settings of the process, (owner, name, value), that are changed while at least one thread is inside."""
 
-    def __init__(self, change: Callable[[], Callable[[], None]]) -> None:
-        self._change, self._lock, self._inside = change, threading.Lock(), 0
-        self._undo: Callable[[], None] = lambda: None
-
-    def __call__(self) -> AbstractContextManager[None]:
-        return self._context()
+    def __init__(self, *settings: tuple[Any, str, Any]) -> None:
+        self._settings, self._lock, self._inside, self._before = settings, threading.Lock(), 0, list[Any]()
 
     @contextmanager
-    def _context(self) -> Iterator[None]:
+    def __call__(self) -> Iterator[None]:
         with self._lock:
             if not self._inside:
-                self._undo = self._change()
+                self._before = [getattr(owner, name) for owner, name, _ in self._settings]
+                for owner, name, value in self._settings:
+                    setattr(owner, name, value)
             self._inside += 1
         try:
             yield
@@ -61,31 +59,10 @@ class _Held:
             with self._lock:
                 self._inside -= 1
                 if not self._inside:
-                    self._undo()
+                    for (owner, name, _), value in zip(self._settings, self._before, strict=True):
+                        setattr(owner, name, value)
 
 
-def _no_tf32() -> Callable[[], None]:
-    cudnn: Any = torch.backends.cudnn  # its stub does not know the kinds
-    kinds = (cudnn.conv, cudnn.rnn, torch.backends.cuda.matmul)
-    before = [kind.fp32_precision for kind in kinds]
-    for kind in kinds:
-        kind.fp32_precision = "ieee"
-
-    def undo() -> None:
-        for kind, precision in zip(kinds, before, strict=True):
-            kind.fp32_precision = precision
-
-    return undo
-
-
-def _no_cudnn() -> Callable[[], None]:
-    before = torch.backends.cudnn.enabled
-    torch.backends.cudnn.enabled = False
-
-    def undo() -> None:
-        torch.backends.cudnn.enabled = before
-
-    return undo
-
-
-_WHOLE, _PLAIN = _Held(_no_tf32), _Held(_no_cudnn)
+_CUDNN: Any = torch.backends.cudnn  # its stub does not know the kinds
+_KINDS = (_CUDNN.conv, _CUDNN.rnn, torch.backends.cuda.matmul)
+_WHOLE, _PLAIN = _Held(*((kind, "fp32_precision", "ieee") for kind in _KINDS)), _Held((_CUDNN, "enabled", False))

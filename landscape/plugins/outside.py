@@ -129,7 +129,7 @@ _PREFIX = "fedscape_file_"
 def _file(path: Path) -> ModuleType:
     """The module of a file, run once per content of the file."""
     if not path.is_file():
-        raise LookupError(f"no file {path}; put it there, or name where it lies by --trust FILE.py:NAME.")
+        raise LookupError(f"no file {path}; name code where it lies, FILE.py:NAME (of a run by --trust FILE.py:NAME).")
     main = sys.modules["__main__"]
     if (main_file := getattr(main, "__file__", None)) is not None and Path(main_file).resolve() == path.resolve():
         return main

@@ -11,7 +11,7 @@ import xarray as xr
 def labelled(
     variables: Mapping[str, Any], about: Mapping[str, Any] | None = None, coords: Mapping[str, Any] | None = None
 ) -> xr.Dataset:
-    """A dataset whose variables are (dimensions, values, long name, unit); a unit of 1 may be left out.
+    """A dataset whose variables are (dimensions, values, long name, unit); a unit of 1, or both, may be left out.
 
     Args:
         about: Attributes of the dataset, such as analysis and source.
@@ -21,8 +21,8 @@ def labelled(
     def entry(value: Any) -> Any:
         if not isinstance(value, tuple):
             return value
-        dims, values, long_name, *unit = value
-        return dims, values, {"long_name": long_name, "units": unit[0] if unit else "1"}
+        dims, values, *words = value
+        return dims, values, dict(zip(("long_name", "units"), (*words, "1"), strict=False)) if words else {}
 
     inner, outer = ({name: entry(value) for name, value in (table or {}).items()} for table in (variables, coords))
     return xr.Dataset(inner, outer, about)

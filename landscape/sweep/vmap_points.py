@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
+from landscape.model.input_format import alike
 from landscape.model.losses import is_coupled
 from landscape.model.metrics import Means
 from landscape.model.samples import Inputs, call_module, map_leaves
@@ -130,7 +131,4 @@ def batch_points(worker: Worker, memory: int) -> PointBatch | None:
         return None
     points_batch.flat.load(work.basis[0], worker.statistics(rows[0], work.basis[0]))
     single = points_batch.flat.outputs(inputs)
-    if both.shape != (2, *single.shape):
-        return None
-    tolerance = 100 * torch.finfo(single.dtype).eps ** 0.75 * float(single.abs().max())
-    return points_batch if torch.allclose(both[1], single, rtol=0, atol=tolerance, equal_nan=True) else None
+    return points_batch if alike(both[1], single) else None

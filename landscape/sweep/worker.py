@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from landscape.model.batchnorm import recompute_statistics
 from landscape.model.bound_model import Flat
+from landscape.model.hooks import observed
 from landscape.model.metrics import Means
 from landscape.model.samples import Samples, leaves
 from landscape.model.task import PerSample, Task
@@ -160,13 +161,5 @@ def _bind(parameters: list[nn.Parameter], model: list[Tensor]) -> None:
 def widest(flat: Flat, probe: Samples) -> int:
     """Bytes per sample of the largest output of any module."""
     sizes = [1]
-
-    def note(module: nn.Module, received: object, output: object) -> None:
-        if isinstance(output, Tensor):
-            sizes.append(output.numel() * output.element_size() // len(probe))
-
-    handles = [module.register_forward_hook(note) for module in flat.module.modules()]
-    flat.outputs(probe.inputs)
-    for handle in handles:
-        handle.remove()
-    return max(sizes)
+    observed(flat.module, lambda: flat.outputs(probe.inputs), lambda name, layer, output: sizes.append(output.nbytes))
+    return max(1, max(sizes) // len(probe))

@@ -18,7 +18,8 @@ from drift.training.data import client_samples
 from drift.training.model_parts import freeze, head_mask
 from drift.training.server import Server
 from drift.training.server import clients as round_clients
-from drift.training.validation import model_metrics, validation_samples
+from drift.training.validation import validation_samples
+from landscape.measures.loss import model_metrics
 from landscape.model.samples import Samples
 from landscape.plugins import unknown
 

@@ -21,7 +21,7 @@ from drift.analyses.counterfactual.all_clients import (
 )
 from drift.analyses.counterfactual.step_parts import PARTS, StepParts, expected_sampling, step_parts
 from drift.analyses.evaluate_on import losses_and_errors
-from drift.analyses.per_round import parameters, result, selected_rounds, stack_rows
+from drift.analyses.per_round import result, selected_rounds, stack_rows
 from drift.analyses.rounds.variance import change_variance, client_variance
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
@@ -115,7 +115,7 @@ def counterfactual(
         scale=scale,
         client_state=int(run.method.stateful or run.experiment.local.persist_optimizer),
         trainings=total,
-        d=parameters(run),
+        d=run.layout.size,
     )
 
 
@@ -126,7 +126,7 @@ def counterfactual_effort(run: Run, **options: Any) -> Effort:
     trainings = sum(len(find_clients_to_train(run, index).trained) for index in indices)
     points = 1 + len(PARTS) + clients.per_round
     forwards = points * len(run.task.split(values.split)) + 3 * sum(map(len, run.parts))  # a gradient is three passes
-    memory = (2 * clients.number + 4 * points) * 4 * parameters(run)
+    memory = (2 * clients.number + 4 * points) * 4 * run.layout.size
     return effort(run, trainings=trainings, forwards=forwards * len(indices), memory=memory, workers=values.workers)
 
 

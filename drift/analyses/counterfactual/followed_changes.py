@@ -12,7 +12,7 @@ from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.counterfactual.changes import UNCHANGED, Change, changes
 from drift.analyses.counterfactual.interventions import LENGTH, memory, require_replayable
 from drift.analyses.counterfactual.replayed_rounds import bounded_losses, replay_jobs
-from drift.analyses.per_round import parameters, result
+from drift.analyses.per_round import result
 from drift.analyses.rounds.run_state import run_state
 from drift.runs.run import Run
 
@@ -88,11 +88,11 @@ def followed(
     texts = {change.name: change.text for change in _all_changes(run)}
     texts[LONGER] = f"{run.committed + longer[1]} rounds instead of {run.committed}"
     variables = {
-        "loss": (("round", "draw"), loss),
-        "gain": (("change", "round", "draw"), gain),
-        "placebo": ("round", np.ptp(loss, axis=1)),
-        "first": ("round", [first for first, _ in spans]),
-        "text": ("change", np.array([texts[name] for name in names], dtype=str)),
+        "loss": (("round", "draw"), loss, "loss of the unchanged rounds", "nats"),
+        "gain": (("change", "round", "draw"), gain, "loss gained by the change", "nats"),
+        "placebo": ("round", np.ptp(loss, axis=1), "largest difference of seeds", "nats"),
+        "first": ("round", [first for first, _ in spans], "first round"),
+        "text": ("change", np.array([texts[name] for name in names], dtype=str), "change in words"),
     }
     coords = {
         "change": np.array(list(names), dtype=str),
@@ -100,7 +100,7 @@ def followed(
         "draw": list(range(draws)),
     }
     attrs = {"split": split, "memory": memory(run, [first for first, _ in spans])}
-    return result(variables, _ABOUT, coords, analysis="followed", source="this project", **attrs)
+    return result(variables, None, coords, analysis="followed", source="this project", **attrs)
 
 
 def followed_effort(run: Run, **options: Any) -> Effort:
@@ -116,18 +116,9 @@ def followed_effort(run: Run, **options: Any) -> Effort:
         run,
         trainings=round(rounds * clients * draws),
         forwards=LAST * draws * (1 + len(names)) * len(run.task.split(values.split)),
-        memory=4 * parameters(run) * lengths * draws * (1 + len(names)),
+        memory=4 * run.layout.size * lengths * draws * (1 + len(names)),
         workers=values.workers,
     )
-
-
-_ABOUT = {
-    "loss": ("loss of the unchanged rounds", "nats"),
-    "gain": ("loss gained by the change", "nats"),
-    "placebo": ("largest difference of seeds", "nats"),
-    "first": ("first round", "1"),
-    "text": ("change in words", "1"),
-}
 
 
 def spans_of(run: Run, rounds: int = ROUNDS) -> list[tuple[int, int]]:

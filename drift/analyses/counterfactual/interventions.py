@@ -20,7 +20,7 @@ from drift.analyses.counterfactual.replayed_rounds import (
     replay_jobs,
     server_before,
 )
-from drift.analyses.per_round import parameters, result
+from drift.analyses.per_round import result
 from drift.analyses.rounds.run_state import run_state
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
@@ -112,12 +112,12 @@ def interventions(
             if client.isdigit() and not any(int(client) in run.trained(index) for index in window):
                 with_change[row, column] = np.nan
     variables = {
-        "loss": ("round", recorded),
-        "changed_loss": (("change", "round"), with_change),
-        "gain": (("change", "round"), recorded - with_change),
-        "placebo": (("round", "draw"), recorded[:, None] - placebos),
-        "first": ("round", spans),
-        "text": ("change", np.array([change.text for change in candidates], dtype=str)),
+        "loss": ("round", recorded, "loss of the unchanged rounds", LOSS_UNITS),
+        "changed_loss": (("change", "round"), with_change, "loss with the change", LOSS_UNITS),
+        "gain": (("change", "round"), recorded - with_change, "loss gained by the change", LOSS_UNITS),
+        "placebo": (("round", "draw"), recorded[:, None] - placebos, "loss gained by another seed alone", LOSS_UNITS),
+        "first": ("round", spans, "first round of the window"),
+        "text": ("change", np.array([change.text for change in candidates], dtype=str), "the change in words"),
     }
     coords = {
         "change": np.array([change.name for change in candidates], dtype=str),
@@ -125,7 +125,7 @@ def interventions(
         "draw": list(range(1, DRAWS + 1)),
     }
     attrs = {"length": length, "memory": memory(run, spans), "split": split}
-    return result(variables, _ABOUT, coords, analysis="interventions", source="this project", **attrs)
+    return result(variables, None, coords, analysis="interventions", source="this project", **attrs)
 
 
 def interventions_effort(run: Run, **options: Any) -> Effort:
@@ -141,7 +141,7 @@ def interventions_effort(run: Run, **options: Any) -> Effort:
         run,
         trainings=round(trainings),
         forwards=replays * (length - length // 2) * len(run.task.split(values.split)),
-        memory=4 * parameters(run) * length * replays,
+        memory=4 * run.layout.size * length * replays,
         workers=values.workers,
     )
 
@@ -190,13 +190,3 @@ def _spans(run: Run, length: int, windows: int, starts: Sequence[int] | None) ->
     if not spans:
         raise LookupError(f"run {run.name} kept no global model to start from; train with --set keep.globals=all.")
     return spans
-
-
-_ABOUT = {
-    "loss": ("loss of the unchanged rounds", LOSS_UNITS),
-    "changed_loss": ("loss with the change", LOSS_UNITS),
-    "gain": ("loss gained by the change", LOSS_UNITS),
-    "placebo": ("loss gained by another seed alone", LOSS_UNITS),
-    "first": ("first round of the window", "1"),
-    "text": ("the change in words", "1"),
-}

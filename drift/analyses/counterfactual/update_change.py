@@ -12,7 +12,7 @@ from torch import Tensor
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.counterfactual.all_clients import find_clients_to_train, train_all_clients
 from drift.analyses.counterfactual.step_parts import weighted_sum
-from drift.analyses.per_round import About, evenly_spaced, parameters, result, selected_rounds, stack_rows
+from drift.analyses.per_round import About, evenly_spaced, result, selected_rounds, stack_rows
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 
@@ -62,7 +62,7 @@ def update_change(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         {"round": indices},
         analysis="update_change",
         source="FedEve, equation 13",
-        d=parameters(run),
+        d=run.layout.size,
     )
 
 
@@ -72,7 +72,7 @@ def update_change_effort(run: Run, **options: Any) -> Effort:
     indices = _with_the_round_before(run, values.rounds)
     trained = {*indices, *(index - 1 for index in indices)}
     trainings = sum(len(find_clients_to_train(run, index).trained) for index in trained)
-    memory = (4 * clients.number + 48) * parameters(run)  # models, and six vectors in float64
+    memory = (4 * clients.number + 48) * run.layout.size  # models, and six vectors in float64
     return effort(run, trainings=trainings, forwards=0, memory=memory, workers=values.workers)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.evaluate_on import evaluate_models, losses_and_errors
-from drift.analyses.per_round import parameters, result, selected_rounds
+from drift.analyses.per_round import result, selected_rounds
 from drift.config.random_keys import rng
 from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
 from drift.runs.registry import LOSS_UNITS, analysis
@@ -129,7 +129,7 @@ def what_if_effort(run: Run, **options: Any) -> Effort:
     forwards = points * choosing + (points + len(values.windows) + 5) * reporting
     forwards += 3 * values.steps * min(BATCH, choosing)
     models = 5 + max(values.windows, default=1) + 2 * run.experiment.clients.per_round
-    memory = (models + points) * 4 * parameters(run)
+    memory = (models + points) * 4 * run.layout.size
     return effort(run, trainings=0, forwards=forwards * len(indices), memory=memory)
 
 

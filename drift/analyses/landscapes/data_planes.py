@@ -120,11 +120,8 @@ def overlay_plane(
         losses = by_client[name].rename(group="client").transpose("client", ...)
         dataset[name.replace("loss", "client_loss")] = (losses.dims, losses.values)
     dataset = dataset.assign_coords(client=ids).assign(client_samples=("client", sizes))
-    nats = dataset.loss.attrs["units"]
-    about = {
-        "client_loss": ("loss of a client's own data", nats),
-        "mark_client_loss": ("loss of a client's own data at the mark", nats),
-        "client_samples": ("training samples of the client", "samples"),
-    }
+    what, nats = "loss of a client's own data", dataset.loss.attrs["units"]
+    about = {"client_loss": (what, nats), "mark_client_loss": (f"{what} at the mark", nats)}
+    about["client_samples"] = "training samples of the client", "samples"
     source = "IMA paper, section 3.2"
     return result(dataset, about, analysis="overlay_plane", source=source, round=record.index)

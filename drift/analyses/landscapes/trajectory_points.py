@@ -43,13 +43,13 @@ def trajectory_points(run: Run, *, rounds: Sequence[int] | None = None, clients:
     rounds_read = with_progress(path.rounds, run.context.progress)
     losses = [run.round(index).metrics.get("loss", np.nan) for index in rounds_read]
     variables = {
-        "mark_alpha": ("mark", places.mark_alpha.values),
-        "mark_beta": ("mark", places.mark_beta.values),
-        "distance": ("mark", places.distance.values),
-        "mark_round": ("mark", path.rounds),
-        "mark_loss": ("mark", losses),
+        "mark_alpha": ("mark", places.mark_alpha.values, "alpha of the model"),
+        "mark_beta": ("mark", places.mark_beta.values, "beta of the model"),
+        "distance": ("mark", places.distance.values, "distance out of the plane"),
+        "mark_round": ("mark", path.rounds, "round of the mark", "rounds"),
+        "mark_loss": ("mark", losses, "recorded test loss", LOSS_UNITS),
     }
-    dataset = result(variables, _MARKS, {"mark": path.labels}, **path.sweep.attrs)
+    dataset = result(variables, None, {"mark": ("mark", path.labels, "model")}, **path.sweep.attrs)
     dataset = dataset.merge(path.clients, combine_attrs="override")
     return dataset.assign_attrs(analysis="trajectory_points", source="Li et al. 2018, section 7.2")
 
@@ -119,14 +119,6 @@ def _project_clients(run: Run, rounds: Sequence[int], sweep: Sweep) -> xr.Datase
     return result(variables, _ABOUT, {"round": indices, "client": np.arange(number)})
 
 
-_MARKS = {
-    "mark_round": ("round of the mark", "rounds"),
-    "mark_alpha": ("alpha of the model", "1"),
-    "mark_beta": ("beta of the model", "1"),
-    "mark_loss": ("recorded test loss", LOSS_UNITS),
-    "distance": ("distance out of the plane", "1"),
-    "mark": ("model", "1"),
-}
 _ABOUT = {
     "client_alpha": ("alpha of the client", "1"),
     "client_beta": ("beta of the client", "1"),

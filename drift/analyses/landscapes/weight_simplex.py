@@ -14,7 +14,7 @@ import xarray as xr
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import round_clients, rows_of
-from drift.analyses.per_round import parameters, result, selected_rounds
+from drift.analyses.per_round import result, selected_rounds
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
@@ -160,7 +160,7 @@ def best_weights_effort(run: Run, **options: Any) -> Effort:
     side = round(1 / values.step) + 3 * int(values.extend / values.step + 1e-9)
     points = (side + 1) * (side + 2) // 2 + 5
     forwards = len(indices) * points * len(run.task.split(values.split))
-    return effort(run, trainings=0, forwards=forwards, memory=4 * (_AT_ONCE + 3) * parameters(run))
+    return effort(run, trainings=0, forwards=forwards, memory=4 * (_AT_ONCE + 3) * run.layout.size)
 
 
 def shared_rounds(

@@ -24,7 +24,7 @@ def statistics_remark(run: Run) -> str:
         return ""
     what = f"the global model of round {record.index}"
     try:
-        layout = _layout(run)
+        layout = run.layout if "buffers" in run.about else run.task.layout
     except (LookupError, ValueError) as reason:  # of a run without its data, or with code that is not trusted
         return f"the batch statistics of {what} were not checked: {str(reason).rstrip('.')}"
     if layer := negative_variance(buffers, layout):
@@ -33,17 +33,6 @@ def statistics_remark(run: Run) -> str:
     names = ", ".join(layers[:3]) + (f" and {len(layers) - 3} more" if len(layers) > 3 else "")
     which = f"of layer{'s' * (len(layers) > 1)} {names} "
     return f"the batch statistics {which}of {what} are those of client {client} alone" if layers else ""
-
-
-def _layout(run: Run) -> Layout:
-    """Layout of the run's model; a recorded run states it, a trained one makes its model."""
-    if "buffers" not in run.about:
-        return run.task.layout
-    parameters, buffers = (tuple((name, tuple(shape)) for name, shape in run.about[key]) for key in _ENTRIES)
-    return Layout(parameters, buffers)
-
-
-_ENTRIES = ("layout", "buffers")
 
 
 def _one_client(record: Round, layout: Layout) -> tuple[int, list[str]]:

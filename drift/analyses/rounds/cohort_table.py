@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 import torch
 import xarray as xr
 from torch import Tensor
@@ -42,22 +43,21 @@ def cohort_table(run: Run, *, round: int = -1) -> xr.Dataset:
     mean[CLIENTS:] = weights
     step = torch.zeros_like(mean)
     step[STEP] = 1
-    columns = {
-        "update_norm": gram.diagonal()[CLIENTS:].clamp(min=0).sqrt(),
-        "distance": distances(gram, weights),
-        "cosine_mean": _cosines_with(gram, mean),
-        "cosine_step": _cosines_with(gram, step),
-        "weight": record.weights.double(),
-        "relative_weight": relative(record.weights),
-        "share": record.shares,
-        "samples": record.sizes.double(),
+    columns: dict[str, Any] = {
+        "update_norm": (gram.diagonal()[CLIENTS:].clamp(min=0).sqrt(), "length of the client's update"),
+        "distance": (distances(gram, weights), "distance of the client to the mean"),
+        "cosine_mean": (_cosines_with(gram, mean), "cosine of the update with the mean update"),
+        "cosine_step": (_cosines_with(gram, step), "cosine of the update with the global step"),
+        "weight": (record.weights.double(), "aggregation weight"),
+        "relative_weight": (relative(record.weights), "relative aggregation weight", "fraction"),
+        "share": (record.shares, "share of the cohort's samples", "fraction"),
+        "samples": (record.sizes.double(), "training samples", "samples"),
     }
-    variables: dict[str, tuple[tuple[str, ...], np.ndarray]]
-    variables = {name: (("client",), values.numpy()) for name, values in columns.items()}
-    variables["cosine"] = ("client", "client_other"), cosines(gram).numpy()
+    variables: dict[str, Any] = {name: ("client", values.numpy(), *words) for name, (values, *words) in columns.items()}
+    variables["cosine"] = ("client", "client_other"), cosines(gram).numpy(), "cosine between client updates"
     coords = {"client": ids, "client_other": ids}
     source = "Li et al. 2023, definition 5.1"
-    return result(variables, _ABOUT, coords, analysis="cohort_table", source=source, round=record.index)
+    return result(variables, None, coords, analysis="cohort_table", source=source, round=record.index)
 
 
 def _cosines_with(gram: Tensor, combination: Tensor) -> Tensor:
@@ -66,16 +66,3 @@ def _cosines_with(gram: Tensor, combination: Tensor) -> Tensor:
     length = (combination @ gram @ combination).clamp(min=0).sqrt()
     scale = gram.diagonal()[CLIENTS:].clamp(min=0).sqrt() * length
     return torch.where(scale > 0, inner / scale, torch.zeros_like(inner)).clamp(-1, 1)
-
-
-_ABOUT = {
-    "update_norm": ("length of the client's update", "1"),
-    "distance": ("distance of the client to the mean", "1"),
-    "cosine_mean": ("cosine of the update with the mean update", "1"),
-    "cosine_step": ("cosine of the update with the global step", "1"),
-    "weight": ("aggregation weight", "1"),
-    "relative_weight": ("relative aggregation weight", "fraction"),
-    "share": ("share of the cohort's samples", "fraction"),
-    "samples": ("training samples", "samples"),
-    "cosine": ("cosine between client updates", "1"),
-}

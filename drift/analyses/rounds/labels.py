@@ -56,13 +56,13 @@ def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
             count[row, np.searchsorted(clients, ids)] = counts
             divergences[:, row] = _within_and_between(counts, whole)
     variables = {
-        "count": (("round", "client", "class"), count),
-        "within_divergence": ("round", divergences[0]),
-        "between_divergence": ("round", divergences[1]),
-        "share": ("class", whole / max(whole.sum(), 1)),
+        "count": (("round", "client", "class"), count, "samples", "samples"),
+        "within_divergence": ("round", divergences[0], "divergence of the clients within a round", "nats"),
+        "between_divergence": ("round", divergences[1], "divergence of a round from all data", "nats"),
+        "share": ("class", whole / max(whole.sum(), 1), "share of the class", "fraction"),
     }
     coords = {"round": indices, "client": clients, "class": names}
-    return result(variables, _ABOUT, coords, analysis="label_scatter", source="FedEve, section 3.2 and Fig. 3a")
+    return result(variables, None, coords, analysis="label_scatter", source="FedEve, section 3.2 and Fig. 3a")
 
 
 def js_divergence(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -89,14 +89,6 @@ def _shares(counts: np.ndarray) -> np.ndarray:
     counts = np.asarray(counts, dtype=np.float64)
     total = counts.sum(-1, keepdims=True)
     return np.divide(counts, total, out=np.full_like(counts, np.nan), where=total > 0)
-
-
-_ABOUT = {
-    "count": ("samples", "samples"),
-    "within_divergence": ("divergence of the clients within a round", "nats"),
-    "between_divergence": ("divergence of a round from all data", "nats"),
-    "share": ("share of the class", "fraction"),
-}
 
 
 def class_shares(run: Run, index: int | None = None) -> np.ndarray:

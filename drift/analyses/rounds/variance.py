@@ -10,7 +10,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import About, parameters, relative, result, selected_rounds, series
+from drift.analyses.per_round import About, relative, result, selected_rounds, series
 from drift.analyses.rounds.coherence import cohort_coherence, cosines, mean_cosine
 from drift.analyses.rounds.norms_and_weights import distances
 from drift.config.method import Method
@@ -18,7 +18,6 @@ from drift.methods.fedeve import fuse
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import CLIENTS, PREVIOUS, STEP, Round, gram_of_models
-from landscape.model.layout import Layout
 
 Momentum = Literal["recorded", "previous", "zero"]
 Center = Literal["weighted", "uniform"]
@@ -52,7 +51,7 @@ def drift_variances(
         Dataset over round with change_variance, client_variance, their shares of the sum, gain, sigma (s', a
         variance) and cohort m; attribute d.
     """
-    d, rounds = parameters(run), {-1, *run.rounds()}
+    d, rounds = run.layout.size, {-1, *run.rounds()}
     recorded = momentum == "zero" or _records_momentum(run.method)
 
     def measure(record: Round) -> dict[str, float]:
@@ -180,7 +179,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Laye
     """
     wanted = None if rounds is None else [run.require_round(index) for index in rounds]
     indices = sorted(set(selected_rounds(run, "clients", wanted, 20)))
-    places = Layout(tuple((name, tuple(shape)) for name, shape in run.about["layout"])).slices()
+    places = run.layout.slices()
     columns = {name: np.full((len(indices), len(places)), np.nan) for name in _LAYERS if name != "size"}
     for row, index in enumerate(run.context.track(indices)):
         record = run.round(index)

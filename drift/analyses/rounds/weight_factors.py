@@ -158,18 +158,23 @@ def server_epochs(run: Run, *, round: int = -1, tolerance: float = 0.05) -> xr.D
             "learns: fedscape train digits-shards2 --set method.name=fedlaw."
         )
     curves = {name: record.extras[f"{name}_epochs"].double().numpy() for name in ("gamma", "proxy_loss", "lambda")}
+    weight, epoch = "relative aggregation weight", "server epoch"
     return result(
         {
-            "gamma": ("epoch", curves["gamma"]),
-            "proxy_loss": ("epoch", curves["proxy_loss"]),
-            "lambda": (("epoch", "client"), curves["lambda"]),
-            "gamma_used": ((), float(record.extras["gamma"])),
-            "lambda_used": ("client", record.extras["lambda"].double().numpy()),
-            "gamma_settled": ((), settled(curves["gamma"][:, None], tolerance)),
-            "lambda_settled": ((), settled(curves["lambda"], tolerance)),
+            "gamma": ("epoch", curves["gamma"], "shrinking factor gamma"),
+            "proxy_loss": ("epoch", curves["proxy_loss"], "loss on the proxy set", LOSS_UNITS),
+            "lambda": (("epoch", "client"), curves["lambda"], f"{weight} lambda", "fraction"),
+            "gamma_used": ((), float(record.extras["gamma"]), "shrinking factor of the round"),
+            "lambda_used": ("client", record.extras["lambda"].double().numpy(), f"{weight} of the round", "fraction"),
+            "gamma_settled": (
+                (),
+                settled(curves["gamma"][:, None], tolerance),
+                f"{epoch} from which gamma has settled",
+            ),
+            "lambda_settled": ((), settled(curves["lambda"], tolerance), f"{epoch} from which lambda has settled"),
         },
-        _EPOCHS,
-        {"epoch": np.arange(1, len(curves["gamma"]) + 1), "client": record.ids.numpy()},
+        None,
+        {"epoch": ("epoch", np.arange(1, len(curves["gamma"]) + 1), epoch), "client": record.ids.numpy()},
         analysis="server_epochs",
         source="Li et al. 2023, figure 14",
         round=record.index,
@@ -183,15 +188,3 @@ def settled(curves: np.ndarray, tolerance: float) -> float:
         return float("nan")
     away = np.flatnonzero(np.abs(curves - curves[-1]).max(1) > tolerance * reach)
     return float(away[-1] + 2) if len(away) else 1.0
-
-
-_EPOCHS = {
-    "gamma": ("shrinking factor gamma", "1"),
-    "lambda": ("relative aggregation weight lambda", "fraction"),
-    "proxy_loss": ("loss on the proxy set", LOSS_UNITS),
-    "gamma_used": ("shrinking factor of the round", "1"),
-    "lambda_used": ("relative aggregation weight of the round", "fraction"),
-    "gamma_settled": ("server epoch from which gamma has settled", "1"),
-    "lambda_settled": ("server epoch from which lambda has settled", "1"),
-    "epoch": ("server epoch", "1"),
-}

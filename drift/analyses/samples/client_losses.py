@@ -5,18 +5,16 @@ from __future__ import annotations
 import numpy as np
 import torch
 import xarray as xr
-from torch import Tensor
 
 from drift.analyses.per_round import resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import Rows
+from landscape.measures.loss import model_metrics
 from landscape.model.losses import counted
 from landscape.model.model import with_buffers
-from landscape.model.samples import Samples
 from landscape.model.task import metric_units
 from landscape.results.progress import with_progress
-from landscape.sweep.evaluate import evaluate
 
 
 @analysis("client", cost="evaluations")
@@ -49,28 +47,22 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test") -> xr.Datas
     clients = Rows(record.kept("clients"))
     for place, client in enumerate(with_progress(ids, run.context.progress)):
         model = with_buffers(clients[place], record.client_buffers[place] if len(record.client_buffers) else _NONE)
-        for name, value in _values(run, model, run.task.split(split), metrics).items():
+        for name, value in model_metrics(run.task, model, split=run.task.split(split), metrics=metrics).items():
             columns[name][place] = value
         if not len(parts[client]):
             continue
         own = run.task.split("train")[torch.from_numpy(np.asarray(parts[client]))]
-        for name, value in _values(run, model, own, metrics).items():
+        for name, value in model_metrics(run.task, model, split=own, metrics=metrics).items():
             columns[f"own_{name}"][place] = value
         for frame in ("start", "end"):
             if (theta := getattr(record, frame)) is not None:
-                values = _values(run, theta, own, ("loss",))
+                values = model_metrics(run.task, theta, split=own, metrics=("loss",))
                 columns[f"{frame}_own_loss"][place] = values["loss"]
     variables = {name: ("client", values) for name, values in columns.items()}
     units = metric_units(run.task, "loss")
     about = {name: (text, units if unit == "loss" else unit) for name, (text, unit) in _ABOUT.items()}
     attrs = {"round": index, "split": split, "samples": counted(run.task.per_sample, run.task.split(split).targets)}
     return result(variables, about, {"client": ids}, analysis="client_losses", source="this project", **attrs)
-
-
-def _values(run: Run, theta: Tensor, samples: Samples, metrics: tuple[str, ...]) -> dict[str, float]:
-    """Mean metrics of one model on samples."""
-    values = evaluate(run.task, theta[None], torch.ones(1, 1), split=samples, metrics=metrics)
-    return {name: float(value[0]) for name, value in values.items()}
 
 
 _NONE = torch.zeros(0)

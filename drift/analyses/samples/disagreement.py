@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -73,32 +75,36 @@ def disagreement_of(ds: xr.Dataset, features: np.ndarray, *, groups: int = 12) -
     alike = like_groups(features, target, differs, groups)
     order, group = _largest_first(alike.group, differs)
     members = [group == number for number in range(len(order))]
-    table = {
-        "group_class": [target[rows][0] for rows in members],
-        "group_size": [(rows & differs).sum() for rows in members],
-        "group_share": [differs[rows].mean() for rows in members],
-        "group_client_right": [(first == target)[rows & differs].mean() for rows in members],
-        "group_other_right": [(second == target)[rows & differs].mean() for rows in members],
+    right = [[(row == target)[rows & differs].mean() for rows in members] for row in (first, second)]
+    table: dict[str, Any] = {
+        "group_class": ([target[rows][0] for rows in members], "class number of the group"),
+        "group_size": ([(rows & differs).sum() for rows in members], "samples with two predictions", "samples"),
+        "group_share": (
+            [differs[rows].mean() for rows in members],
+            "share of samples with two predictions",
+            "fraction",
+        ),
+        "group_client_right": (right[0], "client's model right", "fraction"),
+        "group_other_right": (right[1], "other model right", "fraction"),
     }
-    variables = {
-        "target": target,
-        "client_predicted": first,
-        "other_predicted": second,
-        "client_loss": ds.loss.values[0],
-        "other_loss": ds.loss.values[1],
-        "differs": differs.astype(float),
-        "sample_group": np.where(group >= 0, group, np.nan),
-        "group_distance": alike.distance,
-    }
-    columns = {name: ("sample", values) for name, values in variables.items()}
-    rows = {name: ("group", np.array(values, float)) for name, values in table.items()}
     unit = ds.loss.attrs["units"]
-    about = {name: (text, unit if units == "loss" else units) for name, (text, units) in _ABOUT.items()}
+    variables: dict[str, Any] = {
+        "target": (target, "class number"),
+        "client_predicted": (first, "class that the client's model predicts"),
+        "other_predicted": (second, "class that the other model predicts"),
+        "client_loss": (ds.loss.values[0], "loss of the client's model", unit),
+        "other_loss": (ds.loss.values[1], "loss of the other model", unit),
+        "differs": (differs.astype(float), "the two models predict different classes"),
+        "sample_group": (np.where(group >= 0, group, np.nan), "group of the sample"),
+        "group_distance": (alike.distance, "distance to the centre of the group"),
+    }
+    columns = {name: ("sample", *entry) for name, entry in variables.items()}
+    rows = {name: ("group", np.array(values, float), *words) for name, (values, *words) in table.items()}
     attrs = {name: ds.attrs[name] for name in ("round", "split", "samples") if name in ds.attrs}
     names = {"client": str(ds.model.values[0]), "against": str(ds.model.values[1])}
-    coords = {"sample": ds.sample.values, "group": np.arange(len(order))}
+    coords = {"sample": ds.sample.values, "group": ("group", np.arange(len(order)), "group of like samples")}
     source = "after Wang et al. 2022"
-    return result({**columns, **rows}, about, coords, analysis="disagreement", source=source, **attrs, **names)
+    return result({**columns, **rows}, None, coords, analysis="disagreement", source=source, **attrs, **names)
 
 
 def input_features(samples: Samples, ds: xr.Dataset) -> np.ndarray:
@@ -122,23 +128,3 @@ def _largest_first(group: np.ndarray, differs: np.ndarray) -> tuple[np.ndarray, 
     order = np.argsort(-sizes, kind="stable")
     places = np.append(np.argsort(order, kind="stable"), -1)  # -1 stays
     return order, places[group]
-
-
-_ABOUT = {
-    "sample": ("number of the sample", "1"),
-    "group": ("group of like samples", "1"),
-    "sample_group": ("group of the sample", "1"),
-    "target": ("class number", "1"),
-    "client_predicted": ("class that the client's model predicts", "1"),
-    "other_predicted": ("class that the other model predicts", "1"),
-    "client_loss": ("loss of the client's model", "loss"),
-    "other_loss": ("loss of the other model", "loss"),
-    "differs": ("the two models predict different classes", "1"),
-    "group_distance": ("distance to the centre of the group", "1"),
-    "group_class": ("class number of the group", "1"),
-    "group_size": ("samples with two predictions", "samples"),
-    "group_share": ("share of samples with two predictions", "fraction"),
-    "group_client_right": ("client's model right", "fraction"),
-    "group_other_right": ("other model right", "fraction"),
-}
-"""long_name and units by name; "loss" for the unit of the task's loss."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,17 +46,17 @@ def sample_predictions(
     samples, numbers = samples_of(run, index, split)
     named = named_models(run, index, models)
     parts = [predictions(run.task, theta, split=samples) for theta in named.models]
-    by_model = ("model", "sample")
-    variables = {
-        "predicted": (by_model, np.stack([part.predicted for part in parts])),
-        "confidence": (by_model, np.stack([part.confidence for part in parts])),
-        "loss": (by_model, np.stack([part.loss for part in parts])),
-        "target": ("sample", run.task.labels(samples).numpy()),
+    words = {
+        "predicted": ("predicted class number",),
+        "confidence": ("probability of the predicted class", "fraction"),
+        "loss": ("loss of the sample", metric_units(run.task, "loss")),
     }
+    columns = {name: np.stack([getattr(part, name) for part in parts]) for name in words}
+    variables: dict[str, Any] = {name: (("model", "sample"), columns[name], *about) for name, about in words.items()}
+    variables["target"] = "sample", run.task.labels(samples).numpy(), "class number"
     coords = {"model": [str(name) for name in models], "sample": numbers}
-    about = {**_ABOUT, "loss": ("loss of the sample", metric_units(run.task, "loss"))}
     attrs = {"round": index, "split": split, "samples": len(samples)}
-    return result(variables, about, coords, analysis="sample_predictions", source="this project", **attrs)
+    return result(variables, None, coords, analysis="sample_predictions", source="this project", **attrs)
 
 
 @analysis("model", "class", "predicted_class", cost="evaluations")
@@ -97,13 +98,13 @@ def confusion_of(ds: xr.Dataset, classes: Sequence[str]) -> xr.Dataset:
     totals, right = counts.sum(2), np.diagonal(counts, axis1=1, axis2=2)
     errors = np.divide(totals - right, totals, out=np.full_like(totals, np.nan), where=totals > 0)
     variables = {
-        "count": (("model", "class", "predicted_class"), counts),
-        "class_error": (("model", "class"), errors),
-        "error": ("model", 1 - right.sum(1) / counts.sum((1, 2))),
+        "count": (("model", "class", "predicted_class"), counts, "samples", "samples"),
+        "class_error": (("model", "class"), errors, "error of the class", "fraction"),
+        "error": ("model", 1 - right.sum(1) / counts.sum((1, 2)), "error", "fraction"),
     }
     coords = {"model": ds.model.values, "class": names, "predicted_class": names}
     attrs = {name: ds.attrs[name] for name in ("round", "split") if name in ds.attrs} | {"samples": ds.sizes["sample"]}
-    return result(variables, _ABOUT, coords, analysis="confusion", source="this project", **attrs)
+    return result(variables, None, coords, analysis="confusion", source="this project", **attrs)
 
 
 def samples_of(run: Run, index: int, split: str) -> tuple[Samples, np.ndarray]:
@@ -124,16 +125,3 @@ def samples_of(run: Run, index: int, split: str) -> tuple[Samples, np.ndarray]:
     if not len(samples):
         raise ValueError(f"{split} of run {run.name} has no samples; name another split.")
     return samples, numbers
-
-
-_ABOUT = {
-    "model": ("model", "1"),
-    "sample": ("number of the sample", "1"),
-    "predicted": ("predicted class number", "1"),
-    "confidence": ("probability of the predicted class", "fraction"),
-    "target": ("class number", "1"),
-    "predicted_class": ("predicted class", "1"),
-    "count": ("samples", "samples"),
-    "class_error": ("error of the class", "fraction"),
-    "error": ("error", "fraction"),
-}

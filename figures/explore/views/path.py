@@ -9,7 +9,7 @@ import xarray as xr
 
 from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.landscapes.trajectory_points import trajectory_points
-from drift.analyses.per_round import evenly_spaced, parameters
+from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
@@ -163,7 +163,7 @@ class PathView(View):
 
 def path_rounds(run: Run) -> list[int]:
     """Rounds of the path: all that kept their global model, or evenly spaced ones of many."""
-    return evenly_spaced(run.kept("globals"), max(FEWEST, NUMBERS // max(parameters(run), 1)))
+    return evenly_spaced(run.kept("globals"), max(FEWEST, NUMBERS // max(run.layout.size, 1)))
 
 
 def path_of(run: Run, options: dict[str, Any]) -> xr.Dataset:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from drift.analyses.per_round import parameters
 from drift.runs.run import Run
 
 QUICK = 20_000_000
@@ -12,4 +11,4 @@ QUICK = 20_000_000
 def is_small(run: Run) -> bool:
     """Whether models of a run are evaluated in a moment."""
     samples = run.about.get("samples", {}).get("test", 0)
-    return 0 < parameters(run) * samples < QUICK
+    return 0 < run.layout.size * samples < QUICK

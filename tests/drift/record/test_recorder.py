@@ -203,9 +203,9 @@ def test_a_task_is_found_in_a_file(tmp_path):
     assert len(run.task.split("test")) == 4 and [len(part) for part in run.parts] == [2, 0, 0, 2]
     for text, error, message in [
         (f"{path}:nothing", ValueError, "task given is a int"),
-        (f"{path}:absent", LookupError, "no function 'absent'"),
+        (f"{path}:absent", ValueError, "no function 'absent'"),
         ("absent.py:make", LookupError, "no file absent.py"),
-        ("make_task", ValueError, "write FILE.py:FUNCTION"),
+        ("make_task", ValueError, "as FILE.py:NAME"),
     ]:
         with pytest.raises(error, match=message):
             drift.open(tmp_path / "run", task=text)

@@ -78,6 +78,6 @@ def test_the_command_takes_metrics_and_says_what_is_wrong(run, tmp_path, capsys)
     command = ["analyse", "plane", str(run.folder), "--set", "points=3"]
     assert code([*command, "--metric", f"{path}:confidence", "--metric", f"{path}:both", "--json"]) == 0
     assert {"confidence", "both"} <= set(json.loads(capsys.readouterr().out)["data_vars"])
-    for given, said in ((f"{path}:absent", "has no function 'absent'"), ("mine", "cannot read metric 'mine'")):
+    for given, said in ((f"{path}:absent", "has no function 'absent'"), ("mine", "'mine' is incomplete")):
         assert code([*command, "--metric", given]) == 2
         assert said in capsys.readouterr().err

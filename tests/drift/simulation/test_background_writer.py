@@ -144,9 +144,8 @@ def test_no_method_changes_what_waits_to_be_written(tmp_path, monkeypatch, name)
     real_put, real_write = Writer.put, Writer._write
 
     def content(trained, state, clients):
-        record, products = trained.record, trained._products
-        gram = record.gram if products is None else products()
-        parts = {"clients": record.clients, "end": record.end, "gram": gram, **record.sent, **record.carried}
+        record = trained.finished()
+        parts = {"clients": record.clients, "end": record.end, "gram": record.gram, **record.sent, **record.carried}
         parts |= record.extras
         state = {**state, **ClientStates(clients).tensors()}
         return files.digest({**parts, **{f"state {name}": value for name, value in state.items()}})

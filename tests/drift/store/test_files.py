@@ -8,7 +8,7 @@ import tiny
 import torch
 from safetensors import safe_open
 
-from drift.store import files, locks, numpy_files
+from drift.store import file_layout, files, locks, numpy_files
 from drift.store.files import Damaged
 from drift.store.keep import Keep
 from drift.store.round_record import Round
@@ -195,3 +195,13 @@ def test_what_training_goes_on_with_begins_in_memory_as_torch_s_own_tensors_do(t
     read, _ = files.read_state(tmp_path)
     assert all(tensor.data_ptr() % numpy_files.ALIGNMENT == 0 for tensor in read.values())
     assert all(torch.equal(read[name], tensor) for name, tensor in tensors.items())
+
+
+def test_a_header_is_padded_up_to_models_that_stand_in_the_file_where_it_can_be_read():
+    forms = {"gram": ("float64", (3, 3)), "carried.x": ("float32", (2,)), "clients": ("float32", (2, 5))}
+    for begin, padded in ((4096, True), (64, False), (file_layout.LONGEST_HEADER + 4096, False)):
+        target = file_layout.layout(forms, {"about": "{}"}, begin)
+        assert (target.places["clients"].begin == begin) == padded
+        assert len(target.head) % 8 == 0 and len(target.head) - 8 <= file_layout.LONGEST_HEADER
+        assert int.from_bytes(target.head[:8], "little") == len(target.head) - 8
+    assert target.places["clients"].begin < target.places["carried.x"].begin

@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+import tempfile
 
 import psutil
 import pytest
@@ -30,5 +31,6 @@ def test_a_disk_without_space_is_noticed_before_anything_is_written(tmp_path, mo
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "posix_fallocate", refuse)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(OSError, match=f"No space left on device: '{tmp_path}'"):
-        mapped_files.scratch_tensor(torch.float32, (3, 4), tmp_path)
+        mapped_files.scratch_tensor(torch.float32, (3, 4))
