@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
+import threading
 import traceback
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -191,8 +193,19 @@ def _crash_error(worker: _Worker) -> Crashed:
     )
 
 
+def end_with_parent() -> None:
+    """End this process as soon as its parent has ended, even by `kill -9`: its results are of no use, its locks are."""
+    threading.Thread(target=_end_after, args=(parent_process(),), daemon=True).start()
+
+
+def _end_after(process: Any) -> None:
+    process.join()
+    os._exit(1)
+
+
 def _serve(connection: Connection, begin_call: bytes) -> None:
     """Main function of a worker: begin at the first job, run jobs until the connection closes."""
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches workers too; the parent process ends them
     begin, arguments = deserialize(begin_call)
     keep_memory()
