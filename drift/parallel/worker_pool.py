@@ -193,19 +193,16 @@ def _crash_error(worker: _Worker) -> Crashed:
     )
 
 
-def end_with_parent() -> None:
-    """End this process as soon as its parent has ended, even by `kill -9`: its results are of no use, its locks are."""
-    threading.Thread(target=_end_after, args=(parent_process(),), daemon=True).start()
-
-
-def _end_after(process: Any) -> None:
-    process.join()
-    os._exit(1)
+def _end_with_parent() -> None:
+    """End this process when its parent has ended, by `kill -9` too: its results are of no use, and it holds locks."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _serve(connection: Connection, begin_call: bytes) -> None:
     """Main function of a worker: begin at the first job, run jobs until the connection closes."""
-    end_with_parent()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches workers too; the parent process ends them
     begin, arguments = deserialize(begin_call)
     keep_memory()
