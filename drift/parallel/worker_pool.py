@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
+import threading
 import traceback
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -191,8 +193,16 @@ def _crash_error(worker: _Worker) -> Crashed:
     )
 
 
+def _end_with_parent() -> None:
+    """End this process when its parent has ended, by `kill -9` too: its results are of no use, and it holds locks."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
 def _serve(connection: Connection, begin_call: bytes) -> None:
     """Main function of a worker: begin at the first job, run jobs until the connection closes."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches workers too; the parent process ends them
     begin, arguments = deserialize(begin_call)
     keep_memory()

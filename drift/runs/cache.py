@@ -22,14 +22,13 @@ from drift.runs.run_names import named_in
 from drift.store import files, locks
 from landscape import plugins
 from landscape.plugins import outside
-from landscape.results import netcdf_files
-from landscape.results.stated import states_statistics
+from landscape.results import netcdf_files, stated
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
 
 
-@states_statistics
+@stated.states_statistics
 def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> xr.Dataset:
     """Result of `analysis(run, **arguments)`, read where it is stored, else computed and stored.
 

@@ -14,7 +14,7 @@ from landscape.curvature.krylov import WHICH, Eigenpairs
 from landscape.curvature.second_derivatives import require_own_gradient
 from landscape.model.bound_model import Flat
 from landscape.model.loss_trial import require_sum
-from landscape.model.losses import loss_blocks
+from landscape.model.losses import loss_blocks, loss_name, total_weight
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
@@ -150,8 +150,13 @@ def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
     """Require finite losses of all samples at the theta of `flat`, of which the loss of a block is the mean.
 
     Raises:
-        ValueError: If a loss is not finite, which names the sample; or the loss is no mean there.
+        ValueError: If a loss is not finite, which names the sample; or the loss is no mean there, or none counts.
     """
+    if total_weight(flat.loss, samples.targets) == 0:
+        none = (
+            f"none of {len(samples)} samples counts in the loss {loss_name(flat.loss)}: their labels are ignored, or "
+        )
+        raise ValueError(f"{none}have weight 0, so it has no mean; give other samples, or more of them in a batch.")
     start = 0
     for part in loss_blocks(flat.loss, samples, block)[0]:
         outputs, targets = flat.outputs(part.inputs), part.targets.to(flat.theta.device)

@@ -65,9 +65,8 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
     if sample_form is not None:
         return sample_form
     if not isinstance(value, tuple | list) and bool(value.isnan().any()):
-        raise ValueError(
-            f"the loss {loss_name(loss)} is NaN on {trial.shapes}: no target counts, or the outputs are NaN."
-        )
+        why = "some of the outputs are" if trial.outputs.isnan().any() else "no target counts, or its terms are"
+        raise ValueError(f"the loss {loss_name(loss)} is NaN on {trial.shapes}: {why}.")
     require_no_failure(loss, map(trial.rows, trial.large_batches()))
     raise ValueError(
         f"the loss {loss_name(loss)} is no mean over samples with {'the usual' if weigh is None else 'the given'} "

@@ -111,7 +111,7 @@ def is_around(coefficients: Sequence[float]) -> bool:
 
 def is_between(coefficients: Sequence[float]) -> bool:
     """Whether no coefficient (n,), n > 1, is zero and they sum to 1."""
-    return len(coefficients) > 1 and 0 not in coefficients and abs(sum(coefficients) - 1) < 1e-12
+    return len(coefficients) > 1 and 0 not in coefficients and _is_whole(coefficients)
 
 
 def shared_start(coefficients: Sequence[float]) -> tuple[float, ...]:
@@ -122,19 +122,38 @@ def shared_start(coefficients: Sequence[float]) -> tuple[float, ...]:
 def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, out: Tensor | None = None) -> Tensor:
     """sum_j coefficients[j] rows[j], new or in `out`; zeros are skipped, so a corner is its model bit for bit.
 
-    Term by term, never as a matrix product, so that the bits do not depend on other combinations. Reused memory (`out`)
-    avoids the page faults of fresh memory of some MB. Of rows in a mapped file one is in memory at a time.
+    An entry that all rows share keeps its bits where the coefficients sum to 1: rows are mixed two by two, the largest
+    coefficients first. Around the first row (coefficient 1) the others are added up first, so that an entry keeps its
+    bits where they are 0 too. Term by term, never as a matrix product, so that the bits do not depend on other
+    combinations. Reused memory (`out`) avoids the page faults of fresh memory of some MB. Of rows in a mapped file one
+    is in memory at a time.
     """
-    total: Tensor | None = None
     file = rows if isinstance(rows, Tensor) and mapped_files.is_mapped(rows) else None
-    for row, coefficient in zip(rows, coefficients, strict=True):
-        if coefficient != 0:
-            total = torch.mul(row, coefficient, out=out) if total is None else total.add_(row, alpha=coefficient)
-            if file is not None:
-                mapped_files.release(file.data_ptr())
-    if total is None:
-        return torch.zeros_like(rows[0]) if out is None else out.zero_()
+    terms = [(float(share), row) for row, share in zip(rows, coefficients, strict=True) if share != 0]
+    total = torch.empty_like(rows[0]) if out is None else out
+    if not terms:
+        return total.zero_()
+    around, weight = coefficients[0] == 1, 0.0
+    is_mean = not around and _is_whole(coefficients)
+    for place, (share, row) in enumerate([*terms[1:], terms[0]] if around else sorted(terms, key=_share)):
+        weight += share  # of a mean above 0 throughout: positive shares come first
+        if not place:
+            torch.mul(row, 1 if is_mean else share, out=total)
+        elif is_mean:
+            total.lerp_(row, share / weight)
+        else:
+            total.add_(row, alpha=share)
+        if file is not None:
+            mapped_files.release(file.data_ptr())
     return total
+
+
+def _share(term: tuple[float, Tensor]) -> float:
+    return -term[0]
+
+
+def _is_whole(coefficients: Sequence[float]) -> bool:
+    return abs(sum(coefficients) - 1) < 1e-12
 
 
 def first_layer(flat: Flat, basis: Tensor, probe: Samples) -> FirstLayer | None:

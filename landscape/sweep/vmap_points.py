@@ -13,6 +13,7 @@ from landscape.model.input_format import alike
 from landscape.model.losses import is_coupled
 from landscape.model.metrics import Means
 from landscape.model.samples import Inputs, call_module, map_leaves
+from landscape.sweep.first_layer import combine
 from landscape.sweep.threads import Evaluator, at_points
 from landscape.sweep.worker import Points, Values, Worker, widest
 
@@ -91,7 +92,7 @@ class PointBatch:
 
     def _state(self, points: Points) -> dict[str, Tensor]:
         basis, layout = self.work.basis, self.flat.layout
-        thetas = torch.tensor(points, dtype=torch.float64, device=basis.device).to(basis) @ basis
+        thetas = torch.stack([combine(basis, row) for row in points])
         buffers = torch.stack([self._worker.statistics(*pair) for pair in zip(points, thetas, strict=True)])
         return vmap(layout.named)(thetas) | vmap(layout.named_buffers)(buffers)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import torch
 import xarray as xr
 from scipy.special import entr, rel_entr
 
@@ -71,9 +72,7 @@ def js_divergence(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     JS(p, q) = KL(p, (p + q) / 2) / 2 + KL(q, (p + q) / 2) / 2.
     """
     p, q = _shares(first), _shares(second)
-    middle = (p + q) / 2
-    divergence: np.ndarray = (rel_entr(p, middle) + rel_entr(q, middle)).sum(-1) / 2
-    return divergence
+    return np.asarray((rel_entr(p, (p + q) / 2) + rel_entr(q, (p + q) / 2)).sum(-1) / 2)
 
 
 def _within_and_between(counts: np.ndarray, whole: np.ndarray) -> tuple[float, float]:
@@ -92,7 +91,12 @@ def _shares(counts: np.ndarray) -> np.ndarray:
 
 
 def class_shares(run: Run, index: int | None = None) -> np.ndarray:
-    """Share of every class in the training samples of each client, q_k; shape (K, C), NaN for a client without any.
+    """Share of every class in the samples of `class_counts`, q_k, shape (K, C); NaN for a client without any."""
+    return _shares(class_counts(run, index))
+
+
+def class_counts(run: Run, index: int | None = None) -> np.ndarray:
+    """Training samples of each client and class whose labels count, shape (K, C).
 
     The samples are those of the partition, or with `index` those that the client trains on in that round.
 
@@ -101,7 +105,7 @@ def class_shares(run: Run, index: int | None = None) -> np.ndarray:
     """
     require_partition(run)
     parts = run.parts if index is None else run.parts_in(index)
-    return _shares(histogram(run.labels, parts, len(run.dataset.class_names)))
+    return histogram(run.labels, parts, len(run.dataset.class_names))
 
 
 def require_partition(run: Run) -> None:
@@ -116,8 +120,7 @@ def require_partition(run: Run) -> None:
 
 def evenness(shares: np.ndarray) -> np.ndarray:
     """Entropy of each row of class shares (K, C) over ln C: 1 for equal classes, 0 for a single one; shape (K,)."""
-    entropy: np.ndarray = entr(shares).sum(1) / np.log(max(shares.shape[1], 2))
-    return entropy
+    return np.asarray(entr(shares).sum(1) / np.log(max(shares.shape[1], 2)))
 
 
 def balance_groups(run: Run) -> dict[str, list[int]]:
@@ -148,9 +151,9 @@ def heterogeneity(run: Run) -> xr.Dataset:
         sim(q_cohort, q),  q_cohort = sum_{i in S_t} lambda_i q_i,  q = sum_j lambda_j q_j
 
     with q_k the class shares of the samples that client k trains on in the round. Over all clients lambda are the
-    shares of samples (equal ones where the experiment weighs clients equally); in the cohort they are the relative
-    weights that the method used, or, for names that end in _data, the shares of samples, the weights of plain
-    averaging. The paper leaves the similarity open; all three here are 1 for equal shares and 0 without a common class:
+    shares of samples with a label that counts (equal ones where the experiment weighs clients equally); in the cohort
+    they are the relative weights that the method used, or, for names that end in _data, those shares again. The paper
+    leaves the similarity open; all three here are 1 for equal shares and 0 without a common class:
 
         overlap = sum_c min(p_c, q_c) = 1 - total variation
         cosine = <p, q> / (|p| |q|)
@@ -169,19 +172,16 @@ def heterogeneity(run: Run) -> xr.Dataset:
     Raises:
         LookupError: If the run was imported without its partition.
     """
-    shares = class_shares(run)
-    sizes = run.dataset.sizes().astype(np.float64)
-    weights = sizes if run.experiment.clients.weighting == "samples" else (sizes > 0).astype(np.float64)
-    all_clients = mix(shares, weights)
+    counts = class_counts(run)
+    all_clients = _pooled(run, counts)
     indices = run.rounds()
-    mixtures = {name: np.full((len(indices), shares.shape[1]), np.nan) for name in ("", "_data")}
+    mixtures = {name: np.full((len(indices), counts.shape[1]), np.nan) for name in ("", "_data")}
     for row, index in enumerate(run.context.track(indices)):
         record = run.round(index)
         if len(record.ids):
-            trained = shares if run.parts_in(index) is run.parts else class_shares(run, index)
-            cohort = trained[record.ids.numpy()]
-            mixtures[""][row] = mix(cohort, relative(record.weights).numpy())
-            mixtures["_data"][row] = mix(cohort, run.experiment.cohort_weights(record.sizes).numpy())
+            cohort = (counts if run.parts_in(index) is run.parts else class_counts(run, index))[record.ids.numpy()]
+            mixtures[""][row] = mix(_shares(cohort), relative(record.weights).numpy())
+            mixtures["_data"][row] = _pooled(run, cohort)
     dataset = xr.Dataset({"share": ("class", all_clients)}, coords={"round": indices, "class": run.dataset.class_names})
     for ending, rows in mixtures.items():
         for name, similarity in SIMILARITIES.items():
@@ -190,14 +190,18 @@ def heterogeneity(run: Run) -> xr.Dataset:
     return result(dataset, _HETEROGENEITY, analysis="heterogeneity", source="Li et al. 2023, definition 5.2")
 
 
+def _pooled(run: Run, counts: np.ndarray) -> np.ndarray:
+    """Class shares (C,) of clients with counts (m, C) under the weights of plain averaging by samples that count."""
+    return mix(_shares(counts), run.experiment.cohort_weights(torch.from_numpy(counts.sum(1))).numpy())
+
+
 def mix(shares: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Weighted mean (C,) of class shares (m, C) under weights (m,); rows that are NaN do not count."""
     finite = np.isfinite(shares).all(1)
     total = weights[finite].sum()
     if not np.isfinite(total) or total == 0:
         return np.full(shares.shape[1], np.nan)
-    mixture: np.ndarray = weights[finite] @ shares[finite] / total
-    return mixture
+    return np.asarray(weights[finite] @ shares[finite] / total)
 
 
 def overlap(first: np.ndarray, second: np.ndarray) -> float:

@@ -46,6 +46,7 @@ ANALYSES = {
     "decomposition": {},
     "decomposition of test": {"split": "test"},
     "label_scatter": {},
+    "heterogeneity": {},
     "class_plane": {"points": 3},
     "client_losses": {},
     "apart": {},

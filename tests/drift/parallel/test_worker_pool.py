@@ -2,9 +2,12 @@
 
 import os
 import signal
+import time
 import warnings
+from multiprocessing import get_context
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
@@ -78,6 +81,36 @@ def test_jobs_end_in_any_order_and_a_death_costs_one_job_one_try(tmp_path):
     assert isinstance(ended[3].error, Crashed) and f"{LIVES} workers died" in str(ended[3].error)
     assert isinstance(ended[4].error, Exception) and str(ended[4].error) == "ab"
     assert torch.equal(again[0], torch.full((2, 3), 11.0))
+
+
+def sleep(values, path):
+    Path(path).write_text(str(os.getpid()))
+    time.sleep(300)
+
+
+def wait_for_workers(places):
+    with Workers(len(places), begun, 10) as workers:
+        list(workers.results(sleep, places))
+
+
+def test_workers_of_a_killed_process_end_in_the_middle_of_their_jobs(tmp_path):
+    places = [str(tmp_path / name) for name in "ab"]
+    parent = get_context("spawn").Process(target=wait_for_workers, args=(places,))
+    parent.start()
+    until = time.monotonic() + 60
+    while not all(Path(place).exists() and Path(place).read_text() for place in places):
+        assert time.monotonic() < until and parent.is_alive()
+        time.sleep(0.05)
+    parent.kill()
+    parent.join()
+    workers = [
+        psutil.Process(pid) for pid in map(int, map(Path.read_text, map(Path, places))) if psutil.pid_exists(pid)
+    ]
+    alive = psutil.wait_procs(workers, timeout=5)[1]
+    zombies = [process for process in alive if process.status() == psutil.STATUS_ZOMBIE]  # nobody reaps orphans here
+    for process in alive:
+        process.kill()
+    assert zombies == alive
 
 
 def test_a_worker_begins_in_a_fresh_process(cold):

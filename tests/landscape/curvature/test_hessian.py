@@ -7,6 +7,7 @@ import torch
 from oracles import cnn_task, mlp_task, quadratic, thetas
 from torch import Tensor, nn
 
+import landscape
 from landscape.curvature.hessian import top_eigenvalues
 from landscape.curvature.hessian_products import hvp
 from landscape.model.samples import Samples
@@ -196,3 +197,13 @@ def test_absent_pyhessian_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyhessian", None)
     with pytest.raises(LookupError, match="pip install pyhessian"):
         top_eigenvalues(mlp_task(), mlp_task().theta, backend="pyhessian")
+
+
+@pytest.mark.parametrize("name", ["hessian", "trace", "density", "minibatch_sharpness"])
+def test_samples_of_which_none_counts_are_named(name):
+    inputs, targets = torch.randn(12, 4), torch.arange(12) % 3
+    targets[:3] = -100
+    task = landscape.make_task(nn.Linear(4, 3), nn.CrossEntropyLoss(), (inputs, targets))
+    options = {"batch": 1} if name == "minibatch_sharpness" else {"split": Samples(inputs[:3], targets[:3])}
+    with pytest.raises(ValueError, match=r"none of \d samples counts in the loss cross_entropy: their labels"):
+        getattr(landscape, name)(task, task.theta, **options)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import landscape
 from landscape.model.bound_model import Flat
 from landscape.model.metrics import class_error
 from landscape.model.samples import Samples
@@ -266,3 +269,42 @@ def test_work_is_one_pass_a_point_and_block_and_the_first_layer_once_a_chunk(mon
     evaluate(task, basis, _rows(5, 3))
     assert len(prepared) == 2  # two blocks, one chunk
     assert len(passes) == 2 * (5 + 1)  # one of each block finds the input of the first layer
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_an_entry_that_all_models_share_keeps_its_bits(count):
+    source = np.random.default_rng(count)
+    shared, rows = torch.linspace(-3, 3, 999), torch.randn(count, 999)
+    for row in (*source.dirichlet(np.ones(count), 30), *source.normal(0, 2, (30, count))):
+        row[0] += 1 - row.sum()
+        assert torch.equal(first_layer.combine([shared] * count, row.tolist()), shared)
+        mixed, exact = first_layer.combine(rows, row.tolist()), torch.from_numpy(row) @ rows.double()
+        torch.testing.assert_close(mixed.double(), exact, rtol=0, atol=2e-6 * (1 + np.abs(row).max()))
+
+
+def test_an_entry_that_directions_leave_keeps_its_bits():
+    theta, still = torch.linspace(-3, 3, 999), torch.zeros(999)
+    for row in ([1, 0.3, -0.3], [1, 0.3, 0.7], [1, 0.0, -2.0]):
+        assert torch.equal(first_layer.combine([theta, still, still], row), theta)
+    assert torch.equal(first_layer.combine([theta] * 3, [1, 0.3, -0.3]), theta)
+
+
+def test_a_parametrisation_that_takes_whole_numbers_of_its_tensor():
+    """`orthogonal` keeps +-1 on the diagonal of its tensor and truncates it: 0.99999994 would be 0."""
+    torch.manual_seed(0)
+    modules = [
+        nn.Sequential(nn.utils.parametrizations.orthogonal(nn.Linear(6, 4)), nn.Tanh(), nn.Linear(4, 3)).double()
+        for _ in range(3)
+    ]
+    inputs, targets = torch.randn(40, 6), torch.randint(3, (40,))
+    task = landscape.make_task(copy.deepcopy(modules[0]).float(), nn.CrossEntropyLoss(), (inputs, targets))
+    singles = [copy.deepcopy(module).float() for module in modules]
+    sweep = landscape.plane(task, *singles, points=5)
+    ds, expected = landscape.surface(task, sweep, statistics="averaged"), []
+    for row in sweep.coefficients:
+        mixed = copy.deepcopy(modules[0])
+        states = [module.state_dict() for module in singles]
+        mean = {name: sum(c * s[name].double() for c, s in zip(row, states, strict=True)) for name in states[0]}
+        mixed.load_state_dict({name: value.round(decimals=12) for name, value in mean.items()})
+        expected.append(float(nn.functional.cross_entropy(mixed(inputs.double()), targets).detach()))
+    np.testing.assert_allclose(ds.loss.values.ravel(), expected, rtol=2e-5)
