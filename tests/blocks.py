@@ -64,8 +64,8 @@ NOT_RUN = {
     ("docs/results.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
     ("docs/results.md", "fedscape figures draw lines-fma-ima"): "seconds; that of howto-figure.md is run",
     ("docs/index.md", "fedscape figures draw lines-fma-ima"): "seconds; that of howto-figure.md is run",
-    ("docs/diagnosis.md", "fedscape diagnose --json"): "seconds; tests/figures/commands/test_diagnose.py",
-    ("README.md", "fedscape diagnose"): "seconds; that of diagnosis.md is run",
+    ("docs/diagnosis.md", "fedscape diagnose"): "seconds; tests/figures/commands/test_diagnose.py",
+    ("README.md", "fedscape diagnose"): "seconds; tests/figures/commands/test_diagnose.py",
     ("docs/gallery.md", "fedscape figures gallery"): "minutes; tests/figures/gallery/test_gallery.py",
     (
         "docs/howto-figure.md",
