@@ -172,6 +172,7 @@ def asked(computed, tmp_path):
     return copy, {copy / "results" / name: call for name, call in found.items()}
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize(("one", "two"), [(0, 1), (2, 3), (4, 5)])
 def test_results_exchanged_within_a_run_are_refused_named_and_set_aside(asked, one, two):
     mine, found = asked
@@ -225,6 +226,7 @@ BESIDE = {
 }
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("beside", BESIDE)
 @pytest.mark.parametrize("called", ["own", "mine"])
 def test_repair_trains_no_foreign_run_in_a_folder(stored, tmp_path, beside, called):
