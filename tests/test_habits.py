@@ -180,6 +180,7 @@ def _bound_names(paths: list[Path]) -> set[str]:
     return bound - {name for _, name in PARTS_OF_PANEL}
 
 
+@pytest.mark.seconds
 def test_private_parts_of_other_libraries_are_used_behind_the_probe_only():
     paths = sorted(path for package in PACKAGES[:3] for path in (ROOT / package).rglob("*.py"))
     own = _bound_names(paths)

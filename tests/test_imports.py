@@ -12,6 +12,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -142,6 +143,7 @@ def requirements() -> tuple[list[Requirement], list[Requirement]]:
     return [Requirement(text) for text in project["dependencies"]], [Requirement(text) for text in extras]
 
 
+@pytest.mark.seconds
 def test_what_is_imported_is_declared():
     always, extras = ({part.name.lower().replace("_", "-") for part in parts} for parts in requirements())
     foreign = {name for path in SOURCES for name in imported(path.read_text())} - set(sys.stdlib_module_names) - LATER

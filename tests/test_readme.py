@@ -57,7 +57,7 @@ def test_the_blocks_of_the_readme_run(tmp_path, mine, monkeypatch):
     session = blocks.run(README, tmp_path, monkeypatch)
     assert {"alpha", "beta"} <= set(session.names["ds"].loss.dims)
     assert session.names["run"].rounds()[-1] == session.names["last"].index
-    assert all((tmp_path / made).stat().st_size > 1000 for made in ("plane.vtk", "model.pt", "report.html"))
+    assert all((tmp_path / made).stat().st_size > 1000 for made in ("plane.vtk", "model.pt"))
 
 
 @pytest.mark.slow

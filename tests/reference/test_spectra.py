@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
+from kinds import one_of_each
 from reference.registry import agree
 from reference.test_curvature import dense, generator, picked
 from torch import nn
@@ -41,8 +44,10 @@ def close_where_converged(pairs, true: np.ndarray, k: int, which: str, *, roundi
 
 
 @pytest.mark.parametrize("which", WHICH)
-@pytest.mark.parametrize("spectrum", SPECTRA)
-@pytest.mark.parametrize("rows", [None, 20])
+@pytest.mark.parametrize(
+    ("spectrum", "rows"),
+    one_of_each(product(SPECTRA, [None, 20]), [*product(SPECTRA, [20]), ("repeated", None), ("indefinite", None)]),
+)
 def test_hostile_spectra(spectrum, which, rows):
     values = SPECTRA[spectrum].double()
     turn = torch.linalg.qr(torch.randn(60, 60, generator=generator(3), dtype=torch.float64)).Q

@@ -35,6 +35,7 @@ def test_sums_by_blocks_have_the_bits_of_the_whole(models):
     assert torch.equal(gram_of_models(start, previous, step, models), gram(start, previous, step, deltas))
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("models", [(3, 5), (10, 2 * WIDTH + 7), (300, WIDTH + 1)], ids=str, indirect=True)
 def test_one_reading_of_a_file_gives_the_bits_of_all_sums(models, tmp_path, monkeypatch):
     m, d = models.shape

@@ -64,7 +64,7 @@ def mine(stored, tmp_path):
     return shutil.copytree(stored["own"], tmp_path / "runs" / stored["own"].name)
 
 
-@pytest.fixture(params=["seed", "rate", "data"])
+@pytest.fixture(params=["seed", pytest.param("rate", marks=pytest.mark.slow), "data"])
 def other(request, mine, stored, tmp_path):
     """A copy of another run."""
     return shutil.copytree(stored[request.param], tmp_path / request.param / stored[request.param].name)

@@ -10,9 +10,9 @@ import pytest
 if not sys.platform.startswith("linux"):
     pytest.skip("the peak memory of a process is read from /proc", allow_module_level=True)
 
-pytestmark = pytest.mark.seconds
+pytestmark = pytest.mark.slow  # test_memory_budget.py asserts that what is large stays in files
 
-COHORT, WIDTH = 16, 16_000
+COHORT, WIDTH = 40, 16_000
 """Clients, and width of the hidden layer."""
 
 MODELS = COHORT * (75 * WIDTH + 10) * 4
@@ -55,7 +55,7 @@ options = {{"features": 64, "classes": 10, "samples": 4 * {COHORT}}}
 task = {{"dataset": "blobs", "dataset_options": options, "model": "mlp", "model_options": {{"hidden": [{WIDTH}]}}}}
 clients = {{"number": number, "per_round": number, "partition": "iid"}}
 local = {{"steps": 1, "batch": 4, "momentum": 0.0}}
-settings = {{"rounds": 2, "task": task | {{"test_samples": 10}}, "clients": clients, "local": local}}
+settings = {{"rounds": 2, "task": task | {{"test_samples": 20}}, "clients": clients, "local": local}}
 experiment = validated(settings | {{"keep": {{"clients": sys.argv[3]}}, "method": json.loads(sys.argv[5])}})
 run = drift.open(drift.simulate(experiment, runs=runs).folder)
 record = run.round(1)
@@ -81,10 +81,10 @@ def peak(runs, number, keep, what, method):
 @pytest.mark.parametrize(
     ("keep", "what", "method"),
     [
-        pytest.param("all", RECORDED, "fedavg", marks=pytest.mark.slow),  # all of it is in scaffold
-        pytest.param("none", TRAINED_AGAIN, "fedavg", marks=pytest.mark.slow),
+        ("all", RECORDED, "fedavg"),
+        ("none", TRAINED_AGAIN, "fedavg"),
         ("all", RECORDED + STATES, "scaffold"),
-        pytest.param("all", RECORDED + STATES, {"name": "fedfomo", "validation": "train"}, marks=pytest.mark.slow),
+        ("all", RECORDED + STATES, {"name": "fedfomo", "validation": "train"}),
     ],
     ids=["kept", "trained again", "scaffold", "fedfomo"],
 )

@@ -11,6 +11,8 @@ import xarray as xr
 from figures import gallery
 from figures.axes.footnote import footnote
 
+pytestmark = pytest.mark.seconds
+
 
 @pytest.fixture(scope="module")
 def curves():

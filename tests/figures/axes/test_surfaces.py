@@ -13,6 +13,8 @@ from figures.axes.colour_bars import round_numbers
 from figures.looks import style
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
+pytestmark = pytest.mark.seconds
+
 
 def _plane() -> xr.Dataset:
     alpha, beta = np.linspace(-1, 5, 7), np.linspace(-1, 1, 5)

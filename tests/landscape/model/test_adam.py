@@ -74,6 +74,7 @@ print(sorted({"torch._dynamo", "torch._inductor", "sympy"} & set(sys.modules)))
 """
 
 
+@pytest.mark.seconds
 def test_no_method_that_trains_on_the_server_loads_a_compiler(tmp_path):
     words, known = [sys.executable, "-c", TRAINS, str(tmp_path)], os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     shown = subprocess.run(words, env=known, capture_output=True, text=True, check=False)

@@ -182,6 +182,7 @@ def test_models_without_statistics_of_their_own_get_recomputed_ones_too(task, mo
     assert float(asked.mean_loss) == pytest.approx(by_hand(task, models[0], task.buffers), rel=1e-12)
 
 
+@pytest.mark.seconds
 def test_interpolated_surface_takes_what_surface_takes(task, models, buffers):
     sweep = plane(*models, points=(5, 7), buffers=buffers)
     asked = {

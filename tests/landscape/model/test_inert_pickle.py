@@ -181,6 +181,7 @@ def nested(depth: int) -> bytes:
     return b"\x80\x02)" + b"".join(b"q%c" % 1 + b"h%c" % 1 + b"\x86" for _ in range(depth))
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("end", [b".", b"}" + b"q\x02h\x01K\x01s.", b"(lq\x02h\x01a.", b"R."])
 def test_a_bomb_of_shared_parts_costs_nothing(end, tmp_path):
     begun = time.process_time()

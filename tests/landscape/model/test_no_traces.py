@@ -114,6 +114,7 @@ def test_a_function_leaves_module_and_process_as_they_were(name, norm, unchanged
     assert found is not None
 
 
+@pytest.mark.seconds
 def test_pictures_and_records_leave_module_and_process_as_they_were(unchanged, tmp_path):
     models = [net(seed, True).double() for seed in (1, 2, 3)]
     inputs = torch.randn(12, 3, generator=torch.Generator().manual_seed(0))

@@ -271,6 +271,7 @@ def test_a_sweep_says_how_it_is_drawn():
     assert not hasattr(sweep, "points") and pickle.loads(pickle.dumps(sweep)).shape == sweep.shape
 
 
+@pytest.mark.seconds
 def test_models_make_the_usual_sweep_and_nothing_stands_beside_a_sweep():
     one, modules = task(False), [net(seed, False) for seed in range(5)]
     kinds = {1: "random_plane", 2: "line", 3: "plane", 4: "principal_plane", 5: "principal_plane"}

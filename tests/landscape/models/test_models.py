@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from kinds import one_of_each
 from torch import nn
 from warm import printed
 
@@ -58,6 +59,9 @@ VERSIONS = [
 
 IMAGE_MODELS = [name for name in models.names() if name not in ("din", "hf")]
 """Models of images that need no file; `test_models_din.py` and `test_models_hf.py` test the others."""
+
+LIGHT = set(IMAGE_MODELS) - {"wrn56_4", "densenet121", "resnet50", "resnet110", "resnet18"}
+"""Those that are built and called fast, among them one of each family."""
 
 LARGER = {"alexnet_gn": 35}
 """What a side has more than the 32 pixels that suffice for most."""
@@ -117,7 +121,7 @@ def test_every_model_is_head_after_body(name):
         assert features.shape == (2, FEATURES[name])
 
 
-@pytest.mark.parametrize("name", IMAGE_MODELS)
+@pytest.mark.parametrize("name", one_of_each(IMAGE_MODELS, LIGHT))
 def test_every_model_takes_channels_last_and_oblong_images(name):
     shape = (2, 19 + 2 * LARGER.get(name, 0), 24 + 2 * LARGER.get(name, 0))
     model = build_model(name, shape, 3, seed=1).double().eval()
@@ -125,7 +129,7 @@ def test_every_model_takes_channels_last_and_oblong_images(name):
     torch.testing.assert_close(model(inputs.to(memory_format=torch.channels_last)), model(inputs))
 
 
-@pytest.mark.parametrize("name", IMAGE_MODELS)
+@pytest.mark.parametrize("name", one_of_each(IMAGE_MODELS, LIGHT))
 def test_every_model_is_fixed_by_its_seed_and_leaves_the_callers_random_state(name):
     side = 20 + 2 * LARGER.get(name, 0)
     torch.manual_seed(3)

@@ -46,6 +46,7 @@ def test_lattices_are_nested_begin_with_25_points_and_end_with_all(shape):
         assert (coarse & fine == coarse).all() and fine.sum() > coarse.sum()
 
 
+@pytest.mark.seconds
 def test_the_error_is_below_the_stated_one_and_the_tolerance_on_many_planes():
     for seed in range(3):
         task, sweep = _classifier(seed)
@@ -61,6 +62,7 @@ def test_the_error_is_below_the_stated_one_and_the_tolerance_on_many_planes():
         assert ds.attrs["error_interpolated_in"] in ("log", "linear")
 
 
+@pytest.mark.seconds
 def test_the_stated_error_is_that_of_points_that_were_not_used():
     task, sweep = _classifier(1)
     full = surface(task, sweep)
@@ -117,7 +119,8 @@ def _on_the_square(height):
     return task, plane(*corners, points=33, margin=0.0)
 
 
-@pytest.mark.parametrize("tolerance", [0.01, 0.1])
+@pytest.mark.seconds
+@pytest.mark.parametrize("tolerance", [0.01, pytest.param(0.1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_of_any_surface_at_most_a_tenth_is_further_off_than_stated(name, tolerance):
     task, sweep = _on_the_square(HOSTILE[name])

@@ -47,6 +47,7 @@ def test_it_is_nearer_than_the_subset_alone_for_a_fraction_of_the_passes(case):
     assert ds.attrs["passes_of_all"] == (21 * 17 + marks) * 600
 
 
+@pytest.mark.seconds
 def test_estimates_are_unbiased_and_their_standard_error_covers(case):
     task, *_ = case
     draws = torch.randn(3, task.layout.size, dtype=torch.float64, generator=torch.Generator().manual_seed(1))

@@ -50,6 +50,7 @@ def test_folds_of_unequal_size_are_weighted_and_means_stay():
     np.testing.assert_allclose(found.loss_sampling_error, expected, rtol=1e-10, atol=1e-15)
 
 
+@pytest.mark.seconds
 def test_it_covers_the_error_of_drawing_other_samples():
     """Points of a line differ from the lowest as on all samples, within 1.96 standard errors, in 95 % of draws."""
     task = mlp_task()
