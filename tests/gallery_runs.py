@@ -48,6 +48,7 @@ QUICK = {
     "decomposition-rounds": {"rounds": 2, "replicates": 2, "samples_per_client": 4},
     "eigen-rounds": {"rounds": 2, "k": 2},
     "sharpness-models": {"batches": 2},
+    "sharpness-minibatch": {"rounds": 2, "batches": 2},
     "robustness-table": {"draws": 1, "after": [1]},
     "noise-robustness": {"draws": 1},
 }
