@@ -17,7 +17,6 @@ from figures.cli import main
 from figures.commands.new import COMMANDS
 
 
-
 @pytest.fixture
 def fedscape(tmp_path, monkeypatch, capsys):
     """The command in an empty folder: exit code, stdout, stderr."""
