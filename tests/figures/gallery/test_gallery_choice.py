@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import recordings
-from gallery_runs import KINDS, QUICK, suited
+from gallery_runs import QUICK, suited
 from kinds import one_of_each
 
 from drift.plugins import tables
@@ -21,8 +21,12 @@ from landscape.results import netcdf_files
 ELSEWHERE = ("ranking-table",)
 """Figures that take films."""
 
-CHOOSING = (*KINDS, "planes-settings", "accuracy-panels", "simplex-settings")
-"""Figures of each kind, and such as compare settings: the same door refuses runs for all."""
+CHOOSING = (
+    *("accuracies-models", "accuracy-setting", "gain-alpha", "gws-setting", "settings-rounds", "sharpness-models"),
+    *("shrink-rounds", "weights-corrupted", "planes-settings", "accuracy-panels", "simplex-settings"),
+    *("accuracy-rounds", "planes-clients", "coherence-groups", "accuracy-table"),
+)
+"""Figures that choose among the runs by their settings, and some that take what is alike."""
 
 
 @pytest.fixture
