@@ -24,6 +24,8 @@ MARKS = [
     pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="no playwright here; pip install it"),
 ]
 DESK = {"width": 1200, "height": 900}
+READING = {"width": 900, "height": 700}
+"""Of reports, whose surfaces take the longer to paint the larger they are."""
 
 
 @contextmanager
@@ -39,13 +41,13 @@ def chromium():
 
 @contextmanager
 def watched(address):
-    """A page that was opened on a desk and drew all its figures, and what it asked for and complained about.
+    """A report that was opened and drew all its figures, and what it asked for and complained about.
 
     All figures count as near the screen, so that a change draws each of them anew.
     """
     told = {"requests": [], "errors": []}
     with chromium() as browser:
-        page = browser.new_page(viewport=DESK)
+        page = browser.new_page(viewport=READING)
         page.on("request", lambda request: told["requests"].append(request.url))
         page.on("console", lambda line: told["errors"].append(line.text) if line.type == "error" else None)
         page.on("pageerror", lambda problem: told["errors"].append(str(problem)))

@@ -4,7 +4,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import warm
 from browsing import DESK, chromium
@@ -23,6 +23,11 @@ PLOT = """name => {
     }));
 }"""
 """What the plots show whose label contains a text: label, redraws, traces, title."""
+
+GO = "query => { history.pushState({}, '', `?&${query}`); dispatchEvent(new PopStateEvent('popstate')); }"
+WENT = """([visit, view]) => !location.search.startsWith('?&') && location.search.includes(visit)
+    && document.documentElement.dataset.explorer.split(',')[0] === view"""
+"""Whether the server has written the address anew, and the view is on the page."""
 
 
 @contextmanager
@@ -52,7 +57,7 @@ class Watched:
         page = browser.new_page(**{"viewport": DESK, **options})
         page.set_default_timeout(60_000)
         self.browser, self.page, self.address = browser, page, address
-        self.errors, self.requests = [], []
+        self.errors, self.requests, self.visits = [], [], 0
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("websocket", lambda socket: self.requests.append(socket.url))
         page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
@@ -62,6 +67,18 @@ class Watched:
         """Open the explorer with a selection, and wait for its first view."""
         self.page.goto(f"{self.address}&{query}" if query else self.address)
         self.page.wait_for_selector("html[data-explorer] .view", state="attached")
+        return self.page
+
+    def go(self, query=""):
+        """Go to a selection as the back button does, which loads no page; without runs, to those of the page."""
+        if not self.page.url.startswith("http"):
+            return self.open(query)
+        fields = parse_qs(query)
+        runs = fields.get("runs") or parse_qs(urlsplit(self.page.url).query).get("runs", [""])
+        self.visits += 1
+        rest = f"{query}&runs={runs[0]}&test.visit={self.visits}"
+        self.page.evaluate(GO, rest)
+        self.wait(WENT, [f"test.visit={self.visits}", fields.get("view", ["runs"])[0]])
         return self.page
 
     def plots(self, label=""):
@@ -81,6 +98,6 @@ class Watched:
 
 @contextmanager
 def watched(address, **options):
-    """A page in headless Chromium."""
+    """A page in a Chromium of its own."""
     with chromium() as browser:
         yield Watched(browser, address, **options)

@@ -48,10 +48,19 @@ QUICK = {
     "decomposition-rounds": {"rounds": 2, "replicates": 2, "samples_per_client": 4},
     "eigen-rounds": {"rounds": 2, "k": 2},
     "sharpness-models": {"batches": 2},
+    "sharpness-minibatch": {"rounds": 2, "batches": 2},
     "robustness-table": {"draws": 1, "after": [1]},
     "noise-robustness": {"draws": 1},
 }
 """Options of figures by name."""
+
+KINDS = (
+    *("accuracy-rounds", "coherence-groups", "noise-robustness", "cost-table", "balance-rounds", "weights-round"),
+    *("barriers-clients", "labels-scatter", "hessian-density", "eigen-slice", "planes-clients"),
+    *("lines-globals", "simplex-weights", "accuracy-table", "topology-distances", "accuracy-after", "layers-drift"),
+)
+"""Figures of each kind: of each file of figures/axes, and tables. Panels of all are stacked by the same layout in a
+column, put into a part of another figure and read by the same door; the slow tests look at the others there."""
 
 
 def normalised(shape, classes):

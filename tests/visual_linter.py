@@ -26,12 +26,16 @@ CLIPPED = 0.15
 PAGE = 10.5
 """Tallest figure, inches."""
 
+Seen = list[tuple[Text, np.ndarray]]
+"""Texts with their boxes (x0, y0, x1, y1) in points."""
+
 
 def lint(figure: Figure) -> list[str]:
     """What is wrong with a figure, in sentences; it is laid out for this."""
     figure.draw_without_rendering()
     shown = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    faults = [*_sizes(figure), *_outside(figure), *_overlaps(figure), *_empty(figure), *_beyond(figure)]
+    seen = texts(figure)
+    faults = [*_sizes(seen), *_outside(figure, seen), *_overlaps(seen), *_empty(figure), *_beyond(figure)]
     for ax in shown:
         faults += [*_hidden(ax), *_alike_in_grey(ax)]
     if figure.get_figheight() > PAGE:
@@ -39,8 +43,8 @@ def lint(figure: Figure) -> list[str]:
     return faults
 
 
-def texts(figure: Figure) -> list[tuple[Text, np.ndarray]]:
-    """Texts that are seen, with their boxes (x0, y0, x1, y1) in points."""
+def texts(figure: Figure) -> Seen:
+    """Texts that are seen, with their boxes."""
     renderer = figure._get_renderer()
     hidden = {
         id(part) for ax in figure.axes if not ax.axison for part in (ax.xaxis, ax.yaxis) for part in part.findobj(Text)
@@ -70,27 +74,26 @@ def _inside(place: float, ends: np.ndarray) -> bool:
     return bool(low - room <= place <= high + room)
 
 
-def _sizes(figure: Figure) -> list[str]:
+def _sizes(seen: Seen) -> list[str]:
     wrong = {
         (round(float(text.get_fontsize()), 1), _short(text))
-        for text, _ in texts(figure)
+        for text, _ in seen
         if not SMALLEST <= text.get_fontsize() <= LARGEST
     }
     return [f"text of {size} points: {sample}" for size, sample in sorted(wrong)][:5]
 
 
-def _outside(figure: Figure) -> list[str]:
+def _outside(figure: Figure, seen: Seen) -> list[str]:
     wide, tall = figure.get_size_inches() * 72
     return [
         f"outside of the figure: {_short(text)}"
-        for text, (x0, y0, x1, y1) in texts(figure)
+        for text, (x0, y0, x1, y1) in seen
         if x0 < -1 or y0 < -1 or x1 > wide + 1 or y1 > tall + 1
     ]
 
 
-def _overlaps(figure: Figure) -> list[str]:
+def _overlaps(seen: Seen) -> list[str]:
     """Pairs of texts that cover each other: by more than a point across and 2.5 points in height."""
-    seen = texts(figure)
     boxes = np.array([box for _, box in seen]).reshape(-1, 4)
     shared = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:]) - np.maximum(boxes[:, None, :2], boxes[None, :, :2])
     pairs = np.argwhere(np.triu((shared[..., 0] > 1.0) & (shared[..., 1] > 2.5), k=1))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from figures.commands.opening import HERE, Source
 from figures.commands.options import Json, Memory, RunName, Workers, flag
-from figures.page.diagnosis_text import BRACKETS, QUESTIONS, answer, interval, number, percent, verdict
+from figures.page.diagnosis_text import QUESTIONS, answer, brackets, interval, number, percent, verdict
 from figures.texts import console
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def screen(diagnosis: Diagnosis) -> list[str]:
     lines += ["", "STATE"]
     for finding in diagnosis.findings:
         lines += _of_finding(finding)
-    return [*lines, *textwrap.wrap(f"{BRACKETS} To see a figure: fedscape figures draw NAME RUN", WIDTH)]
+    return [*lines, *textwrap.wrap(f"{brackets()} To see a figure: fedscape figures draw NAME RUN", WIDTH)]
 
 
 def _measured(diagnosis: Diagnosis) -> str:

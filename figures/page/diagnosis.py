@@ -8,7 +8,7 @@ from drift.analyses.over_seeds import INTERVAL
 from drift.diagnosis.causes import Cause
 from drift.diagnosis.diagnose import Diagnosis, diagnose
 from drift.runs.run import Run
-from figures.page.diagnosis_text import BRACKETS, QUESTIONS, answer, interval, percent, standing, verdict
+from figures.page.diagnosis_text import QUESTIONS, answer, brackets, interval, percent, standing, verdict
 
 
 def diagnosis(run: Run) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def diagnosis(run: Run) -> dict[str, Any]:
             "rows": _rows(result.causes),
         },
         "state": {"head": ["Question", "Answer", f"Number [{INTERVAL}]", "Gallery figure"], "rows": answers},
-        "note": BRACKETS,
+        "note": brackets(),
         "untested": not result.causes and not run.about.get("unknown"),
     }
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from drift.analyses.over_seeds import INTERVAL
-
 if TYPE_CHECKING:
     from drift.diagnosis.diagnose import Diagnosis
     from drift.diagnosis.findings import Finding
@@ -30,11 +28,15 @@ _STATES = {
     "plateau": "Training is on a plateau.",
 }
 
-BRACKETS = f"[{INTERVAL}] over seeds or rounds; rounds are not independent, so over rounds it is too narrow."
-"""What the intervals of a diagnosis are."""
-
 LARGEST = 1e5
 """Number from which only its size is shown."""
+
+
+def brackets() -> str:
+    """What the intervals of a diagnosis are."""
+    from drift.analyses.over_seeds import INTERVAL  # with xarray, which the help of the command line does without
+
+    return f"[{INTERVAL}] over seeds or rounds; rounds are not independent, so over rounds it is too narrow."
 
 
 def verdict(diagnosis: Diagnosis) -> str:

@@ -221,9 +221,8 @@ def test_checkpoints_are_imported(fedscape, tmp_path, bars):
     assert "named 'liner'" in mistake(fedscape("import", "theirs", "--model", "liner", "--dataset", "blobs"))
 
 
-def test_a_report_is_written(fedscape, file):
-    name = Path(fedscape("train", file)[1].strip()).name
-    code, out, _ = fedscape("report", name, "-o", "page.html")
+def test_a_report_is_written(fedscape, runs):
+    code, out, _ = fedscape("report", runs[0].folder, "-o", "page.html")
     assert (code, out.strip()) == (0, "page.html")
     assert Path("page.html").read_text().lstrip().lower().startswith("<!doctype html>")
 

@@ -16,7 +16,7 @@ from figures.explore.shell.activity import duration
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.view import View
 from figures.explore.work.jobs import Job
-from figures.page.diagnosis_text import BRACKETS, QUESTIONS, interval, percent, verdict
+from figures.page.diagnosis_text import QUESTIONS, brackets, interval, percent, verdict
 
 ABOUT = (
     "Reading the record answers eight questions about a run in seconds to minutes. Testing causes also repeats "
@@ -125,7 +125,7 @@ class Diagnosis(View):
     def _show(self, result: Diagnosed) -> None:
         diagnosis, self._result = result.diagnosis, result
         rounds = f"{diagnosis.rounds} rounds, {diagnosis.per_round} of {diagnosis.clients} clients per round."
-        self._say(f"{verdict(diagnosis)} {rounds} {BRACKETS}")
+        self._say(f"{verdict(diagnosis)} {rounds} {brackets()}")
         rows = [self._cause(cause, result) for cause in diagnosis.causes]
         heads = [_head("Causes that were tested, clear ones first")] if rows else []
         findings = [self._finding(finding, result) for finding in diagnosis.findings]

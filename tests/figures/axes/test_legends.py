@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import xarray as xr
+from kinds import one_of_each
 
 from figures import gallery
 from figures.axes.footnote import footnote
@@ -22,9 +23,15 @@ def curves():
     return xr.Dataset(variables, coords={"algorithm": ["fedavg", "ima"], "seed": [0], "round": range(12)})
 
 
-@pytest.mark.parametrize("title", ["", "FedAvg and IMA"])
-@pytest.mark.parametrize("place", ["above", "below", "right"])
-@pytest.mark.parametrize("width", ["column", "page", "slide"])
+TITLES = ("", "FedAvg and IMA")
+EACH = (("column", "above", TITLES[1]), ("column", "below", ""), ("page", "right", TITLES[1]), ("slide", "above", ""))
+"""Each width, place and title."""
+
+
+@pytest.mark.parametrize(
+    ("width", "place", "title"),
+    one_of_each(itertools.product(("column", "page", "slide"), ("above", "below", "right"), TITLES), EACH),
+)
 def test_legend_title_notes_and_panels_are_apart(curves, width, place, title):
     figure = gallery.load("accuracy-rounds").draw(
         curves, width=width, legend=place, **({"title": title} if title else {})

@@ -72,10 +72,10 @@ def test_an_option_that_there_is_not_is_named_with_those_that_there_are(chain, f
 
 @pytest.mark.parametrize("chain", COMMANDS, ids=words)
 def test_a_misspelt_option_is_met_with_the_nearest(chain, fedscape):
-    for one in arguments(chain):
-        if one.field_info.is_keyword:
-            told = refused(fedscape(*filled(chain), f"{one.name}x"))
-            assert f"Did you mean {one.name!r}?" in told
+    options = [one for one in arguments(chain) if one.field_info.is_keyword]
+    for one in {one.name: one for one in (*options[:2], *options[-1:])}.values():
+        told = refused(fedscape(*filled(chain), f"{one.name}x"))
+        assert f"Did you mean {one.name!r}?" in told
 
 
 @pytest.mark.parametrize("chain", COMMANDS, ids=words)

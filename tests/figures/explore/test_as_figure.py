@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny
+import warm
 
 import figures
 from figures.commands.options import arguments
@@ -41,7 +40,7 @@ def test_command_line_and_python_lines_write_the_same_table(run, figure, fedscap
 
 def test_the_lines_run_in_a_fresh_python(run, tmp_path):
     request = Request.from_runs("clients-round", run, round=0, losses=False)
-    subprocess.run([sys.executable, "-c", request.python(tmp_path / "out")], check=True, cwd=tmp_path)
+    warm.printed(request.python(tmp_path / "out"))
     figures.draw("clients-round", [run], tmp_path / "here", round=0, losses=False)
     assert (tmp_path / "out/clients-round.csv").read_bytes() == (tmp_path / "here/clients-round.csv").read_bytes()
 

@@ -65,7 +65,7 @@ def numbers(text):
 
 def test_the_plane_is_that_of_the_analysis_and_a_click_evaluates_a_point(shown, run):
     ids, clients = cohort(run)
-    page = shown.open(f"view=plane&round={ROUND}")
+    page = shown.go(f"view=plane&round={ROUND}")
     shown.wait(DRAWN, ["loss on the plane", 21])
     names = [f"client {client}" for client in ids[:3]]
     expected = drift.models_plane(run, round=ROUND, models=names)
@@ -92,16 +92,16 @@ def test_a_link_reopens_line_class_and_relief(shown, run):
     expected = drift.models_line(run, round=ROUND, models=["start", "end"])
     (plot,) = shown.plots("on the line")
     np.testing.assert_allclose(plot["traces"][0]["y"], expected.error, rtol=1e-5, atol=1e-6)
-    shown.open(f"view=plane&round={ROUND}&quantity=class+1&plane.depth=3d")
+    shown.go(f"view=plane&round={ROUND}&quantity=class+1&plane.depth=3d")
     shown.wait(DRAWN, ["error of class 1", 21])
     assert shown.plots("error of class 1")[0]["traces"][0]["type"] == "surface"
-    page = shown.open(f"view=plane&round={ROUND}&corners=start,end,round+0")
+    page = shown.go(f"view=plane&round={ROUND}&corners=start,end,round+0")
     page.get_by_text("start and round 0 are the same model").wait_for()
 
 
 def test_a_slider_gives_what_evaluate_gives(shown, run):
     ids, clients = cohort(run)
-    page = shown.open(f"view=weights&round={ROUND}")
+    page = shown.go(f"view=weights&round={ROUND}")
     page.get_by_text("The aggregate").wait_for()
     slider = page.get_by_role("slider", name=f"client {ids[0]}")
     slider.fill("0.75")
@@ -123,7 +123,7 @@ def test_a_slider_gives_what_evaluate_gives(shown, run):
 
 def test_the_ring_and_the_usual_weights(shown, run):
     ids, clients = cohort(run)
-    page = shown.open(f"view=weights&round={ROUND}")
+    page = shown.go(f"view=weights&round={ROUND}")
     shown.wait(DRAWN, ["Loss over the weights", 1])
     triangle = page.get_by_role("img", name="Loss over the weights")
     triangle.focus()

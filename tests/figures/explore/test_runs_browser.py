@@ -42,10 +42,10 @@ def query(page):
 
 def until(shown, condition, what):
     """Wait until a condition holds, with the page at work."""
-    for _ in range(600):
+    for _ in range(1200):
         if condition():
             return
-        shown.page.wait_for_timeout(100)
+        shown.page.wait_for_timeout(50)
     raise AssertionError(f"never: {what}; errors: {shown.errors}")
 
 
@@ -82,7 +82,7 @@ def test_curves_are_those_of_the_selected_runs(shown, folder):
 
 
 def test_a_click_sets_the_round_and_a_brush_the_rounds(shown):
-    page = shown.open()
+    page = shown.go()
     curves(shown, least=4)
     page.mouse.click(*place(shown, "over rounds of", 0.66))
     until(shown, lambda: query(page).get("round") == "2", "round 2 in the address")
@@ -98,7 +98,7 @@ def test_a_click_sets_the_round_and_a_brush_the_rounds(shown):
 
 
 def test_differences_are_drawn_on_the_same_cohorts(shown, folder):
-    page = shown.open("number=loss")
+    page = shown.go("number=loss")
     curves(shown, least=4)
     page.get_by_label("difference to").select_option(label="FedAvg")
     until(shown, lambda: len(curves(shown)) == 1, "one curve")
@@ -108,7 +108,7 @@ def test_differences_are_drawn_on_the_same_cohorts(shown, folder):
 
 
 def test_ticks_select_runs_and_a_row_is_looked_at(shown):
-    page = shown.open()
+    page = shown.go()
     curves(shown, least=4)
     before = query(page)["runs"].split(",")
     page.locator(".run-table .tabulator-row input[type=checkbox]").nth(2).click()
@@ -127,8 +127,8 @@ def test_runs_appear_and_grow_while_they_are_trained(shown, folder):
     settings = tiny.experiment("rounds=6", "local.lr=0.02")
     simulate(settings, runs=folder, until=2)
     page.locator(".run-table").get_by_text(settings.slug).wait_for()
-    shown.open(f"runs={settings.slug}")
-    assert len(curves(shown)[0]["x"]) == 2
+    shown.go(f"runs={settings.slug}")
+    until(shown, lambda: len(curves(shown)[0]["x"]) == 2, "two rounds")
     drawn = shown.plots("over rounds of")[0]["redraws"]
     simulate(settings, runs=folder)
     until(shown, lambda: len(curves(shown)[0]["x"]) == 6, "six rounds, without a reload")
@@ -139,7 +139,7 @@ def test_runs_appear_and_grow_while_they_are_trained(shown, folder):
 
 
 def test_order_and_filters_stay_when_runs_appear(shown, folder):
-    page = shown.open()
+    page = shown.go()
     curves(shown, least=4)
     table = page.locator(".run-table")
     table.locator("[tabulator-field=loss] .tabulator-col-sorter").click()
@@ -169,8 +169,8 @@ def test_a_recorded_run_is_explored_while_it_grows_and_its_texts_stay_texts(show
 
     play(2)
     page.locator(".run-table").get_by_text("stranger").wait_for()
-    shown.open("runs=stranger")
-    assert len(curves(shown)[0]["x"]) == 2
+    shown.go("runs=stranger")
+    until(shown, lambda: len(curves(shown)[0]["x"]) == 2, "two rounds")
     play(5)
     until(shown, lambda: len(curves(shown)[0]["x"]) == 5, "five rounds, without a reload")
     page.locator(".run-table").get_by_text(MARKUP).first.wait_for()
@@ -182,8 +182,8 @@ def test_a_recorded_run_is_explored_while_it_grows_and_its_texts_stay_texts(show
 def test_a_run_that_vanishes_has_one_line_and_keeps_its_curve(shown, folder):
     settings = tiny.experiment("rounds=3", "seed=9")
     run = simulate(settings, runs=folder)
-    page = shown.open(f"runs={settings.slug}")
-    curves(shown)
+    page = shown.go(f"runs={settings.slug}")
+    until(shown, lambda: len(curves(shown)[0]["x"]) == 3, "three rounds")
     run.folder.rename(folder.parent / "away")
     page.get_by_text("is gone").first.wait_for()
     assert len(curves(shown)[0]["x"]) == 3 and shown.errors == []
@@ -191,9 +191,10 @@ def test_a_run_that_vanishes_has_one_line_and_keeps_its_curve(shown, folder):
 
 def test_drifts_are_those_of_the_analyses_and_a_client_is_selected(shown, folder):
     run = drift.open(next(folder.glob("fedavg-*-s5-*")))
-    page = shown.open(f"view=drift&runs={run.name}")
+    page = shown.go(f"view=drift&runs={run.name}")
     expected = drift_variances(run).client_variance.values
-    assert curves(shown, "client-drift variance")[0]["y"] == pytest.approx(expected.tolist(), rel=1e-5)
+    wanted = pytest.approx(expected.tolist(), rel=1e-5)
+    until(shown, lambda: curves(shown, "client-drift variance")[0]["y"] == wanted, "drift of the selected run")
     page.get_by_text("coherence has no clear change point").wait_for()
     (points,) = [trace for trace in curves(shown, "distance of each client") if len(trace["x"]) > 4]
     across, up = page.get_by_label("distance of each client").first.evaluate(
@@ -208,7 +209,7 @@ def test_drifts_are_those_of_the_analyses_and_a_client_is_selected(shown, folder
 
 def test_an_analysis_is_computed_on_demand_and_stored(shown, folder):
     run = drift.open(next(folder.glob("fedavg-*-s5-*")))
-    page = shown.open(f"view=drift&runs={run.name}&round=1")
+    page = shown.go(f"view=drift&runs={run.name}&round=1")
     page.get_by_text("It takes 0 trainings").wait_for()
     page.get_by_role("button", name="Compute decomposition").click()
     traces = curves(shown, "bias, variance and covariance")
@@ -224,20 +225,20 @@ def test_an_analysis_is_computed_on_demand_and_stored(shown, folder):
 
 def test_drift_by_layer_shows_the_selected_layers(shown, folder):
     run = drift.open(next(folder.glob("fedavg-*-s5-*")))
-    page = shown.open(f"view=drift&runs={run.name}&round=1")
+    page = shown.go(f"view=drift&runs={run.name}&round=1")
     page.get_by_role("button", name="Compute drift by layer").click()
     traces = curves(shown, "drift by layer")
     ds = cache.stored(run, layer_drift, {"rounds": [1]})
     assert traces[0]["y"] == pytest.approx(ds.client_variance.values[0].tolist(), rel=1e-5)
     name = str(ds.layer.values[1])
-    shown.open(f"view=drift&runs={run.name}&round=1&layers={name}")
+    shown.go(f"view=drift&runs={run.name}&round=1&layers={name}")
     until(shown, lambda: curves(shown, "drift by layer")[0]["x"] == [name], "one layer")
     assert shown.errors == []
 
 
 def test_findings_lead_to_the_views_that_show_them_and_a_diagnosis_can_be_cancelled(shown, folder):
     run = drift.open(next(folder.glob("fedavg-*-s5-*")))
-    page = shown.open(f"view=diagnosis&runs={run.name}")
+    page = shown.go(f"view=diagnosis&runs={run.name}")
     page.get_by_role("button", name="Test causes by training").click()
     page.locator(".view-diagnosis").get_by_role("button", name="Cancel").click()
     page.get_by_text("Cancelled").wait_for()

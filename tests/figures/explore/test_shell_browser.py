@@ -60,7 +60,7 @@ def test_an_address_reopens_what_was_seen(shown):
 
 
 def test_keys_work_where_a_plot_or_a_slider_was_used_last(shown):
-    page = shown.open("view=weights&round=1")
+    page = shown.go("view=weights&round=1")
     slider = page.get_by_role("slider", name="gamma")
     slider.focus()
     page.keyboard.press("ArrowLeft")
@@ -75,7 +75,7 @@ def test_keys_work_where_a_plot_or_a_slider_was_used_last(shown):
 
 
 def test_keys_step_through_rounds_and_the_back_button_goes_back(shown):
-    page = shown.open("view=path&round=2")
+    page = shown.go("view=path&round=2")
     page.keyboard.press("ArrowLeft")
     at(shown, round=1)
     page.keyboard.press("3")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,22 +11,38 @@ import pytest
 import tiny
 
 SCRIPT = """
-import sys
+import json, os, sys, tempfile
 from figures.cli import main
-try:
-    main(sys.argv[1:])
-except SystemExit as end:
-    code = end.code
-heavy = sorted({"torch", "matplotlib", "plotly", "xarray"} & set(sys.modules))
-print(code, *heavy, file=sys.stderr)
+
+told, streams = [], [(number, os.dup(number)) for number in (1, 2)]
+for folder, words in json.load(sys.stdin):
+    os.chdir(folder)
+    files = [tempfile.TemporaryFile("w+") for _ in streams]
+    for (number, _), file in zip(streams, files):
+        os.dup2(file.fileno(), number)
+    code = None
+    try:
+        main(words)
+    except SystemExit as end:
+        code = end.code
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    for number, stream in streams:
+        os.dup2(stream, number)
+    for file in files:
+        file.seek(0)
+    heavy = sorted({"torch", "matplotlib", "plotly", "xarray"} & set(sys.modules))
+    told.append([*(file.read() for file in files), [code, *heavy]])
+print(json.dumps(told))
 """
 
 
-def fresh(folder, *words):
-    """stdout, stderr but its last line, and the exit code and heavy modules of a command in a new process."""
-    done = subprocess.run([sys.executable, "-c", SCRIPT, *words], cwd=folder, capture_output=True, text=True)
-    *said, last = done.stderr.splitlines()
-    return done.stdout, "\n".join(said), last
+def fresh(folder, lines):
+    """stdout, stderr, and the exit code with the heavy modules that are loaded, of each command in one new process."""
+    lines = [line if isinstance(line, list) else line.split(" ") for line in lines]
+    asked = json.dumps([[str(folder), line] for line in lines])
+    done = subprocess.run([sys.executable, "-c", SCRIPT], input=asked, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 MISTYPED = {
@@ -70,16 +87,22 @@ MISTYPED = {
 """What is said of a command."""
 
 
+@pytest.fixture(scope="module")
+def mistyped(tmp_path_factory):
+    return dict(zip(MISTYPED, fresh(tmp_path_factory.mktemp("empty"), MISTYPED), strict=True))
+
+
 @pytest.mark.parametrize("command", MISTYPED)
-def test_a_mistyped_name_is_told_before_anything_heavy_is_loaded(command, tmp_path):
-    out, err, last = fresh(tmp_path, *command.split())
-    assert MISTYPED[command] in err and last == "2", err + last
+def test_a_mistyped_name_is_told_before_anything_heavy_is_loaded(command, mistyped):
+    out, err, last = mistyped[command]
+    assert MISTYPED[command] in err and last == [2], (err, last)
     assert out == "" and len(err.splitlines()) == 1
 
 
 def test_a_right_name_goes_on_to_torch(tmp_path):
-    _, err, last = fresh(tmp_path, "train", str(tiny.written(tmp_path)), "--set", "method=fedavg", "rounds=1")
-    assert last.startswith("0 ") and "torch" in last, err
+    words = ["train", str(tiny.written(tmp_path)), "--set", "method=fedavg", "rounds=1"]
+    ((_, err, last),) = fresh(tmp_path, [words])
+    assert last[0] == 0 and "torch" in last, err
 
 
 HOSTILE = [
@@ -100,15 +123,16 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture
-def home(tmp_path):
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
     """A folder with two good runs and others whose names would steer a shell or a terminal."""
+    folder = tmp_path_factory.mktemp("home")
     for place in ("runs", "others"):
         for name in ["fedavg-blobs-s1-0123abcd", f"{place}-x", *HOSTILE]:
-            (tmp_path / place / name).mkdir(parents=True)
-            (tmp_path / place / name / "run.json").write_text("\x1b no JSON")
-    (tmp_path / "runs" / "no-run").mkdir()
-    return tmp_path
+            (folder / place / name).mkdir(parents=True)
+            (folder / place / name / "run.json").write_text("\x1b no JSON")
+    (folder / "runs" / "no-run").mkdir()
+    return folder
 
 
 RUNS = ["fedavg-blobs-s1-0123abcd", "runs-x"]
@@ -128,25 +152,31 @@ RUN_PLACES += [
 ]
 
 
-def offered(folder, words):
-    out, err, last = fresh(folder, "__complete", *words.split(" "))
-    assert (err, last) == ("", "0"), err + last
-    found = [line for line in out.split("\n") if line not in ("", "\x1fbegin")]
-    assert all(re.fullmatch(r"[\w.+@%,-]+", line, re.ASCII) for line in found)
+OTHERS = {"show --runs others ": ["fedavg-blobs-s1-0123abcd", "others-x"], "show --runs nowhere ": []}
+
+
+@pytest.fixture(scope="module")
+def offered(home):
+    """Names that are offered after each of these words."""
+    words = [*OFFERED, *(f"{verb} " for verb in RUN_PLACES), *OTHERS]
+    found = {}
+    for line, (out, err, last) in zip(words, fresh(home, [f"__complete {line}" for line in words]), strict=True):
+        assert (err, last) == ("", [0]), (line, err, last)
+        found[line] = [name for name in out.split("\n") if name not in ("", "\x1fbegin")]
+        assert all(re.fullmatch(r"[\w.+@%,-]+", name, re.ASCII) for name in found[line])
     return found
 
 
 @pytest.mark.parametrize("words", OFFERED)
-def test_names_are_offered(words, home):
-    found = offered(home, words)
-    assert OFFERED[words] in found and "runs-x" not in found
+def test_names_are_offered(words, offered):
+    assert OFFERED[words] in offered[words] and "runs-x" not in offered[words]
 
 
 @pytest.mark.parametrize("verb", RUN_PLACES)
-def test_runs_are_offered_that_a_shell_takes_as_they_stand(verb, home):
-    assert offered(home, f"{verb} ") == RUNS
+def test_runs_are_offered_that_a_shell_takes_as_they_stand(verb, offered):
+    assert offered[f"{verb} "] == RUNS
 
 
-def test_runs_of_another_folder_are_offered_where_it_is_named(home):
-    assert offered(home, "show --runs others ") == ["fedavg-blobs-s1-0123abcd", "others-x"]
-    assert offered(home, "show --runs nowhere ") == []
+@pytest.mark.parametrize("words", OTHERS)
+def test_runs_of_another_folder_are_offered_where_it_is_named(words, offered):
+    assert offered[words] == OTHERS[words]

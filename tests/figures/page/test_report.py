@@ -82,8 +82,11 @@ def test_tables_name_seeds_settings_and_fingerprints(text, runs):
     assert same["local.lr"] == ["0.05"] and "seed" not in same and not set(apart) & set(same)
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_bytes(runs, tmp_path):
-    """Both are made here: a diagnosis of these runs by another test would stand in one of them."""
+    """That of one run has the same bytes in test_same_bytes.
+
+    Both are made here: a diagnosis of these runs by another test would stand in one of them."""
     first, again = (report(runs[::2], tmp_path / f"{name}.html", points=4).read_bytes() for name in ("first", "again"))
     assert first == again
 
