@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib import cbook, font_manager, textpath
 from matplotlib.axes import Axes
-from matplotlib.cbook import is_math_text
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import text_to_path
 
 from figures.axes.curves import line_look, mean, method_look, require_values, seeds_at, split_algorithms
 from figures.looks import style
@@ -116,12 +114,11 @@ _GAP = 7.0
 def _widths(rows: Sequence[Sequence[str]]) -> list[float]:
     """Points across that each column takes."""
     columns = [[line for text in column for line in text.split("\n")] for column in zip(*rows, strict=True)]
-    font = FontProperties(size=style.small())
+    font = font_manager.FontProperties(size=style.small())
     widths = [max(_width(line, font) for line in column) for column in columns]
     return [width + _GAP * (index > 0) for index, width in enumerate(widths)]
 
 
-def _width(line: str, font: FontProperties) -> float:
+def _width(line: str, font: font_manager.FontProperties) -> float:
     """Points that a line of text takes across."""
-    wide, _, _ = text_to_path.get_text_width_height_descent(line, font, is_math_text(line))
-    return float(wide)
+    return float(textpath.text_to_path.get_text_width_height_descent(line, font, cbook.is_math_text(line))[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -64,27 +63,15 @@ def context() -> Iterator[None]:
     """Matplotlib settings for drawing and saving figures; they end with the `with` block.
 
     Settings that the user changed, in a matplotlibrc, by `rcParams` or by a style sheet, stay; a style that the look
-    asks for comes last. Within another such block of the same style nothing is set anew.
+    asks for comes last.
     """
-    asked = str(look.current().take("style"))
-    if _SET.get() == asked:
-        yield
-        return
     changed = {name for name, value in mpl.rcParams.items() if value != mpl.rcParamsDefault[name]}
     ours = {name: value for name, value in _OURS.items() if name not in changed}
     size = float(ours.get("font.size", mpl.rcParams["font.size"]))
     ours |= {name: size * part for name, part in _SIZES.items() if name not in changed}
-    settings: Any = ours | sheet(asked)  # newer stubs list every key
-    before = _SET.set(asked)
-    try:
-        with mpl.rc_context(settings):
-            yield
-    finally:
-        _SET.reset(before)
-
-
-_SET: ContextVar[str | None] = ContextVar("style", default=None)
-"""Name of the style whose settings hold, empty for the usual one; None outside of drawing."""
+    settings: Any = ours | sheet(str(look.current().take("style")))  # newer stubs list every key
+    with mpl.rc_context(settings):
+        yield
 
 
 def small() -> float:

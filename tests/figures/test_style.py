@@ -72,15 +72,6 @@ def test_order_puts_known_methods_first():
     assert style.order(["zz", "lss", "fedavg", "aa"]) == ["fedavg", "lss", "aa", "zz"]
 
 
-def test_a_context_within_another_one_leaves_what_was_set_there():
-    with style.context():
-        mpl.rcParams["axes.grid"] = False  # matplotlib's default, which a new block takes for unset
-        with style.context():
-            assert mpl.rcParams["axes.grid"] is False
-    with style.context():
-        assert mpl.rcParams["axes.grid"] is True
-
-
 def test_context_ends_with_its_block():
     before = mpl.rcParams["pdf.fonttype"], mpl.rcParams["font.size"]
     with style.context():
