@@ -34,6 +34,19 @@ def test_work_that_only_a_closed_page_waits_for_is_ended(tmp_path):
         workspace.close()
 
 
+def test_keys_lead_to_the_first_round_the_next_one_and_the_last(tmp_path):
+    workspace = Workspace([tiny.trained(tmp_path).folder])
+    try:
+        explorer = Explorer(workspace, "view=round&round=2")
+        seen = []
+        for key in ("ArrowLeft", "Home", "ArrowLeft", "ArrowRight", "End", "ArrowRight"):
+            explorer.header.key(key)
+            seen.append(explorer.selection.round)
+        assert seen == [1, 0, 0, 1, None, None]
+    finally:
+        workspace.close()
+
+
 def test_an_explorer_of_a_notebook_that_is_closed_leaves_the_work_of_others(tmp_path):
     run = tiny.trained(tmp_path)
     own = drift.open(run.folder, task=run.task)
