@@ -90,6 +90,7 @@ def test_a_flipped_bit_of_a_small_array_is_noticed_by_every_reader(mine, array, 
     READERS[reader](mine)
 
 
+@pytest.mark.seconds
 def test_every_byte_of_a_header_is_compared_by_readers_of_small_arrays(mine):
     path, run = files.round_path(mine, ALTERED), drift.open(mine)
     right = next(run.without_models([ALTERED]))

@@ -8,6 +8,7 @@ from landscape.measures.sharpness import ball_sharpness
 from landscape.model.layout import Layout
 
 
+@pytest.mark.seconds
 def test_at_the_minimum_of_a_quadratic_the_worst_rise_follows_the_largest_eigenvalue():
     known = quadratic(4, eigenvalues=[7.0, 3.0, 2.0, 0.5])
     ds = ball_sharpness(known.task, known.centre, radius=0.3, steps=60, directions=600)

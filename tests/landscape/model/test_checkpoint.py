@@ -196,6 +196,7 @@ def with_statistics(seed: int) -> nn.Sequential:
     return model.eval()
 
 
+@pytest.mark.seconds
 def test_a_list_of_arrays_is_the_model_that_it_was_made_of():
     task, models = make_task(with_statistics(0), ENTROPY, (X, Y)), [with_statistics(seed) for seed in (1, 2)]
     lists = [[value.numpy() for value in model.state_dict().values()] for model in models]

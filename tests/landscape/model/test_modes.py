@@ -45,6 +45,7 @@ MODES: dict[str, AbstractContextManager[object]] = {
 }
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("mode", MODES)
 def test_results_do_not_depend_on_the_mode_of_the_caller(mode):
     expected = results()

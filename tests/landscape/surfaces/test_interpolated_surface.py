@@ -143,6 +143,7 @@ def test_of_any_surface_at_most_a_tenth_is_further_off_than_stated(name, toleran
         assert np.sqrt(np.square(away).mean()) <= 3 * float(ds.loss_interpolation_error)
 
 
+@pytest.mark.seconds
 def test_fractions_stay_fractions_and_classes_have_their_own_errors():
     task, sweep = _on_the_square(_bowl)
 
@@ -170,6 +171,7 @@ def test_a_surface_with_values_that_are_not_finite_is_refused():
             interpolated_surface(*_on_the_square(height))
 
 
+@pytest.mark.seconds
 def test_subsets_of_samples_see_a_ridge_between_the_lattice_columns_too():
     torch.manual_seed(0)
     ridge, samples = HOSTILE["a narrow ridge between the lattice columns"], torch.rand(400, 1, dtype=torch.float64)
@@ -197,6 +199,7 @@ def test_quadratics_are_met_exactly_where_the_loss_is_not_positive_everywhere():
     np.testing.assert_allclose(ds.loss, surface(shifted, sweep).loss, atol=1e-8)
 
 
+@pytest.mark.seconds
 def test_previews_begin_after_25_points_and_cover_the_plane():
     task, sweep = _classifier(2)
     seen = []
