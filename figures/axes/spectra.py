@@ -169,14 +169,8 @@ def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         table = abs(part).transpose("layer", ...).values.reshape(len(places), -1)
         for place, seeds in zip(across, table, strict=True):
             seeds_at(seeds, float(place), ax, log=True)
-        own = {
-            "marker": "o",
-            **({} if name is None else method_look(name)),
-            "markersize": 3.5,
-            "linestyle": "",
-            "zorder": 5,
-        }
-        own |= {} if name is None else {"marker": style.marker(name)}
+        own: dict[str, Any] = {"marker": "o" if name is None else style.marker(name), "linestyle": "", "zorder": 5}
+        own |= {**method_look(name), "markersize": 3.5}
         with np.errstate(divide="ignore"):
             logs = mean(part.copy(data=np.log(abs(part.values))), "seed")
         middle = logs.copy(data=np.exp(logs.values))

@@ -112,14 +112,8 @@ def read(**words: Any) -> Look:
     if "over" in wanted:
         keys = wanted["over"].split(",") if isinstance(wanted["over"], str) else wanted["over"]
         wanted["over"] = tuple(key.strip() for key in keys if key.strip())
-    if "rounds" in wanted:
-        wanted["rounds"] = _range(wanted["rounds"], "rounds")
-    for name in {"xlim", "ylim"} & set(wanted):
-        wanted[name] = _limits(wanted[name], name)
-    if "labels" in wanted:
-        wanted["labels"] = _labels(wanted["labels"])
-    if "width" in wanted:
-        wanted["width"] = _width(wanted["width"])
+    readers = {"rounds": _range, "xlim": _limits, "ylim": _limits, "labels": _labels, "width": _width}
+    wanted |= {name: reader(wanted[name], name) for name, reader in readers.items() if name in wanted}
     return Look(**wanted)
 
 
@@ -261,16 +255,16 @@ def _limits(value: Any, name: str) -> dict[str, Range]:
     return limits
 
 
-def _labels(value: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+def _labels(value: Mapping[str, str] | Sequence[str], name: str) -> dict[str, str]:
     if isinstance(value, Mapping):
         return {str(key): str(text) for key, text in value.items()}
     pairs = [part.partition("=") for part in ([value] if isinstance(value, str) else value)]
     if wrong := [key for key, equals, _ in pairs if not equals]:
-        raise ValueError(f"labels has {wrong[0]!r}; give METHOD=TEXT, x=TEXT or y=TEXT.")
+        raise ValueError(f"{name} has {wrong[0]!r}; give METHOD=TEXT, x=TEXT or y=TEXT.")
     return {key: text for key, _, text in pairs}
 
 
-def _width(value: Any) -> str | float:
+def _width(value: Any, name: str) -> str | float:
     if value in WIDTHS:
         return str(value)
     try:
@@ -278,5 +272,5 @@ def _width(value: Any) -> str | float:
     except (TypeError, ValueError):
         inches = 0.0
     if not 1.5 <= inches <= 40:
-        raise ValueError(f"width is {value!r}; give {', '.join(WIDTHS)}, or inches from 1.5 to 40.")
+        raise ValueError(f"{name} is {value!r}; give {', '.join(WIDTHS)}, or inches from 1.5 to 40.")
     return inches

@@ -36,14 +36,14 @@ SIGNED = "RdBu_r"
 """Colour map of signed data, in both drawing libraries: red is positive, blue negative."""
 
 METHODS = {
-    "fedavg": ("FedAvg", "#004B87"),
-    "ima": ("IMA", "#C04E08"),
-    "fedlaw": ("FedLAW", "#009E73"),
-    "fedlaw-gws": ("FedLAW (GWS)", "#5E1840"),
-    "fedeve": ("FedEve", "#DD8FBB"),
-    "lss": ("LSS", "#F0B323"),
+    "fedavg": ("FedAvg", "#004B87", 0),
+    "ima": ("IMA", "#C04E08", 1),
+    "fedlaw": ("FedLAW", "#009E73", 2),
+    "fedlaw-gws": ("FedLAW (GWS)", "#5E1840", 4),
+    "fedeve": ("FedEve", "#DD8FBB", 3),
+    "lss": ("LSS", "#F0B323", 5),
 }
-"""Written name and colour of the methods, in the order of legends: hues of Okabe and Ito, lightness in steps.
+"""Written name, colour and line style of methods, in the order of legends: hues of Okabe and Ito, lightness in steps.
 
 CIE lightness 20 to 77, seven or more apart, so that they differ in grey print too.
 """
@@ -124,9 +124,8 @@ def marker(name: str) -> str:
 
 def _kind(name: str) -> int:
     """Place of a method among the line styles: solid for FedAvg alone, of the main methods."""
-    first = {"fedavg": 0, "ima": 1, "fedlaw": 2, "fedlaw-gws": 4, "fedeve": 3, "lss": 5}
-    if name in first:
-        return first[name]
+    if name in METHODS:
+        return METHODS[name][2]
     return 1 + (_PLACES[name] if name in _PLACES else zlib.crc32(name.encode())) % (len(_DASHES) - 1)
 
 
