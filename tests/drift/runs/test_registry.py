@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 from pathlib import Path
 
 import pytest
@@ -68,5 +69,5 @@ def test_public_functions_of_a_run_that_return_a_dataset_are_registered():
 def test_a_registered_analysis_takes_a_run_alone(one):
     function = getattr(importlib.import_module(one.module), one.name)
     assert one.description.endswith(".") and function.__name__ == one.name
-    arguments = function.__code__.co_varnames[: function.__code__.co_argcount]
-    assert arguments[0] == "run" and len(arguments) - 1 <= len(function.__defaults__ or ())
+    first, *others = inspect.signature(function).parameters.values()
+    assert first.name == "run" and all(option.default is not option.empty for option in others)
