@@ -70,4 +70,4 @@ def test_a_registered_analysis_takes_a_run_alone(one):
     function = getattr(importlib.import_module(one.module), one.name)
     assert one.description.endswith(".") and function.__name__ == one.name
     first, *others = inspect.signature(function).parameters.values()
-    assert first.name == "run" and all(option.default is not option.empty for option in others)
+    assert first.name == "run" and all(o.default is not o.empty or o.kind is o.VAR_KEYWORD for o in others)
