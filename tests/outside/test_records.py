@@ -60,7 +60,7 @@ def test_a_changed_source_is_told_when_opened_and_refused_when_gone_on_with(else
         tiny.trained(Path("runs"), setting)
 
 
-@pytest.mark.parametrize("kind", ["method", "partition"])
+@pytest.mark.parametrize("kind", ["method", pytest.param("partition", marks=pytest.mark.slow)])
 def test_an_object_from_a_script_is_found_again(elsewhere, kind):
     given = {"method": "method=Halved()", "partition": "clients__partition=Strided()"}[kind]
     script = f"{CODE[kind]}\nif __name__ == '__main__':\n    import drift\n    drift.simulate('tiny.toml', {given})\n"

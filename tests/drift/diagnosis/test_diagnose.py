@@ -27,6 +27,7 @@ def run(runs):
     return tiny.trained(runs)
 
 
+@pytest.mark.slow  # test_causes.py: what counts as advice, and that following it is the training of the command
 def test_first_advice_lowers_the_loss_of_a_training_it_has_not_seen(runs):
     row = judged(trained("blobs", "FedAdam, server rate 0.3", 1, runs), every=False)
     assert row["change"] is not None
