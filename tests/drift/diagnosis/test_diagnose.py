@@ -88,7 +88,7 @@ def test_constants_are_no_findings(run, diagnosis):
     assert not any(cause.name == "labels" for cause in diagnosis.causes)
 
 
-def test_every_question_is_answered_on_one_screen(diagnosis):
+def test_every_question_is_answered_on_one_screen(run, diagnosis):
     found = diagnosis
     assert [answer.name for answer in found.findings] == QUESTIONS
     lines = screen(found)
