@@ -60,14 +60,14 @@ ROOMS = {
     "landscape/curvature": 960,
     "landscape/datasets": 1115,
     "landscape/geometry": 645,
-    "landscape/measures": 690,
+    "landscape/measures": 680,
     "landscape/model": 3725,
     "landscape/models": 545,
     "landscape/plugins": 350,
     "landscape/results": 510,
     "landscape/spectra": 180,
     "landscape/surfaces": 1170,
-    "landscape/sweep": 905,
+    "landscape/sweep": 910,
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 

@@ -14,7 +14,6 @@ from torch import Tensor
 from drift.importers.checkpoint_files import ASSUMED, SHIPPED, CheckpointFiles, Patterns, RoundFiles, find_checkpoints
 from drift.record.flat_arrays import FlatArrays, arrays_by_name
 from drift.store.number_ranges import spans
-from landscape.measures.loss import model_metrics
 from landscape.model.checkpoint import read_state, read_tensors, weight_files
 from landscape.model.content_words import one_line
 from landscape.model.guarded_load import require_inside, require_room
@@ -22,6 +21,7 @@ from landscape.model.task import Task
 from landscape.model.unnamed_tensors import are_unnamed
 from landscape.results.parsed_text import json_table
 from landscape.results.progress import Progress, with_progress
+from landscape.sweep.evaluate import model_metrics
 
 Model = tuple[Tensor, Tensor]
 """theta (d,) and floating buffers (b,)."""

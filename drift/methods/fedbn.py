@@ -17,8 +17,8 @@ from drift.config.method_values import Setting, State
 from drift.training.client import Client, Update
 from drift.training.model_parts import norm_mask, require_normalised
 from drift.training.validation import require_held_out
-from landscape.measures.loss import model_metrics
 from landscape.model.task import Task
+from landscape.sweep.evaluate import model_metrics
 
 
 class FedBN(Method):

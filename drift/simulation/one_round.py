@@ -23,8 +23,8 @@ from drift.training.arrivals import Arrivals, Receive
 from drift.training.client import Update
 from drift.training.data import Data, client_samples
 from drift.training.server import Server, clients, sent
-from landscape.measures.loss import model_metrics
 from landscape.model.whole_products import whole_products
+from landscape.sweep.evaluate import model_metrics
 
 
 def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:

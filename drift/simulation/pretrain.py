@@ -23,9 +23,9 @@ from drift.training.data import task_of
 from landscape import datasets
 from landscape.datasets import Dataset, open_dataset
 from landscape.datasets._split import select_classes
-from landscape.measures.loss import model_metrics
 from landscape.model.samples import Samples
 from landscape.models import build_model
+from landscape.sweep.evaluate import model_metrics
 
 EpochProgress = Callable[[int, float, float], None]
 """(epochs done, mean training loss in nats, accuracy on the test samples, a fraction) -> None."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
 from torch import Tensor
 
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
-from landscape.sweep.evaluate import evaluate
+from landscape.sweep.evaluate import model_metrics
 
 
 @takes_models("theta")
@@ -28,16 +25,3 @@ def loss(task: Task, theta: Tensor, *, split: Split = "test", buffers: Tensor | 
         ValueError: If the split is empty or unknown.
     """
     return model_metrics(task, theta, buffers, split=split, metrics=("loss",))["loss"]
-
-
-def model_metrics(
-    task: Task, theta: Tensor, buffers: Tensor | None = None, *, split: Split = "test", **options: Any
-) -> dict[str, float]:
-    """Loss and metrics of one model (d,) on a split, by name, as `landscape.evaluate`.
-
-    Args:
-        buffers: Floating buffers (b,) of the model; by default the model's own.
-    """
-    rows = None if buffers is None or not len(buffers) else buffers[None]
-    values = evaluate(task, theta[None], torch.ones(1, 1), buffers=rows, split=split, **options)
-    return {name: float(value) for name, value in values.items()}

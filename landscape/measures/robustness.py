@@ -9,12 +9,12 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from landscape.measures.loss import model_metrics
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, split_name
 from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
 from landscape.results.progress import Progress, with_progress
+from landscape.sweep.evaluate import model_metrics
 
 LEVELS = (4 / 255, 8 / 255)
 """Noise amplitudes of the LSS paper, for inputs in [0, 1]."""

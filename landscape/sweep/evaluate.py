@@ -13,7 +13,7 @@ from landscape.model.batchnorm import Statistics, resolve_statistics
 from landscape.model.bound_model import Flat
 from landscape.model.losses import is_coupled
 from landscape.model.samples import Samples
-from landscape.model.task import Task
+from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
 from landscape.results.stated import state
 from landscape.sweep import vmap_points
@@ -201,3 +201,16 @@ def _checked_groups(groups: Tensor, samples: Samples) -> Tensor:
             f"for each of the {len(samples)} samples."
         )
     return groups.long()
+
+
+def model_metrics(
+    task: Task, theta: Tensor, buffers: Tensor | None = None, *, split: Split = "test", **options: Any
+) -> dict[str, float]:
+    """Loss and metrics of one model (d,) on a split, by name, as `landscape.evaluate`.
+
+    Args:
+        buffers: Floating buffers (b,) of the model; by default the model's own.
+    """
+    rows = None if buffers is None or not len(buffers) else buffers[None]
+    values = evaluate(task, theta[None], torch.ones(1, 1), buffers=rows, split=split, **options)
+    return {name: float(value) for name, value in values.items()}

@@ -142,14 +142,14 @@ class HandRun:
     context: Context = field(default_factory=Context)
 
     @property
-    def about(self) -> dict[str, Any]:
-        """Layout of run.json."""
-        return {"layout": [["theta", [self.d]]]}
+    def layout(self) -> Any:
+        """Only its size."""
+        return SimpleNamespace(size=self.d)
 
     @property
     def task(self) -> Any:
-        """Only its layout's size."""
-        return SimpleNamespace(layout=SimpleNamespace(size=self.d))
+        """Only its layout."""
+        return SimpleNamespace(layout=self.layout)
 
     @property
     def method(self) -> Method:

@@ -19,9 +19,9 @@ from drift.training.model_parts import freeze, head_mask
 from drift.training.server import Server
 from drift.training.server import clients as round_clients
 from drift.training.validation import validation_samples
-from landscape.measures.loss import model_metrics
 from landscape.model.samples import Samples
 from landscape.plugins import unknown
+from landscape.sweep.evaluate import model_metrics
 
 Part = Literal["all", "body", "head"]
 """Part of a model that a client tunes; the rest is frozen."""

@@ -10,11 +10,11 @@ from drift.analyses.per_round import resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import Rows
-from landscape.measures.loss import model_metrics
 from landscape.model.losses import counted
 from landscape.model.model import with_buffers
 from landscape.model.task import metric_units
 from landscape.results.progress import with_progress
+from landscape.sweep.evaluate import model_metrics
 
 
 @analysis("client", cost="evaluations")

@@ -139,7 +139,7 @@ def test_runs_appear_and_grow_while_they_are_trained(shown, folder):
 
 
 def test_order_and_filters_stay_when_runs_appear(shown, folder):
-    page = shown.go()
+    page = shown.open()
     curves(shown, least=4)
     table = page.locator(".run-table")
     table.locator("[tabulator-field=loss] .tabulator-col-sorter").click()
