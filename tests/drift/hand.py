@@ -142,6 +142,11 @@ class HandRun:
     context: Context = field(default_factory=Context)
 
     @property
+    def about(self) -> dict[str, Any]:
+        """Layout of run.json."""
+        return {"layout": [["theta", [self.d]]]}
+
+    @property
     def layout(self) -> Any:
         """Only its size."""
         return SimpleNamespace(size=self.d)
