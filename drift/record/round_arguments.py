@@ -11,6 +11,8 @@ from drift.record.flat_arrays import MODELS, array, is_model
 
 CLIENTS = "{client: (model, number of samples)}"
 NUMBERS = "numbers by name, as in {'accuracy': 0.9}, NaN where there is none"
+FRACTIONS = ("accuracy", "own_accuracy", "error")
+"""Numbers that are fractions of samples, in tables and pictures too."""
 
 
 def round_numbers(clients: Any, end: Any, start: Any, metrics: Any) -> dict[str, np.ndarray]:
@@ -39,4 +41,6 @@ def round_numbers(clients: Any, end: Any, start: Any, metrics: Any) -> dict[str,
     for name, number in numbers.items():
         if not isinstance(name, str) or not name or number.size != 1 or number.dtype.kind not in "biuf":
             raise ValueError(f"metrics has {name!r}: {number.tolist()!r:.60}; give {NUMBERS}.")
+        if name in FRACTIONS and not np.isnan(number.item()) and not 0 <= number.item() <= 1:
+            raise ValueError(f"{name} is {number.item():g}; give a fraction between 0 and 1, as 0.853 for 85.3 %.")
     return {f"metric.{name}": np.array(float(number.item())) for name, number in numbers.items()}

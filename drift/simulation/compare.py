@@ -124,19 +124,22 @@ def summary(runs: Iterable[Run]) -> list[dict[str, Any]]:
 def mean_of_last(run: Run, metric: str = "accuracy", last: int = 10) -> float:
     """Mean of a metric over those of a run's last rounds that recorded it, NaN where none did.
 
+    The last rounds are those by number: of a run that recorded every fifth one, two of the last ten.
+
     Raises:
         ValueError: If `last` is no number of rounds.
     """
     if last < 1:
         raise ValueError(f"last is {last}; give the number of rounds that are averaged, 1 or more.")
-    rounds = run.without_models(run.rounds()[-last:])
+    indices = run.rounds()
+    rounds = run.without_models([index for index in indices if index > indices[-1] - last])
     recorded = [record.metrics[metric] for record in rounds if metric in record.metrics]
     return float(np.mean(recorded)) if recorded else float("nan")
 
 
 def last_words(runs: Sequence[Run], last: int) -> str:
     """What `mean_of_last` averages, in words."""
-    lengths = {len(run.rounds()) for run in runs}
+    lengths = {indices[-1] - indices[0] + 1 if (indices := run.rounds()) else 0 for run in runs}
     if last == 1:
         return "last round"
     if min(lengths) >= last:

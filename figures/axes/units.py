@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import xarray as xr
 
 
@@ -33,3 +34,12 @@ def ranged(ds: xr.Dataset, name: str, unit: str) -> str:
     if name == "plain_ratio" and float(ds["macs_round"]) == float(ds["macs_plain"]) and low <= 1 <= high:
         return "as plain" if low == high else f"as plain\n{between}"
     return f"{amount(value, unit)}\n{between}"
+
+
+def rounds_text(value: float) -> str:
+    """A number of rounds, in tenths; a word for an infinite one, a dash for none."""
+    return "\u2013" if np.isnan(value) else NOT_REACHED if np.isinf(value) else f"{value:.1f}".removesuffix(".0")
+
+
+NOT_REACHED = "not reached"
+"""Text of infinitely many rounds: a mean over seeds of which one or more did not reach a target."""

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.runs.run import Run
 from drift.simulation.compare import mean_of_last
+from figures.axes.units import NOT_REACHED, rounds_text
 from figures.gallery import _runs, _table_figure, _tables
 from figures.looks import look
 from figures.selection.groups import grouped
@@ -29,7 +30,7 @@ def data(
     paper: str = "",
     item: str = "",
 ) -> xr.Dataset:
-    """measured (and printed, quick) over row, column and seed, in rounds; NaN where the accuracy was not reached.
+    """measured (and printed, quick) over row, column and seed, in rounds; infinite where the accuracy was not reached.
 
     The first round whose accuracy, not smoothed, is the target or more, counted from 1 (papers.md 7).
 
@@ -46,15 +47,17 @@ def data(
     runs = runs if paper or over else _runs.select_comparable(runs, lines=False)
     goal = _goal(runs, target, last)
     ds = _tables.tabulate(runs, lambda run: _first(run, goal), rows=rows, over=over, paper=paper, item=item)
-    ds = _tables.label_numbers(ds, "rounds to the target", "rounds")
+    missed = f" ({NOT_REACHED}: by one seed or more)" if np.isinf(ds.measured).any() else ""
+    ds = _tables.label_numbers(ds, f"rounds to the target{missed}", "rounds")
     return ds.assign_attrs(target=goal, by=target if isinstance(target, str) else "")
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A table; a dash where the target was not reached."""
+    """A table, with a word where not every seed reached the target."""
     whose = f" (that of {look.label(ds.attrs['by'])})" if ds.attrs["by"] else ""
-    title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}"
-    return _table_figure.draw_table(ds, title=title, write=lambda value: f"{value:.1f}".removesuffix(".0"))
+    missed = ds.measured.attrs["long_name"].removeprefix("rounds to the target")
+    title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}{missed}"
+    return _table_figure.draw_table(ds, title=title, write=rounds_text)
 
 
 def _goal(runs: Sequence[Run], target: float | str | None, last: int) -> float:
@@ -70,7 +73,7 @@ def _goal(runs: Sequence[Run], target: float | str | None, last: int) -> float:
 
 
 def _first(run: Run, target: float) -> float:
-    """Rounds until the accuracy is the target or more, NaN if never."""
+    """Rounds until the accuracy is the target or more, infinite if never."""
     values = run.metrics().accuracy
     reached = values["round"].values[values.values >= target]
-    return float(reached[0] + 1) if len(reached) else float("nan")
+    return float(reached[0] + 1) if len(reached) else float("inf")

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from figures.axes.units import amount, ranged
+from figures.axes.units import amount, ranged, rounds_text
 from figures.looks import look
 from figures.selection import setting_text
 from figures.texts.best_rows import MEANING, Mark, better, column_marks, spread, spread_text
@@ -192,18 +192,18 @@ def _spread(row: np.ndarray, values: xr.DataArray) -> str:
     present = row[~np.isnan(row)]
     if not len(present):
         return ABSENT
-    middle = _number(float(present.mean()), values)
-    return f"{middle} \u00b1 {_number(spread(row), values)}" if len(present) > 1 else middle
+    middle, wide = _number(float(present.mean()), values), spread(row)
+    return f"{middle} \u00b1 {_number(wide, values)}" if np.isfinite(wide) else middle
 
 
 def _number(value: float, values: xr.DataArray) -> str:
     """A number as tables write it: fractions in percent, rounds in tenths, all else with four digits."""
-    if not np.isfinite(value):
+    if not np.isfinite(value) and values.attrs.get("units") != "rounds":
         return ABSENT if np.isnan(value) else f"{value}"
     writers: dict[str, Callable[[float], str]] = {
         "fraction": lambda number: f"{100 * number:.2f}",
         "points": "{:.2f}".format,
-        "rounds": lambda number: f"{number:.1f}".removesuffix(".0"),
+        "rounds": rounds_text,
         **{unit: partial(amount, unit=short) for unit, short in _AMOUNTS.items()},
     }
     return writers.get(str(values.attrs.get("units")), "{:.4g}".format)(value)

@@ -255,6 +255,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "metric text": ({"metrics": {"note": "x"}}, "metrics has 'note': 'x'; give numbers by name"),
     "metric list": ({"metrics": {"acc": [0.1, 0.2]}}, r"metrics has 'acc': \[0.1, 0.2\]; give numbers by name"),
+    "accuracy in percent": ({"metrics": {"accuracy": 85.3}}, "accuracy is 85.3; give a fraction between 0 and 1"),
+    "error below 0": ({"metrics": {"error": np.float32(-0.5)}}, "error is -0.5; give a fraction"),
     "metric without a name": ({"metrics": {"": 0.1}}, "metrics has '': 0.1"),
     "metrics a number": ({"metrics": 0.5}, "metrics is a float; give numbers by name"),
     "no end": ({"end": None}, "end is a NoneType; give a state dict, a module or a list of arrays"),

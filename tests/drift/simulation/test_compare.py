@@ -5,6 +5,8 @@ import pytest
 import tiny
 import torch
 
+import drift
+from drift.record.recorder import Recorder
 from drift.simulation import compare as module
 from drift.simulation.compare import compare, last_words, mean_of_last, summary
 
@@ -131,3 +133,17 @@ def test_what_is_on_disk_counts_where_the_rest_refuses(tmp_path):
         assert [
             run.name for run in module.train_all([done.experiment, tiny.experiment("method=fedbn")], runs=tmp_path)
         ] == [done.name]
+
+
+def test_the_last_rounds_are_those_by_number_however_many_were_recorded(tmp_path):
+    runs = []
+    for name, numbers in (("dense", range(31)), ("sparse", range(0, 31, 10))):
+        recorder = Recorder(tmp_path / name)
+        for number in numbers:
+            metrics = {"accuracy": number / 100} if number % 10 == 0 else {}
+            recorder.round(start={"w": np.zeros(2)}, clients={}, end={"w": np.zeros(2)}, metrics=metrics, index=number)
+        runs.append(drift.open(tmp_path / name))
+    for last, mean in ((10, 0.3), (11, 0.25), (40, 0.15)):
+        assert [mean_of_last(run, last=last) for run in runs] == pytest.approx([mean] * 2)
+    assert last_words(runs, 31) == last_words(runs[1:], 31) == "mean of the last 31 rounds"
+    assert last_words(runs, 32) == "mean of all 31 rounds"

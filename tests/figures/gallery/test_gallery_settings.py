@@ -22,6 +22,7 @@ from figures.gallery import (
 )
 from figures.selection import setting_text
 from figures.selection.run_selection import AnyOf
+from figures.texts.table import table
 
 
 @pytest.fixture(scope="module")
@@ -159,14 +160,25 @@ def test_wide_tables_go_on_below():
 def test_rounds_to_a_target_are_counted_from_one(crossed):
     ds = rounds_target.data(crossed, target=0.0, over=["local.epochs"])
     assert ds.measured.max() == ds.measured.min() == 1
-    assert bool(rounds_target.data(crossed, target=1.5, over=["local.epochs"]).measured.isnull().all())
+    assert not np.isfinite(rounds_target.data(crossed, target=1.5, over=["local.epochs"]).measured).any()
     best = max(float(run.metrics().accuracy.max()) for run in crossed)
     ds = rounds_target.data(crossed, target=best, over=["local.epochs"])
     for run in crossed:
         accuracies = run.metrics().accuracy.values
-        first = np.argmax(accuracies >= best) + 1 if (accuracies >= best).any() else np.nan
+        first = np.argmax(accuracies >= best) + 1 if (accuracies >= best).any() else np.inf
         place = {"row": run.label, "column": str(run.experiment.local.epochs), "seed": run.experiment.seed}
         np.testing.assert_equal(float(ds.measured.sel(place)), first)
+
+
+def test_a_method_that_misses_the_target_in_one_seed_is_not_the_best(crossed):
+    ds = rounds_target.data([run for run in crossed if run.experiment.local.epochs == 1], target=0.0)
+    one, other = ds.row.values
+    ds.measured.loc[one] = [[1.0, np.inf]]
+    ds.measured.loc[other] = [[6.0, 7.0]]
+    rows = {name: cells[0] for name, cells in table(ds).rows}
+    assert {cell.text: cell.mark for cell in rows.values()} == {"not reached": "", "6.5 ± 0.7": "best"}
+    texts = [text.get_text() for ax in rounds_target.draw(ds).axes for text in ax.texts]
+    assert "not reached" in texts and "inf" not in " ".join(texts)
 
 
 def test_a_method_may_set_the_target(crossed):
