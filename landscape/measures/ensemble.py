@@ -12,6 +12,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from landscape.measures.predictions import class_probabilities
 from landscape.model.batchnorm import recalibrate
 from landscape.model.losses import batch_mean
 from landscape.model.samples import Samples
@@ -180,7 +181,7 @@ def _buffers(
 def _outputs(task: Task, theta: Tensor, split: Split, buffers: Tensor | None, kind: str) -> Tensor:
     own = task.buffers.to(theta) if buffers is None else buffers  # None: the statistics of the task are asked for
     values = task.outputs(theta.detach(), split, buffers=own).double()
-    return values.softmax(1) if kind == "probabilities" else values
+    return class_probabilities(values, task.split(split).targets) if kind == "probabilities" else values
 
 
 def _value(function: PerSample, outputs: Tensor, targets: Tensor, kind: str) -> float:

@@ -68,6 +68,20 @@ def confusion_counts(targets: np.ndarray, predicted: np.ndarray, classes: int) -
     return np.bincount(targets * classes + predicted, minlength=classes * classes).reshape(classes, classes)
 
 
+def class_probabilities(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Probabilities (n, C) of classes, the softmax of logits (n, C).
+
+    Raises:
+        ValueError: If the outputs are no logits of two classes or more, or the targets no class numbers (n,).
+    """
+    if outputs.ndim != 2 or outputs.shape[1] < 2 or targets.ndim != 1 or targets.is_floating_point():
+        raise ValueError(
+            f"outputs have shape {tuple(outputs.shape)}, targets {tuple(targets.shape)} and type {targets.dtype}; "
+            "probabilities need logits (n, C) of two classes or more, a class number per sample. Give outputs=logits."
+        )
+    return outputs.softmax(1)
+
+
 def _probabilities(outputs: Tensor, count: int) -> Tensor:
     """Probabilities (n, C) from logits (n, C), or (n, 2) from one logit per sample."""
     if outputs.ndim == 2 and outputs.shape[1] > 1:

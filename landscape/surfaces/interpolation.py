@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -48,6 +47,11 @@ def interpolate(
     return full
 
 
+def possible(values: np.ndarray, unit: str) -> np.ndarray:
+    """The nearest values that a metric can have: of a fraction those from 0 to 1, else any."""
+    return values.clip(0.0, 1.0) if unit == "fraction" else values
+
+
 def in_log(values: np.ndarray) -> bool:
     """Whether a metric is interpolated by its logarithm: where all of its values are positive, NaN apart."""
     return bool((values[~np.isnan(values)] > 0).all())
@@ -58,18 +62,19 @@ def trial_errors(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Differences (k, n) at the points of each trial, and the largest (k,) as a share of the range of the surface.
 
-    Shares are those of logarithms where `in_log` says so.
+    Shares are those of logarithms where `in_log` says so of the surface and of all predictions.
 
     Args:
         whole: The surface, shape (k, *grid).
         predict: The surface from the points of a mask.
         trials: Points of which the surface has exact values.
     """
-    scale = np.log if in_log(whole.reshape(len(whole), -1)) else np.asarray
+    guesses = [predict(trial.before)[:, trial.fresh] for trial in trials]
+    scale = np.log if all(in_log(part.reshape(len(whole), -1)) for part in (whole, *guesses)) else np.asarray
     ranges = np.ptp(scale(whole).reshape(len(whole), -1), axis=1)
     away, shares = list[np.ndarray](), list[np.ndarray]()
-    for trial in trials:
-        guess, exact = predict(trial.before)[:, trial.fresh], whole[:, trial.fresh]
+    for trial, guess in zip(trials, guesses, strict=True):
+        exact = whole[:, trial.fresh]
         away.append(guess - exact)
         largest = np.abs(scale(guess) - scale(exact)).max(axis=1, initial=0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -101,10 +106,10 @@ def filled(ds: xr.Dataset, requested: np.ndarray, trials: Sequence[Trial] = ()) 
     tested = [] if requested.all() else trials
     for name in metrics_of(ds):
         exact, array = values_of(ds, name), ds[name].transpose(..., *grid_dims(ds, name))
-        bounds = (0.0, 1.0) if array.attrs["units"] == "fraction" else (-np.inf, np.inf)
+        unit = array.attrs["units"]
 
-        def predict(mask: np.ndarray, exact: np.ndarray = exact, bounds: Any = bounds) -> np.ndarray:
-            return np.clip(interpolate(exact, mask), *bounds)
+        def predict(mask: np.ndarray, exact: np.ndarray = exact, unit: str = unit) -> np.ndarray:
+            return possible(interpolate(exact, mask), unit)
 
         whole = np.where(requested, exact, predict(requested))
         ds = ds.assign({name: array.copy(data=whole.reshape(array.shape)).transpose(*ds[name].dims)})

@@ -14,13 +14,14 @@ from landscape.model.losses import group_weights
 from landscape.model.task import Task, metric_units, split_name
 from landscape.surfaces.interpolation import (
     interpolate,
+    possible,
     trial_errors,
     values_of,
     with_errors,
     with_interpolated,
 )
 from landscape.surfaces.refinement import Refinement, require_plane
-from landscape.surfaces.sampling_error import sample_folds
+from landscape.surfaces.sampling_error import FEWEST, sample_folds
 from landscape.surfaces.surface import surface
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import Sweep
@@ -88,17 +89,20 @@ def sampled_surface(
         raise ValueError(f"{metric} has several values per sample; the error from a subset needs one.")
     part = whole[sample_rows(len(whole), samples, seed)]
     on_part = evaluation.but(split=part, groups=folds).part(1, 2)
-    weights = group_weights(task.measures((metric,))[metric], part.targets, folds).numpy()[:, None, None]
-    shares = weights / weights.sum()
+    weights = group_weights(task.measures((metric,))[metric], part.targets, folds).numpy()
+    counted = weights > 0  # of the others every sample is ignored
+    if counted.sum() < FEWEST:
+        raise ValueError(f"of samples={samples} next to none counts in {metric}; give more samples.")
+    shares, unit = (weights / weights.sum())[counted][:, None, None], metric_units(task, metric)
     known: xr.Dataset | None = None
     while True:
         known = surface(task, replace(sweep, inside=refinement.requested), known=known, evaluation=on_part)
-        in_folds = values_of(known, metric)
+        in_folds = values_of(known, metric)[counted]
         mean = (in_folds * shares).sum(0, keepdims=True)
         correction = interpolate(values_of(exact, metric) - mean, first, logarithmic=False)
 
         def estimate(mask: np.ndarray, mean: np.ndarray = mean, correction: np.ndarray = correction) -> np.ndarray:
-            return interpolate(mean, mask) + correction
+            return possible(interpolate(mean, mask) + correction, unit)
 
         requested, now = refinement.requested, estimate(refinement.requested)
         trials = [] if requested.all() else refinement.trials
@@ -107,7 +111,6 @@ def sampled_surface(
             break
     estimated, error = now[0], _standard_error(in_folds, requested, first, shares)
     left = np.sqrt(1 - samples / len(whole))
-    unit = metric_units(task, metric)
     about = exact[metric].attrs
     dims = exact[metric].dims
     ds = exact.drop_vars(metric).assign({metric: (dims, estimated, about)})

@@ -15,6 +15,7 @@ from drift.analyses.decomposition.evaluation_samples import EvaluationSamples
 from drift.analyses.decomposition.five_factors import partial_sums, quantities
 from drift.runs.run import Run
 from drift.store.round_record import Round
+from landscape.measures.predictions import class_probabilities
 from landscape.model.batchnorm import Statistics, calibration_of, recalibrate, usual_statistics
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
@@ -128,7 +129,7 @@ def model_outputs(flat: Flat, theta: Tensor, buffers: Tensor, samples: Samples, 
     flat.load(theta, buffers)
     with torch.no_grad():
         raw = torch.cat([flat.outputs(part.inputs) for part in samples.blocks(FORWARD)])
-    return raw.softmax(-1) if kind == "probabilities" else raw
+    return class_probabilities(raw, samples.targets) if kind == "probabilities" else raw
 
 
 def _partial_sums(

@@ -8,6 +8,7 @@ import torch
 from oracles import cnn_task, mlp_task, quadratic, thetas
 from torch import Tensor
 
+from landscape import make_task
 from landscape.measures.ensemble import ensemble_gap, subset_errors
 from landscape.model.task import Task, cross_entropy
 
@@ -142,3 +143,18 @@ def test_bad_values_are_named():
         subset_errors(task, models, torch.tensor([1.0, 0.0, 2.0]))
     with pytest.raises(ValueError, match="subsets is 0"):
         subset_errors(task, models, WEIGHTS, subsets=0)
+
+
+@pytest.mark.parametrize(
+    ("width", "loss", "targets"),
+    [
+        (1, torch.nn.BCEWithLogitsLoss(), torch.arange(8).remainder(2).double()[:, None]),
+        (3, torch.nn.BCEWithLogitsLoss(), torch.arange(24).remainder(2).double().view(8, 3)),
+    ],
+)
+def test_probabilities_of_one_logit_or_of_labels_are_refused(width, loss, targets):
+    models = [torch.nn.Linear(4, width).double() for _ in range(2)]
+    task = make_task(models[0], loss, (torch.randn(8, 4).double(), targets))
+    assert ensemble_gap(task, models, [1, 1]).gap.item() == pytest.approx(0, abs=1e-12)
+    with pytest.raises(ValueError, match=r"probabilities need logits \(n, C\) of two classes.*Give outputs=logits"):
+        ensemble_gap(task, models, [1, 1], outputs="probabilities")

@@ -5,11 +5,13 @@ import pytest
 import torch
 from torch import nn
 
+from landscape import make_task
 from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.surfaces.refinement import lattices
+from landscape.surfaces.interpolation import trial_errors
+from landscape.surfaces.refinement import Trial, lattices
 from landscape.surfaces.sampled_surface import sampled_surface
 from landscape.surfaces.surface import surface
 
@@ -100,3 +102,23 @@ def test_a_line_is_refused(case):
     task, _, _ = case
     with pytest.raises(ValueError, match="full grids of two"):
         sampled_surface(task, line(task.theta, 2 * task.theta, points=9), samples=60)
+
+
+def test_folds_without_a_counted_sample_do_not_count(case):
+    task, sweep, _ = case
+    samples = task.split("test")
+    labels = torch.where(torch.arange(600) % 3 == 0, samples.targets, -100)
+    ignoring = make_task(task.model, nn.CrossEntropyLoss(), (samples.inputs, labels))
+    full = surface(ignoring, sweep)
+    for seed in range(3):
+        ds = sampled_surface(ignoring, sweep, samples=40, seed=seed)
+        away = ((ds.loss - full.loss) / ds.loss_subset_error.where(ds.loss_subset_error > 0)).values
+        assert np.nanmax(np.abs(away)) < 6 and np.isfinite(ds.loss).all()
+
+
+def test_predictions_below_zero_have_a_share_on_the_linear_scale():
+    whole = np.array([[[1.0, 2.0], [3.0, 5.0]]])
+    fresh = np.array([[False, True], [False, False]])
+    away, shares = trial_errors(whole, lambda mask: np.full_like(whole, -1.0), [Trial(~fresh, fresh)])
+    np.testing.assert_array_equal(away[0], [[-3.0]])
+    np.testing.assert_allclose(shares[0], [3.0 / 4.0])
