@@ -107,7 +107,7 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.plot(x, mean.values[finite], label=labels[name], **look, **marker)
     if ds.attrs["reference"]:
         curves.mark_level(ax)
-    if quantity(ds.attrs["number"]).log and not ds.attrs["reference"]:
+    if curves.is_logarithmic(ds.value, quantity(ds.attrs["number"]).log and not ds.attrs["reference"]):
         style.logarithmic(ax)
     ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     against = f"\nminus that of {ds.attrs['reference']}" if ds.attrs["reference"] else ""

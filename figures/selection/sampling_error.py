@@ -159,6 +159,11 @@ def chance(p: float, samples: int) -> float:
     return float(max(SURE * (2 * p * (1 - p) / samples) ** 0.5, 1 / samples))
 
 
+def widest(first: float, second: float) -> float:
+    """Of two fractions the one nearer to 1/2, of which chance is larger."""
+    return min(max(min(first, second, key=lambda p: abs(p - 0.5)), 0.0), 1.0)
+
+
 def _range(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"
 
@@ -170,7 +175,7 @@ def _name(values: xr.DataArray) -> str:
 def _near(group: dict[str, float], samples: int, kind: str) -> tuple[list[str], float] | None:
     """Methods within chance of the best one, best first, and how much chance is; None where there is no other."""
     order = sorted(group, key=lambda name: group[name], reverse=kind == "accuracy")
-    best = min(max(group[order[0]], 0.0), 1.0)
-    error = chance(best, samples)
-    names = [name for name in order if abs(group[name] - group[order[0]]) < error]
-    return (names, error) if len(names) > 1 else None
+    best = group[order[0]]
+    errors = {name: chance(widest(best, group[name]), samples) for name in order}
+    names = [name for name in order if abs(group[name] - best) < errors[name]]
+    return (names, max(errors[name] for name in names)) if len(names) > 1 else None

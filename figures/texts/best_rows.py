@@ -89,8 +89,9 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
 
     The interval is Student's, of the paired differences where both rows have two or more seeds in common (these share
     partition, initial model and cohorts), else Welch's. With one seed it is the error of accuracies on so many test
-    samples, sqrt(2 p (1 - p) / n); without samples a single seed allows no statement, and there are no ties but equal
-    values. Where every row is marked, none is.
+    samples, sqrt(2 p (1 - p) / n) with the p of both that is nearer to 1/2; without samples a single seed allows no
+    statement, and there are no ties but equal values. Where every row is marked, none is; nor where the best mean is
+    so for want of seeds that others have, and is worse in those in common.
 
     Source: Student 1908; Welch 1947.
 
@@ -104,6 +105,8 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
     if (counts > 0).sum() < 2:
         return [""] * len(table)
     first = int(np.nanargmax(means if larger else -means))
+    if any(_loses(table[first], row, larger) for row in table):
+        return [""] * len(table)
     states: list[Mark] = [
         "best" if place == first else "tie" if count and equal(table[first], row, samples) else ""
         for place, (row, count) in enumerate(zip(table, counts, strict=True))
@@ -113,6 +116,13 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
     furthest = max(far for far, state in zip(away, states, strict=True) if state and not np.isnan(far))
     states = [state or ("tie" if far <= furthest else "") for state, far in zip(states, away, strict=True)]
     return [""] * len(table) if all(state or not count for state, count in zip(states, counts, strict=True)) else states
+
+
+def _loses(best: np.ndarray, other: np.ndarray, larger: bool) -> bool:
+    """Whether a row is worse than another in the mean of the seeds (seeds,) that both have."""
+    both = ~np.isnan(best) & ~np.isnan(other)
+    with np.errstate(invalid="ignore"):  # of infinite values
+        return bool(both.any() and ((best - other)[both].mean() < 0 if larger else (best - other)[both].mean() > 0))
 
 
 def equal(best: np.ndarray, other: np.ndarray, samples: int | None = None) -> bool:
@@ -131,8 +141,8 @@ def equal(best: np.ndarray, other: np.ndarray, samples: int | None = None) -> bo
     difference = abs(float(first.mean() - second.mean()))
     if samples is None:
         return difference == 0
-    p = min(max(float(first.mean()), 0.0), 1.0)
-    return difference <= max(stats.norm.ppf((1 + LEVEL) / 2) * np.sqrt(2 * p * (1 - p) / samples), 1 / samples)
+    p = sampling_error.widest(float(first.mean()), float(second.mean()))
+    return difference <= sampling_error.chance(p, samples)
 
 
 def _holds_zero(differences: np.ndarray) -> bool:

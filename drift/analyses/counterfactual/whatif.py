@@ -175,9 +175,9 @@ def _coefficients(points: Sequence[Mapping[int, float]], size: int) -> Tensor:
 
 
 def _best_shrink(run: Run, fma: Tensor, samples: Samples, grid: np.ndarray) -> float:
-    """The gamma of the grid with the smallest loss of gamma times fma (d,) on the samples."""
+    """The gamma of the grid with the smallest loss of gamma times fma (d,) on the samples; NaN without any."""
     losses = evaluate_models(run, fma[None], samples, torch.from_numpy(grid)[:, None])["loss"]
-    return float(grid[int(losses.nan_to_num(torch.inf).argmin())])
+    return float("nan") if bool(losses.isnan().all()) else float(grid[int(losses.nan_to_num(torch.inf).argmin())])
 
 
 def _best_weights(run: Run, stack: _Stack, samples: Samples, steps: int, rate: float) -> Tensor:

@@ -127,3 +127,19 @@ def test_a_single_run_is_drawn_with_the_given_look_and_left_unchanged():
     assert ax.lines[0].get_linestyle() == "--"
     assert ax.get_yscale() == "log"
     xr.testing.assert_identical(ds, before)
+
+
+@pytest.mark.parametrize(
+    ("values", "scale", "remarks"),
+    [
+        ([1.0, 0.5, -0.2, 0.0], "linear", 0),
+        ([1.0, 0.5, 0.0, 0.1], "log", 1),
+        ([1.0, 0.5, 0.2, 0.1], "log", 0),
+    ],
+)
+def test_a_loss_that_is_negative_has_a_linear_axis_and_one_of_zero_a_gap_that_is_said(values, scale, remarks):
+    ds = xr.Dataset({"loss": (("algorithm", "round"), [values], {"units": "1"})}, {"algorithm": ["fedavg"]})
+    with look.drawing(look.read()) as part:
+        ax = curves.curve(ds, ax=_ax(), variable="loss", log=True)
+    gaps = [text for text in part.notes if "a value is 0" in text]
+    assert ax.get_yscale() == scale and len(gaps) == remarks

@@ -60,7 +60,7 @@ def test_which_comparisons_may_be_chance_is_counted_by_hand():
     about = {"long_name": "accuracy", "units": "fraction"}
     coords = {"panel": ["a", "b"], "algorithm": ["fedavg", "ima"]}
     ds = xr.Dataset({"accuracy": (("panel", "algorithm"), values, about)}, coords)
-    below = 1.96 * (2 * 0.9 * 0.1 / 400) ** 0.5  # 4.2 points: 1 point may be chance, 30 may not
+    below = 1.96 * (2 * 0.89 * 0.11 / 400) ** 0.5  # 4.3 points: 1 point may be chance, 30 may not
     (said,) = sentences(ds, 400)
     assert f"differences below {100 * below:.2g} points, 95 %" in said
     assert said.startswith("which is best may be chance on 400 test samples")

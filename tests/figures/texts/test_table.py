@@ -193,3 +193,15 @@ def test_means_of_rounds_are_not_rounded_to_whole_rounds():
     text = str(figures.table(ds, rows="algorithm"))
     assert "2 \u00b1 1.4" in text
     assert "2.5 \u00b1 0.7" in text
+
+
+def test_no_row_is_best_for_want_of_the_seeds_that_others_have():
+    nan = np.nan
+    assert marks(np.array([[0.90, nan, nan], [0.92, 0.70, 0.71]]), larger=True, samples=1000) == ["", ""]
+    assert marks(np.array([[0.90, nan, nan], [0.80, 0.70, 0.71]]), larger=True, samples=1000) == ["best", ""]
+    assert marks(np.array([[3.0, np.inf, np.inf], [5.0, 6.0, 7.0]]), larger=False) == ["", "best"]
+
+
+def test_chance_near_one_is_that_of_the_row_nearer_to_a_half():
+    assert marks(np.array([[1.0], [0.985], [0.9]]), larger=True, samples=100) == ["best", "tie", ""]
+    assert marks(np.array([[0.99], [0.96], [0.5]]), larger=True, samples=100) == ["best", "tie", ""]
