@@ -77,13 +77,11 @@ DOTS: dict[str, Any] = {"marker": "o", "markersize": 2.5}
 
 
 def is_logarithmic(values: xr.DataArray, usual: bool) -> bool:
-    """Whether the axis of these values is logarithmic: as the look asks for, where they are positive; else as is usual,
-    but for negative ones. Values of 0 are gaps then, which is said."""
+    """Whether their axis is logarithmic: as asked for if all are positive, else as usual if none is negative."""
     part, low = current(), float(values.min())
     paired, wanted = bool(part.look.paired_to), part.look.log
-    asked = wanted is not None and not (wanted and (low <= 0 or paired))
-    log = bool(part.take("log")) if asked else usual and not paired and not low < 0
-    if log and low == 0:
+    asked = wanted is not None and (not wanted or (low > 0 and not paired))
+    if (log := bool(part.take("log")) if asked else usual and not paired and not low < 0) and low == 0:
         part.remark("gaps: a value is 0, which a logarithmic axis does not have")
     return log
 

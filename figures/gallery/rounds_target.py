@@ -32,7 +32,7 @@ def data(
 ) -> xr.Dataset:
     """measured (and printed, quick) over row, column and seed, in rounds; infinite where the accuracy was not reached.
 
-    The first round whose accuracy, not smoothed, is the target or more, counted from 1 (papers.md 7).
+    The first round whose accuracy, not smoothed, is the target or more; the run's first one is 1 (papers.md 7).
 
     Args:
         target: An accuracy (fraction), or the method whose mean over its last rounds and seeds is the target, such
@@ -76,4 +76,4 @@ def _first(run: Run, target: float) -> float:
     """Rounds until the accuracy is the target or more, infinite if never."""
     values = run.metrics().accuracy
     reached = values["round"].values[values.values >= target]
-    return float(reached[0] + 1) if len(reached) else float("inf")
+    return float(reached[0] - values["round"].values[0] + 1) if len(reached) else float("inf")
