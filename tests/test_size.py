@@ -25,7 +25,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 5050,
+    "drift/analyses": 5045,
     "drift/claims": 1710,
     "drift/config": 1005,
     "drift/diagnosis": 500,
@@ -36,7 +36,7 @@ ROOMS = {
     "drift/partitions": 505,
     "drift/plugins": 205,
     "drift/record": 545,
-    "drift/runs": 1125,
+    "drift/runs": 1130,
     "drift/simulation": 1865,
     "drift/store": 1575,
     "drift/trackers": 100,
@@ -47,7 +47,7 @@ ROOMS = {
     "figures/commands": 2830,
     "figures/explore": 5415,
     "figures/films": 205,
-    "figures/gallery": 4935,
+    "figures/gallery": 4940,
     "figures/interactive": 1160,
     "figures/looks": 655,
     "figures/page": 790,

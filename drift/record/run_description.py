@@ -114,7 +114,7 @@ def number_clients(clients: Clients, names: Sequence[str] | None, *, fresh: bool
         fresh: Whether no round is recorded yet, so that clients may have numbers or names.
 
     Raises:
-        ValueError: If the clients of the run have numbers, and a client has a name.
+        ValueError: If the clients of the run have numbers, and a client has a name; if two have the same.
     """
     plain = all(isinstance(client, int | np.integer) and 0 <= client < 1 << 31 for client in clients)
     if names is None and plain:
@@ -122,8 +122,11 @@ def number_clients(clients: Clients, names: Sequence[str] | None, *, fresh: bool
     if names is None and not fresh:
         other = next(client for client in clients if not isinstance(client, int) or not 0 <= client < 1 << 31)
         raise ValueError(f"client {other!r} is no number below 2^31 as those of the rounds before are.")
-    every = list(names or ())
-    every += sorted({str(client) for client in clients} - set(every))
+    every, texts = list(names or ()), [str(client) for client in clients]
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise ValueError(f"two clients have the name {twice!r}, as a text and as a number; give each its own.")
+    every += sorted(set(texts) - set(every))
     return [every.index(str(client)) for client in clients], every
 
 

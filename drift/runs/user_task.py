@@ -106,14 +106,19 @@ def _by_number(parts: Parts, names: Sequence[str] | None, samples: int) -> list[
             keys = ", ".join(map(repr, list(parts)[:8]))
             raise ValueError(f"parts is given by {keys}; the run's clients have {expected}.")
         parts = [by_number.get(number, ()) for number in range(max(by_number, default=-1) + 1)]
-    arrays = [np.asarray(part, np.int64) for part in parts]
+    arrays = list(map(np.asarray, parts))
     for client, part in enumerate(arrays):
+        if part.size and part.dtype.kind not in "iu":
+            raise ValueError(
+                f"parts of client {client} has numbers of type {part.dtype}; give those of samples, such as "
+                "np.flatnonzero(mask) of a mask."
+            )
         if part.ndim != 1 or (part.size and not 0 <= part.min() <= part.max() < samples):
             raise ValueError(
                 f"parts of client {client} names samples that are not there; numbers go from 0 to {samples - 1}, into "
                 "train."
             )
-    return arrays
+    return [part.astype(np.int64) for part in arrays]
 
 
 def require_fit(user_task: UserTask, about: Mapping[str, Any], name: str) -> None:

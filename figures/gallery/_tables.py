@@ -133,12 +133,18 @@ def label_numbers(ds: xr.Dataset, long_name: str, units: str) -> xr.Dataset:
 def numbers_after(number: Callable[..., float], rounds: Sequence[int]) -> dict[str, Callable[[Run], float]]:
     """`number(run, round)` after each of these numbers of rounds, by the name of its column, like "R = 3".
 
+    A run's first round is R = 1, whatever its number.
+
     Raises:
         ValueError: If a number of rounds is below 1.
     """
     if wrong := [count for count in rounds if count < 1]:
         raise ValueError(f"after has {wrong[0]}; give numbers of rounds trained, 1 or more.")
-    return {f"R = {count}": partial(number, round=count - 1) for count in rounds}
+
+    def after(run: Run, count: int) -> float:
+        return number(run, round=min(run.rounds(), default=0) + count - 1)
+
+    return {f"R = {count}": partial(after, count=count) for count in rounds}
 
 
 def _from_paper(runs: Sequence[Run], paper: str, item: str) -> tuple[dict[Any, str], set[Any]]:

@@ -36,8 +36,9 @@ COLUMNS = {
 }
 
 _NOTE = (
-    "training counts forward and backward passes; bytes are those of the whole cohort; seconds: median [range] of "
-    "repeats, measured at different times: compare methods by the time over plain training, which ran in turn with them"
+    "training counts forward and backward passes; bytes are those of whole models, one for each client of the cohort, "
+    "without what a method sends beside them or leaves out; seconds: median [range] of repeats, "
+    "measured at different times: compare methods by the time over plain training, which ran in turn with them"
 )
 
 PRINTED = ("macs_training", "seconds_epoch", "seconds_round")

@@ -31,7 +31,7 @@ def comparisons(values: xr.DataArray) -> Groups:
         return []
     middle = values.mean("seed") if "seed" in values.dims else values
     if "round" in middle.dims:
-        middle = middle.dropna("round", how="all").isel(round=slice(-10, None)).mean("round")
+        middle = over_last_rounds(middle)
     write = setting_text.row_label if dim == "row" else look.label
     names = [literal(write(str(name))) for name in values[dim].values]
     table = middle.transpose(dim, ...).values.reshape(len(names), -1)
@@ -157,6 +157,13 @@ def middle(part: np.ndarray) -> float:
 def chance(p: float, samples: int) -> float:
     """Difference of two fractions p of so many samples that may be chance; at least that of one sample."""
     return float(max(SURE * (2 * p * (1 - p) / samples) ** 0.5, 1 / samples))
+
+
+def over_last_rounds(values: xr.DataArray, last: int = 10) -> xr.DataArray:
+    """Mean over the last rounds by number, up to the last one in which any has a value, as
+    `drift.simulation.compare.mean_of_last`."""
+    present = values.dropna("round", how="all")
+    return present.isel(round=present["round"].values > present["round"].values.max(initial=0) - last).mean("round")
 
 
 def widest(first: float, second: float) -> float:

@@ -12,6 +12,7 @@ import xarray as xr
 from figures.axes.units import amount, ranged, rounds_text
 from figures.looks import look
 from figures.selection import setting_text
+from figures.selection.sampling_error import over_last_rounds
 from figures.texts.best_rows import MEANING, Mark, better, column_marks, spread, spread_text
 
 
@@ -106,7 +107,7 @@ def table(
     kept_rows = [place for place in range(len(written)) if any(column[1][place].text != ABSENT for column in columns)]
     body = tuple((written[place], tuple(column[1][place] for column in columns)) for place in kept_rows)
     corner = {"algorithm": "method", "row": _corner(ds)}.get(over, over)
-    return Table(corner, tuple(column[0] for column in columns), body, _note(ds, names, columns, title))
+    return Table(corner, tuple(column[0] for column in columns), body, _note(ds, names, columns, title, over))
 
 
 ABSENT = "\u2013"
@@ -142,7 +143,7 @@ def _columns(ds: xr.Dataset, name: str, over: str, samples: int | None) -> list[
     values = ds[name]
     if "round" in values.dims and over != "round":
         about = values.attrs
-        values = values.dropna("round", how="all").isel(round=slice(-10, None)).mean("round").assign_attrs(about)
+        values = over_last_rounds(values).assign_attrs(about)
     rest = [str(dim) for dim in values.dims if dim not in (over, "seed")]
     if len(rest) > 1:
         raise ValueError(f"{name} has dimensions {', '.join(map(str, values.dims))}; a table takes two and seeds.")
@@ -225,15 +226,14 @@ def _heading(ds: xr.Dataset, values: xr.DataArray, entry: str) -> str:
     return name if not unit or unit in _AMOUNTS else f"{name} [{unit}]"
 
 
-def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], title: str) -> str:
+def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], title: str, over: str) -> str:
     cells = [cell for _, column in columns for cell in column]
     seeds = ds.sizes.get("seed", 1)
     parts = [title] if title else [str(ds[name].attrs.get("long_name", "")) for name in names if name == "measured"]
+    parts += ["means over the last ten rounds"] * (over != "round" and any("round" in ds[name].dims for name in names))
     if seeds > 1 and "\u00b1" not in title:
-        shown = [ds[name].transpose(..., "seed").values for name in names if "seed" in ds[name].dims]
-        parts.append(
-            f"{spread_text(np.concatenate([part.reshape(-1, seeds) for part in shown]))} of up to {seeds} seeds"
-        )
+        shown = [ds[name].transpose(..., "seed").values.reshape(-1, seeds) for name in names if "seed" in ds[name].dims]
+        parts.append(f"{spread_text(np.concatenate(shown))} of up to {seeds} seeds")
     if any(cell.mark for cell in cells) and "bold:" not in title:
         parts.append("bold: best" + f"; {MEANING}" * any(cell.mark == "tie" for cell in cells))
     if "quick" in ds and bool(ds.quick.any()):

@@ -100,7 +100,7 @@ def vtk_grid(ds: xr.Dataset, *, height: str = "loss", log: bool = False) -> byte
 
     Points stand at (first dimension, second dimension, relief of `height`); every variable over both dimensions is
     point data, one array for each place along a third dimension. Missing values are nan in the data and lie at the
-    bottom of the relief.
+    bottom of the relief, infinite ones at its top.
 
     Source: "VTK File Formats", section "Simple Legacy Formats", dataset STRUCTURED_GRID.
 
@@ -113,6 +113,7 @@ def vtk_grid(ds: xr.Dataset, *, height: str = "loss", log: bool = False) -> byte
         ValueError: If there is no such surface, or its values have no logarithm.
     """
     x, y, z = _relief(ds, height, log)
+    z = np.where(np.isposinf(_layers(ds[[height]], _plane(ds, height))[0][1]), np.nanmax(z), z)
     rows, columns = z.shape
     points = np.stack([x, y, np.nan_to_num(z, nan=0.0)], 2).transpose(1, 0, 2).reshape(-1, 3)  # x runs fastest
     lines = ["# vtk DataFile Version 3.0", _title(ds, height, log), "ASCII", "DATASET STRUCTURED_GRID"]

@@ -130,10 +130,12 @@ def cosines(gram: Tensor) -> Tensor:
 
 
 def cohort_coherence(cosine: Tensor, weights: Tensor) -> float:
-    """1/m sum_{i != j} weights_i weights_j cosine_ij, definition 5.1; NaN where there is no pair."""
-    if len(weights) < 2:
-        return float("nan")
-    return float((_pair_weights(weights) * cosine).sum()) / len(weights)
+    """1/m sum_{i != j} weights_i weights_j cosine_ij, definition 5.1; NaN where there is no pair.
+
+    Clients of weight 0 do not count in m, as in `drift.drift_variances`: their updates say nothing.
+    """
+    m = int((weights != 0).sum())
+    return float((_pair_weights(weights) * cosine).sum()) / m if m > 1 else float("nan")
 
 
 def mean_cosine(cosine: Tensor, weights: Tensor, rows: Tensor | None = None, columns: Tensor | None = None) -> float:

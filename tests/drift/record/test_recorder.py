@@ -175,6 +175,11 @@ def test_a_task_that_is_given_makes_planes_and_classes(tmp_path):
         run.client_samples(0)
     parts = [[0, 1], [2], [3, 4], [5, 6]]
     assert len(drift.open(tmp_path / "run", task=task, parts=parts).client_samples(3)) == 2
+    masks = [np.arange(len(samples["train"])) % 4 == client for client in range(4)]
+    with pytest.raises(ValueError, match=r"parts of client 0 has numbers of type bool.*np.flatnonzero\(mask\)"):
+        drift.open(tmp_path / "run", task=task, parts=masks)
+    with pytest.raises(ValueError, match="parts of client 1 has numbers of type float64"):
+        drift.open(tmp_path / "run", task=task, parts=[[0, 1], [2.5], [3, 4], [5, 6]])
     with pytest.raises(ValueError, match="not that of run"):
         _ = drift.open(tmp_path / "run", task=Task(nn.Linear(4, 2), samples)).task
 
@@ -242,6 +247,7 @@ def test_a_round_that_the_run_does_not_have_is_said_to_be_none_of_it(with_task, 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no sizes": ({"clients": {0: {"w": W}}}, r"clients\[0\] is a dict; give a pair, as in {client: \(model, number of"),
+    "one name twice": ({"clients": {0: ({"w": W}, 5), "0": ({"w": W}, 5)}}, "two clients have the name '0'"),
     "list of models": ({"clients": [{"w": W}]}, r"clients is a list; give {client: \(model, number of samples\)}"),
     "list of pairs": ({"clients": [({"w": W}, 5)]}, "clients is a list; give {client"),
     "three of a client": ({"clients": {0: ({"w": W}, 5, 1)}}, r"clients\[0\] is a tuple; give a pair"),

@@ -205,3 +205,13 @@ def test_no_row_is_best_for_want_of_the_seeds_that_others_have():
 def test_chance_near_one_is_that_of_the_row_nearer_to_a_half():
     assert marks(np.array([[1.0], [0.985], [0.9]]), larger=True, samples=100) == ["best", "tie", ""]
     assert marks(np.array([[0.99], [0.96], [0.5]]), larger=True, samples=100) == ["best", "tie", ""]
+
+
+def test_a_series_is_averaged_over_its_last_rounds_by_number_and_the_note_says_so():
+    values = np.full((2, 12), np.nan)
+    values[:, [0, 5, 10]] = [[0.0, 0.25, 0.375], [0.1, 0.2, 0.4]]
+    about = {"long_name": "accuracy", "units": "fraction"}
+    ds = xr.Dataset({"accuracy": (("algorithm", "round"), values, about)}, {"algorithm": ["fedavg", "ima"]})
+    written = figures.table(ds.assign_coords(round=range(12)))
+    assert [cells[0].text for _, cells in written.rows] == ["31.25", "30.00"]
+    assert "means over the last ten rounds" in written.note

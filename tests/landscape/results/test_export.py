@@ -76,6 +76,15 @@ def test_vtk_holds_every_value_at_its_place(ds):
         np.testing.assert_array_equal(values.reshape(5, 3).T, ds[name])
 
 
+def test_infinite_values_lie_at_the_top_of_the_relief_and_missing_ones_at_its_bottom(ds):
+    changed = ds.copy(deep=True)
+    changed.loss.values[0, 0], changed.loss.values[1, 1] = np.inf, np.nan
+    points, _, arrays = read_vtk(vtk_grid(changed))
+    heights = points[:, 2].reshape(5, 3).T
+    assert heights[0, 0] == heights.max() > 0 and heights[1, 1] == heights.min() == 0
+    assert np.isinf(arrays["loss"].reshape(5, 3).T[0, 0])
+
+
 def test_relief_is_in_proportion_to_the_loss(ds):
     points, _, arrays = read_vtk(vtk_grid(ds))
     longest = max(np.ptp(ds.alpha.values), np.ptp(ds.beta.values))

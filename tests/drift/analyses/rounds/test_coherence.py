@@ -68,6 +68,13 @@ def test_scaling_or_permuting_clients_changes_nothing():
     assert cohort_coherence(cosines(matrix(deltas[order])), weights[order]) == pytest.approx(one)
 
 
+def test_a_client_of_weight_0_does_not_count():
+    cosine = torch.tensor([[1.0, 0.5, 0.3], [0.5, 1.0, -0.2], [0.3, -0.2, 1.0]], dtype=torch.float64)
+    weights = torch.tensor([0.4, 0.6, 0.0], dtype=torch.float64)
+    assert cohort_coherence(cosine, weights) == pytest.approx(2 * 0.4 * 0.6 * 0.5 / 2)
+    assert np.isnan(cohort_coherence(cosine, torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)))
+
+
 def test_shrunk_weights_count_relative_to_each_other():
     deltas, sizes = hand.random(3, 5), [2, 7, 4]
     shares = torch.tensor(sizes).double() / 13
