@@ -37,8 +37,8 @@ def ranged(ds: xr.Dataset, name: str, unit: str) -> str:
 
 
 def rounds_text(value: float) -> str:
-    """A number of rounds, in tenths; a word for an infinite one, a dash for none."""
-    return "\u2013" if np.isnan(value) else NOT_REACHED if np.isinf(value) else f"{value:.1f}".removesuffix(".0")
+    """A number of rounds, in tenths; a word for an infinite one."""
+    return NOT_REACHED if np.isinf(value) else f"{value:.1f}".removesuffix(".0")
 
 
 NOT_REACHED = "not reached"

@@ -47,16 +47,14 @@ def data(
     runs = runs if paper or over else _runs.select_comparable(runs, lines=False)
     goal = _goal(runs, target, last)
     ds = _tables.tabulate(runs, lambda run: _first(run, goal), rows=rows, over=over, paper=paper, item=item)
-    missed = f" ({NOT_REACHED}: by one seed or more)" if np.isinf(ds.measured).any() else ""
-    ds = _tables.label_numbers(ds, f"rounds to the target{missed}", "rounds")
+    ds = _tables.label_numbers(ds, f"rounds to the target{_missed(ds)}", "rounds")
     return ds.assign_attrs(target=goal, by=target if isinstance(target, str) else "")
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """A table, with a word where not every seed reached the target."""
     whose = f" (that of {look.label(ds.attrs['by'])})" if ds.attrs["by"] else ""
-    missed = ds.measured.attrs["long_name"].removeprefix("rounds to the target")
-    title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}{missed}"
+    title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}{_missed(ds)}"
     return _table_figure.draw_table(ds, title=title, write=rounds_text)
 
 
@@ -77,3 +75,8 @@ def _first(run: Run, target: float) -> float:
     values = run.metrics().accuracy
     reached = values["round"].values[values.values >= target]
     return float(reached[0] - values["round"].values[0] + 1) if len(reached) else float("inf")
+
+
+def _missed(ds: xr.Dataset) -> str:
+    """What infinite rounds are, in words; empty where every seed reached the target."""
+    return f" ({NOT_REACHED}: by one seed or more)" if np.isinf(ds.measured).any() else ""

@@ -199,7 +199,7 @@ def _spread(row: np.ndarray, values: xr.DataArray) -> str:
 
 def _number(value: float, values: xr.DataArray) -> str:
     """A number as tables write it: fractions in percent, rounds in tenths, all else with four digits."""
-    if not np.isfinite(value) and values.attrs.get("units") != "rounds":
+    if np.isnan(value) or (np.isinf(value) and values.attrs.get("units") != "rounds"):
         return ABSENT if np.isnan(value) else f"{value}"
     writers: dict[str, Callable[[float], str]] = {
         "fraction": lambda number: f"{100 * number:.2f}",
