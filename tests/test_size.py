@@ -64,7 +64,7 @@ ROOMS = {
     "landscape/model": 3725,
     "landscape/models": 545,
     "landscape/plugins": 350,
-    "landscape/results": 510,
+    "landscape/results": 545,
     "landscape/spectra": 180,
     "landscape/surfaces": 1175,
     "landscape/sweep": 910,

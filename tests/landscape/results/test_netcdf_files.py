@@ -122,6 +122,36 @@ def test_attributes_are_text_or_numbers(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "timedelta64[ns]", "S3", "object"])
+def test_times_bytes_and_objects_are_refused(tmp_path, kind):
+    values = np.array([None, 1.0], object) if kind == "object" else np.array([1, 2]).astype(kind)
+    with pytest.raises(ValueError, match=r"v holds values of type .*numbers, booleans and text"):
+        save(xr.Dataset({"v": ("t", values)}), tmp_path / "x.nc")
+
+
+def test_another_program_finds_coordinates_types_and_scales(tmp_path):
+    """xarray's own reader, which knows nothing of this writer; large, empty, scalar and text variables of odd names."""
+    ds = xr.Dataset(
+        {
+            "is_large": ("x", np.arange(6000) % 2 == 0),
+            "empty": (("x", "z"), np.zeros((6000, 0))),
+            "complex": ((), 1 + 2j),
+            "text": (("z2", "w"), [["a", "\u00e9"], ["", "b" * 300]]),
+            "half": ("w", np.array([1, np.inf], np.float16)),
+        },
+        coords={"beside": ("x", np.arange(6000.0), {"units": "m"}), "seed": 5, "w": ["p", "q"], "y": [2**60, -1]},
+        attrs={"count": 3, "share": 0.5, "text": "x" * 70_000},
+    )
+    save(ds, tmp_path / "x.nc")
+    other = xr.load_dataset(tmp_path / "x.nc", engine="h5netcdf")
+    assert other.coords.keys() == ds.coords.keys() and other.sizes == ds.sizes
+    assert other.attrs == ds.attrs and other.beside.attrs == ds.beside.attrs
+    for name, values in ds.variables.items():
+        assert other[name].dtype.kind in "OU" or other[name].dtype == values.dtype, name
+        assert (other[name].values == values.values).all(), name
+    assert load(tmp_path / "x.nc").identical(ds)
+
+
 def test_a_partial_result_is_resumed_to_the_same_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["landscape.surfaces.surface"], "CHECKPOINT_SECONDS", -1.0)
     monkeypatch.setattr("landscape.sweep.threads.CHUNK_SECONDS", 0.0)
