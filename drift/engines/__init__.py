@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from torch import Tensor
 
 from drift.config.method import Method
 from drift.config.method_values import Setting
+from drift.parallel.worker_pool import JobPool, Workers
 from drift.training.arrivals import Receive, as_they_are
 from drift.training.client import Client, Update
 
@@ -97,8 +98,7 @@ def client_pool(
     Raises:
         ValueError: If both are given, or workers is not positive.
     """
-    if workers < 1 or (workers > 1 and cluster is not None):
-        raise ValueError(f"workers is {workers}, cluster {cluster}; give 1 or more workers, or a cluster, not both.")
+    require_one_pool(workers, cluster)
     if setting.engine != "serial" and (workers > 1 or cluster is not None):
         warnings.warn(
             f"the engine {setting.engine} trains a cohort in one process; other processes have nothing to do. For "
@@ -114,3 +114,30 @@ def client_pool(
 
         return processes(setting, data, folder, workers)
     return nullcontext()
+
+
+def job_pool(
+    workers: int, cluster: str | None, begin: Callable[..., Any], *arguments: Any
+) -> AbstractContextManager[JobPool]:
+    """Context with other processes that each call `begin(*arguments)` once and share jobs.
+
+    Args:
+        workers: Fresh processes on this machine.
+        cluster: Address of a Dask scheduler, whose workers take the jobs in place of these.
+
+    Raises:
+        Lost: If no scheduler answers at the address, or it is gone.
+        ValueError: If both are given, or workers is not positive.
+    """
+    require_one_pool(workers, cluster)
+    if cluster is None:
+        return Workers(workers, begin, *arguments)
+    from drift.engines.cluster import cluster_workers
+
+    return cluster_workers(cluster, begin, *arguments)
+
+
+def require_one_pool(workers: int, cluster: str | None) -> None:
+    """Raise ValueError if both processes and a cluster are asked for, or no process."""
+    if workers < 1 or (workers > 1 and cluster is not None):
+        raise ValueError(f"workers is {workers}, cluster {cluster}; give 1 or more workers, or a cluster, not both.")

@@ -1,9 +1,9 @@
-"""The cohort's clients shared by the workers of a Dask scheduler, on one machine or many.
+"""Jobs, and the clients of a cohort, shared by the workers of a Dask scheduler, on one machine or many.
 
-The bits are those of `serial` where machines and versions of torch are alike. The data go to every worker once per run
-(also to workers that start later), the global model once per round; a client's training is a pure task keyed by (run,
-round, client). Tasks of a worker that dies are repeated by others. If the scheduler is lost, the run
-stops with its last whole round.
+The bits are those of one process where machines and versions of torch are alike. What all jobs need goes to each worker
+once, as do a run's data, and the global model once per round; a client's training is a pure task keyed by (run, round,
+client). Tasks of a worker that dies are repeated by others. If the scheduler is lost, a run stops with its last whole
+round.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,12 +27,14 @@ from torch import Tensor
 from drift.config.method_values import Setting, State
 from drift.engines.pure import Received, WorkerData
 from drift.parallel.shared_tensors import deserialize, serialize
-from drift.parallel.worker_pool import Crashed
+from drift.parallel.threads import torch_threads
+from drift.parallel.worker_pool import Crashed, JobPool, JobResult
 from drift.store.client_rows import RowFile
 from drift.training.arrivals import Receive
 from drift.training.client import Update
 from drift.training.data import Data
 from drift.training.server import Server
+from landscape.sweep.memory import keep_memory
 
 PATIENCE = 10.0
 """Seconds in which a scheduler has to answer."""
@@ -43,13 +46,74 @@ class Lost(RuntimeError):
     """The scheduler cannot be reached any more, or never could."""
 
 
+class ClusterWorkers(JobPool):
+    """The workers of a Dask scheduler as processes that share jobs, made by `cluster_workers`.
+
+    Each job takes one process, whatever its threads, and torch has one thread.
+    """
+
+    def __init__(self, client: Any, begin: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self._client, self._name = client, f"jobs-{secrets.token_hex(8)}"
+        self.number = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+        text = serialize((begin, arguments))
+        self._begun = client.submit(Serialized, text, _begun, key=(self._name, "begin"), pure=False)
+
+    def results(
+        self,
+        work: Callable[[Any, Any], Any],
+        jobs: Sequence[Any],
+        *,
+        watch: Callable[[set[int]], None] | None = None,
+        seconds: float | None = None,
+    ) -> Generator[JobResult]:
+        """Results of all jobs in the order in which they finish, as a `JobPool` returns them."""
+        from distributed import as_completed
+
+        places = {
+            self._client.submit(_done, self._begun, serialize((work, job)), key=(self._name, place), pure=False): place
+            for place, job in enumerate(jobs)
+        }
+        ended = (
+            as_completed(list(places), loop=self._client.loop) if watch is None else _watched(places, watch, seconds)
+        )
+        for future in ended:
+            error = future.exception()
+            result = None if error is not None else deserialize(future.result())
+            yield JobResult(places[future], result, error)
+
+
+def _watched(places: dict[Any, int], watch: Callable[[set[int]], None], seconds: float | None) -> Iterator[Any]:
+    """Futures as they end; `watch` is called with the places of the others."""
+    pending = dict(places)
+    while pending:
+        watch(set(pending.values()))
+        time.sleep(PATIENCE if seconds is None else seconds)
+        for future in [future for future in pending if future.done()]:
+            del pending[future]
+            yield future
+
+
+@contextmanager
+def cluster_workers(address: str, begin: Callable[..., Any], *arguments: Any) -> Iterator[ClusterWorkers]:
+    """Context with the workers of a scheduler, each of which calls `begin(*arguments)` once.
+
+    Raises:
+        Lost: If no scheduler answers at the address, or it is gone.
+        Crashed: If one job killed several workers.
+        LookupError: If Dask is not installed.
+    """
+    with connected(address) as client, losing(client):
+        yield ClusterWorkers(client, begin, arguments)
+
+
 class ClientCluster:
     """A client pool (`drift.engines.ClientPool`) of Dask workers, started by `cluster`."""
 
     idle = 1  # they may be on other machines
 
-    def __init__(self, setting: Setting, run: str, client: Any) -> None:
-        self.setting, self.run, self.client = setting, run, client
+    def __init__(self, setting: Setting, run: str, client: Any, data: WorkerData) -> None:
+        self.setting, self.client, self.name = setting, client, f"{run}-{os.getpid()}"
+        self.data = client.submit(Serialized, serialize(data), key=(self.name, "data"), pure=False)
 
     def train(self, server: Server, start: Tensor, ids: np.ndarray, receive: Receive) -> list[Update]:
         """Updates of the clients `ids` of the server's next round, in their order.
@@ -62,7 +126,7 @@ class ClientCluster:
             Crashed: If one client's training killed several workers.
             OSError: If the disk is full.
         """
-        name, index = f"{self.run}-{os.getpid()}", server.next
+        name, index = self.name, server.next
         received = serialize(Received.from_server(self.setting, server, start))
         updates = dict[int, Update]()
         with losing(self.client):
@@ -73,7 +137,7 @@ class ClientCluster:
             places = {
                 self.client.submit(
                     _trained,
-                    self.run,
+                    self.data,
                     model,
                     client,
                     serialize(server.clients.get(client, {})),
@@ -125,16 +189,7 @@ def cluster(setting: Setting, data: Data, folder: Path, address: str) -> Iterato
         LookupError: If Dask is not installed.
     """
     with connected(address) as client:
-        from drift.engines.worker_plugin import WorkerDataPlugin
-
-        plugin = WorkerDataPlugin(folder.name, serialize(WorkerData.of_run(setting, data, folder)))
-        with losing(client):
-            client.register_plugin(plugin, name=folder.name)
-        try:
-            yield ClientCluster(setting, folder.name, client)
-        finally:
-            if client.status == "running":
-                client.unregister_worker_plugin(folder.name)
+        yield ClientCluster(setting, folder.name, client, WorkerData.of_run(setting, data, folder))
 
 
 @contextmanager
@@ -198,34 +253,50 @@ def losing(client: Any) -> Iterator[None]:
 
 @dataclass
 class Serialized:
-    """A serialised value that a worker deserialises once, for all tasks that read it."""
+    """A serialised value that a worker deserialises once, for all tasks that read it.
+
+    Args:
+        made: Makes of it what `load` returns; None: the value itself.
+    """
 
     text: bytes
+    made: Callable[[Any], Any] | None = None
 
     def load(self) -> Any:
         """The value, the same object each time."""
         if "_value" not in self.__dict__:
-            self._value = deserialize(self.text)
+            keep_memory()
+            value = deserialize(self.text)
+            self._value = value if self.made is None else self.made(value)
         return self._value
 
-    def __getstate__(self) -> dict[str, bytes]:
-        return {"text": self.text}
+    def __getstate__(self) -> dict[str, Any]:
+        return {"text": self.text, "made": self.made}
 
-
-WORKER_DATA: dict[str, Serialized] = {}
-"""On a worker: data per run (written by `drift.engines.worker_plugin`)."""
 
 TORCH_LOCK = threading.Lock()
-"""A worker may have several threads; the workspace, and torch's global generator, are for one training at a time."""
+"""A worker may have several threads; the workspace, and torch's global generator, are for one job at a time."""
 
 
-def _trained(run: str, received: Serialized, client: int, state: bytes, row: _MarkedRow | None) -> bytes:
+def _begun(call: tuple[Callable[..., Any], tuple[Any, ...]]) -> Any:
+    begin, arguments = call
+    return begin(*arguments)
+
+
+def _done(begun: Serialized, message: bytes) -> bytes:
+    """On a worker: the serialised result of a job."""
+    with TORCH_LOCK, torch_threads(1):
+        work, job = deserialize(message)
+        return serialize(work(begun.load(), job))
+
+
+def _trained(data: Serialized, received: Serialized, client: int, state: bytes, row: _MarkedRow | None) -> bytes:
     """On a worker: a client's serialised update, and whether its model is in its row of a file instead."""
     with TORCH_LOCK:
         threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
         client_state: State = deserialize(state)
         try:
-            update = WORKER_DATA[run].load().trained(received.load(), client, client_state)
+            update = data.load().trained(received.load(), client, client_state)
             start = received.load().start
         finally:
             torch.set_num_threads(threads)

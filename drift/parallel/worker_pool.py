@@ -8,6 +8,7 @@ import signal
 import threading
 import traceback
 import warnings
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -43,16 +44,64 @@ class _Worker:
     connection: Connection
 
 
-class Workers:
+class JobPool(ABC):
+    """Other processes that share jobs: `Workers` of this machine, or those of a cluster (`drift.engines.cluster`).
+
+    A job is the call `work(state, job)`, where `state` is what `begin(*arguments)` returned in this worker. It has to
+    be pure: when its worker dies (`kill -9`, out of memory), another one repeats it.
+
+    Attributes:
+        number: Workers when the pool was made, at least 1.
+    """
+
+    number: int
+
+    @abstractmethod
+    def results(
+        self,
+        work: Callable[[Any, Any], Any],
+        jobs: Sequence[Any],
+        *,
+        watch: Callable[[set[int]], None] | None = None,
+        seconds: float | None = None,
+    ) -> Generator[JobResult]:
+        """Results of all jobs in the order in which they finish; running jobs are stopped where it is left.
+
+        Args:
+            watch: Called with the places of the running jobs, at least every `seconds`; on a cluster with those of all
+                that have not ended.
+            seconds: Longest time between two calls of `watch`; None: calls only when jobs start.
+
+        Raises:
+            Crashed: As the error of a job that killed several workers; the other jobs continue.
+        """
+
+    def as_completed(
+        self, work: Callable[[Any, Any], Any], jobs: Sequence[Any], progress: Callable[[int, int], None] | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Place and result of each job in the order in which they finish; the first error is raised.
+
+        Args:
+            progress: Called with the number of finished jobs and of all, first with 0.
+        """
+        report = progress or (lambda done, total: None)
+        report(0, len(jobs))
+        for done, finished in enumerate(self.results(work, jobs), 1):
+            if finished.error is not None:
+                raise finished.error
+            yield finished.place, finished.result
+            report(done, len(jobs))
+
+
+class Workers(JobPool):
     """Fresh processes on this machine that each call `begin(*arguments)` once; a context that ends them.
 
         with Workers(2, opened, path) as workers:
             for finished in workers.results(work, jobs):
                 ...
 
-    A job is the call `work(state, job)`, where `state` is what `begin` returned in this worker. It has to be pure: when
-    its worker dies (`kill -9`, out of memory), a fresh one repeats it. At the end, or when `results` is left, running
-    jobs are stopped at once. Warnings of a job are given again in this process.
+    At the end, or when `results` is left, running jobs are stopped at once. A job that kills LIVES workers has the
+    error `Crashed`. Warnings of a job are given again in this process.
 
     Args:
         number: Number of processes.
@@ -63,7 +112,7 @@ class Workers:
     def __init__(self, number: int, begin: Callable[..., Any], *arguments: Any) -> None:
         if number < 1:
             raise ValueError(f"workers is {number}; give 1 or more.")
-        self._begin = serialize((begin, arguments))
+        self.number, self._begin = number, serialize((begin, arguments))
         self._workers = [self._start() for _ in range(number)]
 
     def results(
@@ -74,15 +123,7 @@ class Workers:
         watch: Callable[[set[int]], None] | None = None,
         seconds: float | None = None,
     ) -> Generator[JobResult]:
-        """Results of all jobs in the order in which they finish.
-
-        Args:
-            watch: Called with the places of the running jobs, at least every `seconds`.
-            seconds: Longest time between two calls of `watch`; None: calls only when jobs start.
-
-        Raises:
-            Crashed: As the error of a job that killed LIVES workers; the other jobs continue.
-        """
+        """Results of all jobs in the order in which they finish, as a `JobPool` returns them."""
         waiting, deaths = deque(range(len(jobs))), Counter[int]()
         busy: dict[int, int] = {}  # worker -> place
         try:
@@ -117,22 +158,6 @@ class Workers:
         finally:
             for number in busy:
                 self._replace(number)
-
-    def as_completed(
-        self, work: Callable[[Any, Any], Any], jobs: Sequence[Any], progress: Callable[[int, int], None] | None = None
-    ) -> Iterator[tuple[int, Any]]:
-        """Place and result of each job in the order in which they finish; the first error is raised.
-
-        Args:
-            progress: Called with the number of finished jobs and of all, first with 0.
-        """
-        report = progress or (lambda done, total: None)
-        report(0, len(jobs))
-        for done, finished in enumerate(self.results(work, jobs), 1):
-            if finished.error is not None:
-                raise finished.error
-            yield finished.place, finished.result
-            report(done, len(jobs))
 
     def pids(self) -> list[int]:
         """Process numbers of the workers."""
