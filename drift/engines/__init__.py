@@ -5,8 +5,8 @@ batched   the clients as rows of one computation; equal to serial but for roundi
 
 The following change only the place. Bits are those of serial, and the choice is not part of a run's identity:
 
-processes   the clients shared by processes of this machine (`simulate(..., workers=2)`)
-cluster     the clients shared by the workers of a Dask scheduler (`simulate(..., cluster="tcp://host:8786")`)
+pooled_clients   the clients shared by processes of this machine (`simulate(..., workers=2)`) or by the workers of a
+                 Dask scheduler (`simulate(..., cluster="tcp://host:8786")`)
 """
 
 from __future__ import annotations
@@ -105,14 +105,10 @@ def client_pool(
             "those, set engine=serial (another run).",
             stacklevel=2,
         )
-    elif cluster is not None:
-        from drift.engines.cluster import cluster as engaged
+    elif cluster is not None or workers > 1:
+        from drift.engines.pooled_clients import pooled_clients
 
-        return engaged(setting, data, folder, cluster)
-    elif workers > 1:
-        from drift.engines.processes import processes
-
-        return processes(setting, data, folder, workers)
+        return pooled_clients(setting, data, folder, workers, cluster)
     return nullcontext()
 
 

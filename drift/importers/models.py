@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -55,7 +56,8 @@ def read_model(path: Path, task: Task) -> Model:
     return model
 
 
-class ReadRound(NamedTuple):
+@dataclass(frozen=True)
+class ReadRound:
     """A round of checkpoints: its number, the model that its clients received (None: not known), and its models."""
 
     index: int
@@ -72,7 +74,7 @@ def read_rounds(
     *,
     first: int = 0,
 ) -> Iterator[ReadRound]:
-    """Rounds from `first` on with a global model after them; where there is none, it is the mean of the clients by size.
+    """Rounds from `first` on with a global model after them: that of a file, or the mean of the clients by size.
 
     Raises:
         ValueError: If a file is no checkpoint, or a client has another model than the first; the message names it.

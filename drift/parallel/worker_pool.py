@@ -11,14 +11,18 @@ import warnings
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from drift.parallel.shared_tensors import deserialize, serialize
+import torch
+
+from drift.parallel.shared_tensors import MemoryRegion, SharedValue, deserialize, serialize, share_memory
 from landscape.sweep.memory import keep_memory
 
 LIVES = 3
@@ -47,8 +51,9 @@ class _Worker:
 class JobPool(ABC):
     """Other processes that share jobs: `Workers` of this machine, or those of a cluster (`drift.engines.cluster`).
 
-    A job is the call `work(state, job)`, where `state` is what `begin(*arguments)` returned in this worker. It has to
-    be pure: when its worker dies (`kill -9`, out of memory), another one repeats it.
+    A job is the call `work(state, job)`, or `work(state, shared, job)` with a value that all jobs of a call share.
+    `state` is what `begin(*arguments)` returned in this worker. The job has to be pure: when its worker dies (`kill -9`,
+    out of memory), another one repeats it. Arguments of `begin` and shared values reach each worker once.
 
     Attributes:
         number: Workers when the pool was made, at least 1.
@@ -59,15 +64,17 @@ class JobPool(ABC):
     @abstractmethod
     def results(
         self,
-        work: Callable[[Any, Any], Any],
+        work: Callable[..., Any],
         jobs: Sequence[Any],
         *,
+        shared: Any = None,
         watch: Callable[[set[int]], None] | None = None,
         seconds: float | None = None,
     ) -> Generator[JobResult]:
         """Results of all jobs in the order in which they finish; running jobs are stopped where it is left.
 
         Args:
+            shared: A value for all jobs; None: there is none.
             watch: Called with the places of the running jobs, at least every `seconds`; on a cluster with those of all
                 that have not ended.
             seconds: Longest time between two calls of `watch`; None: calls only when jobs start.
@@ -76,17 +83,27 @@ class JobPool(ABC):
             Crashed: As the error of a job that killed several workers; the other jobs continue.
         """
 
+    @abstractmethod
+    def memory(self, size: int) -> AbstractContextManager[Path | None]:
+        """Context with the path of `size` bytes that all workers may write to; None where there is no such memory."""
+
     def as_completed(
-        self, work: Callable[[Any, Any], Any], jobs: Sequence[Any], progress: Callable[[int, int], None] | None = None
+        self,
+        work: Callable[..., Any],
+        jobs: Sequence[Any],
+        *,
+        shared: Any = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Iterator[tuple[int, Any]]:
         """Place and result of each job in the order in which they finish; the first error is raised.
 
         Args:
+            shared: A value for all jobs; None: there is none.
             progress: Called with the number of finished jobs and of all, first with 0.
         """
         report = progress or (lambda done, total: None)
         report(0, len(jobs))
-        for done, finished in enumerate(self.results(work, jobs), 1):
+        for done, finished in enumerate(self.results(work, jobs, shared=shared), 1):
             if finished.error is not None:
                 raise finished.error
             yield finished.place, finished.result
@@ -100,8 +117,8 @@ class Workers(JobPool):
             for finished in workers.results(work, jobs):
                 ...
 
-    At the end, or when `results` is left, running jobs are stopped at once. A job that kills LIVES workers has the
-    error `Crashed`. Warnings of a job are given again in this process.
+    Torch has one thread in them. At the end, or when `results` is left, running jobs are stopped at once. A job that
+    kills LIVES workers has the error `Crashed`. Warnings of a job are given again in this process.
 
     Args:
         number: Number of processes.
@@ -112,26 +129,29 @@ class Workers(JobPool):
     def __init__(self, number: int, begin: Callable[..., Any], *arguments: Any) -> None:
         if number < 1:
             raise ValueError(f"workers is {number}; give 1 or more.")
-        self.number, self._begin = number, serialize((begin, arguments))
+        self.number, self._call = number, (begin, arguments)  # held, as workers may map files of its tensors
+        self._begin, self._region = share_memory(self._call)
         self._workers = [self._start() for _ in range(number)]
 
     def results(
         self,
-        work: Callable[[Any, Any], Any],
+        work: Callable[..., Any],
         jobs: Sequence[Any],
         *,
+        shared: Any = None,
         watch: Callable[[set[int]], None] | None = None,
         seconds: float | None = None,
     ) -> Generator[JobResult]:
         """Results of all jobs in the order in which they finish, as a `JobPool` returns them."""
         waiting, deaths = deque(range(len(jobs))), Counter[int]()
         busy: dict[int, int] = {}  # worker -> place
+        value, region = (None, None) if shared is None else share_memory(shared)
         try:
             while waiting or busy:
                 for number in range(len(self._workers)):
                     if waiting and number not in busy:
                         busy[number] = waiting.popleft()
-                        self._send(number, serialize((work, jobs[busy[number]])))
+                        self._send(number, serialize((work, value, jobs[busy[number]])))
                 if watch is not None:
                     watch(set(busy.values()))
                 running = {number: self._workers[number] for number in busy}
@@ -158,6 +178,14 @@ class Workers(JobPool):
         finally:
             for number in busy:
                 self._replace(number)
+            if region is not None:
+                region.close()
+
+    @contextmanager
+    def memory(self, size: int) -> Iterator[Path | None]:
+        """Context with the path of `size` bytes that all workers may write to."""
+        with MemoryRegion(size) as region:
+            yield Path(region.path)
 
     def pids(self) -> list[int]:
         """Process numbers of the workers."""
@@ -173,6 +201,7 @@ class Workers(JobPool):
             worker.process.kill()  # jobs are pure, and files are whole or absent: stopping at any instant is safe
         for worker in self._workers:
             _stop(worker)
+        self._region.close()
 
     def _start(self) -> _Worker:
         context = get_context("spawn")
@@ -225,13 +254,14 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _serve(connection: Connection, begin_call: bytes) -> None:
+def _serve(connection: Connection, begin_call: SharedValue) -> None:
     """Main function of a worker: begin at the first job, run jobs until the connection closes."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches workers too; the parent process ends them
-    begin, arguments = deserialize(begin_call)
     keep_memory()
+    torch.set_num_threads(1)
     state: list[Any] = []
+    number, shared = -1, None
     while True:
         try:
             message = connection.recv_bytes()
@@ -240,10 +270,13 @@ def _serve(connection: Connection, begin_call: bytes) -> None:
         result, problem = None, None
         with warnings.catch_warnings(record=True) as caught:
             try:
-                work, job = deserialize(message)
+                work, value, job = deserialize(message)
                 if not state:
+                    begin, arguments = begin_call.load()
                     state.append(begin(*arguments))
-                result = work(state[0], job)
+                if value is not None and value.number != number:
+                    number, shared = value.number, value.load()
+                result = work(state[0], job) if value is None else work(state[0], shared, job)
             except Exception as error:  # noqa: BLE001 - sent to the parent process, which raises it
                 problem = _picklable(error)
         texts = [warning.category(str(warning.message)) for warning in caught]

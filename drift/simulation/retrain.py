@@ -78,7 +78,7 @@ def _completed(
             yield place, work(run, job)
         return
     with Workers(min(workers, len(jobs)), _open_run, run.folder, run.context.data) as pool:
-        yield from pool.as_completed(work, jobs, progress)
+        yield from pool.as_completed(work, jobs, progress=progress)
 
 
 def _train(run: Run, job: Job) -> tuple[Tensor, Tensor]:
@@ -88,5 +88,4 @@ def _train(run: Run, job: Job) -> tuple[Tensor, Tensor]:
 
 
 def _open_run(folder: Path, data: Path | None) -> Run:
-    torch.set_num_threads(1)
     return Run(folder, Context(data))

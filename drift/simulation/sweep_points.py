@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 
-import torch
-
 from drift.engines import job_pool, require_one_pool
-from drift.parallel.shared_tensors import SharedValue, share_memory
 from landscape.sweep.threads import PointPool, at_points, pieces
 from landscape.sweep.worker import Points, Values, Work, Worker
 
@@ -33,22 +29,17 @@ class PointWorkers:
             Lost: If the scheduler does not answer, or is gone.
             ValueError: If other processes cannot import the code of the work.
         """
-        with ExitStack() as opened:
-            try:
-                if self.cluster is None:
-                    shared, region = share_memory(work)
-                    opened.enter_context(region)
-                    pool = job_pool(min(self.number, len(points)), None, _start_shared, shared)
-                else:
-                    pool = job_pool(1, self.cluster, Worker, work)
-                workers = opened.enter_context(pool)
-            except (pickle.PicklingError, AttributeError, TypeError) as reason:
-                raise ValueError(
-                    f"this task cannot be sent to other processes ({reason}); put its model, loss and metrics into a "
-                    "module that can be imported, or leave --workers and --cluster out."
-                ) from reason
-            parts = pieces(len(points), most, workers.number)
-            for place, values in workers.as_completed(at_points, [points[part] for part in parts]):
+        number = min(self.number, len(points))
+        try:
+            opened = job_pool(number, self.cluster, Worker, work)
+        except (pickle.PicklingError, AttributeError, TypeError) as reason:
+            raise ValueError(
+                f"this task cannot be sent to other processes ({reason}); put its model, loss and metrics into a "
+                "module that can be imported, or leave --workers and --cluster out."
+            ) from reason
+        with opened as pool:
+            parts = pieces(len(points), most, pool.number)
+            for place, values in pool.as_completed(at_points, [points[part] for part in parts]):
                 yield parts[place], values
 
 
@@ -60,8 +51,3 @@ def point_pool(workers: int = 1, cluster: str | None = None) -> PointPool | None
     """
     require_one_pool(workers, cluster)
     return PointWorkers(workers, cluster) if cluster is not None or workers > 1 else None
-
-
-def _start_shared(shared: SharedValue) -> Worker:
-    torch.set_num_threads(1)
-    return Worker(shared.load())
