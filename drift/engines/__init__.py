@@ -23,7 +23,8 @@ from torch import Tensor
 
 from drift.config.method import Method
 from drift.config.method_values import Setting
-from drift.parallel.worker_pool import JobPool, Workers
+from drift.parallel.job_pool import JobPool
+from drift.parallel.worker_pool import Workers
 from drift.training.arrivals import Receive, as_they_are
 from drift.training.client import Client, Update
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import torch
 
+from drift.parallel.job_pool import Crashed, JobPool, JobResult
 from drift.parallel.shared_tensors import deserialize, serialize
 from drift.parallel.threads import torch_threads
-from drift.parallel.worker_pool import Crashed, JobPool, JobResult
 from landscape.sweep.memory import keep_memory
 
 PATIENCE = 10.0

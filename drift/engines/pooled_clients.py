@@ -22,7 +22,7 @@ from torch import Tensor
 from drift.config.method_values import Setting, State
 from drift.engines import job_pool
 from drift.engines.pure import Received, WorkerData
-from drift.parallel.worker_pool import JobPool
+from drift.parallel.job_pool import JobPool
 from drift.store.client_rows import RowFile
 from drift.training.arrivals import Receive
 from drift.training.client import Update

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from drift.engines import job_pool
+from drift.parallel.job_pool import JobResult
 from drift.parallel.threads import one_thread
-from drift.parallel.worker_pool import JobResult
 from drift.plugins import trust
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
