@@ -23,7 +23,7 @@ from torch import Tensor
 
 from drift.config.method import Method
 from drift.config.method_values import Setting
-from drift.parallel.job_pool import JobPool
+from drift.parallel.job_pool import JobPool, no_state
 from drift.parallel.worker_pool import Workers
 from drift.training.arrivals import Receive, as_they_are
 from drift.training.client import Client, Update
@@ -114,7 +114,7 @@ def client_pool(
 
 
 def job_pool(
-    workers: int, cluster: str | None, begin: Callable[..., Any], *arguments: Any
+    workers: int, cluster: str | None, begin: Callable[..., Any] = no_state, *arguments: Any
 ) -> AbstractContextManager[JobPool]:
     """Context with other processes that each call `begin(*arguments)` once and share jobs.
 

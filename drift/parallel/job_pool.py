@@ -83,3 +83,7 @@ class JobPool(ABC):
                 raise finished.error
             yield finished.place, finished.result
             report(done, len(jobs))
+
+
+def no_state() -> None:
+    """What workers begin with whose jobs share nothing."""

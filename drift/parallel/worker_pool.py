@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from drift.parallel.job_pool import Crashed, JobPool, JobResult
+from drift.parallel.job_pool import Crashed, JobPool, JobResult, no_state
 from drift.parallel.shared_tensors import MemoryRegion, SharedValue, deserialize, serialize, share_memory
 from landscape.sweep.memory import keep_memory
 
@@ -47,11 +47,11 @@ class Workers(JobPool):
 
     Args:
         number: Number of processes.
-        begin: Function of a module that returns what all jobs of a worker need; so is `work`.
+        begin: Function of a module that returns what all jobs of a worker need, by default None; so is `work`.
         arguments: Arguments of `begin`.
     """
 
-    def __init__(self, number: int, begin: Callable[..., Any], *arguments: Any) -> None:
+    def __init__(self, number: int, begin: Callable[..., Any] = no_state, *arguments: Any) -> None:
         if number < 1:
             raise ValueError(f"workers is {number}; give 1 or more.")
         self.number, self._call = number, (begin, arguments)  # held, as workers may map files of its tensors

@@ -17,7 +17,6 @@ from typing import Any
 
 from drift.engines import job_pool
 from drift.parallel.job_pool import JobResult
-from drift.parallel.threads import one_thread
 from drift.plugins import trust
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
@@ -95,7 +94,7 @@ def compute_results(
         if cluster is None and min(workers, len(jobs)) <= 1:
             ended: Iterator[JobResult] = (JobResult(place, error=_error(job)) for place, job in enumerate(jobs))
         else:
-            pool = opened.enter_context(job_pool(max(1, min(workers, len(jobs))), cluster, one_thread))
+            pool = opened.enter_context(job_pool(max(1, min(workers, len(jobs))), cluster))
             ended = opened.enter_context(closing(pool.results(_computed, jobs)))
         for done, result in enumerate(ended, 1):
             errors[result.place] = result.error

@@ -12,7 +12,6 @@ from typing import Any
 from drift.config.experiment import Experiment
 from drift.config.load import toml_value
 from drift.engines import job_pool
-from drift.parallel.threads import one_thread
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.crossed_settings import OnRefused, cross_settings
@@ -131,7 +130,7 @@ def train_grid(
 
     if jobs:
         with (
-            job_pool(min(workers, len(jobs)), cluster, one_thread) as pool,
+            job_pool(min(workers, len(jobs)), cluster) as pool,
             closing(pool.results(train, jobs, watch=mark_busy, seconds=LOOK)) as results,
         ):
             for result in results:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -16,7 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from drift.store.digests import FORMAT, Content, contents, metadata
+from drift.store.digests import FORMAT, Content, contents, json_digest, metadata
 from drift.store.file_layout import IN_PLACE, Place, Stated, layout, read_header
 from landscape.results.atomic_write import complete, write_bytes
 from landscape.results.parsed_text import from_json, json_table
@@ -155,7 +154,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
         OSError: If the disk is full or the folder cannot be written; the old file stays.
     """
     body = {**content, "format": FORMAT}
-    body["digest"] = _json_digest(body)
+    body["digest"] = json_digest(body)
     write_bytes(path, json.dumps(body, indent=1, sort_keys=True).encode())
 
 
@@ -174,7 +173,7 @@ def read_json(path: Path, remedy: str = _DESCRIBE) -> dict[str, Any]:
     with reading(path, remedy, path.parent) as file:
         body = from_json(file.read())
     require_known(path, body.get("format") if isinstance(body, dict) else None, remedy)
-    if body.pop("digest", None) != _json_digest(body):
+    if body.pop("digest", None) != json_digest(body):
         raise Damaged(path, "was altered: its content does not match its digest", remedy)
     return body
 
@@ -215,7 +214,3 @@ def require_known(path: Path, stated: Any, remedy: str) -> None:
     if match and int(match[1]) > int(FORMAT.rpartition("-")[2]):
         raise Newer(path, f"was written by a newer version of fedscape (format {stated!r})", Newer.remedy)
     raise Damaged(path, f"was not written by fedscape (format {stated!r}, and {FORMAT!r} is read)", remedy)
-
-
-def _json_digest(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
