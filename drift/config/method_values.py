@@ -17,7 +17,7 @@ from landscape.model.task import Task
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment
-    from drift.engines import ClientPool
+    from drift.engines.pooled_clients import PooledClients
 
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
@@ -51,7 +51,7 @@ class Setting:
     experiment: Experiment
     proxy: Samples | None = None
     engine: str = "serial"
-    crew: ClientPool | None = field(default=None, compare=False, repr=False)
+    crew: PooledClients | None = field(default=None, compare=False, repr=False)
     device: torch.device = CPU
 
     @property

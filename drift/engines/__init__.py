@@ -16,21 +16,18 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from drift.config.method import Method
 from drift.config.method_values import Setting
 from drift.parallel.job_pool import JobPool, no_state
 from drift.parallel.worker_pool import Workers
-from drift.training.arrivals import Receive, as_they_are
+from drift.training.arrivals import as_they_are
 from drift.training.client import Client, Update
 
 if TYPE_CHECKING:
+    from drift.engines.pooled_clients import PooledClients
     from drift.training.data import Data
-    from drift.training.server import Server
 
 NAMES = ("serial", "batched")
 
@@ -70,25 +67,9 @@ def train(
     raise ValueError(f"no engine named {engine!r}; known: {', '.join(NAMES)}.")
 
 
-class ClientPool(Protocol):
-    """Processes with a run's data and model that train the clients of its rounds, with the bits of `serial`.
-
-    Attributes:
-        idle: Cores of this machine on which they wait while the server works.
-    """
-
-    idle: int
-
-    def train(self, server: Server, start: Tensor, ids: np.ndarray, receive: Receive) -> list[Update]:
-        """Updates of the clients `ids` of the server's next round, in their order; they receive `start` (d,).
-
-        `receive` takes each of them when it comes back, in any order.
-        """
-
-
 def client_pool(
     setting: Setting, data: Data, folder: Path, *, workers: int = 1, cluster: str | None = None
-) -> AbstractContextManager[ClientPool | None]:
+) -> AbstractContextManager[PooledClients | None]:
     """Context with the client pool of a run; None if this process trains the clients itself.
 
     Args:

@@ -32,7 +32,13 @@ from drift.training.server import Server
 
 @dataclass
 class PooledClients:
-    """A client pool (`drift.engines.ClientPool`) of the processes of `pool`, made by `pooled_clients`."""
+    """Processes with a run's data and model that train the clients of its rounds, made by `pooled_clients`.
+
+    Args:
+        setting: Constants of the run.
+        pool: The processes.
+        idle: Cores of this machine on which they wait while the server works.
+    """
 
     setting: Setting
     pool: JobPool
