@@ -1,7 +1,8 @@
 """The contract of methods by the path that plug-ins import; it is defined in `drift.config.method`."""
 
 from drift.config.method import Method, load, names
-from drift.config.method_values import Beta, Cohort, Combined, Outcome, Setting, State, Weighting, averaging, weighted
+from drift.config.method_values import Beta, Cohort, Combined, Outcome, Setting, State, Weighting, averaging
+from drift.store.column_blocks import weighted_models
 
 __all__ = [
     "Beta",
@@ -15,5 +16,5 @@ __all__ = [
     "averaging",
     "load",
     "names",
-    "weighted",
+    "weighted_models",
 ]

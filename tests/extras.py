@@ -81,7 +81,7 @@ ENVIRONMENTS = {
             "tests/test_howtos.py::test_a_howto_runs_as_it_stands[howto-transformers.md]",
             "tests/drift/engines/test_cluster.py",
             *("tests/drift/simulation/test_sweep_points.py", "-k"),
-            "trackers or transformers or lightning or models_hf or files_hf or cluster or worker_plugin",
+            "trackers or transformers or lightning or models_hf or files_hf or cluster",
         ),
     ),
 }

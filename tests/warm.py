@@ -22,7 +22,7 @@ IMPORTED = [
     "tiny",
     "torture.kills",
     "drift.analyses",
-    "drift.engines.processes",
+    "drift.engines.pooled_clients",
     "figures.gallery",
     "figures.pictures.draw_files",
     "figures.page.report",

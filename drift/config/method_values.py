@@ -10,14 +10,14 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.store.column_blocks import weighted_models, weighted_updates
+from drift.store.column_blocks import weighted_models
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment
-    from drift.engines import ClientPool
+    from drift.engines.pooled_clients import PooledClients
 
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
@@ -51,7 +51,7 @@ class Setting:
     experiment: Experiment
     proxy: Samples | None = None
     engine: str = "serial"
-    crew: ClientPool | None = field(default=None, compare=False, repr=False)
+    crew: PooledClients | None = field(default=None, compare=False, repr=False)
     device: torch.device = CPU
 
     @property
@@ -100,12 +100,12 @@ class Cohort:
 
     def mean_update(self, weights: Tensor) -> Tensor:
         """Sum of the client updates weighted by `weights` (m,), shape (d,), without a matrix of all of them."""
-        return weighted_updates(weights, self.clients, self.start)
+        return weighted_models(weights, self.clients, self.start)
 
     @property
     def weighted_mean(self) -> Tensor:
         """Mean of the clients by `weights`, shape (d,): that by data sizes (`Round.fma`) unless weights are equal."""
-        return weighted(self.weights, self.clients) if self.mean is None else self.mean
+        return weighted_models(self.weights, self.clients) if self.mean is None else self.mean
 
 
 @dataclass(frozen=True)
@@ -125,11 +125,6 @@ class Outcome:
     weights: Tensor
     state: State
     extras: State = field(default_factory=dict)
-
-
-def weighted(weights: Tensor, models: Tensor) -> Tensor:
-    """Weighted sum (d,) of models (m, d) in their dtype."""
-    return weighted_models(weights, models)
 
 
 def averaging(cohort: Cohort, weighting: Weighting) -> Tensor:

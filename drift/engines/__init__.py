@@ -5,8 +5,8 @@ batched   the clients as rows of one computation; equal to serial but for roundi
 
 The following change only the place. Bits are those of serial, and the choice is not part of a run's identity:
 
-processes   the clients shared by processes of this machine (`simulate(..., workers=2)`)
-cluster     the clients shared by the workers of a Dask scheduler (`simulate(..., cluster="tcp://host:8786")`)
+pooled_clients   the clients shared by processes of this machine (`simulate(..., workers=2)`) or by the workers of a
+                 Dask scheduler (`simulate(..., cluster="tcp://host:8786")`)
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
-
-import numpy as np
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from drift.config.method import Method
 from drift.config.method_values import Setting
-from drift.training.arrivals import Receive, as_they_are
+from drift.parallel.job_pool import JobPool, no_state
+from drift.parallel.worker_pool import Workers
+from drift.training.arrivals import as_they_are
 from drift.training.client import Client, Update
 
 if TYPE_CHECKING:
+    from drift.engines.pooled_clients import PooledClients
     from drift.training.data import Data
-    from drift.training.server import Server
 
 NAMES = ("serial", "batched")
 
@@ -68,25 +67,9 @@ def train(
     raise ValueError(f"no engine named {engine!r}; known: {', '.join(NAMES)}.")
 
 
-class ClientPool(Protocol):
-    """Processes with a run's data and model that train the clients of its rounds, with the bits of `serial`.
-
-    Attributes:
-        idle: Cores of this machine on which they wait while the server works.
-    """
-
-    idle: int
-
-    def train(self, server: Server, start: Tensor, ids: np.ndarray, receive: Receive) -> list[Update]:
-        """Updates of the clients `ids` of the server's next round, in their order; they receive `start` (d,).
-
-        `receive` takes each of them when it comes back, in any order.
-        """
-
-
 def client_pool(
     setting: Setting, data: Data, folder: Path, *, workers: int = 1, cluster: str | None = None
-) -> AbstractContextManager[ClientPool | None]:
+) -> AbstractContextManager[PooledClients | None]:
     """Context with the client pool of a run; None if this process trains the clients itself.
 
     Args:
@@ -97,20 +80,42 @@ def client_pool(
     Raises:
         ValueError: If both are given, or workers is not positive.
     """
-    if workers < 1 or (workers > 1 and cluster is not None):
-        raise ValueError(f"workers is {workers}, cluster {cluster}; give 1 or more workers, or a cluster, not both.")
+    require_one_pool(workers, cluster)
     if setting.engine != "serial" and (workers > 1 or cluster is not None):
         warnings.warn(
             f"the engine {setting.engine} trains a cohort in one process; other processes have nothing to do. For "
             "those, set engine=serial (another run).",
             stacklevel=2,
         )
-    elif cluster is not None:
-        from drift.engines.cluster import cluster as engaged
+    elif cluster is not None or workers > 1:
+        from drift.engines.pooled_clients import pooled_clients
 
-        return engaged(setting, data, folder, cluster)
-    elif workers > 1:
-        from drift.engines.processes import processes
-
-        return processes(setting, data, folder, workers)
+        return pooled_clients(setting, data, folder, workers, cluster)
     return nullcontext()
+
+
+def job_pool(
+    workers: int, cluster: str | None, begin: Callable[..., Any] = no_state, *arguments: Any
+) -> AbstractContextManager[JobPool]:
+    """Context with other processes that each call `begin(*arguments)` once and share jobs.
+
+    Args:
+        workers: Fresh processes on this machine.
+        cluster: Address of a Dask scheduler, whose workers take the jobs in place of these.
+
+    Raises:
+        Lost: If no scheduler answers at the address, or it is gone.
+        ValueError: If both are given, or workers is not positive.
+    """
+    require_one_pool(workers, cluster)
+    if cluster is None:
+        return Workers(workers, begin, *arguments)
+    from drift.engines.cluster import cluster_workers
+
+    return cluster_workers(cluster, begin, *arguments)
+
+
+def require_one_pool(workers: int, cluster: str | None) -> None:
+    """Raise ValueError if both processes and a cluster are asked for, or no process."""
+    if workers < 1 or (workers > 1 and cluster is not None):
+        raise ValueError(f"workers is {workers}, cluster {cluster}; give 1 or more workers, or a cluster, not both.")

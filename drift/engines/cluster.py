@@ -1,37 +1,28 @@
-"""The cohort's clients shared by the workers of a Dask scheduler, on one machine or many.
+"""The workers of a Dask scheduler, on one machine or many, as processes that share jobs.
 
-The bits are those of `serial` where machines and versions of torch are alike. The data go to every worker once per run
-(also to workers that start later), the global model once per round; a client's training is a pure task keyed by (run,
-round, client). Tasks of a worker that dies are repeated by others. If the scheduler is lost, the run
-stops with its last whole round.
+Bits are those of one process where machines and versions of torch are alike. What all jobs need goes to each worker
+once. Jobs of a worker that dies are repeated by others.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
-import os
 import secrets
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
-from drift.config.method_values import Setting, State
-from drift.engines.pure import Received, WorkerData
+from drift.parallel.job_pool import Crashed, JobPool, JobResult
 from drift.parallel.shared_tensors import deserialize, serialize
-from drift.parallel.worker_pool import Crashed
-from drift.store.client_rows import RowFile
-from drift.training.arrivals import Receive
-from drift.training.client import Update
-from drift.training.data import Data
-from drift.training.server import Server
+from drift.parallel.threads import torch_threads
+from landscape.sweep.memory import keep_memory
 
 PATIENCE = 10.0
 """Seconds in which a scheduler has to answer."""
@@ -43,98 +34,83 @@ class Lost(RuntimeError):
     """The scheduler cannot be reached any more, or never could."""
 
 
-class ClientCluster:
-    """A client pool (`drift.engines.ClientPool`) of Dask workers, started by `cluster`."""
+class ClusterWorkers(JobPool):
+    """The workers of a Dask scheduler as processes that share jobs, made by `cluster_workers`.
 
-    idle = 1  # they may be on other machines
+    Each job takes one process, whatever its threads, and torch has one thread.
+    """
 
-    def __init__(self, setting: Setting, run: str, client: Any) -> None:
-        self.setting, self.run, self.client = setting, run, client
+    def __init__(self, client: Any, begin_call: bytes) -> None:
+        self._client, self._calls = client, itertools.count()
+        self._name = f"fedscape-{secrets.token_hex(8)}"
+        self.number = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+        self._begun = self._sent("begin", begin_call, _begun)
 
-    def train(self, server: Server, start: Tensor, ids: np.ndarray, receive: Receive) -> list[Update]:
-        """Updates of the clients `ids` of the server's next round, in their order.
+    def _sent(self, name: str, text: bytes, made: Callable[[Any], Any] | None = None) -> Any:
+        """A serialised value that each worker receives once, when a job of it needs it."""
+        return self._client.submit(Serialized, text, made, key=(self._name, name), pure=False)
 
-        A model goes to its row in a file where `receive` has one and the worker sees that file; else it is sent.
-        Updates are taken one at a time, in the order in which they finish, so that one model is in memory here.
+    def results(
+        self,
+        work: Callable[..., Any],
+        jobs: Sequence[Any],
+        *,
+        shared: Any = None,
+        watch: Callable[[set[int]], None] | None = None,
+        seconds: float | None = None,
+    ) -> Generator[JobResult]:
+        """Results of all jobs in the order in which they finish, as a `JobPool` returns them."""
+        from distributed import KilledWorker, as_completed
 
-        Raises:
-            Lost: If the scheduler is gone.
-            Crashed: If one client's training killed several workers.
-            OSError: If the disk is full.
-        """
-        name, index = f"{self.run}-{os.getpid()}", server.next
-        received = serialize(Received.from_server(self.setting, server, start))
-        updates = dict[int, Update]()
-        with losing(self.client):
-            from distributed import as_completed
-
-            model = self.client.submit(Serialized, received, key=(name, index, "model"), pure=False)
-            rows = [_marked(receive.file(place)) for place in range(len(ids))]
+        call = next(self._calls)
+        with losing(self._client):
+            value = None if shared is None else self._sent(f"shared {call}", serialize(shared))
             places = {
-                self.client.submit(
-                    _trained,
-                    self.run,
-                    model,
-                    client,
-                    serialize(server.clients.get(client, {})),
-                    rows[place],
-                    key=(name, index, client),
+                self._client.submit(
+                    _done, self._begun, value, serialize((work, job)), key=(self._name, call, place), pure=False
                 ): place
-                for place, client in enumerate(ids.tolist())
+                for place, job in enumerate(jobs)
             }
-            for future in as_completed(list(places), loop=self.client.loop):
-                place = places.pop(future)
-                update, written = deserialize(future.result())
-                row = rows[place]
-                whole = replace(update, theta=row.file.read(row.row, start)) if row and written else update
-                updates[place] = receive(place, whole, written=written)
-        return [updates[place] for place in range(len(ids))]
+            plain = as_completed(list(places), loop=self._client.loop)
+            for future in plain if watch is None else _watched(places, watch, seconds):
+                error = future.exception()
+                if isinstance(error, KilledWorker):
+                    error = Crashed(f"{error} Give workers more memory, or use a smaller batch. {RESUME}")
+                result = None if error is not None else deserialize(future.result())
+                yield JobResult(places.pop(future), result, error)
+
+    def memory(self, size: int) -> AbstractContextManager[None]:
+        """None: workers may be on other machines."""
+        return nullcontext()
 
 
-@dataclass(frozen=True)
-class _MarkedRow:
-    """A row that begins with a mark, by which a worker knows that it sees the same file as the server."""
-
-    file: RowFile
-    row: int
-    mark: Tensor
-
-    def is_seen(self) -> bool:
-        """Whether the row of the file by this name begins with the mark."""
-        try:
-            return torch.equal(self.file.read(self.row, self.mark), self.mark)
-        except OSError:
-            return False
+def _watched(places: dict[Any, int], watch: Callable[[set[int]], None], seconds: float | None) -> Iterator[Any]:
+    """Futures as they end; `watch` is called with the places of the others."""
+    pending = dict(places)
+    while pending:
+        watch(set(pending.values()))
+        time.sleep(PATIENCE if seconds is None else seconds)
+        for future in [future for future in pending if future.done()]:
+            del pending[future]
+            yield future
 
 
-def _marked(target: tuple[RowFile, int] | None) -> _MarkedRow | None:
-    if target is None:
-        return None
-    file, row = target
-    mark = torch.frombuffer(bytearray(secrets.token_bytes(min(16, file.width))), dtype=torch.uint8)
-    file.write(row, mark)
-    return _MarkedRow(replace(file, path=file.path.absolute()), row, mark)
-
-
-@contextmanager
-def cluster(setting: Setting, data: Data, folder: Path, address: str) -> Iterator[ClientCluster]:
-    """The workers of a scheduler as the client pool of a run; the context releases their data.
+def cluster_workers(address: str, begin: Callable[..., Any], *arguments: Any) -> AbstractContextManager[ClusterWorkers]:
+    """Context with the workers of a scheduler, each of which calls `begin(*arguments)` once.
 
     Raises:
         Lost: If no scheduler answers at the address.
         LookupError: If Dask is not installed.
     """
-    with connected(address) as client:
-        from drift.engines.worker_plugin import WorkerDataPlugin
+    return _connected_workers(address, serialize((begin, arguments)))
 
-        plugin = WorkerDataPlugin(folder.name, serialize(WorkerData.of_run(setting, data, folder)))
+
+@contextmanager
+def _connected_workers(address: str, begin_call: bytes) -> Iterator[ClusterWorkers]:
+    with connected(address) as client:
         with losing(client):
-            client.register_plugin(plugin, name=folder.name)
-        try:
-            yield ClientCluster(setting, folder.name, client)
-        finally:
-            if client.status == "running":
-                client.unregister_worker_plugin(folder.name)
+            workers = ClusterWorkers(client, begin_call)
+        yield workers
 
 
 @contextmanager
@@ -184,54 +160,53 @@ _LOGGERS = ("distributed", "tornado", "asyncio")
 
 @contextmanager
 def losing(client: Any) -> Iterator[None]:
-    """Reports a lost scheduler, or a task that kills its workers, in one line."""
-    from distributed import KilledWorker
+    """Reports a lost scheduler in one line."""
     from distributed.comm.core import CommClosedError
 
     try:
         yield
     except (CancelledError, CommClosedError, TimeoutError) as reason:
         raise Lost(f"the Dask scheduler is gone ({client.status}). {RESUME}") from reason
-    except KilledWorker as reason:
-        raise Crashed(f"{reason} Give workers more memory, or use a smaller batch. {RESUME}") from reason
 
 
 @dataclass
 class Serialized:
-    """A serialised value that a worker deserialises once, for all tasks that read it."""
+    """A serialised value that a worker deserialises once, for all tasks that read it.
+
+    Args:
+        made: Makes of it what `load` returns; None: the value itself.
+    """
 
     text: bytes
+    made: Callable[[Any], Any] | None = None
 
     def load(self) -> Any:
         """The value, the same object each time."""
         if "_value" not in self.__dict__:
-            self._value = deserialize(self.text)
+            keep_memory()
+            value = deserialize(self.text)
+            self._value = value if self.made is None else self.made(value)
         return self._value
 
-    def __getstate__(self) -> dict[str, bytes]:
-        return {"text": self.text}
+    def __getstate__(self) -> dict[str, Any]:
+        return {"text": self.text, "made": self.made}
 
-
-WORKER_DATA: dict[str, Serialized] = {}
-"""On a worker: data per run (written by `drift.engines.worker_plugin`)."""
 
 TORCH_LOCK = threading.Lock()
-"""A worker may have several threads; the workspace, and torch's global generator, are for one training at a time."""
+"""A worker may have several threads; the workspace, and torch's global generator, are for one job at a time."""
 
 
-def _trained(run: str, received: Serialized, client: int, state: bytes, row: _MarkedRow | None) -> bytes:
-    """On a worker: a client's serialised update, and whether its model is in its row of a file instead."""
-    with TORCH_LOCK:
-        threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-        client_state: State = deserialize(state)
+def _begun(call: tuple[Callable[..., Any], tuple[Any, ...]]) -> Any:
+    begin, arguments = call
+    return begin(*arguments)
+
+
+def _done(begun: Serialized, shared: Serialized | None, message: bytes) -> bytes:
+    """On a worker: the serialised result of a job."""
+    with TORCH_LOCK, torch_threads(1):
+        deterministic = torch.are_deterministic_algorithms_enabled()
         try:
-            update = WORKER_DATA[run].load().trained(received.load(), client, client_state)
-            start = received.load().start
+            work, job = deserialize(message)
+            return serialize(work(begun.load(), *([] if shared is None else [shared.load()]), job))
         finally:
-            torch.set_num_threads(threads)
             torch.use_deterministic_algorithms(deterministic)
-    same = update.theta.shape == start.shape and update.theta.dtype == start.dtype
-    if row is None or not same or not row.is_seen():
-        return serialize((update, False))
-    row.file.write(row.row, update.theta)
-    return serialize((replace(update, theta=update.theta[:0]), True))

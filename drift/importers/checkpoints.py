@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from drift.importers.models import (
     evaluate_model,
     part_sizes,
     read_model,
-    read_round,
+    read_rounds,
     read_sizes,
     run_name,
     usable_checkpoints,
@@ -35,7 +36,7 @@ from drift.store.round_record import Round, gram
 from drift.training.data import build_task, read_data
 from drift.training.server import Server
 from landscape.model.task import Task
-from landscape.results.progress import Progress, with_progress
+from landscape.results.progress import Progress
 
 
 def import_checkpoints(
@@ -133,23 +134,17 @@ def _write(
     progress: Progress | None,
 ) -> None:
     """Write all rounds with a known start, then the commit point."""
-    before: tuple[int, Model] | None = None
-    previous, link = torch.zeros(task.layout.size), ""
-    numbers = files.numbers()
-    for index, paths in with_progress(list(files.usable().items()), progress):
-        end, clients = read_round(paths, task, sizes)
-        follows = before is not None and before[0] == index - 1
-        start = read_model(paths.start, task) if paths.start is not None else before[1] if before and follows else None
-        if start is not None:
-            counts = [sizes.get(name, 1) for name in clients]
-            record = _record(index, task, start, end, previous, [numbers[name] for name in clients], counts, clients)
-            store.write_round(path, record, experiment.keep, experiment.rounds, links.origin(run, link))
-            link = store.link(record)
-            if len(record.ids):
-                previous = record.mean_update(experiment.cohort_weights(record.sizes))
-        before = index, end
-    theta, buffers = before[1] if before is not None else (task.theta, task.buffers)
-    server = Server(theta, buffers, previous, {}, {}, experiment.rounds)
+    end, previous, link = {"theta": task.theta, "buffers": task.buffers}, torch.zeros(task.layout.size), ""
+    for one in read_rounds(files, partial(read_model, task=task), sizes, progress):
+        end = one.end
+        if one.start is None:
+            continue
+        record = _record(one.index, task, one.start, end, previous, one.clients, sizes, files.numbers())
+        store.write_round(path, record, experiment.keep, experiment.rounds, links.origin(run, link))
+        link = store.link(record)
+        if len(record.ids):
+            previous = record.mean_update(experiment.cohort_weights(record.sizes))
+    server = Server(end["theta"], end["buffers"], previous, {}, {}, experiment.rounds)
     store.write_state(path, server.tensors(), server.next, links.origin(run, link))
 
 
@@ -159,27 +154,30 @@ def _record(
     start: Model,
     end: Model,
     previous: Tensor,
-    ids: list[int],
-    samples: list[int],
-    models: dict[int | str, Model],
+    models: Mapping[int | str, Model],
+    sizes: Mapping[int | str, int],
+    numbers: Mapping[int | str, int],
 ) -> Round:
-    empty = (torch.zeros(0, task.layout.size), torch.zeros(0, task.layout.buffer_size))
-    stacked = (torch.stack(part) for part in zip(*models.values(), strict=True)) if models else empty
-    clients, buffers = stacked
-    counts = torch.tensor(samples, dtype=torch.int64)
+    widths = {"theta": task.layout.size, "buffers": task.layout.buffer_size}
+    stacked = {
+        name: torch.stack([model[name] for model in models.values()]) if models else torch.zeros(0, width)
+        for name, width in widths.items()
+    }
+    counts = torch.tensor([sizes.get(name, 1) for name in models], dtype=torch.int64)
+    step, deltas = end["theta"] - start["theta"], stacked["theta"] - start["theta"]
     return Round(
         index=index,
-        ids=torch.tensor(ids, dtype=torch.int64),
+        ids=torch.tensor([numbers[name] for name in models], dtype=torch.int64),
         sizes=counts,
         weights=counts.double() / counts.sum() if len(counts) else torch.zeros(0, dtype=torch.float64),
-        gram=gram(start[0], previous, end[0] - start[0], clients - start[0]),
+        gram=gram(start["theta"], previous, step, deltas),
         metrics=evaluate_model(task, end),
-        start=start[0],
-        end=end[0],
-        clients=clients,
-        start_buffers=start[1],
-        end_buffers=end[1],
-        client_buffers=buffers,
+        start=start["theta"],
+        end=end["theta"],
+        clients=stacked["theta"],
+        start_buffers=start["buffers"],
+        end_buffers=end["buffers"],
+        client_buffers=stacked["buffers"],
     )
 
 

@@ -1,4 +1,4 @@
-"""Flower apps recorded as runs: a strategy that records, a mod that sends client numbers, saved weights.
+"""Flower apps recorded as runs: a strategy that records, and a mod that sends client numbers.
 
 Works with the message interface (`flwr.serverapp.strategy`), in simulation and in deployment. Of fedscape it needs
 numpy only, so that it fits Flower's pinned dependencies.
@@ -15,11 +15,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from drift.importers.flower_weights import read_weights
 from drift.record.flat_arrays import State, arrays_by_name
 from drift.record.recorder import Recorder
 
-__all__ = ["client_number", "read_weights", "recorded"]
+__all__ = ["client_number", "recorded"]
 
 Strategy = TypeVar("Strategy")
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from drift.importers.checkpoint_files import ASSUMED, SHIPPED, CheckpointFiles, Patterns, RoundFiles, find_checkpoints
+from drift.importers.checkpoint_files import ASSUMED, SHIPPED, CheckpointFiles, Patterns, find_checkpoints
 from drift.record.flat_arrays import FlatArrays, arrays_by_name
 from drift.store.number_ranges import spans
 from landscape.model.checkpoint import read_state, read_tensors, weight_files
@@ -23,8 +24,8 @@ from landscape.results.parsed_text import json_table
 from landscape.results.progress import Progress, with_progress
 from landscape.sweep.evaluate import model_metrics
 
-Model = tuple[Tensor, Tensor]
-"""theta (d,) and floating buffers (b,)."""
+Model = dict[str, Tensor]
+"""A model of a checkpoint: `theta` (d,) and floating `buffers` (b,) of a task, else its tensors by their names."""
 
 
 def usable_checkpoints(folder: str | Path, patterns: Patterns | None = None) -> CheckpointFiles:
@@ -49,25 +50,59 @@ def read_model(path: Path, task: Task) -> Model:
         ValueError: If the file is no checkpoint of the task's architecture; the message names it.
     """
     tensors, layout = read_state(path, task), task.layout
-    model = layout.theta(tensors).float(), layout.buffer_vector(tensors).float()
-    if not all(bool(torch.isfinite(part).all()) for part in model):
+    model = {"theta": layout.theta(tensors).float(), "buffers": layout.buffer_vector(tensors).float()}
+    if not all(bool(torch.isfinite(part).all()) for part in model.values()):
         raise ValueError(f"{path} holds values that are not finite; leave this client or round out.")
     return model
 
 
-def read_round(files: RoundFiles, task: Task, sizes: dict[int | str, int]) -> tuple[Model, dict[int | str, Model]]:
-    """Global model after a round (the mean of its clients by size if there is none), and client models.
+@dataclass(frozen=True)
+class ReadRound:
+    """A round of checkpoints: its number, the model that its clients received (None: not known), and its models."""
+
+    index: int
+    start: Model | None
+    end: Model
+    clients: dict[int | str, Model]
+
+
+def read_rounds(
+    files: CheckpointFiles,
+    read: Callable[[Path], Model],
+    sizes: Mapping[int | str, int],
+    progress: Progress | None,
+    *,
+    first: int = 0,
+) -> Iterator[ReadRound]:
+    """Rounds from `first` on with a global model after them: that of a file, or the mean of the clients by size.
 
     Raises:
-        ValueError: If a file is no state dict of the task's architecture; the message names it.
+        ValueError: If a file is no checkpoint, or a client has another model than the first; the message names it.
     """
-    clients = {name: read_model(path, task) for name, path in files.clients.items()}
-    if files.end is not None:
-        return read_model(files.end, task), clients
-    counts = torch.tensor([sizes.get(name, 1) for name in clients], dtype=torch.float64)
-    theta, buffers = (torch.stack(part).double() for part in zip(*clients.values(), strict=True))
-    weights = counts / counts.sum()
-    return ((weights @ theta).float(), (weights @ buffers).float()), clients
+    before: ReadRound | None = None
+    for index, paths in with_progress(list(files.usable().items()), progress):
+        if index < first:
+            continue
+        clients = {name: read(path) for name, path in paths.clients.items()}
+        end = _mean(clients, sizes) if paths.end is None else read(paths.end)
+        start = before.end if before is not None and before.index == index - 1 else None
+        before = ReadRound(index, start if paths.start is None else read(paths.start), end, clients)
+        yield before
+
+
+def _mean(models: Mapping[int | str, Model], sizes: Mapping[int | str, int]) -> Model:
+    """Mean of floating tensors by size, with the first client's other tensors."""
+    mean = dict(next(iter(models.values())))
+    shapes = {key: value.shape for key, value in mean.items()}
+    for name, model in models.items():
+        if {key: value.shape for key, value in model.items()} != shapes:
+            raise ValueError(f"client {name} has other tensors than the first client; all need one architecture.")
+    counts = torch.tensor([sizes.get(name, 1) for name in models], dtype=torch.float64)
+    for key, value in mean.items():
+        if value.is_floating_point():
+            stacked = torch.stack([model[key].double() for model in models.values()])
+            mean[key] = torch.tensordot(counts / counts.sum(), stacked, dims=1).to(value.dtype)
+    return mean
 
 
 def read_sizes(folder: Path, files: CheckpointFiles) -> dict[int | str, int]:
@@ -124,7 +159,7 @@ def run_name(
 
 def evaluate_model(task: Task, end: Model) -> dict[str, float]:
     """Loss and metrics of a model on the test split."""
-    metrics = model_metrics(task, *end)
+    metrics = model_metrics(task, end["theta"], end["buffers"])
     return {**metrics, "accuracy": 1 - metrics["error"]} if "error" in metrics else metrics
 
 

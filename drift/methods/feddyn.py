@@ -10,9 +10,9 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.method import Method
-from drift.config.method_values import Cohort, Combined, Outcome, Setting, State, Weighting, averaging, weighted
+from drift.config.method_values import Cohort, Combined, Outcome, Setting, State, Weighting, averaging
 from drift.plugins.bundles import Bundle
-from drift.store.column_blocks import summed_updates
+from drift.store.column_blocks import summed_models, weighted_models
 from drift.training.client import Client, Update
 from drift.training.correction import Correction
 
@@ -66,7 +66,7 @@ class FedDyn(Method):
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """Mean of the cohort."""
         weights = averaging(cohort, self.weighting)
-        return Combined(weighted(weights, cohort.clients), weights)
+        return Combined(weighted_models(weights, cohort.clients), weights)
 
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
         """The mean, moved by the dual variable."""
@@ -75,7 +75,7 @@ class FedDyn(Method):
         if self.h_update == "cohort_mean":
             drift = cohort.mean_update(averaging(cohort, self.weighting))
         else:
-            drift = summed_updates(cohort.clients, cohort.start, cohort.sizes > 0) / setting.experiment.clients.number
+            drift = summed_models(cohort.clients, cohort.start, cohort.sizes > 0) / setting.experiment.clients.number
         dual = state["dual"] - self.alpha * drift
         return Outcome(combined.theta - dual / self.alpha, combined.weights, {"dual": dual}, combined.extras)
 

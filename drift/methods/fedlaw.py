@@ -10,12 +10,12 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from drift.config.method import Method
-from drift.config.method_values import Beta, Cohort, Combined, Setting, State, weighted
+from drift.config.method_values import Beta, Cohort, Combined, Setting, State
 from drift.config.random_keys import generator
 from drift.methods._learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
 from drift.methods._server_training import proxy, proxy_statistics
 from drift.plugins.bundles import Bundle, suffix
-from drift.store.column_blocks import Updates
+from drift.store.column_blocks import Updates, weighted_models
 from landscape.model.batchnorm import use_batches
 from landscape.model.samples import Samples
 
@@ -172,9 +172,9 @@ class FedLAW(Method):
     def _combined(self, cohort: Cohort, shrink: Tensor, shares: Tensor, curves: State) -> Combined:
         weights = shrink * shares
         if self.server_step_lr == 1:
-            theta = weighted(weights, cohort.clients)
+            theta = weighted_models(weights, cohort.clients)
         else:
-            mean = weighted(shares, cohort.clients)
+            mean = weighted_models(shares, cohort.clients)
             theta = shrink.to(mean) * (cohort.start + self.server_step_lr * (mean - cohort.start))
         return Combined(theta, weights, {"gamma": shrink, "lambda": shares, **curves})
 

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from drift.config.experiment import Experiment
 from drift.config.method import Method
-from drift.config.method_values import Cohort, Combined, Outcome, Setting, State, Weighting, averaging, weighted
+from drift.config.method_values import Cohort, Combined, Outcome, Setting, State, Weighting, averaging
 from drift.plugins.bundles import Bundle
-from drift.store.column_blocks import summed_models
+from drift.store.column_blocks import summed_models, weighted_models
 from drift.training.client import Client, Update
 from drift.training.correction import Correction
 
@@ -104,7 +104,7 @@ class Scaffold(Method):
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """Mean of the cohort."""
         weights = averaging(cohort, self.weighting)
-        return Combined(weighted(weights, cohort.clients), weights)
+        return Combined(weighted_models(weights, cohort.clients), weights)
 
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
         """A step along the mean update, and the server's new control."""
@@ -112,7 +112,7 @@ class Scaffold(Method):
         if self.c_update == "all":
             control = state["control"] + summed_models(reports) / setting.experiment.clients.number
         else:
-            mean = weighted(averaging(cohort, self.weighting), reports)
+            mean = weighted_models(averaging(cohort, self.weighting), reports)
             control = mean if self.c_update == "new_controls" else state["control"] + mean
         end = combined.theta
         if self.server_lr != 1:

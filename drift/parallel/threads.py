@@ -17,8 +17,3 @@ def torch_threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def one_thread() -> None:
-    """What workers begin with whose jobs share nothing: torch computes with one thread."""
-    torch.set_num_threads(1)

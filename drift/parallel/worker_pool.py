@@ -10,31 +10,23 @@ import traceback
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from drift.parallel.shared_tensors import deserialize, serialize
+import torch
+
+from drift.parallel.job_pool import Crashed, JobPool, JobResult, no_state
+from drift.parallel.shared_tensors import MemoryRegion, SharedValue, deserialize, serialize, share_memory
 from landscape.sweep.memory import keep_memory
 
 LIVES = 3
 """Crashes of workers after which a job is reported as failed."""
-
-
-class Crashed(RuntimeError):
-    """A job whose workers died at every attempt."""
-
-
-@dataclass(frozen=True)
-class JobResult:
-    """A finished job: its place among the jobs, and its result, or the error that it raised."""
-
-    place: int
-    result: Any = None
-    error: Exception | None = None
 
 
 @dataclass
@@ -43,54 +35,48 @@ class _Worker:
     connection: Connection
 
 
-class Workers:
+class Workers(JobPool):
     """Fresh processes on this machine that each call `begin(*arguments)` once; a context that ends them.
 
         with Workers(2, opened, path) as workers:
             for finished in workers.results(work, jobs):
                 ...
 
-    A job is the call `work(state, job)`, where `state` is what `begin` returned in this worker. It has to be pure: when
-    its worker dies (`kill -9`, out of memory), a fresh one repeats it. At the end, or when `results` is left, running
-    jobs are stopped at once. Warnings of a job are given again in this process.
+    Torch has one thread in them. At the end, or when `results` is left, running jobs are stopped at once. A job that
+    kills LIVES workers has the error `Crashed`. Warnings of a job are given again in this process.
 
     Args:
         number: Number of processes.
-        begin: Function of a module that returns what all jobs of a worker need; so is `work`.
+        begin: Function of a module that returns what all jobs of a worker need, by default None; so is `work`.
         arguments: Arguments of `begin`.
     """
 
-    def __init__(self, number: int, begin: Callable[..., Any], *arguments: Any) -> None:
+    def __init__(self, number: int, begin: Callable[..., Any] = no_state, *arguments: Any) -> None:
         if number < 1:
             raise ValueError(f"workers is {number}; give 1 or more.")
-        self._begin = serialize((begin, arguments))
+        self.number, self._call = number, (begin, arguments)  # held, as workers may map files of its tensors
+        self._begin, self._region = share_memory(self._call)
         self._workers = [self._start() for _ in range(number)]
 
     def results(
         self,
-        work: Callable[[Any, Any], Any],
+        work: Callable[..., Any],
         jobs: Sequence[Any],
         *,
+        shared: Any = None,
         watch: Callable[[set[int]], None] | None = None,
         seconds: float | None = None,
     ) -> Generator[JobResult]:
-        """Results of all jobs in the order in which they finish.
-
-        Args:
-            watch: Called with the places of the running jobs, at least every `seconds`.
-            seconds: Longest time between two calls of `watch`; None: calls only when jobs start.
-
-        Raises:
-            Crashed: As the error of a job that killed LIVES workers; the other jobs continue.
-        """
+        """Results of all jobs in the order in which they finish, as a `JobPool` returns them."""
         waiting, deaths = deque(range(len(jobs))), Counter[int]()
         busy: dict[int, int] = {}  # worker -> place
+        value, region = (None, None) if shared is None else share_memory(shared)
         try:
             while waiting or busy:
                 for number in range(len(self._workers)):
                     if waiting and number not in busy:
                         busy[number] = waiting.popleft()
-                        self._send(number, serialize((work, jobs[busy[number]])))
+                        self._send(number, serialize((work, value, jobs[busy[number]])))
                 if watch is not None:
                     watch(set(busy.values()))
                 running = {number: self._workers[number] for number in busy}
@@ -117,22 +103,14 @@ class Workers:
         finally:
             for number in busy:
                 self._replace(number)
+            if region is not None:
+                region.close()
 
-    def as_completed(
-        self, work: Callable[[Any, Any], Any], jobs: Sequence[Any], progress: Callable[[int, int], None] | None = None
-    ) -> Iterator[tuple[int, Any]]:
-        """Place and result of each job in the order in which they finish; the first error is raised.
-
-        Args:
-            progress: Called with the number of finished jobs and of all, first with 0.
-        """
-        report = progress or (lambda done, total: None)
-        report(0, len(jobs))
-        for done, finished in enumerate(self.results(work, jobs), 1):
-            if finished.error is not None:
-                raise finished.error
-            yield finished.place, finished.result
-            report(done, len(jobs))
+    @contextmanager
+    def memory(self, size: int) -> Iterator[Path | None]:
+        """Context with the path of `size` bytes that all workers may write to."""
+        with MemoryRegion(size) as region:
+            yield Path(region.path)
 
     def pids(self) -> list[int]:
         """Process numbers of the workers."""
@@ -148,6 +126,7 @@ class Workers:
             worker.process.kill()  # jobs are pure, and files are whole or absent: stopping at any instant is safe
         for worker in self._workers:
             _stop(worker)
+        self._region.close()
 
     def _start(self) -> _Worker:
         context = get_context("spawn")
@@ -200,13 +179,14 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _serve(connection: Connection, begin_call: bytes) -> None:
+def _serve(connection: Connection, begin_call: SharedValue) -> None:
     """Main function of a worker: begin at the first job, run jobs until the connection closes."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches workers too; the parent process ends them
-    begin, arguments = deserialize(begin_call)
     keep_memory()
+    torch.set_num_threads(1)
     state: list[Any] = []
+    number, shared = -1, None
     while True:
         try:
             message = connection.recv_bytes()
@@ -215,10 +195,13 @@ def _serve(connection: Connection, begin_call: bytes) -> None:
         result, problem = None, None
         with warnings.catch_warnings(record=True) as caught:
             try:
-                work, job = deserialize(message)
+                work, value, job = deserialize(message)
                 if not state:
+                    begin, arguments = begin_call.load()
                     state.append(begin(*arguments))
-                result = work(state[0], job)
+                if value is not None and value.number != number:
+                    number, shared = value.number, value.load()
+                result = work(state[0], job) if value is None else work(state[0], shared, job)
             except Exception as error:  # noqa: BLE001 - sent to the parent process, which raises it
                 problem = _picklable(error)
         texts = [warning.category(str(warning.message)) for warning in caught]

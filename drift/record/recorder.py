@@ -210,7 +210,7 @@ class Recorder:
         path = self.folder / "run.json"
         if not path.exists():
             return {}
-        about = numpy_files.read_json(path)
+        about = numpy_files.read_json(path, numpy_files.RECORD_ELSEWHERE)
         if about.get("engine") != "recorded":
             raise ValueError(f"{self.folder} has a run that was not recorded by this class; record elsewhere.")
         if about["experiment"]["keep"] != self._keep:

@@ -111,9 +111,10 @@ class RunFiles(DescribedRun):
         Raises:
             LookupError: If a round was altered, or is of another run, or the state is missing beside rounds.
         """
-        following = self.committed or round_headers.following_round(self.folder)
-        names = [paths.round_file(index) for index in round_headers.round_numbers(self.folder) if index < following]
-        return chain.remembered(self.folder, *names).head(following)
+        known = chain.remembered(self.folder, whole=True)
+        if not known.following:
+            round_headers.following_round(self.folder)
+        return known.head()
 
     def round(self, index: int) -> Round:
         """The record of a round; negative indices count from the last complete one.

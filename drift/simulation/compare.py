@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from drift.config.experiment import Experiment
-from drift.parallel.threads import one_thread
-from drift.parallel.worker_pool import Workers
 from drift.plugins.trust import allow_own
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.crossed_settings import OnRefused, cross_settings, refusal, warn
-from drift.simulation.settings_grid import LOOK, Training, train, written_rounds
+from drift.simulation.settings_grid import Planned, train_grid
 from drift.simulation.simulate import Diverged, simulate
 
 RunProgress = Callable[[str, int, int], None]
@@ -95,7 +93,17 @@ def train_all(
         for name, experiment in unfinished.items():
             _serial(name, experiment, opened[name], report, errors)
     else:
-        _parallel(unfinished, opened, min(workers, len(unfinished)), report, errors)
+        seen = dict.fromkeys(unfinished, 0)
+
+        def watch(planned: list[Planned]) -> None:
+            for one in planned:
+                if one.rounds != seen[one.run.name]:
+                    seen[one.run.name] = one.rounds
+                    report(one.run.name, min(one.rounds, one.experiment.rounds), one.experiment.rounds)
+
+        for one in train_grid(unfinished.values(), runs=runs, data=data, workers=workers, watch=watch):
+            if one.error is not None:
+                _note(one.run.name, one.error, errors)
     if errors and len(errors) == len(by_name):
         raise next(errors[name] for name in by_name)
     for name, error in errors.items():
@@ -176,30 +184,6 @@ def _serial(name: str, experiment: Experiment, run: Run, report: RunProgress, er
         )
     except (Diverged, ValueError, LookupError) as error:
         _note(name, error, errors)
-
-
-def _parallel(
-    unfinished: dict[str, Experiment], opened: dict[str, Run], workers: int, report: RunProgress, errors: Errors
-) -> None:
-    """Train runs in processes; rounds are reported as they appear on disk."""
-    names, seen = list(unfinished), dict.fromkeys(unfinished, 0)
-
-    def watch(places: set[int]) -> None:
-        for name in (names[place] for place in places):
-            done = written_rounds(opened[name])
-            if done != seen[name]:
-                seen[name] = done
-                report(name, min(done, unfinished[name].rounds), unfinished[name].rounds)
-
-    jobs = [
-        Training(experiment.resolved(), opened[name].folder.parent, opened[name].context.data)
-        for name, experiment in unfinished.items()
-    ]
-    with Workers(workers, one_thread) as pool:
-        for finished in pool.results(train, jobs, watch=watch, seconds=LOOK):
-            watch({finished.place})
-            if finished.error is not None:
-                _note(names[finished.place], finished.error, errors)
 
 
 def _note(name: str, error: Exception, errors: Errors) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from drift.parallel.threads import one_thread, torch_threads
-from drift.parallel.worker_pool import Workers
+from drift.engines import job_pool
+from drift.parallel.job_pool import JobResult
 from drift.plugins import trust
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
@@ -90,40 +90,19 @@ def compute_results(
     jobs = [(whole, replace(result, folder=result.folder.absolute())) for result in wanted]
     report = progress or (lambda done, total: None)
     report(0, len(jobs))
-    if cluster is not None:
-        ended = _on_cluster(cluster, jobs)
-    elif workers > 1 and len(jobs) > 1:
-        ended = _in_processes(min(workers, len(jobs)), jobs)
-    else:
-        ended = ((place, _error(job)) for place, job in enumerate(jobs))
-    with closing(ended):
-        for done, (place, error) in enumerate(ended, 1):
-            errors[place] = error
+    with ExitStack() as opened:
+        if cluster is None and min(workers, len(jobs)) <= 1:
+            ended: Iterator[JobResult] = (JobResult(place, error=_error(job)) for place, job in enumerate(jobs))
+        else:
+            pool = opened.enter_context(job_pool(max(1, min(workers, len(jobs))), cluster))
+            ended = opened.enter_context(closing(pool.results(_computed, jobs)))
+        for done, result in enumerate(ended, 1):
+            errors[result.place] = result.error
             report(done, len(jobs))
     return errors
 
 
 Job = tuple[Opening, Wanted]
-
-Ended = Generator[tuple[int, Exception | None]]
-"""Places of results as they end, each with its error or None."""
-
-
-def _in_processes(workers: int, jobs: Sequence[Job]) -> Ended:
-    with Workers(workers, one_thread) as pool:
-        for result in pool.results(_compute_here, jobs):
-            yield result.place, result.error
-
-
-def _on_cluster(address: str, jobs: Sequence[Job]) -> Ended:
-    from drift.engines.cluster import connected, losing
-
-    with connected(address) as client, losing(client):
-        from distributed import as_completed
-
-        places = {client.submit(_compute_remotely, job, pure=False): place for place, job in enumerate(jobs)}
-        for future in as_completed(list(places), loop=client.loop):
-            yield places[future], future.exception()
 
 
 def _error(job: Job) -> Exception | None:
@@ -134,19 +113,11 @@ def _error(job: Job) -> Exception | None:
     return None
 
 
-def _compute_here(started: None, job: Job) -> None:
-    """In a process of this machine."""
+def _computed(started: None, job: Job) -> None:
+    """In another process, which may not have the environment of this one."""
+    for name in filter(None, job[0].trusted.split(",")):
+        trust.allow(name)
     compute(job)
-
-
-def _compute_remotely(job: Job) -> None:
-    """On a worker of a cluster: one result at a time per process, whatever its threads."""
-    from drift.engines.cluster import TORCH_LOCK
-
-    with TORCH_LOCK, torch_threads(1):
-        for name in filter(None, job[0].trusted.split(",")):
-            trust.allow(name)
-        compute(job)
 
 
 def compute(job: Job) -> None:

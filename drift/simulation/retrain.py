@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import torch
 from torch import Tensor
 
 from drift.parallel.worker_pool import Workers
 from drift.runs.context import Context
 from drift.runs.run import Run
-from drift.store.column_blocks import empty_rows, release
 from landscape.results.progress import Progress, with_progress
 
 Item = TypeVar("Item")
@@ -22,14 +20,14 @@ Job = tuple[int, int, int]
 """(round, client, replicate)."""
 
 
-def replay(
+def replayed(
     run: Run, jobs: Sequence[Job], *, workers: int = 1, progress: Progress | None = None
-) -> tuple[Tensor, Tensor]:
-    """Models (J, d) and floating buffers (J, b) of J local trainings, in the order of the jobs.
+) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
+    """Place, model (d,) and buffers (b,) of each local training when it is finished.
 
     Any client may be trained in any round that kept its start, drawn into the cohort or not. Replicate 0 repeats the
     recorded training bit for bit (for methods without state on clients); others draw fresh batches. One process or
-    several give the same bits. Models that do not fit the budget are in a temporary file.
+    several give the same bits.
 
     Args:
         workers: Processes that share the trainings; each holds the dataset and one model.
@@ -37,21 +35,7 @@ def replay(
 
     Raises:
         LookupError: If a round kept no start.
-        ValueError: If there is no job, or no worker.
     """
-    if not jobs or workers < 1:
-        raise ValueError(f"{len(jobs)} trainings by {workers} processes were asked for; give one or more of each.")
-    models, buffers = empty_rows(len(jobs), run.task.theta), list[Tensor](torch.zeros(0) for _ in jobs)
-    for place, (theta, own) in replayed(run, jobs, workers=workers, progress=progress):
-        models[place], buffers[place] = theta, own
-        release(models)
-    return models, torch.stack(buffers)
-
-
-def replayed(
-    run: Run, jobs: Sequence[Job], *, workers: int = 1, progress: Progress | None = None
-) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
-    """Place, model (d,) and buffers (b,) of each training of `replay` when it is finished."""
     return _completed(run, _train, jobs, workers, progress)
 
 
@@ -78,7 +62,7 @@ def _completed(
             yield place, work(run, job)
         return
     with Workers(min(workers, len(jobs)), _open_run, run.folder, run.context.data) as pool:
-        yield from pool.as_completed(work, jobs, progress)
+        yield from pool.as_completed(work, jobs, progress=progress)
 
 
 def _train(run: Run, job: Job) -> tuple[Tensor, Tensor]:
@@ -88,5 +72,4 @@ def _train(run: Run, job: Job) -> tuple[Tensor, Tensor]:
 
 
 def _open_run(folder: Path, data: Path | None) -> Run:
-    torch.set_num_threads(1)
     return Run(folder, Context(data))

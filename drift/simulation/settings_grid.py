@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from drift.config.experiment import Experiment
 from drift.config.load import toml_value
-from drift.parallel.threads import one_thread
-from drift.parallel.worker_pool import Workers
+from drift.engines import job_pool
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.crossed_settings import OnRefused, cross_settings
@@ -32,14 +30,19 @@ class Planned:
         experiment: What it trains.
         state: "waiting", "training", "done", "on disk" (before the grid began) or "failed".
         rounds: Whole rounds on disk.
-        reason: Why it failed.
+        error: Why it failed.
     """
 
     run: Run
     experiment: Experiment
     state: str = "waiting"
     rounds: int = 0
-    reason: str = ""
+    error: Exception | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why it failed, in one line; "" if it did not."""
+        return "" if self.error is None else " ".join((str(self.error) or type(self.error).__name__).split())
 
 
 Watch = Callable[[list[Planned]], None]
@@ -107,20 +110,32 @@ def train_grid(
     folder, home = Path(runs).absolute(), None if data is None else Path(data).absolute()
     by_name = {experiment.slug: experiment for experiment in experiments}
     runs_of = {name: Run(folder / name, Context(home)) for name in by_name}
-    board = _Board([_plan_run(runs_of[name], experiment) for name, experiment in by_name.items()], watch)
-    waiting = [place for place, planned in enumerate(board.planned) if planned.state == "waiting"]
-    jobs = [Training(board.planned[place].experiment.resolved(), folder, home) for place in waiting]
-    if jobs and cluster is not None:
-        _on_cluster(cluster, jobs, waiting, board)
-    elif jobs:
-        with Workers(min(workers, len(jobs)), one_thread) as pool:
-            results = pool.results(
-                train, jobs, watch=lambda busy: board.training({waiting[place] for place in busy}), seconds=LOOK
-            )
-            with closing(results):
-                for result in results:
-                    board.ended(waiting[result.place], result.error)
-    return board.planned
+    planned = [_plan_run(runs_of[name], experiment) for name, experiment in by_name.items()]
+    waiting = [place for place, one in enumerate(planned) if one.state == "waiting"]
+    jobs = [Training(planned[place].experiment.resolved(), folder, home) for place in waiting]
+    report = watch or (lambda planned: None)
+    report(list(planned))
+
+    def mark(job: int, state: str, error: Exception | None = None) -> None:
+        before = planned[waiting[job]]
+        rounds = max(before.rounds, written_rounds(before.run))
+        if state != "training" or rounds or cluster is None:  # a cluster does not say which runs have begun
+            planned[waiting[job]] = replace(before, state=state, rounds=rounds, error=error)
+        if before != planned[waiting[job]]:
+            report(list(planned))
+
+    def mark_busy(busy: set[int]) -> None:
+        for job in busy:
+            mark(job, "training")
+
+    if jobs:
+        with (
+            job_pool(min(workers, len(jobs)), cluster) as pool,
+            closing(pool.results(train, jobs, watch=mark_busy, seconds=LOOK)) as results,
+        ):
+            for result in results:
+                mark(result.place, "done" if result.error is None else "failed", result.error)
+    return planned
 
 
 @dataclass(frozen=True)
@@ -130,34 +145,6 @@ class Training:
     settings: dict[str, Any]
     runs: Path
     data: Path | None
-
-
-class _Board:
-    """The progress of all runs of a grid; calls `watch` when it changes."""
-
-    def __init__(self, planned: list[Planned], watch: Watch | None) -> None:
-        self.planned, self.watch = planned, watch or (lambda planned: None)
-        self.watch(list(planned))
-
-    def training(self, places: set[int]) -> None:
-        """Mark these runs as training; their rounds are counted on disk."""
-        before = list(self.planned)
-        for place in places:
-            old = self.planned[place]
-            self.planned[place] = Planned(old.run, old.experiment, "training", max(old.rounds, written_rounds(old.run)))
-        self._notify(before)
-
-    def ended(self, place: int, error: BaseException | None) -> None:
-        """Mark a run as done, or as failed with its reason."""
-        before, old = list(self.planned), self.planned[place]
-        state = "done" if error is None else "failed"
-        reason = "" if error is None else " ".join((str(error) or type(error).__name__).split())
-        self.planned[place] = Planned(old.run, old.experiment, state, written_rounds(old.run), reason)
-        self._notify(before)
-
-    def _notify(self, before: list[Planned]) -> None:
-        if before != self.planned:
-            self.watch(list(self.planned))
 
 
 def _plan_run(run: Run, experiment: Experiment) -> Planned:
@@ -173,29 +160,6 @@ def written_rounds(run: Run) -> int:
 def train(started: None, job: Training) -> None:
     """In a worker: train the run of a job."""
     simulate(Experiment.model_validate(job.settings), runs=job.runs, data=job.data)
-
-
-def _on_cluster(address: str, jobs: Sequence[Training], places: list[int], board: _Board) -> None:
-    from drift.engines.cluster import connected, losing
-
-    with connected(address) as client, losing(client):
-        futures = [client.submit(_train_locked, job, pure=False) for job in jobs]
-        pending = dict(zip(places, futures, strict=True))
-        while pending:
-            time.sleep(LOOK)
-            done = {place: future for place, future in pending.items() if future.done()}
-            pending = {place: future for place, future in pending.items() if place not in done}
-            board.training({place for place in pending if written_rounds(board.planned[place].run)})
-            for place, future in done.items():
-                board.ended(place, future.exception())
-
-
-def _train_locked(job: Training) -> None:
-    """On a worker of a cluster: one run at a time per process, whatever its threads."""
-    from drift.engines.cluster import TORCH_LOCK
-
-    with TORCH_LOCK:
-        train(None, job)
 
 
 def _split_values(text: str) -> list[Any]:

@@ -11,12 +11,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from drift.store import links, numpy_files, paths, round_headers
+from drift.store import links, numpy_files, round_headers
 from drift.store.numpy_files import Damaged
 from drift.store.paths import STATE, Stamp, round_file, stamp
 from drift.store.round_headers import Header, round_numbers
@@ -36,6 +35,7 @@ class Chain:
             contradicts it. A place where the chain breaks names the side with fewer files.
         links: Links of the rounds by number, "" where none is known. That of a round that cannot be read is the one by
             which the next file names it.
+        names: What names the rounds up to each (`drift.store.links.head`), after "" for none.
         runs: Identities of the runs that the other files name.
     """
 
@@ -43,6 +43,7 @@ class Chain:
     following: int
     wrong: dict[str, Damaged]
     links: dict[int, str]
+    names: list[str]
     runs: frozenset[str]
 
     @property
@@ -52,19 +53,17 @@ class Chain:
 
     @property
     def heads(self) -> list[str]:
-        """What names the rounds up to each (`drift.store.links.head`), after "" for none; nothing where one is lost."""
-        known = list(self.links.values())
-        return list(accumulate(known, links.head, initial="")) if all(known) else []
+        """What names the rounds up to each, after "" for none; nothing where one is lost."""
+        return self.names if all(self.links.values()) else []
 
-    def head(self, following: int) -> str:
-        """What names the rounds before round `following`; "" where there is none.
+    def head(self) -> str:
+        """What names all complete rounds; "" for none.
 
         Raises:
-            Damaged: If one of them was altered or belongs elsewhere.
+            Damaged: If the state, or one of them, was altered or belongs elsewhere.
         """
-        numbers = [index for index in sorted(self.links) if index < following]
-        self.require(*map(round_file, numbers))
-        return reduce(links.head, (self.links[index] for index in numbers), "")
+        self.require(STATE, *(map(round_file, self.links) if self.following else ()))
+        return self.names[-1] if self.following else ""
 
     def link_before(self, following: int) -> str:
         """Link of the last round before round `following`; "" where there is none."""
@@ -82,14 +81,16 @@ def is_known(folder: Path) -> bool:
     return links.identity(about) in read(folder).runs if named is None else named == about.get("hash")
 
 
-def remembered(folder: Path, *files: str) -> Chain:
+def remembered(folder: Path, *files: str, whole: bool = False) -> Chain:
     """The chain of a run; that of an earlier call while no file was added, removed or renamed.
 
     Args:
         files: Files in addition to run.json and state that must be unchanged.
+        whole: Every round must be unchanged.
     """
     key = (folder, *(stamp(folder / name) for name in ("run.json", STATE, "rounds")))
-    if key not in _cache or any(_cache[key][1].get(file) != stamp(folder / file) for file in files):
+    _, known = _cache.get(key, (None, {}))
+    if not known or any(known.get(file) != stamp(folder / file) for file in (known if whole else files)):
         if len(_cache) >= _MOST:
             _cache.pop(next(iter(_cache)), None)
         stamps = {name: stamp(folder / name) for name in (STATE, *map(round_file, round_numbers(folder)))}
@@ -127,7 +128,8 @@ def read(folder: Path) -> Chain:
     own = [header for header in named if header.file not in wrong]
     following = next((header.index for header in named if header.state), 0)
     known = _links(own, round_numbers(folder), gaps=gaps)
-    return Chain(folder, following, wrong, known, frozenset(header.run for header in named))
+    names = list(accumulate(known.values(), links.head, initial=""))
+    return Chain(folder, following, wrong, known, names, frozenset(header.run for header in named))
 
 
 def _links(own: Sequence[Header], present: Sequence[int], *, gaps: bool) -> dict[int, str]:
@@ -146,10 +148,8 @@ def _elsewhere(folder: Path, file: str, what: str) -> Damaged:
 
 
 def _about(folder: Path) -> dict[str, Any]:
-    path = folder / "run.json"
     try:
-        paths.require_inside(path, folder)
-        return numpy_files.read_json(path)
+        return numpy_files.read_json(folder / "run.json")
     except Damaged:
         return {}
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from drift.store import memory_budget
 from drift.store.file_layout import place_of_rows
-from landscape.model.mapped_files import map_temporary
+from landscape.model.mapped_files import map_tensor
 from landscape.results.atomic_write import temporary_name
 
 
@@ -166,6 +166,6 @@ class FileRows:
             if place != row:
                 self.file.move(row, place)
         shape = len(rows), self.file.width // self._like.element_size()
-        models = map_temporary(self.file.path, self._like.dtype, shape, self.file.offset)
+        models = map_tensor(self.file.path, self._like.dtype, shape, self.file.offset, temporary=True)
         self._removal.detach()
         return models

@@ -189,17 +189,8 @@ def release(models: Tensor) -> None:
         mapped_files.release(models.data_ptr())
 
 
-def weighted_models(weights: Tensor, models: Tensor) -> Tensor:
-    """Weighted sum (d,) of models (m, d) in their dtype."""
-    return _weighted(weights, models, None)
-
-
-def weighted_updates(weights: Tensor, models: Tensor, start: Tensor) -> Tensor:
-    """Weighted sum (d,) of the updates of models (m, d), model minus start (d,), in their dtype."""
-    return _weighted(weights, models, start)
-
-
-def _weighted(weights: Tensor, models: Tensor, start: Tensor | None) -> Tensor:
+def weighted_models(weights: Tensor, models: Tensor, start: Tensor | None = None) -> Tensor:
+    """Weighted sum (d,) of models (m, d), or of their updates from a start (d,), in their dtype."""
     if models.shape[1] <= WIDTH and not mapped_files.is_mapped(models):
         return weights.to(models) @ (models if start is None else models - start)
     total = models.new_empty(models.shape[1])
@@ -211,20 +202,17 @@ def _weighted(weights: Tensor, models: Tensor, start: Tensor | None) -> Tensor:
 def weighted_blocks(
     weights: Tensor, models: Tensor, start: Tensor | None, total: Tensor
 ) -> Iterator[tuple[slice, Tensor]]:
-    """The blocks of `weighted_models`, or of `weighted_updates`, whose sum has been written to `total` (d,)."""
+    """The blocks of `weighted_models`, whose sum has been written to `total` (d,)."""
     values = weights.to(models)
     for columns, block in blocks(models, start, width=narrowed(WIDTH, len(models)), least=LEAST):
         torch.mv(block.T, values, out=total[columns])
         yield columns, block
 
 
-def summed_models(models: Tensor) -> Tensor:
-    """Sum (d,) of models (m, d) in their dtype."""
-    return summed_updates(models, None, None) if mapped_files.is_mapped(models) else models.sum(0)
-
-
-def summed_updates(models: Tensor, start: Tensor | None, active: Tensor | None) -> Tensor:
-    """Sum (d,) of the updates of the models (m, d) that are `active` (m,), model minus start (d,), in their dtype."""
+def summed_models(models: Tensor, start: Tensor | None = None, active: Tensor | None = None) -> Tensor:
+    """Sum (d,) of models (m, d) that are `active` (m,), or of their updates from a start (d,), in their dtype."""
+    if start is None and active is None and not mapped_files.is_mapped(models):
+        return models.sum(0)
     total = models.new_empty(models.shape[1])
     for columns, block in blocks(models, start, width=narrowed(WIDTH, len(models)), least=LEAST):
         torch.sum(block if active is None else block[active], 0, out=total[columns])

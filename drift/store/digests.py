@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,3 +92,8 @@ def small_digests(tensors: Mapping[str, Content]) -> tuple[str, str]:
 def small_digest(text: str, *parts: str) -> str:
     """Digest of the description of a file and its small tensors, by those of `small_digests`."""
     return hashlib.sha256("\n".join([text, *parts]).encode()).hexdigest()
+
+
+def json_digest(content: Any) -> str:
+    """SHA-256 of what JSON can write."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

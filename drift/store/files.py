@@ -20,9 +20,10 @@ from drift.store.keep import Keep
 from drift.store.numpy_files import Damaged as Damaged
 from drift.store.numpy_files import Newer as Newer
 from drift.store.numpy_files import description, require_known
+from drift.store.numpy_files import read_json as read_json
+from drift.store.numpy_files import require_inside as require_inside
 from drift.store.numpy_files import write_json as write_json
 from drift.store.paths import STATE as STATE
-from drift.store.paths import require_inside as require_inside
 from drift.store.paths import round_path as round_path
 from drift.store.paths import stamp as file_stamp
 from drift.store.round_record import Round
@@ -106,19 +107,6 @@ def _contents(tensors: Mapping[str, Tensor]) -> dict[str, Content]:
 def _in_file(tensor: Tensor) -> tuple[Any, ...]:
     """What `Content` says of a tensor in a mapped file."""
     return partial(release, tensor), incomplete_file(tensor)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Content of a file written by `write_json`.
-
-    Raises:
-        Damaged: If the file is absent, truncated, altered, foreign, or a link out of its folder.
-    """
-    require_inside(path, path.parent)
-    return numpy_files.read_json(path, _DESCRIBE)
-
-
-_DESCRIBE = "Restore it from a copy, or delete it and train again with the same settings: it is written anew."
 
 
 def link(record: Round) -> str:

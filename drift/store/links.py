@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from drift.store.digests import contents, small_digests
+from drift.store.digests import contents, json_digest, small_digests
 
 DIGITS = 32
 """Hexadecimal digits of a link."""
@@ -26,12 +25,12 @@ def identity(about: Mapping[str, Any]) -> str:
         return str(about["run"])
     if "hash" not in about:
         return ""
-    return f"{about['hash']}-{_digest([about.get('fingerprint'), about.get('versions')])[:8]}"
+    return f"{about['hash']}-{json_digest([about.get('fingerprint'), about.get('versions')])[:8]}"
 
 
 def name_by(link: str, versions: Mapping[str, str]) -> str:
     """Name of a run of another program, by the link of its first round and the versions that record it."""
-    return _digest([link, dict(versions)])[:DIGITS]
+    return json_digest([link, dict(versions)])[:DIGITS]
 
 
 def link(index: int, arrays: Mapping[str, np.ndarray]) -> str:
@@ -60,7 +59,3 @@ def head(before: str, link: str) -> str:
 def origin(run: str, before: str) -> dict[str, str]:
     """Header fields by which a file names its run and the link of the round before it; "" where there is none."""
     return {"run": run, "before": before}
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

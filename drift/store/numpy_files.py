@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -16,12 +15,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from drift.store.digests import FORMAT, Content, contents, metadata
+from drift.store.digests import FORMAT, Content, contents, json_digest, metadata
 from drift.store.file_layout import IN_PLACE, Place, Stated, layout, read_header
 from landscape.results.atomic_write import complete, write_bytes
 from landscape.results.parsed_text import from_json, json_table
 
-_RECORDER_REMEDY = "Record into another folder, or see the report of fedscape verify on this one."
+RECORD_ELSEWHERE = "Record into another folder, or see the report of fedscape verify on this one."
+
+_DESCRIBE = "Restore it from a copy, or delete it and train again with the same settings: it is written anew."
 
 
 class Damaged(LookupError):
@@ -79,13 +80,13 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     Raises:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
-    with reading(path, _RECORDER_REMEDY) as file:
+    with reading(path, RECORD_ELSEWHERE) as file:
         stated = read_header(file)
         header, tensors = stated.metadata, arrays(file, stated, stated.places)
-    require_known(path, header.get("format"), _RECORDER_REMEDY)
+    require_known(path, header.get("format"), RECORD_ELSEWHERE)
     if header != metadata(contents(tensors), header.get("about", "")):
-        raise Damaged(path, "was altered, or not written by a recorder", _RECORDER_REMEDY)
-    return tensors, description(path, header, _RECORDER_REMEDY)
+        raise Damaged(path, "was altered, or not written by a recorder", RECORD_ELSEWHERE)
+    return tensors, description(path, header, RECORD_ELSEWHERE)
 
 
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
@@ -93,8 +94,10 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
 
 
 @contextmanager
-def reading(path: Path, remedy: str) -> Iterator[BinaryIO]:
-    """An open file of a run; Damaged if it is absent, or reading it fails."""
+def reading(path: Path, remedy: str, folder: Path | None = None) -> Iterator[BinaryIO]:
+    """An open file of a run; Damaged if it is absent, reading it fails, or it is a link out of the folder."""
+    if folder is not None:
+        require_inside(path, folder)
     require_text(path)
     try:
         with open(path, "rb") as file:
@@ -151,11 +154,11 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
         OSError: If the disk is full or the folder cannot be written; the old file stays.
     """
     body = {**content, "format": FORMAT}
-    body["digest"] = _json_digest(body)
+    body["digest"] = json_digest(body)
     write_bytes(path, json.dumps(body, indent=1, sort_keys=True).encode())
 
 
-def read_json(path: Path, remedy: str = _RECORDER_REMEDY) -> dict[str, Any]:
+def read_json(path: Path, remedy: str = _DESCRIBE) -> dict[str, Any]:
     """Content of a file written by `write_json`.
 
     Args:
@@ -163,16 +166,27 @@ def read_json(path: Path, remedy: str = _RECORDER_REMEDY) -> dict[str, Any]:
         remedy: What to do about a damaged file, for the message.
 
     Raises:
-        Damaged: If the file is absent, truncated, altered or foreign.
+        Damaged: If the file is absent, truncated, altered, foreign, or a link out of its folder.
     """
-    if not path.exists():
+    if not os.path.lexists(path):
         raise Damaged(path, "is missing", f"Is {path.parent} the folder of a run?")
-    with reading(path, remedy) as file:
+    with reading(path, remedy, path.parent) as file:
         body = from_json(file.read())
     require_known(path, body.get("format") if isinstance(body, dict) else None, remedy)
-    if body.pop("digest", None) != _json_digest(body):
+    if body.pop("digest", None) != json_digest(body):
         raise Damaged(path, "was altered: its content does not match its digest", remedy)
     return body
+
+
+def require_inside(path: Path, folder: Path) -> None:
+    """Raise Damaged for a link out of the run's folder: a run from elsewhere reads its own files only."""
+    parts = path.parts[len(folder.parts) :]
+    if path.parts[: len(folder.parts)] == folder.parts and ".." not in parts:
+        steps = ("/".join(parts[: count + 1]) for count in range(len(parts)))
+        if not any(os.path.islink(f"{folder}/{step}") for step in steps):
+            return
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise Damaged(path, f"leads out of {folder}, which is not followed", "Put the file itself in its place.")
 
 
 def require_text(path: Path) -> None:
@@ -200,7 +214,3 @@ def require_known(path: Path, stated: Any, remedy: str) -> None:
     if match and int(match[1]) > int(FORMAT.rpartition("-")[2]):
         raise Newer(path, f"was written by a newer version of fedscape (format {stated!r})", Newer.remedy)
     raise Damaged(path, f"was not written by fedscape (format {stated!r}, and {FORMAT!r} is read)", remedy)
-
-
-def _json_digest(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

@@ -1,12 +1,10 @@
-"""Places of a run's files in its folder; imports nothing heavy."""
+"""Places of a run's files in its folder; needs the standard library only."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from typing import NamedTuple
-
-from drift.store.numpy_files import Damaged
 
 STATE = "state.safetensors"
 """Name of the commit point in a run's folder."""
@@ -23,23 +21,6 @@ def round_path(folder: Path, index: int) -> Path:
 def round_file(index: int) -> str:
     """Path of the file of round `index` inside the run's folder."""
     return f"rounds/{index:06d}.safetensors"
-
-
-def require_inside(path: Path, folder: Path) -> None:
-    """Raise Damaged for a link out of the run's folder: a run from elsewhere reads its own files only."""
-    if _is_plain(path, folder):
-        return
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise Damaged(path, f"leads out of {folder}, which is not followed", "Put the file itself in its place.")
-
-
-def _is_plain(path: Path, folder: Path) -> bool:
-    """Whether neither a link nor a step upwards lies between the folder and the path."""
-    parts = path.parts[len(folder.parts) :]
-    if path.parts[: len(folder.parts)] != folder.parts or ".." in parts:
-        return False
-    steps = ("/".join(parts[: count + 1]) for count in range(len(parts)))
-    return not any(os.path.islink(f"{folder}/{step}") for step in steps)
 
 
 class Stamp(NamedTuple):

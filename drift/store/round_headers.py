@@ -108,8 +108,7 @@ def read_client(folder: Path, path: Path) -> Header:
 
 
 def _read(path: Path, name: str, folder: Path, number: str) -> Header:
-    paths.require_inside(path, folder)
-    with reading(path, _ANEW) as file:
+    with reading(path, _ANEW, folder) as file:
         stated = read_header(file)
         require_known(path, stated.metadata.get("format"), _ANEW)
         small = {name: place for name, place in stated.places.items() if is_small(name, (place.dtype, place.shape))}

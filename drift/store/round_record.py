@@ -20,7 +20,6 @@ from drift.store.column_blocks import (
     narrowed,
     weighted_blocks,
     weighted_models,
-    weighted_updates,
 )
 from drift.store.file_layout import LINKED
 from drift.store.round_headers import Header
@@ -122,7 +121,7 @@ class Round:
         Raises:
             LookupError: If the clients are not stored.
         """
-        return weighted_updates(weights, self.kept("clients"), self.kept("start"))
+        return weighted_models(weights, self.kept("clients"), self.kept("start"))
 
     def kept(self, name: str) -> Tensor:
         """The stored start, end or clients.
@@ -170,7 +169,7 @@ def gram_of_models(start: Tensor, previous: Tensor, step: Tensor, clients: Tenso
 def gram_and_mean_update(
     start: Tensor, previous: Tensor, step: Tensor, clients: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """`gram_of_models`, and the `weighted_updates` (d,) by `weights` (m,), of models that are read once for both."""
+    """`gram_of_models`, and the mean update (d,) by `weights` (m,), of models that are read once for both."""
     mean = torch.empty_like(start)
     updates = weighted_blocks(weights, clients, start, mean)
     return _sum_of_products((start, previous, step), clients, _split(updates, clients)), mean

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from drift.store import files
-from drift.store.numpy_files import Damaged
-from drift.store.paths import CLIENTS, STATE, require_inside
+from drift.store.numpy_files import Damaged, require_inside
+from drift.store.paths import CLIENTS, STATE
 from drift.store.round_headers import read_client
 
 State = dict[str, Tensor]

@@ -13,7 +13,6 @@ from drift.config.method_values import State
 from drift.config.random_keys import generator, key
 from drift.training.correction import Correction
 from drift.training.optimizer import Optimizer
-from landscape.batched_training.cuda_graph import step_gradient
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 
@@ -120,8 +119,7 @@ class Client:
         Args:
             correction: (gradient (d,), theta (d,)) -> None, adds to each minibatch gradient in place, as a proximal
                 term does; a `Correction` may hold entries as well.
-            gradient: Takes the place of the loss's own gradient, as a sharpness-aware one does; on a GPU the loss's
-                own is replayed from a recording.
+            gradient: Takes the place of the loss's own gradient, as a sharpness-aware one does.
             batches: Minibatches; those of the client's local settings where not given.
             rate: Factor of the local rate at step 0, 1, ..
         """
@@ -129,7 +127,7 @@ class Client:
         flat.load(self.start, self.buffers)
         optimizer = Optimizer(flat.theta, flat.grad, self.local)
         optimizer.restore(self.state)
-        gradient = step_gradient(flat) if gradient is None else gradient
+        gradient = Flat.gradient if gradient is None else gradient
         pinned = correction.pinned(flat.theta) if isinstance(correction, Correction) else None
         losses, steps = torch.zeros((), dtype=torch.float64, device=flat.theta.device), 0
         with self.randomness():

@@ -12,7 +12,6 @@ from typing import Any
 
 from drift.config.experiment import Experiment
 from drift.config.load import read
-from drift.parallel.threads import one_thread
 from drift.parallel.worker_pool import Workers
 from drift.runs.run import Run
 from figures.commands._draw_files import Outcome, attempt
@@ -102,7 +101,7 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
     ]
     results: list[list[Any]] = []
     total, done = sum(map(len, stages)), 0
-    with Workers(workers, one_thread) as pool, console.progress("training, analysing, drawing", total) as step:
+    with Workers(workers) as pool, console.progress("training, analysing, drawing", total) as step:
         for stage in stages:
             results.append([None] * len(stage))
             for place, result in pool.as_completed(_work, stage):

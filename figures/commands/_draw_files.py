@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from drift.parallel.threads import one_thread
 from drift.parallel.worker_pool import Workers
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
@@ -59,7 +58,7 @@ def draw_all(
         (name, [run.folder for run in runs], data, folder, dict(options), task)
         for name, (runs, options) in jobs.items()
     ]
-    with Workers(workers, one_thread) as pool:
+    with Workers(workers) as pool:
         for place, outcome in pool.as_completed(attempt, requests):
             outcomes[names[place]] = outcome
             step(len(outcomes), names[place])

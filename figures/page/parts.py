@@ -10,7 +10,6 @@ from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.cost import cost
 from drift.analyses.rounds.norms_and_weights import locality
 from drift.analyses.rounds.variance import drift_variances
-from drift.parallel.threads import one_thread
 from drift.parallel.worker_pool import Workers
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
@@ -56,7 +55,7 @@ def compute_parts(
     ]
     owners = [(run, job, own) for (run, _), own in zip(shown, parts, strict=True) for job in own]
     progress.begin()
-    with Workers(min(workers, len(requests)), one_thread) as pool:
+    with Workers(min(workers, len(requests))) as pool:
         for result in pool.results(_compute, requests):
             progress.job_done(*owners[result.place], result.result)
 

@@ -1,4 +1,4 @@
-"""Training of many small models at once: stacks of dense layers, gradients per model, CUDA graphs.
+"""Training of many small models at once: stacks of dense layers, gradients per model.
 
 Used by training loops that bring their own data; nothing here evaluates landscapes.
 """

@@ -48,14 +48,20 @@ READERS = 8
 _NUMBERS = itertools.count()
 
 
-def map_tensor(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int = 0) -> Tensor:
-    """A tensor in a file, which `release` knows; what is written to it stays in this process, if at all."""
-    return _map(path, dtype, shape, offset)
+def map_tensor(
+    path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int = 0, *, temporary: bool = False
+) -> Tensor:
+    """A tensor in a file, which `release` knows; what is written to it stays in this process, if at all.
 
-
-def map_temporary(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int) -> Tensor:
-    """The same for a file that is to be completed (`incomplete_file`), or is removed with the tensor."""
-    return _map(path, dtype, shape, offset, path)
+    Args:
+        temporary: The file is to be completed (`incomplete_file`), or is removed with the tensor.
+    """
+    with open(path, "rb") as file:
+        memory = _map_copy(file.fileno(), offset + prod(shape) * dtype.itemsize)
+        descriptor = os.dup(file.fileno())
+    if temporary:
+        weakref.finalize(memory, path.unlink, missing_ok=True)
+    return _mapped(memory, descriptor, dtype, shape, offset, path if temporary else None)
 
 
 def scratch_tensor(dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
@@ -140,7 +146,7 @@ def release(address: int) -> None:
 
 
 def incomplete_file(tensor: Tensor) -> tuple[Path, int] | None:
-    """Path and place of a tensor of `map_temporary` whose file has not been renamed yet; None for others."""
+    """Path and place of a temporary tensor (`map_tensor`) whose file has not been renamed yet; None for others."""
     mapping = _mapping(tensor.data_ptr())
     if mapping is None or mapping.path is None or not mapping.path.exists():
         return None
@@ -156,15 +162,6 @@ def open_file(tensor: Tensor) -> tuple[Path, int] | None:
     mapping = _mapping(tensor.data_ptr()) if tensor.device.type == "cpu" and tensor.numel() else None
     path = None if mapping is None else Path(f"/proc/{os.getpid()}/fd/{mapping.descriptor}")
     return (path, tensor.data_ptr() - mapping.begin) if mapping and path and path.exists() else None
-
-
-def _map(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int, temporary: Path | None = None) -> Tensor:
-    with open(path, "rb") as file:
-        memory = _map_copy(file.fileno(), offset + prod(shape) * dtype.itemsize)
-        descriptor = os.dup(file.fileno())
-    if temporary is not None:
-        weakref.finalize(memory, temporary.unlink, missing_ok=True)
-    return _mapped(memory, descriptor, dtype, shape, offset, temporary)
 
 
 def _map_copy(descriptor: int, size: int) -> mmap.mmap:

@@ -183,7 +183,7 @@ def _dataset(data: memoryview, about: Mapping[str, Any]) -> xr.Dataset:
             name: (dims, _values(stored[name], np.dtype(dtype)), attrs)
             for name, _, dims, dtype, attrs in about["variables"]
         }
-    return sort_names(xr.Dataset(variables, attrs=about["attrs"]).set_coords(about["coords"]))
+    return xr.Dataset(variables, attrs=about["attrs"]).set_coords(about["coords"])
 
 
 def _stored(file: h5py.File, name: str) -> h5py.Dataset:

@@ -38,7 +38,7 @@ def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Re
         finally:
             _PARTS.reset(token)
         if isinstance(attrs := getattr(result, "attrs", None), dict):
-            if "statistics" not in attrs:
+            if parts and "statistics" not in attrs:
                 attrs.update(_joined(parts))
             state(attrs)
         return result

@@ -114,11 +114,6 @@ def is_between(coefficients: Sequence[float]) -> bool:
     return len(coefficients) > 1 and 0 not in coefficients and _is_whole(coefficients)
 
 
-def shared_start(coefficients: Sequence[float]) -> tuple[float, ...]:
-    """Sort key that puts points next to each other that share most of the work of `FirstLayer.at`."""
-    return tuple(coefficients[2:])
-
-
 def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, out: Tensor | None = None) -> Tensor:
     """sum_j coefficients[j] rows[j], new or in `out`; zeros are skipped, so a corner is its model bit for bit.
 

@@ -43,17 +43,12 @@ class Evaluator(Protocol):
         """Release memory that is only a cache."""
 
 
-def evaluate_in_order(evaluator: Evaluator, points: Points, parts: Iterator[slice]) -> Iterator[tuple[slice, Values]]:
-    """(points, values) per chunk, in order, by this thread."""
-    return ((part, at_points(evaluator, points[part])) for part in parts)
-
-
 def evaluate_chunks(
     first: Worker, points: Points, parts: Iterator[slice], workers: int
 ) -> Iterator[tuple[slice, Values]]:
     """(points, values) per chunk, in order, by threads that share the points, or at few points the samples."""
     if workers == 1:
-        yield from evaluate_in_order(first, points, parts)
+        yield from ((part, at_points(first, points[part])) for part in parts)
         return
     if len(points) < workers:
         blocks = first.blocks

@@ -14,7 +14,7 @@ from landscape.model.hooks import observed
 from landscape.model.metrics import Means
 from landscape.model.samples import Samples, leaves
 from landscape.model.task import PerSample, Task
-from landscape.sweep.first_layer import FirstLayer, combine, first_layer, shared_start
+from landscape.sweep.first_layer import FirstLayer, combine, first_layer
 from landscape.sweep.precision import Precision, use_bfloat16
 
 BLOCK_BYTES = 2**24
@@ -76,7 +76,7 @@ class Worker:
         self.views = [self._views(theta) for theta in thetas]
         self.point_buffers = [self.statistics(row, theta) for row, theta in zip(points, thetas, strict=True)]
         self.points = points
-        self.order = sorted(range(len(points)), key=lambda point: shared_start(points[point]))
+        self.order = sorted(range(len(points)), key=lambda point: points[point][2:])  # share most of `FirstLayer.at`
 
     @property
     def blocks(self) -> range:

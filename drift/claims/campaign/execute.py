@@ -14,7 +14,6 @@ from drift.claims.campaign.judge import Recorded, ask, by_identity
 from drift.claims.campaign.plan import PlanItem, Unit
 from drift.claims.cross import QUESTIONS
 from drift.config.experiment import Experiment
-from drift.parallel.threads import one_thread
 from drift.parallel.worker_pool import Workers
 from drift.plugins.trust import allow_own
 from drift.runs.context import Context
@@ -116,7 +115,7 @@ def execute(
         yield from _lane(sets, places, seconds, device, report)
         return
     lanes = [list(sets[start::workers]) for start in range(min(workers, len(sets)))]
-    with Workers(workers, one_thread) as pool:
+    with Workers(workers) as pool:
         for _, results in pool.as_completed(_whole_lane, [(lane, places, seconds, device) for lane in lanes]):
             yield from results
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from drift.analyses.over_seeds import VERDICT
+from drift.store.digests import json_digest
 from landscape.plugins import unknown
 from landscape.results.parsed_text import from_toml
 
@@ -86,7 +86,7 @@ class PlanItem(_Part):
             "paper": (self.paper, self.item, self.original, sorted(self.printed.items())),
             "claims": [[getattr(asked[name], field) for field in about] for name in self.claims if name in asked],
         }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+        return json_digest(content)[:16]
 
     def trained(self, row: PlanRow, seed: int | None = None) -> Experiment:
         """The experiment of a row, of the first seed by default; a checkpoint to start from need not be there."""

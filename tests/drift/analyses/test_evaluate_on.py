@@ -25,7 +25,7 @@ from figures.commands.analyse import analyses
 from landscape.datasets import blobs
 from landscape.datasets._dataset import Groups
 from landscape.sweep import evaluate
-from landscape.sweep.threads import evaluate_in_order, pieces
+from landscape.sweep.threads import at_points, pieces
 from landscape.sweep.worker import Points, Values, Work, Worker
 from tests import movielens
 from tests.tiny import trained
@@ -56,7 +56,8 @@ class Seen:
 
     def evaluate_points(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
         self.shared.append(len(points))
-        return evaluate_in_order(Worker(work), points, pieces(len(points), most, WORKERS))
+        worker = Worker(work)
+        return ((part, at_points(worker, points[part])) for part in pieces(len(points), most, WORKERS))
 
     def require(self, *, counted: bool) -> None:
         """Every sweep is shared, and whoever sweeps or counts rounds says how far it is."""

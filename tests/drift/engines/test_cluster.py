@@ -14,7 +14,7 @@ import torch
 import xarray as xr
 
 import drift
-from drift.engines import cluster
+from drift.engines import pooled_clients
 from drift.engines.cluster import Lost
 from drift.simulation.settings_grid import train_grid
 from drift.store import memory_budget
@@ -81,10 +81,11 @@ def test_models_larger_than_memory_are_written_by_workers_that_see_the_file_and_
     experiment = tiny.experiment("rounds=3")
     whole = drift.simulate(experiment, runs=tmp_path / "whole")
     if not shared:
-        monkeypatch.setattr(cluster, "_marked", lambda target: cluster._MarkedRow(*target, torch.zeros(4).byte() + 7))
+        other = torch.zeros(4).byte() + 7
+        monkeypatch.setattr(pooled_clients, "_marked", lambda target: pooled_clients.MarkedRow(*target, other))
     received = []
 
-    class Counted(cluster.ClientCluster):
+    class Counted(pooled_clients.PooledClients):
         def train(self, server, start, ids, receive):
             class Watched:
                 file = receive.file
@@ -95,7 +96,7 @@ def test_models_larger_than_memory_are_written_by_workers_that_see_the_file_and_
 
             return super().train(server, start, ids, Watched())
 
-    monkeypatch.setattr(cluster, "ClientCluster", Counted)
+    monkeypatch.setattr(pooled_clients, "PooledClients", Counted)
     monkeypatch.chdir(tmp_path)
     with running(tmp_path) as (address, _), memory_budget.limited("1KB"):
         parts = drift.simulate(experiment, runs="parts", cluster=address)

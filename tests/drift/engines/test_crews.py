@@ -12,9 +12,9 @@ import tiny
 import torch
 
 import drift
-from drift.engines import client_pool, processes
+from drift.engines import client_pool, pooled_clients
 from drift.engines.pure import Received
-from drift.parallel.shared_tensors import MemoryRegion, map_memory, share_memory
+from drift.parallel.shared_tensors import MemoryRegion, map_memory
 from drift.parallel.worker_pool import Workers
 from drift.store.client_rows import RowFile
 from drift.training.client import Update
@@ -61,17 +61,15 @@ def test_processes_give_the_bits_of_serial_and_one_killed_at_work_is_replaced(tm
 
 
 def test_a_model_of_a_wrong_shape_comes_back_as_it_is():
-    received, region = share_memory(Received(0, torch.zeros(4), torch.zeros(0), {}))
+    received = Received(0, torch.zeros(4), torch.zeros(0), {})
     for theta, fits in ((torch.ones(5), False), (torch.ones(4), True), (torch.ones(4).double(), False)):
         trained = lambda *_, theta=theta: Update(theta, torch.zeros(0), 1, 0.5)  # noqa: E731 - a stub
-        begun = SimpleNamespace(data=SimpleNamespace(trained=trained), load=lambda note: note.load())
         with MemoryRegion(2 * 16) as rows:
-            job = processes._ClientJob(received, 3, {}, RowFile(Path(rows.path), 0, 16), 1)
-            update, in_row = processes._work(begun, job)
+            row = pooled_clients._marked((RowFile(Path(rows.path), 0, 16), 1))
+            update, in_row = pooled_clients._trained(SimpleNamespace(trained=trained), received, (3, {}, row))
             models = map_memory(rows.path, rows.size, writable=True).view(torch.float32).view(2, 4)
             assert in_row == fits and models[0].tolist() == [0] * 4
             assert torch.equal(models[1] if fits else update.theta, theta)
-    region.close()
 
 
 def test_workers_and_a_cluster_are_not_for_one_run(tmp_path):

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 import drift
-from drift.importers.flower import client_number, read_weights, recorded
+from drift.importers.flower import client_number, recorded
 from drift.simulation.verify import verify
 from drift.store import files
 
@@ -173,36 +172,6 @@ def test_without_a_folder_each_training_has_its_own_and_its_description(tmp_path
     assert sorted(path.name for path in Path("runs").iterdir()) == ["mean", "mean-2"]
     recorded_options = drift.open("runs/mean-2").about["told"]
     assert recorded_options["method"] == "Mean" and recorded_options["seed"] == 3
-
-
-def test_saved_weights_become_a_run(tmp_path):
-    values = [{name: value + number for name, value in START.items()} for number in range(5)]
-    for number in (1, 2, 4, 5):
-        np.savez(tmp_path / f"round-{number}-weights.npz", *values[number - 1].values())
-    run = drift.open(read_weights(tmp_path, tmp_path / "run", model=START))
-    assert run.rounds() == [1, 4] and verify(run.folder) == []
-    np.testing.assert_array_equal(run.round(4).start, START["w"] + 3)
-    np.testing.assert_array_equal(run.round(4).end, START["w"] + 4)
-    assert run.round(1).clients.shape == (0, 3)
-    assert read_weights(tmp_path, tmp_path / "run", model=START) == tmp_path / "run"
-
-
-def test_bad_weights_are_named_and_never_run(tmp_path):
-    with pytest.raises(LookupError, match="no two rounds in a row"):
-        read_weights(tmp_path, tmp_path / "run", model=START)
-    np.savez(tmp_path / "round-1-weights.npz", *START.values())
-    path = tmp_path / "round-2-weights.npz"
-    bad = [np.array([print], dtype=object), np.zeros(2, np.float32)]
-    for content in (bad, [np.zeros(10**6, np.float32), np.zeros(2)], [np.zeros(3)], [np.zeros(4), np.zeros(2)]):
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-            for place, value in enumerate(content):
-                with file.open(f"arr_{place}.npy", "w") as entry:
-                    np.lib.format.write_array(entry, value)
-        with pytest.raises(ValueError, match=r"cannot be read|has shape"):
-            read_weights(tmp_path, tmp_path / "run", model=START)
-    path.write_bytes(b"no archive")
-    with pytest.raises(ValueError, match=r"round-2-weights\.npz cannot be read"):
-        read_weights(tmp_path, tmp_path / "run", model=START)
 
 
 def test_the_mod_adds_one_record(monkeypatch):

@@ -145,9 +145,9 @@ def test_vectors_as_fedlab_saves_them_need_a_task(tmp_path):
 def test_vectors_of_a_whole_state_dict_are_cut_as_fedlab_joins_them(tmp_path):
     held = states(3)
     write(tmp_path / "a.pt", torch.cat([value.view(-1) for value in held.values()]))  # serialize_model
-    theta, buffers = read_model(tmp_path / "a.pt", task_from(make_task()))
-    layout = task_from(make_task()).layout
-    assert torch.equal(theta, layout.theta(held)) and torch.equal(buffers, layout.buffer_vector(held))
+    model, layout = read_model(tmp_path / "a.pt", task_from(make_task())), task_from(make_task()).layout
+    assert torch.equal(model["theta"], layout.theta(held))
+    assert torch.equal(model["buffers"], layout.buffer_vector(held))
     for length in (layout.size, 7):  # without buffers; another model
         write(tmp_path / "a.pt", torch.ones(length))
         with pytest.raises(ValueError, match=rf"a\.pt holds one vector of {length} numbers"):

@@ -10,7 +10,6 @@ from drift.config import method as methods
 from drift.methods.moon import contrast
 from drift.runs.client_of_round import client_state
 from drift.simulation import background_writer
-from drift.simulation.retrain import replay
 from drift.simulation.simulate import simulate
 from drift.training.client import Client
 from drift.training.model_parts import head_mask, norm_mask
@@ -19,6 +18,7 @@ from landscape.model.task import Task
 from landscape.models import build_model
 from tests import tiny
 from tests.drift import hand
+from tests.replays import replay
 from tests.tiny import trained
 
 DIGITS = ("task.dataset=digits", "task.dataset_options={}", "task.train_samples=80", "task.test_samples=40")

@@ -12,10 +12,10 @@ from drift.config import method as methods
 from drift.config.load import read, validated
 from drift.config.random_keys import cohort, rng
 from drift.partitions import histogram, load, names
-from drift.simulation.retrain import replay
 from drift.simulation.simulate import simulate
 from drift.training.data import client_samples
 from tests.drift.methods.test_methods import SHORT
+from tests.replays import replay
 
 LABELS = arrays(np.int64, st.integers(1, 60), elements=st.integers(0, 4))
 SETTINGS = ("iid", "period", "client", "both")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from drift.simulation.retrain import replay
+from tests.replays import replay
 from tests.tiny import trained
 
 
@@ -34,10 +34,3 @@ def test_processes_give_the_same_bits_and_count_the_trainings(run):
     shared, _ = replay(run, jobs, workers=2, progress=lambda done, total: heard.append((done, total)))
     assert torch.equal(alone, shared)
     assert heard == [(0, 3), (1, 3), (2, 3), (3, 3)]
-
-
-def test_no_job_and_no_worker_are_refused(run):
-    with pytest.raises(ValueError, match="0 trainings by 1"):
-        replay(run, [])
-    with pytest.raises(ValueError, match="1 trainings by 0"):
-        replay(run, [(0, 0, 0)], workers=0)

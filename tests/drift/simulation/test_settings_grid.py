@@ -47,7 +47,7 @@ def test_runs_on_disk_are_skipped_and_one_that_fails_stops_nobody(tmp_path, monk
     assert boards[-1] == planned
     alone = drift.simulate(begun, runs=tmp_path / "alone")
     assert torch.equal(alone.round(-1).end, planned[2].run.round(-1).end)
-    monkeypatch.setattr(module, "Workers", None)  # nothing is left to do
+    monkeypatch.setattr(module, "job_pool", None)  # nothing is left to do
     assert [one.state for one in train_grid(wanted[1:], runs=tmp_path)] == ["on disk", "on disk"]
 
 

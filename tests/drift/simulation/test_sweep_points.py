@@ -11,7 +11,6 @@ import xarray as xr
 
 import drift
 from drift.parallel import worker_pool
-from drift.simulation import sweep_points
 from drift.simulation.sweep_points import point_pool
 from tests.tiny import trained
 
@@ -48,7 +47,7 @@ def test_a_killed_worker_costs_a_chunk_and_no_bit(run, monkeypatch):
             deaths.append(self.victim)
 
     deaths: list[int] = []
-    monkeypatch.setattr(sweep_points, "Workers", Doomed)
+    monkeypatch.setattr("drift.engines.Workers", Doomed)
     shared = _plane(run.with_crew(point_pool(2)), points=17)
     assert deaths
     xr.testing.assert_identical(shared, _plane(run, points=17))

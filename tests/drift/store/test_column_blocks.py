@@ -8,9 +8,8 @@ from drift.store.column_blocks import (
     Rows,
     Updates,
     column_blocks,
-    summed_updates,
+    summed_models,
     weighted_models,
-    weighted_updates,
 )
 from drift.store.round_record import gram, gram_and_mean_update, gram_of_models, mean_and_sums
 from landscape.model import mapped_files
@@ -28,9 +27,9 @@ def test_sums_by_blocks_have_the_bits_of_the_whole(models):
     deltas = models - start
     assert torch.equal(weighted_models(weights, models), weights.float() @ models)
     assert torch.equal(weighted_models(weights, models), torch.mv(models.T, weights.float()))
-    assert torch.equal(weighted_updates(weights, models, start), weights.float() @ deltas)
+    assert torch.equal(weighted_models(weights, models, start), weights.float() @ deltas)
     active = weights > 0.3
-    assert torch.equal(summed_updates(models, start, active), deltas[active].sum(0))
+    assert torch.equal(summed_models(models, start, active), deltas[active].sum(0))
     previous, step = torch.randn(2, d, generator=generator)
     assert torch.equal(gram_of_models(start, previous, step, models), gram(start, previous, step, deltas))
 
@@ -44,7 +43,7 @@ def test_one_reading_of_a_file_gives_the_bits_of_all_sums(models, tmp_path, monk
     weights, path, columns = torch.rand(m, generator=generator), tmp_path / "models", 0
     path.write_bytes(models.numpy().tobytes())
     mapped = mapped_files.map_tensor(path, torch.float32, (m, d))
-    matrix, mean = gram_of_models(start, previous, step, mapped), weighted_updates(weights, mapped, start)
+    matrix, mean = gram_of_models(start, previous, step, mapped), weighted_models(weights, mapped, start)
     read = mapped_files.read_columns
 
     def counted(models, part, block):
@@ -108,7 +107,7 @@ def test_a_mapped_file_is_read_again_after_its_release(tmp_path):
 def test_a_file_that_is_not_completed_goes_with_its_tensor(tmp_path):
     path = tmp_path / ".models.part"
     path.write_bytes(torch.ones(6).numpy().tobytes())
-    models = mapped_files.map_temporary(path, torch.float32, (2, 3), 0)
+    models = mapped_files.map_tensor(path, torch.float32, (2, 3), temporary=True)
     assert mapped_files.incomplete_file(models) == (path, 0)
     assert mapped_files.incomplete_file(models[1]) == (path, 12)
     assert mapped_files.incomplete_file(torch.ones(2)) is None

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from replays import replay
 
 from drift.config.load import read, validated
-from drift.simulation.retrain import replay
 from drift.simulation.simulate import simulate
 from drift.training.data import corrupted_targets, read_data, swaps
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from replays import replay
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -21,7 +22,7 @@ from drift.analyses.decomposition.decomposition import decomposition, decomposit
 from drift.analyses.decomposition.gap import gap_scaling
 from drift.analyses.decomposition.ntk import ntk_variance
 from drift.runs.run import Run
-from drift.simulation.retrain import replay, replayed
+from drift.simulation.retrain import replayed
 from drift.store import files, links, round_headers
 
 WIDE = ("task.model=mlp", "task.model_options={hidden=[140, 140]}", "task.dataset_options={samples=1500}")
