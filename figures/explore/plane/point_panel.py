@@ -10,13 +10,14 @@ from typing import Any
 import panel as pn
 
 from drift.runs.run import Run
-from figures.explore.plane.maps import SMALL, class_figure, clients_figure, confusion_figure
+from figures.explore.plane.maps import POINT, SMALL, clients_figure
 from figures.explore.plane.places import Numbers, Place
 from figures.explore.plane.points import client_losses, numbers
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
 from figures.explore.work.jobs import Job
 from figures.explore.work.versions import round_version
+from figures.interactive.confusions import counts_map, error_bars
 
 
 class PointPanel:
@@ -134,10 +135,17 @@ class PointPanel:
             f"<p><b>{self._title}</b> {terms.replace('+ -', '- ')}</p>"
             f"<p class='number'>{in_words(result)}{comparison}; {result.samples} samples of {escape(place.split)}</p>"
         )
-        labelled = result.class_error.size > 0
         self.plots.visible = True
-        self.classes.show(class_figure(result, self._classes, end, "the round's end") if labelled else None)
-        self.cells.show(confusion_figure(result, self._classes) if labelled else None)
+        if count := result.class_error.size:
+            names = [*self._classes, *map(str, range(len(self._classes), count))][:count]
+            errors = {"this point": result.class_error}
+            errors |= {} if end is None or not end.class_error.size else {"the round's end": end.class_error}
+            bars = error_bars(errors, names, colours=(POINT, "#7f8c99"))
+            self.classes.show(bars.update_layout(height=SMALL))
+            self.cells.show(counts_map(result.confusion, names, height=SMALL))
+        else:
+            self.classes.show(None)
+            self.cells.show(None)
         self._draw_losses()
 
     def _draw_losses(self) -> None:
@@ -148,14 +156,11 @@ class PointPanel:
         if not event.get("points") or self._numbers is None:
             return
         hit = event["points"][0]
-        names = [str(name) for name in self._classes]
-        if hit["trace"] == "confusion":
-            truth, predicted = (_place(names, str(hit[axis])) for axis in ("y", "x"))
-            self.view.selection.change(truth=truth, predicted=predicted, model=self._model)
-        elif hit["trace"] == "clients":
+        if hit["trace"] == "clients":
             self.view.selection.change(client=int(hit["x"]))
-        else:
-            self.view.selection.change(truth=_place(names, str(hit["x"])), predicted=None, model=self._model)
+            return
+        cell = (int(hit["y"]), int(hit["x"])) if hit["trace"] == "confusion" else (int(hit["x"]), None)
+        self.view.selection.change(truth=cell[0], predicted=cell[1], model=self._model)
 
     def _cancel(self) -> None:
         for job in self._jobs:
@@ -167,7 +172,3 @@ def in_words(result: Numbers) -> str:
     """Loss and error of a point in words."""
     error = "" if result.error != result.error else f", error {result.error:.2%}"
     return f"loss {result.loss:.4g}{error}"
-
-
-def _place(names: list[str], label: str) -> int:
-    return names.index(label) if label in names else int(label)

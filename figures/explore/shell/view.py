@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 PROBLEMS = (LookupError, ValueError, OSError)
 """Errors that are messages to the person: each becomes one line in the view."""
 
+
+EVERY = 0.5
+"""Seconds between two texts on the progress of a computation."""
 
 WRAP = {"flex-wrap": "wrap", "min-width": "0"}
 """Style of a row whose parts stand below each other on a narrow page."""
@@ -157,6 +161,40 @@ class View(ABC):
         )
         self._jobs = [*(other for other in self._jobs if not other.ended), job]
         return job
+
+    def compute(
+        self,
+        begin: Callable[..., Job],
+        show: Callable[[Any], Any],
+        *,
+        wanted: Callable[[], bool],
+        ended: Callable[[Job], Any],
+        told: Callable[[str], Any] | None = None,
+    ) -> Job:
+        """Begin a long computation, of which the page shows the progress and the result while it is wanted.
+
+        Args:
+            begin: Takes `on_progress` and `on_end`, and returns the job.
+            show: Takes the result.
+            wanted: Whether it is.
+            ended: Takes a job without a result.
+            told: Takes a text on the progress, now and then.
+        """
+        last = 0.0
+
+        def later(act: Callable[[], Any]) -> None:
+            self.explorer.push(self.guarded(lambda: act() if wanted() else None))
+
+        def on_progress(job: Job) -> None:
+            nonlocal last
+            if told is not None and (now := time.monotonic()) - last > EVERY:
+                last, text = now, job.progress
+                later(lambda: told(text) if not job.ended else None)
+
+        def on_end(job: Job) -> None:
+            later(lambda: show(job.result) if job.state == "done" else ended(job))
+
+        return begin(on_progress=on_progress, on_end=on_end)
 
     def say_error(self, job: Job) -> None:
         """Say why a job failed in place of the status; nothing where it was cancelled."""

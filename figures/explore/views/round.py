@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -117,27 +118,20 @@ class RoundView(View):
         self._ds = cohort_table(run, round=index)
         if not self._ds.sizes["client"]:
             raise LookupError(f"every client of round {index} of {run.name} diverged; select another round.")
-        whole, jobs, push = self.explorer.run(), self.explorer.jobs, self.explorer.push
-
-        def evaluated(job: Any) -> None:
-            push(lambda: self._arrived(about, losses=job.result) if job.state == "done" else None)
-
-        self.ask(cohort_labels, whole, index, lambda labels: self._arrived(about, labels=labels), ended=lambda _: None)
+        whole = self.explorer.run()
+        shown: dict[str, Any] = {"wanted": lambda: about == self._about, "ended": lambda _: None}
+        self.ask(cohort_labels, whole, index, self._show_labels, **shown)
         if index in whole.kept("clients"):
-            title = f"losses of the clients of round {index}"
-            small = is_small(whole)
-            self._jobs.append(
-                jobs.cached(whole, client_losses, round=index, title=title, briefly=small, on_end=evaluated)
-            )
+            how = {"title": f"losses of the clients of round {index}", "briefly": is_small(whole)}
+            begin = partial(self.explorer.jobs.cached, whole, client_losses, round=index, **how)
+            self._jobs.append(self.compute(begin, self._show_losses, **shown))
 
-    def _arrived(self, about: tuple[str, int, str], *, labels: Any = None, losses: xr.Dataset | None = None) -> None:
-        """Show labels or losses, if they still are those of the round that is shown."""
-        if about != self._about:
-            return
-        if labels is not None:
-            self._labels = labels
-        if losses is not None:
-            self._ds = self._ds.merge(losses, compat="override", combine_attrs="override")
+    def _show_labels(self, labels: tuple[np.ndarray, list[str]] | None) -> None:
+        self._labels = labels
+        self._draw()
+
+    def _show_losses(self, losses: xr.Dataset) -> None:
+        self._ds = self._ds.merge(losses, compat="override", combine_attrs="override")
         self._draw()
 
     def _draw(self) -> None:
