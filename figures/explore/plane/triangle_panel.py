@@ -91,7 +91,7 @@ class TrianglePanel:
 
         def ended(job: Job) -> None:
             if job.state == "done":
-                self.view.explorer.push(self.view.guarded(ready))
+                self.view.explorer.push(ready, view=self.view)
 
         self._job = self.view.explorer.jobs.quick(
             values,

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from figures.explore.shell.selection import Selection
     from figures.explore.work.job import Job
 
+Wanted = Callable[[], bool]
+"""Whether the page still waits for something."""
+
 PROBLEMS = (LookupError, ValueError, OSError)
 """Errors that are messages to the person: each becomes one line in the view."""
 
@@ -119,13 +122,23 @@ class View(ABC):
 
         @wraps(act)
         def run(*arguments: Any, **options: Any) -> Any:
-            try:
-                result = act(*arguments, **options)
-            except Exception as reason:  # noqa: BLE001 - see _problem
-                return self._problem(reason)
-            return result
+            with self.guard():
+                return act(*arguments, **options)
 
         return run
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Errors become a line in the view; a mistake of the code is printed besides, and stops no other view."""
+        try:
+            yield
+        except Exception as reason:  # noqa: BLE001 - see above
+            if isinstance(reason, PROBLEMS) and not isinstance(reason, KeyError | IndexError):
+                self.say(str(reason))
+                return
+            traceback.print_exception(reason)
+            mistake = f"a mistake in fedscape, {type(reason).__name__}: {reason}"
+            self.say(f"{mistake}. Its traceback is where fedscape was started.")
 
     def ask(
         self,
@@ -134,7 +147,7 @@ class View(ABC):
         item: Any,
         show: Callable[[Any], Any],
         *,
-        wanted: Callable[[], bool] = lambda: True,
+        wanted: Wanted = lambda: True,
         ended: Callable[[Job], Any] | None = None,
         title: str = "",
         priority: int = 0,
@@ -146,18 +159,15 @@ class View(ABC):
             wanted: Whether it is.
             ended: Takes a job without a result; by default its error is said.
         """
-
-        def later(act: Callable[[Any], Any], value: Any) -> None:
-            self.explorer.push(self.guarded(lambda: act(value) if wanted() else None))
-
+        push, lost, how = self.explorer.push, ended or self.say_error, {"view": self, "wanted": wanted}
         job = self.explorer.jobs.quick(
             function,
             run,
             [item],
             title=title,
             priority=priority,
-            on_result=lambda _, result: later(show, result),
-            on_end=lambda job: None if job.state == "done" else later(ended or self.say_error, job),
+            on_result=lambda _, result: push(show, result, **how),
+            on_end=lambda job: None if job.state == "done" else push(lost, job, **how),
         )
         self._jobs = [*(other for other in self._jobs if not other.ended), job]
         return job
@@ -167,7 +177,7 @@ class View(ABC):
         begin: Callable[..., Job],
         show: Callable[[Any], Any],
         *,
-        wanted: Callable[[], bool],
+        wanted: Wanted,
         ended: Callable[[Job], Any],
         told: Callable[[str], Any] | None = None,
     ) -> Job:
@@ -180,19 +190,17 @@ class View(ABC):
             ended: Takes a job without a result.
             told: Takes a text on the progress, now and then.
         """
-        last = 0.0
-
-        def later(act: Callable[[], Any]) -> None:
-            self.explorer.push(self.guarded(lambda: act() if wanted() else None))
+        push, last = self.explorer.push, 0.0
 
         def on_progress(job: Job) -> None:
             nonlocal last
             if told is not None and (now := time.monotonic()) - last > EVERY:
-                last, text = now, job.progress
-                later(lambda: told(text) if not job.ended else None)
+                last = now
+                push(told, job.progress, view=self, wanted=lambda: wanted() and not job.ended)
 
         def on_end(job: Job) -> None:
-            later(lambda: show(job.result) if job.state == "done" else ended(job))
+            act, value = (show, job.result) if job.state == "done" else (ended, job)
+            push(act, value, view=self, wanted=wanted)
 
         return begin(on_progress=on_progress, on_end=on_end)
 
@@ -223,23 +231,11 @@ class View(ABC):
             return
         waiting, self._waiting = self._waiting, set()
         self.say()
-        try:
+        with self.guard():
             if self._body is None:
                 self._body, waiting = self.body(), set(self.follows)
             self.update(waiting)
-        except Exception as reason:  # noqa: BLE001 - see _problem
-            self._problem(reason)
         if self._body is not None:
             self._body.visible = bool(self.explorer.runs.names)  # without a run there is nothing to pick
             if len(self._panel) == 1:
                 self._panel.append(self._body)
-
-    def _problem(self, reason: Exception) -> None:
-        """Say a problem in a line; a mistake of the code is printed besides, and stops no other view."""
-        if isinstance(reason, PROBLEMS) and not isinstance(reason, KeyError | IndexError):
-            self.say(str(reason))
-            return
-        traceback.print_exception(reason)
-        self.say(
-            f"a mistake in fedscape, {type(reason).__name__}: {reason}. Its traceback is where fedscape was started."
-        )

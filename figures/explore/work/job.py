@@ -19,7 +19,7 @@ class Job:
         title: What it is, for people.
         total, done: Steps in all and done.
         error: Why it failed.
-        result: Result of a long computation.
+        result: Result of a long computation, or of the last call.
     """
 
     title: str
@@ -30,7 +30,7 @@ class Job:
     result: Any = None
     _begun: float = field(default_factory=time.monotonic)
     _stop: OnJob = field(default=lambda job: None, repr=False)
-    _on_end: OnJob | None = field(default=None, repr=False)
+    _on_end: OnJob = field(default=lambda job: None, repr=False)
 
     @property
     def ended(self) -> bool:
