@@ -142,8 +142,8 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: fl
             for row, cell in enumerate(column[place] for place in shown):
                 weight = "bold" if cell.mark == "best" else "normal"
                 slope = "italic" if cell.mark == "tie" else "normal"
-                text = ax.text(at, rows - row - 0.5, cell.text, fontsize=style.small(), **about)
-                text.set(fontweight=weight, fontstyle=slope)
+                note = ax.text(at, rows - row - 0.5, cell.text, fontsize=style.small(), **about)
+                note.set(fontweight=weight, fontstyle=slope)
 
 
 def _note(ds: xr.Dataset, title: str, common: Sequence[str], groups: Sequence[_Group]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -28,7 +28,7 @@ def confusion_map(ds: xr.Dataset, model: str, cell: tuple[int | None, int | None
 
 
 def counts_map(
-    counts: np.ndarray, classes: Sequence[object], cell: tuple[int | None, int | None] = (None, None), height: int = 380
+    counts: np.ndarray, classes: Iterable[object], cell: tuple[int | None, int | None] = (None, None), height: int = 380
 ) -> go.Figure:
     """As `confusion_map`, of counts by class (rows) and predicted class; a class without samples has no shares."""
     names, totals = [plain(name) for name in classes], counts.sum(1, keepdims=True)
@@ -66,7 +66,7 @@ def class_errors(ds: xr.Dataset, labels: Mapping[str, str], truth: int | None = 
 
 def error_bars(
     errors: Mapping[str, np.ndarray],
-    classes: Sequence[object],
+    classes: Iterable[object],
     truth: int | None = None,
     colours: Sequence[str] = (RIGHT["other"], RIGHT["client"]),
 ) -> go.Figure:

@@ -117,6 +117,12 @@ class View(ABC):
         for field, widget in fields.items():
             widget.param.watch(self.guarded(lambda event, field=field: self.pick(**{field: event.new})), "value")
 
+    def picker(self, field: str, label: str, options: Any = (), **look: Any) -> pn.widgets.Select:
+        """A list from which a person chooses a field of the selection, or the look of a view (`plane.depth`)."""
+        widget = pn.widgets.Select(label=label, options=options, **look)
+        self.picks({field: widget})
+        return widget
+
     def guarded(self, act: Callable[..., Any]) -> Callable[..., Any]:
         """A handler of events whose errors become a line in the view: `button.on_click(self.guarded(self._go))`."""
 
@@ -159,7 +165,8 @@ class View(ABC):
             wanted: Whether it is.
             ended: Takes a job without a result; by default its error is said.
         """
-        push, lost, how = self.explorer.push, ended or self.say_error, {"view": self, "wanted": wanted}
+        push, lost = self.explorer.push, ended or self.say_error
+        how: dict[str, Any] = {"view": self, "wanted": wanted}
         job = self.explorer.jobs.quick(
             function,
             run,

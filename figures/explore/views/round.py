@@ -69,15 +69,11 @@ class RoundView(View):
         self._matrix = Plot("cosines between the updates of the clients", height=340, styles=HALF)
         self._bars = Plot("classes that the clients train on", height=300, styles=HALF)
         self._losses = Plot("loss on each client's own data, before and after", height=300, styles=HALF)
-        self._across = pn.widgets.Select(label="across", sizing_mode="stretch_width", max_width=190)
-        self._up = pn.widgets.Select(label="up", sizing_mode="stretch_width", max_width=190)
-        self._order = pn.widgets.Select(
-            label="matrix",
-            options={"by client": "", "by likeness": "alike"},
-            sizing_mode="stretch_width",
-            max_width=130,
-        )
-        self.picks({"round.across": self._across, "round.up": self._up, "round.order": self._order})
+        wide: dict[str, Any] = {"sizing_mode": "stretch_width", "max_width": 190}
+        self._across = self.picker("round.across", "across", **wide)
+        self._up = self.picker("round.up", "up", **wide)
+        orders = {"by client": "", "by likeness": "alike"}
+        self._order = self.picker("round.order", "matrix", orders, **{**wide, "max_width": 130})
         self._table: pn.widgets.Tabulator | None = None
         self._place = pn.Column(sizing_mode="stretch_width")
         self._summary = pn.pane.HTML("", sizing_mode="stretch_width")
@@ -122,7 +118,7 @@ class RoundView(View):
         shown: dict[str, Any] = {"wanted": lambda: about == self._about, "ended": lambda _: None}
         self.ask(cohort_labels, whole, index, self._show_labels, **shown)
         if index in whole.kept("clients"):
-            how = {"title": f"losses of the clients of round {index}", "briefly": is_small(whole)}
+            how: dict[str, Any] = {"title": f"losses of the clients of round {index}", "briefly": is_small(whole)}
             begin = partial(self.explorer.jobs.cached, whole, client_losses, round=index, **how)
             self._jobs.append(self.compute(begin, self._show_losses, **shown))
 
