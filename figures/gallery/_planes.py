@@ -21,6 +21,11 @@ def round_plane(run: Run, **how: Any) -> xr.Dataset:
     return run.cached(planes.round_plane, **how).assign(run.cached(basin.round_minimum, **how).data_vars)
 
 
+def widest_plane(run: Run, index: int, **how: Any) -> xr.Dataset:
+    """`round_plane` through the clients of `largest_triangle`."""
+    return round_plane(run, round=index, clients=largest_triangle(run, index), **how)
+
+
 def global_plane(run: Run, **how: Any) -> xr.Dataset:
     """`drift.global_plane` of a run, with its fitted minimum."""
     return run.cached(planes.global_plane, **how).assign(run.cached(basin.global_minimum, **how).data_vars)

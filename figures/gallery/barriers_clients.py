@@ -37,13 +37,10 @@ def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 11, mos
     count = min([most, *map(len, cohorts)])
     if count < 2:
         raise _runs.missing(f"run {run.name} kept no round with two clients", _runs.KEEP_CLIENTS)
-    results = [
-        run.cached(client_barriers, round=index, clients=ids[:count], points=points).assign_attrs(
-            label=f"round {index}"
-        )
+    return _stack.join_panels(
+        (f"round {index}", run.cached(client_barriers, round=index, clients=ids[:count], points=points))
         for index, ids in zip(indices, cohorts, strict=True)
-    ]
-    return _stack.join_panels(results)
+    )
 
 
 def draw(ds: xr.Dataset) -> Figure:

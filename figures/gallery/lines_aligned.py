@@ -39,18 +39,15 @@ def data(
     run, *others = sorted(_runs.runs_of_method(runs, method), key=lambda run: run.experiment.seed)
     indices = _runs.rounds_with_clients(run, least=2, count=2, rounds=rounds)
     options = {"points": points, "split": split}
-    results = [
-        run.cached(aligned_barrier, round=index, **options).assign_attrs(label=f"two clients, round {index}")
-        for index in indices
-    ]
+    results = [(f"two clients, round {at}", run.cached(aligned_barrier, round=at, **options)) for at in indices]
     pair = [run, *others[:1]] if others and run.kept("globals") and others[0].kept("globals") else [run]
     run_selection.narrow(
         _runs.runs_of_method(runs, method), pair, "this figure shows two seeds that kept their global models"
     )
     for other in pair[1:]:
-        between = run.cached(aligned_barrier, other=str(other.folder), **options)
         seeds = f"{run.experiment.seed} and {other.experiment.seed}"
-        results.append(between.assign_attrs(label=f"global models, seeds {seeds}"))
+        between = run.cached(aligned_barrier, other=str(other.folder), **options)
+        results.append((f"global models, seeds {seeds}", between))
     return _stack.name_runs(_stack.join_panels(results), pair).assign_attrs(split=split)
 
 

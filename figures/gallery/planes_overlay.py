@@ -38,13 +38,11 @@ def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 21) -> 
     """
     stored = _runs.rounds_with_clients(run, least=3)
     indices = sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)
-    planes = [
-        run.cached(
-            overlay_plane, round=index, points=points, clients=_planes.largest_triangle(run, index)
-        ).assign_attrs(label=f"round {index}")
+    clients = {index: _planes.largest_triangle(run, index) for index in indices}
+    return _stack.join_panels(
+        (f"round {index}", run.cached(overlay_plane, round=index, points=points, clients=clients[index]))
         for index in indices
-    ]
-    return _stack.join_panels(planes)
+    )
 
 
 def draw(ds: xr.Dataset) -> Figure:

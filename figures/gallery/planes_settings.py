@@ -146,13 +146,7 @@ def _able(run: Run) -> bool:
     return len(rounds) == COLUMNS - 1 and len(run.kept("globals")) >= 3
 
 
-def _row(run: Run, points: int) -> list[xr.Dataset]:
+def _row(run: Run, points: int) -> list[tuple[str, xr.Dataset]]:
     rounds = _planes.early_middle_last(run.kept("clients", least=3))
-    planes = [
-        _planes.round_plane(run, round=index, points=points, clients=_planes.largest_triangle(run, index)).assign_attrs(
-            label=f"clients, round {index}"
-        )
-        for index in rounds
-    ]
-    last = _planes.global_plane(run, points=points)
-    return [*planes, last.assign_attrs(label=f"last three globals,\n{_planes.OWN_SCALE}")]
+    planes = [(f"clients, round {index}", _planes.widest_plane(run, index, points=points)) for index in rounds]
+    return [*planes, (f"last three globals,\n{_planes.OWN_SCALE}", _planes.global_plane(run, points=points))]

@@ -30,10 +30,7 @@ def data(run: Run, *, rounds: Sequence[int] | None = None, step: float = 0.05) -
     """
     stored = _runs.rounds_with_clients(run, least=3)
     indices = sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)
-    results = [
-        run.cached(weight_simplex, round=index, step=step).assign_attrs(label=f"round {index}") for index in indices
-    ]
-    return _stack.join_panels(results)
+    return _stack.join_panels((f"round {at}", run.cached(weight_simplex, round=at, step=step)) for at in indices)
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -207,7 +207,7 @@ def _spread(row: np.ndarray, values: xr.DataArray) -> str:
     if not len(present):
         return ABSENT
     middle, wide = _number(float(present.mean()), values), spread(row)
-    return f"{middle} \u00b1 {_number(wide, values)}" if np.isfinite(wide) else middle
+    return f"{middle} \u00b1 {_number(wide, values)}" if np.isfinite(wide) and wide > 0 else middle
 
 
 def _number(value: float, values: xr.DataArray) -> str:

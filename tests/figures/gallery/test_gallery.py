@@ -116,7 +116,7 @@ def test_grids_beside_each_other_keep_their_coordinates(runs):
         )
         for shift in (0, 7)
     ]
-    joined = _stack.join_panels(parts)
+    joined = _stack.join_panels((part.attrs["label"], part) for part in parts)
     for index, part in enumerate(parts):
         again = _stack.panel(joined, index)
         np.testing.assert_array_equal(again.loss, part.loss)
