@@ -9,10 +9,9 @@ import panel as pn
 import plotly.graph_objects as go
 
 from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL
-from figures.explore.record.curves import Curves, curves
-from figures.explore.record.line_figure import Marks, line_figure
+from figures.explore.record.line_figure import MOST, Marks, line_figure
 from figures.explore.record.run_table import RunTable
-from figures.explore.record.thinned import MOST
+from figures.explore.record.series import Curves, curves
 from figures.explore.shell import html_table
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.latest import Latest

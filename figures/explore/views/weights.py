@@ -18,7 +18,7 @@ from drift.analyses.landscapes.round_weights import (
 from drift.runs.run import Run
 from figures.explore.plane.places import COHORT, Numbers, Place
 from figures.explore.plane.point_panel import PointPanel, in_words
-from figures.explore.plane.triangle_panel import TrianglePanel
+from figures.explore.plane.triangles import TrianglePanel
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.sliders import Sliders
 from figures.explore.shell.view import View
