@@ -11,6 +11,7 @@ import xarray as xr
 
 from drift.analyses.landscapes import basin, planes
 from drift.runs.run import Run
+from figures.gallery import _runs
 
 OWN_SCALE = "own scale"
 """In the title of a map with other levels than the maps in its row."""
@@ -24,6 +25,19 @@ def round_plane(run: Run, **how: Any) -> xr.Dataset:
 def widest_plane(run: Run, index: int, **how: Any) -> xr.Dataset:
     """`round_plane` through the clients of `largest_triangle`."""
     return round_plane(run, round=index, clients=largest_triangle(run, index), **how)
+
+
+def of_round(run: Run, round: int | None) -> dict[str, Any]:
+    """The round that is named, or the last one that kept three clients, and its `largest_triangle`; as options."""
+    stored = _runs.rounds_with_clients(run, least=3)
+    index = stored[-1] if round is None else round
+    return {"round": index, "clients": largest_triangle(run, index)}
+
+
+def early_and_last(run: Run, rounds: Sequence[int] | None) -> list[int]:
+    """The rounds that are named, or an early one and the last one that kept three clients."""
+    stored = _runs.rounds_with_clients(run, least=3)
+    return sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)
 
 
 def global_plane(run: Run, **how: Any) -> xr.Dataset:

@@ -104,7 +104,7 @@ def join_panels(parts: Iterable[tuple[str, xr.Dataset]]) -> xr.Dataset:
     """Surfaces with different grids in one dataset: joined by position, with their coordinates as variables.
 
     Args:
-        parts: Each with the label of its panel. `panel(ds, i)` is the i-th surface again.
+        parts: Each with the label of its panel. `panels(ds)` are the surfaces again.
     """
     by_position = []
     for label, part in parts:
@@ -115,9 +115,12 @@ def join_panels(parts: Iterable[tuple[str, xr.Dataset]]) -> xr.Dataset:
     return xr.concat(by_position, "panel", join="exact", combine_attrs="drop_conflicts")
 
 
-def panel(ds: xr.Dataset, index: int) -> xr.Dataset:
-    """The surface at a position of a result of `join_panels`, with its coordinates."""
-    selected = ds.isel(panel=index)
+def panels(ds: xr.Dataset) -> list[xr.Dataset]:
+    """The surfaces of a result of `join_panels`, with their coordinates."""
+    return [_panel(ds.isel(panel=index)) for index in range(ds.sizes["panel"])]
+
+
+def _panel(selected: xr.Dataset) -> xr.Dataset:
     places = {str(name): values for name, values in selected.items() if str(name).startswith("at_")}
     about = {str(name): values for name, values in selected.items() if str(name).startswith("is_")}
     attrs = {name.removeprefix("is_"): values.item() for name, values in about.items()}

@@ -51,8 +51,7 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, rows = style.panels(len(variables), count, height=height, **close)
     all_looks = looks(ds)
     for row, variable in zip(rows, variables, strict=True):
-        for index, ax in enumerate(row):
-            part = _stack.panel(ds, index)
+        for part, ax in zip(_stack.panels(ds), row, strict=True):
             mesh = matrix(part, variable, ax, all_looks[variable])
             ax.set_title(part.attrs["label"])
             style.name_axes(ax, "client", "client")

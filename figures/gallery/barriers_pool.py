@@ -56,8 +56,7 @@ def draw(ds: xr.Dataset) -> Figure:
         count, columns, height=2.15 * count + 0.3, width_ratios=ratios, stacked=2 if columns == 2 else 1, cell=0.8
     )
     all_looks = looks(ds)
-    for index, row in enumerate(rows):
-        part = _stack.panel(ds, index)
+    for part, row in zip(_stack.panels(ds), rows, strict=True):
         names = [str(name).removeprefix("member ") for name in part.mark.values]
         short = part.assign_coords(mark=names, mark_other=names)
         for ax, variable in zip(row, variables, strict=False):

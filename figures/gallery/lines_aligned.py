@@ -55,8 +55,7 @@ def draw(ds: xr.Dataset) -> Figure:
     """A panel per pair: the line as it is dashed, the aligned one solid; barriers and distances above."""
     figure, (row,) = style.panels(1, ds.sizes["panel"], height=2.6)
     before, after = style.steps(2)
-    for index, ax in enumerate(row):
-        part = _stack.panel(ds, index)
+    for part, ax in zip(_stack.panels(ds), row, strict=True):
         ax.plot(part.t, part.aligned_loss, color=after, linewidth=2.2, label="aligned")
         ax.plot(part.t, part.loss, "--", color=before, label="as trained")
         ax.set_xlabel("t")

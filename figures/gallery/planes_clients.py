@@ -40,7 +40,7 @@ def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 21, fol
 
 def draw(ds: xr.Dataset) -> Figure:
     """A row of losses, a row of errors; levels are common to the client planes of a row, the globals have their own."""
-    planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
+    planes = _stack.panels(ds)
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
     shapes = [min(max(shape, 0.95), _FLAT) for shape in shapes]
     tall = (style.WIDE - 2.6) / sum(shapes)  # panels of one height, as wide as their planes

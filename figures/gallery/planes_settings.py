@@ -62,7 +62,7 @@ def draw(ds: xr.Dataset) -> Figure:
         ValueError: If the rows do not fit a page.
     """
     variable, names = str(ds.attrs["variable"]), list(dict.fromkeys(map(str, ds.row.values)))
-    planes, close = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])], style.is_narrow()
+    planes, close = _stack.panels(ds), style.is_narrow()
     if len(names) > (fit := MOST[close]):
         raise ValueError(
             f"{len(names)} rows of maps do not fit a page; {fit} do at this width. Name fewer runs or methods, or set "

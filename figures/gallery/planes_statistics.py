@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _planes, _runs, _selected, _stack
+from figures.gallery import _planes, _selected, _stack
 from figures.looks import style
 
 NEEDS = (
@@ -34,21 +34,19 @@ def data(run: Run, *, round: int | None = None, points: int = 15, split: str = "
         points: Grid points per axis.
         split: Samples of loss and error.
     """
-    rounds = _runs.rounds_with_clients(run, least=3)
-    index = rounds[-1] if round is None else round
-    options = {"round": index, "points": points, "split": split, "clients": _planes.largest_triangle(run, index)}
+    triangle = _planes.of_round(run, round)
+    options = {**triangle, "points": points, "split": split}
     planes = [(text, _planes.round_plane(run, statistics=name, **options)) for name, text in _SHOWN.items()]
-    return _stack.join_panels(planes).assign_attrs(round=index)
+    return _stack.join_panels(planes).assign_attrs(round=triangle["round"])
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """A map for each kind of statistics, with common levels."""
-    planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
+    planes = _planes.short_marks(_stack.panels(ds))
     figure, axs = style.panels(1, len(planes), height=3.0, cell=0.75, sharey=True)
     levels = surfaces.common_levels(*[plane.loss for plane in planes])
     for ax, plane in zip(axs[0], planes, strict=True):
-        short = plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values])
-        surfaces.contour(short, ax=ax, levels=levels)
+        surfaces.contour(plane, ax=ax, levels=levels)
         blank = "" if bool(plane.loss.notnull().all()) else "\n(blank: no finite loss)"
         ax.set_title(f"round {ds.attrs['round']}: {plane.attrs['label']}{blank}", fontsize=style.small())
     style.name_edges(axs)

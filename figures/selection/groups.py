@@ -23,6 +23,11 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     return by_key
 
 
+def largest_group(items: Iterable[Item], key: Callable[[Item], Key], size: Callable[[list[Item]], Any]) -> list[Item]:
+    """Of the groups of equal key the largest, the first among equals; empty where there is no item."""
+    return max(grouped(items, key).values(), key=size, default=[])
+
+
 def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
     """Runs that differ in their seed only, by name.
 

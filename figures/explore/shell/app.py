@@ -149,6 +149,20 @@ class Explorer:
 
         self._push(pushed)
 
+    def readable(self, empty: str) -> list[Run]:
+        """The selected runs that can be read.
+
+        Args:
+            empty: What is said where there is none.
+
+        Raises:
+            LookupError: If there is none.
+        """
+        runs = [self.runs.run(name) for name in self.selection.runs if not self.runs.problem(name)]
+        if not runs:
+            raise LookupError(empty)
+        return runs
+
     def shown(self) -> list[str]:
         """Names of the views on the page, one or two."""
         first, second = self.selection.view, self.selection.second

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, wraps
+from math import ceil, floor
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import panel as pn
@@ -111,6 +112,11 @@ class View(ABC):
         """Select what a person chose."""
         if not self._quiet:
             self.selection.change(**changes)
+
+    def brushed(self, event: dict[str, Any]) -> None:
+        """Select the rounds of a box that was drawn over them."""
+        if event["x"] is not None:  # drawing anew ends the box, which is reported as well
+            self.selection.change(rounds=span(event["x"]))
 
     def picks(self, fields: Mapping[str, Any]) -> None:
         """Let widgets choose fields of the selection, by their names."""
@@ -246,3 +252,9 @@ class View(ABC):
             self._body.visible = bool(self.explorer.runs.names)  # without a run there is nothing to pick
             if len(self._panel) == 1:
                 self._panel.append(self._body)
+
+
+def span(ends: list[float]) -> list[int]:
+    """First and last round between two places of an axis; empty where there is none."""
+    first, last = max(0, ceil(min(ends))), floor(max(ends))
+    return [first, last] if last >= first else []

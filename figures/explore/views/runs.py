@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil, floor
 from typing import Any
 
 import panel as pn
@@ -41,7 +40,7 @@ class Runs(View):
         self.table = RunTable(self)
         self.plot = Plot("curves over rounds", height=420)
         self.plot.on("click", self._clicked)
-        self.plot.on("select", self._brushed)
+        self.plot.on("select", self.brushed)
         self.plot.on("zoom", self._zoomed)
         self._window: list[float] = []
         self.number = pn.widgets.Select(label="number", groups={"recorded": {}}, width=260)
@@ -85,10 +84,7 @@ class Runs(View):
 
     def figures(self) -> list[Request]:
         """The curves as a named figure."""
-        names = [name for name in self.selection.runs if not self.explorer.runs.problem(name)]
-        runs = [self.explorer.runs.run(name) for name in names]
-        if not runs:
-            raise LookupError(self._empty())
+        runs = self.explorer.readable(self._empty())
         selection = self.selection
         seeds = selection.look("runs.seeds") or None
         reference = selection.reference if self._curves is not None and self._curves.compared else None
@@ -147,16 +143,6 @@ class Runs(View):
     def _clicked(self, event: dict[str, Any]) -> None:
         if event["points"]:
             self.selection.change(round=int(event["points"][0]["x"]))
-
-    def _brushed(self, event: dict[str, Any]) -> None:
-        if event["x"] is not None:  # drawing anew ends the box, which is reported as well
-            self.selection.change(rounds=span(event["x"]))
-
-
-def span(ends: list[float]) -> list[int]:
-    """First and last round between two places of an axis; empty where there is none."""
-    first, last = max(0, ceil(min(ends))), floor(max(ends))
-    return [first, last] if last >= first else []
 
 
 def _with(offered: dict[str, dict[str, str]], name: str) -> dict[str, dict[str, str]]:
