@@ -208,6 +208,15 @@ def profile(
     return style.name_axes(ax, style.text(ds["t"]), style.text(values))
 
 
+def path(ds: xr.Dataset, dims: Sequence[str], ax: Axes) -> None:
+    """The marks joined in their order, as those of a trajectory; the first and the last one named."""
+    x, y = (ds[f"mark_{name}"].values for name in dims)
+    ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
+    for place in (0, -1):
+        note = ax.annotate(str(ds["mark"].values[place]), (x[place], y[place]), (0, 5), textcoords="offset points")
+        note.set(ha="center", va="bottom", fontsize=style.small(), path_effects=style.outline())
+
+
 def ends(ax: Axes, first: str, second: str) -> None:
     """Name the two models of a line, at t = 0 and t = 1, above the axes."""
     for place, name in ((0, first), (1, second)):

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from figures.axes.curves import curve, require_values
-from figures.looks import style
+from figures.looks import palette, style
 
 
 def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights", **look: Any) -> Axes:
@@ -99,10 +99,6 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio"
     return style.name_axes(ax, style.text(values), "" if few else "runs")
 
 
-_LINES: tuple[Any, ...] = ("-", (0, (3.4, 1.8)), (0, (1.2, 1.1)), (0, (5, 1.2, 1.2, 1.2)))
-"""Line styles of rounds, so that one below another shows through."""
-
-
 def epochs(
     ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gamma", settled: str | None = None, **look: Any
 ) -> Axes:
@@ -125,7 +121,7 @@ def epochs(
         for place, (colour, number) in enumerate(
             zip(style.steps(values.sizes["round"]), values["round"].values, strict=True)
         ):
-            label = {"color": colour, "label": f"round {number}", "linestyle": _LINES[place % len(_LINES)]}
+            label = {"color": colour, "label": f"round {number}", "linestyle": palette.DASHES[place % 4]}
             ax.plot(values["epoch"], values.sel(round=number), **{**label, **look})
     if settled is not None and np.isfinite(end := float(np.ravel(ds[settled].values)[-1])):
         ax.axvline(end, color="#555555", linewidth=0.9, linestyle=":", zorder=1, label="settled (last round)")

@@ -144,10 +144,7 @@ def analyse(
             return _several(*several, tidy=tidy, workers=workers, cluster=cluster)
         options |= places[0].options
         result = _single(places[0].run.with_crew(pool), function, options, workers, cluster)
-    if json:
-        console.put_json(result.to_dict())
-    else:
-        console.put(repr(result))
+    console.answer([repr(result)], result.to_dict() if json else {}, json=json)
     if is_writable(folder := places[0].run.folder / "results"):
         console.say(f"kept in {folder}")
     _write(result, None if out is None else places[0].path(out), tidy)

@@ -43,11 +43,7 @@ def diagnose(
 
     with limited(memory), console.parts(f"diagnosing {diagnosed.name}") as part:
         result = diagnosis(diagnosed.with_progress(part, console.say), quick=quick, workers=workers)
-    if json:
-        console.put_json(result.to_dict())
-        return
-    for line in screen(result):
-        console.put(line)
+    console.answer(screen(result), result.to_dict(), json=json)
 
 
 def screen(diagnosis: Diagnosis) -> list[str]:

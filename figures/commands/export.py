@@ -58,10 +58,7 @@ def export(
         write_bytes(out, table_file(table(opened_run), out.suffix))
     else:
         _write_model(opened_run, -1 if round is None else round, client, out)
-    if json:
-        console.put_json({"run": opened_run.name, "file": str(out)})
-    else:
-        console.put(str(out))
+    console.answer([out], {"run": opened_run.name, "file": str(out)}, json=json)
 
 
 def _write_model(run: Run, round: int, client: str | None, out: Path) -> None:

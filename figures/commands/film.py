@@ -61,7 +61,4 @@ def film(
             turn=turn,
             progress=lambda done, total: step(done, f"frame {done} of {total}"),
         )
-    if json:
-        console.put_json({"file": out, "run": opened_run.name})
-    else:
-        console.put(str(out))
+    console.answer([out], {"file": out, "run": opened_run.name}, json=json)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from dataclasses import fields, make_dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -11,94 +11,62 @@ from figures.commands.options import flag, several
 from figures.looks import look
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class LookOptions:
-    """How the figure looks."""
+def _one(metavar: str, text: str, kind: type = str) -> Any:
+    """An option with one value."""
+    return Annotated[kind | None, Parameter(metavar=metavar, help=text)]
 
-    methods: Annotated[
-        list[str] | None, several("--methods", "NAME", "Only runs of these methods. By default all that it shows.")
-    ] = None
-    over: Annotated[
-        list[str] | None,
-        several("--over", "SETTING", "Show each value of these settings, such as local.lr. By default one setting."),
-    ] = None
-    paired_to: Annotated[
-        str | None,
-        Parameter(
-            metavar="METHOD",
-            help="Show the others as differences to this method, seed by seed and on the same cohorts. By default not.",
-        ),
-    ] = None
-    rounds: Annotated[
-        str | None, Parameter(metavar="FIRST:LAST", help="Only these rounds, such as 10:50 or 10:. By default all.")
-    ] = None
-    seeds: Annotated[
-        str | None,
-        Parameter(
-            metavar="HOW",
-            help="Several seeds as thin lines, as a band (one standard deviation) or as an interval (95 % t interval "
-            "of the mean): lines, band or interval. By default lines below five seeds, else the interval.",
-        ),
-    ] = None
-    smooth: Annotated[
-        int | None, Parameter(metavar="N", help="Moving mean of the lines over so many rounds. By default none.")
-    ] = None
-    width: Annotated[
-        str | None,
-        Parameter(
-            metavar="WIDTH", help="column (3.3 inches), page (6.9), slide, or inches. By default that of the figure."
-        ),
-    ] = None
-    style: Annotated[
-        str | None,
-        Parameter(
-            metavar="STYLE",
-            help="ieee, neurips, icml, nature (fonts and widths of these venues), a style of matplotlib, or "
-            "FILE.mplstyle. By default none.",
-        ),
-    ] = None
-    palette: Annotated[
-        str | None,
-        Parameter(
-            metavar="NAME",
-            help="Colour map of matplotlib: of methods if it has at most 20 colours (tab10), else of maps "
-            "(cividis). By default that of the figure.",
-        ),
-    ] = None
-    levels: Annotated[int | None, Parameter(metavar="N", help="Number of contour levels. By default 14.")] = None
-    xlim: Annotated[
-        list[str] | None,
-        several(
-            "--xlim",
-            "LOW:HIGH",
-            "Limits of horizontal axes, or LABEL=LOW:HIGH of those whose label begins so. By default by the data.",
-        ),
-    ] = None
-    ylim: Annotated[
-        list[str] | None,
-        several(
-            "--ylim",
-            "LOW:HIGH",
-            "Limits of vertical axes, or LABEL=LOW:HIGH of those whose label begins so. By default by the data.",
-        ),
-    ] = None
-    log: Annotated[bool, flag("--log", "Logarithmic vertical axes, where the numbers are positive.")] = False
-    no_log: Annotated[bool, flag("--no-log", "No logarithmic vertical axes.")] = False
-    title: Annotated[str | None, Parameter(metavar="TEXT", help="Title above the figure. By default none.")] = None
-    labels: Annotated[
-        list[str] | None,
-        several(
-            "--labels",
-            "NAME=TEXT",
-            "Other texts for methods and axes: --labels ima=Ours x=rounds y=accuracy. By default none.",
-        ),
-    ] = None
-    legend: Annotated[
-        str | None,
-        Parameter(metavar="PLACE", help="above, below, right, inside or none. By default above."),
-    ] = None
-    no_note: Annotated[bool, flag("--no-note", "Leave out the small line that states what is shown.")] = False
+
+def _some(word: str, metavar: str, text: str) -> Any:
+    """An option with one value or more."""
+    return Annotated[list[str] | None, several(f"--{word}", metavar, text)]
+
+
+_LIMITS = "axes, or LABEL=LOW:HIGH of those whose label begins so. By default by the data."
+
+OPTIONS = {
+    "methods": _some("methods", "NAME", "Only runs of these methods. By default all that it shows."),
+    "over": _some("over", "SETTING", "Show each value of these settings, such as local.lr. By default one setting."),
+    "paired_to": _one(
+        "METHOD",
+        "Show the others as differences to this method, seed by seed and on the same cohorts. By default not.",
+    ),
+    "rounds": _one("FIRST:LAST", "Only these rounds, such as 10:50 or 10:. By default all."),
+    "seeds": _one(
+        "HOW",
+        "Several seeds as thin lines, as a band (one standard deviation) or as an interval (95 % t interval of the "
+        "mean): lines, band or interval. By default lines below five seeds, else the interval.",
+    ),
+    "smooth": _one("N", "Moving mean of the lines over so many rounds. By default none.", int),
+    "width": _one("WIDTH", "column (3.3 inches), page (6.9), slide, or inches. By default that of the figure."),
+    "style": _one(
+        "STYLE",
+        "ieee, neurips, icml, nature (fonts and widths of these venues), a style of matplotlib, or FILE.mplstyle. By "
+        "default none.",
+    ),
+    "palette": _one(
+        "NAME",
+        "Colour map of matplotlib: of methods if it has at most 20 colours (tab10), else of maps (cividis). By default "
+        "that of the figure.",
+    ),
+    "levels": _one("N", "Number of contour levels. By default 14.", int),
+    "xlim": _some("xlim", "LOW:HIGH", f"Limits of horizontal {_LIMITS}"),
+    "ylim": _some("ylim", "LOW:HIGH", f"Limits of vertical {_LIMITS}"),
+    "log": Annotated[bool, flag("--log", "Logarithmic vertical axes, where the numbers are positive.")],
+    "no_log": Annotated[bool, flag("--no-log", "No logarithmic vertical axes.")],
+    "title": _one("TEXT", "Title above the figure. By default none."),
+    "labels": _some(
+        "labels",
+        "NAME=TEXT",
+        "Other texts for methods and axes: --labels ima=Ours x=rounds y=accuracy. By default none.",
+    ),
+    "legend": _one("PLACE", "above, below, right, inside or none. By default above."),
+    "no_note": Annotated[bool, flag("--no-note", "Leave out the small line that states what is shown.")],
+}
+"""Kind and help of each option; all are unset by default."""
+
+
+class _Words:
+    """How the figure looks."""
 
     def words(self) -> dict[str, Any]:
         """The words that were given.
@@ -106,12 +74,18 @@ class LookOptions:
         Raises:
             ValueError: If a value is not accepted.
         """
-        values = {part.name: getattr(self, part.name) for part in fields(self)}
-        values["note"] = None if not values.pop("no_note") else False
-        if values.pop("no_log"):
-            values["log"] = False
-        elif not values["log"]:
-            values["log"] = None
+        values = {part.name: getattr(self, part.name) for part in fields(self)}  # type: ignore[arg-type]  # see below
+        no_note, no_log = values.pop("no_note"), values.pop("no_log")
+        values |= {"note": False if no_note else None, "log": False if no_log else values["log"] or None}
         words = {name: value for name, value in values.items() if value is not None}
         look.read(**words)  # refused here, before any run is opened
         return words
+
+
+if TYPE_CHECKING:
+    LookOptions = _Words
+else:
+    _WITH_DEFAULTS = [(name, kind, False if kind.__origin__ is bool else None) for name, kind in OPTIONS.items()]
+    LookOptions = make_dataclass("LookOptions", _WITH_DEFAULTS, bases=(_Words,), frozen=True)
+    LookOptions.__module__ = __name__
+    LookOptions = Parameter(name="*")(LookOptions)

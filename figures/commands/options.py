@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -242,13 +241,12 @@ def arguments(texts: Sequence[str] | None, *, example: str = "round=-1") -> dict
     Raises:
         ValueError: If a text has no equals sign.
     """
+    from drift.config.load import toml_value
+
     options = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise ValueError(f"cannot read {text!r}; write KEY=VALUE, as in {example}.")
-        try:
-            options[name.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except (tomllib.TOMLDecodeError, RecursionError):
-            options[name.strip()] = value.strip()
+        options[name.strip()] = toml_value(value)
     return options

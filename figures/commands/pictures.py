@@ -170,10 +170,7 @@ def draw(
         paths = draw_one(name, saved or shown_runs, out, formats=formats or FORMATS, **options)
     for line in left_out(paths):
         console.say(f"{name}: {line}")
-    if json:
-        console.put_json({"figure": name, "files": paths})
-    for path in () if json else paths:
-        console.put(str(path))
+    console.answer(paths, {"figure": name, "files": paths}, json=json)
     return 0
 
 
@@ -213,13 +210,9 @@ def gallery(
         outcomes = draw_all(jobs, out, workers=workers, progress=step, task=source.task)
     refused = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
     drawn_files = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, str)}
-    if json:
-        files = [{"figure": name, "files": paths} for name, paths in drawn_files.items()]
-        console.put_json(
-            files + [{"figure": name, "files": [], "left_out": reason} for name, reason in refused.items()]
-        )
-    for paths in () if json else drawn_files.values():
-        console.put(str(paths[0]))
+    content: list[dict[str, Any]] = [{"figure": name, "files": paths} for name, paths in drawn_files.items()]
+    content += [{"figure": name, "files": [], "left_out": reason} for name, reason in refused.items()]
+    console.answer((paths[0] for paths in drawn_files.values()), content, json=json)
     left_out_lines: dict[str, list[str]] = {}
     for name, paths in drawn_files.items():
         for line in left_out(paths):
@@ -304,10 +297,8 @@ def report(
     }
     with limited(memory), console.progress("writing the report", len(speaking_runs)) as step:
         write(speaking_runs, out, progress=step, failed=failed, **options)
-    if json:
-        console.put_json({"file": out, "runs": [item.name for item in opened_runs], "failed": failed.reasons})
-    else:
-        console.put(str(out))
+    content = {"file": out, "runs": [item.name for item in opened_runs], "failed": failed.reasons}
+    console.answer([out], content, json=json)
     if note := without_data(opened_runs):
         console.say(note)
     for name, reason in failed.reasons.items():

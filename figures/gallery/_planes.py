@@ -11,6 +11,7 @@ import xarray as xr
 
 from drift.analyses.landscapes import basin, planes
 from drift.runs.run import Run
+from figures.gallery import _runs
 
 OWN_SCALE = "own scale"
 """In the title of a map with other levels than the maps in its row."""
@@ -19,6 +20,24 @@ OWN_SCALE = "own scale"
 def round_plane(run: Run, **how: Any) -> xr.Dataset:
     """`drift.round_plane` of a run, with its fitted minimum."""
     return run.cached(planes.round_plane, **how).assign(run.cached(basin.round_minimum, **how).data_vars)
+
+
+def widest_plane(run: Run, index: int, **how: Any) -> xr.Dataset:
+    """`round_plane` through the clients of `largest_triangle`."""
+    return round_plane(run, round=index, clients=largest_triangle(run, index), **how)
+
+
+def of_round(run: Run, round: int | None) -> dict[str, Any]:
+    """The round that is named, or the last one that kept three clients, and its `largest_triangle`; as options."""
+    stored = _runs.rounds_with_clients(run, least=3)
+    index = stored[-1] if round is None else round
+    return {"round": index, "clients": largest_triangle(run, index)}
+
+
+def early_and_last(run: Run, rounds: Sequence[int] | None) -> list[int]:
+    """The rounds that are named, or an early one and the last one that kept three clients."""
+    stored = _runs.rounds_with_clients(run, least=3)
+    return sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)
 
 
 def global_plane(run: Run, **how: Any) -> xr.Dataset:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _stack
-from figures.selection.groups import grouped
+from figures.selection.groups import largest_group
 
 COMMAND = "fedscape sweep lss-cifar10-dir1-quick --grid method=lss method.candidates=2,3,4"
 
@@ -28,8 +28,8 @@ def split_by_candidates(runs: Sequence[Run]) -> tuple[dict[int, list[Run]], list
         single = run.method.model_copy(update={run.method.pool_option: 1})
         return f"{_setting(run)} {single!r} {run.experiment.local!r}"
 
-    groups = grouped((run for run in runs if run.method.pool_size), but_size)
-    best = max(groups.values(), key=lambda group: (len(_sizes(group)), len(group)), default=[])
+    pooled = (run for run in runs if run.method.pool_size)
+    best = largest_group(pooled, but_size, lambda group: (len(_sizes(group)), len(group)))
     if len(_sizes(best)) < 2:
         raise _runs.missing(f"{len(runs)} runs have {len(_sizes(best))} sizes of a client's pool", COMMAND)
     others = [run for run in runs if run.label == "fedavg" and _setting(run) == _setting(best[0])]

@@ -39,14 +39,32 @@ def preferring(*usual: str) -> Select:
     return select
 
 
+def suited(suits: Callable[[Run], object], **refusal: str) -> Select:
+    """The runs of one setting of those that suit a figure; words as `_runs.select_suited` takes them."""
+    return lambda runs: comparable(_runs.select_suited(runs, suits, **refusal))
+
+
 def one_run(compute: Compute) -> Compute:
     """The data of a figure of one run, that of `_runs.one_run`, which the options method and seed choose."""
+    return one_suited_run(lambda run: True, what="", command="", why="")(compute)
 
-    def data(runs: Sequence[Run], *, method: str | None = None, seed: int | None = None, **options: Any) -> xr.Dataset:
-        run = _runs.one_run(runs, method, seed)
-        return _stack.name_runs(compute(run, **options), [run])
 
-    return _offer(data, compute, _parameters(data)[:-1])
+def one_suited_run(
+    suits: Callable[[Run], object], usual: str = "fedavg", **refusal: str
+) -> Callable[[Compute], Compute]:
+    """The data of a figure of one run of those that suit it; words as `_runs.select_suited` takes them."""
+
+    def of_run(compute: Compute) -> Compute:
+        def data(
+            runs: Sequence[Run], *, method: str | None = None, seed: int | None = None, **options: Any
+        ) -> xr.Dataset:
+            some = _runs.select_suited(select_runs(runs, method, seed), suits, **refusal) if refusal["what"] else runs
+            run = _runs.one_run(some, method, seed, usual)
+            return _stack.name_runs(compute(run, **options), [run])
+
+        return _offer(data, compute, _parameters(data)[:-1])
+
+    return of_run
 
 
 def each_run(*stated: str, select: Select = comparable, by: bool = False) -> Callable[[Compute], Compute]:

@@ -100,22 +100,27 @@ def fill_array(
     return xr.DataArray(array, coords, list(coords), attrs=about)
 
 
-def join_panels(parts: Sequence[xr.Dataset], dim: str = "panel") -> xr.Dataset:
+def join_panels(parts: Iterable[tuple[str, xr.Dataset]]) -> xr.Dataset:
     """Surfaces with different grids in one dataset: joined by position, with their coordinates as variables.
 
-    `panel(ds, i)` is the i-th surface again.
+    Args:
+        parts: Each with the label of its panel. `panels(ds)` are the surfaces again.
     """
     by_position = []
-    for part in parts:
+    for label, part in parts:
+        part = part.assign_attrs(label=label)
         places = {f"at_{name}": (name, values.values, values.attrs) for name, values in part.coords.items()}
         about = {f"is_{name}": value for name, value in part.attrs.items() if name in _KEPT}
         by_position.append(part.drop_vars(list(part.coords)).assign(places).assign(about).drop_attrs(deep=False))
-    return xr.concat(by_position, dim, join="exact", combine_attrs="drop_conflicts")
+    return xr.concat(by_position, "panel", join="exact", combine_attrs="drop_conflicts")
 
 
-def panel(ds: xr.Dataset, index: int, dim: str = "panel") -> xr.Dataset:
-    """The surface at a position of a result of `join_panels`, with its coordinates."""
-    selected = ds.isel({dim: index})
+def panels(ds: xr.Dataset) -> list[xr.Dataset]:
+    """The surfaces of a result of `join_panels`, with their coordinates."""
+    return [_panel(ds.isel(panel=index)) for index in range(ds.sizes["panel"])]
+
+
+def _panel(selected: xr.Dataset) -> xr.Dataset:
     places = {str(name): values for name, values in selected.items() if str(name).startswith("at_")}
     about = {str(name): values for name, values in selected.items() if str(name).startswith("is_")}
     attrs = {name.removeprefix("is_"): values.item() for name, values in about.items()}

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from figures.axes.curves import mean
 from figures.looks import look, style
 from figures.selection import setting_text
 from figures.texts import best_rows
+from figures.texts.table import ABSENT, Cell, cells, printed_cells
 
 PALE = "#6a6a6a"
 """Colour of a paper's own numbers."""
 
 
-def draw_table(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> Figure:
+def draw_table(ds: xr.Dataset, title: str) -> Figure:
     """A table: per column the measured numbers, the best in bold, ties in italics; next to them those of a paper.
 
     What all of several columns have in common stands above the table once. Columns that do not fit into one block form
@@ -31,16 +31,15 @@ def draw_table(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> 
     Args:
         ds: As `_tables.tabulate` returns it.
         title: What the numbers are.
-        write: A number as text.
     """
     names = [style.literal(setting_text.row_label(str(name))) for name in ds.row.values]
     heads, common = _heads([str(column) for column in ds.column.values])
-    groups = [_group(ds.isel(column=place), head, write) for place, head in enumerate(heads)]
+    groups = [_group(ds.isel(column=place), head) for place, head in enumerate(heads)]
     letters = _letters()
     blocks = _blocks(groups, names, letters)
     extents = [(*_extent(block), _lift(block)) for block in blocks]
     heights = [len(rows) * 0.17 + tall * 0.13 + 0.27 + 0.15 * lift for rows, tall, lift in extents]
-    note = textwrap.wrap(_note(ds, title, common), int(letters))
+    note = textwrap.wrap(_note(ds, title, common, groups), int(letters))
     height = sum(heights) + 0.2 + 0.13 * len(note)
     figure, axs = style.panels(len(blocks), 1, height=height, height_ratios=heights)
     for ax, block in zip(axs[:, 0], blocks, strict=True):
@@ -63,54 +62,37 @@ def _heads(columns: Sequence[str]) -> tuple[list[list[str]], list[str]]:
     return [[line for part in own for line in textwrap.wrap(part, 18 if several else 40)] for own in heads], common
 
 
-def percent(value: float) -> str:
-    """A fraction in percent, two digits after the point."""
-    return f"{100 * value:.2f}"
+@dataclass(frozen=True)
+class _Group:
+    """Columns under one head: its lines, and the cells of what was measured and perhaps printed, by their subheads."""
+
+    head: list[str]
+    columns: dict[str, list[Cell]]
+
+    @property
+    def widths(self) -> list[float]:
+        """Letters of each column."""
+        inner = [max(map(len, [name, *(cell.text for cell in rows)])) + 2.5 for name, rows in self.columns.items()]
+        lack = max(0.0, max(map(len, self.head), default=0) + 2.0 - sum(inner))
+        return [width + lack / len(inner) for width in inner]
+
+    @property
+    def measured(self) -> list[Cell]:
+        """The cells of the first column."""
+        return next(iter(self.columns.values()))
 
 
-_Group = dict[str, Any]
-"""Columns under one head: head (lines), subheads, texts (one list per subhead), pale (the paper's), marks (rows)."""
-
-
-def _group(ds: xr.Dataset, head: list[str], write: Callable[[float], str]) -> _Group:
-    middle, reach = mean(ds.measured, "seed"), map(best_rows.spread, ds.measured.transpose("row", "seed").values)
-    texts = [[_written(value, wide, write) for value, wide in zip(middle.values, reach, strict=True)]]
-    subheads, pale = ["quick" if int(ds.quick) else "" if head else "measured"], [False]
-    if "printed" in ds and bool(ds.printed.notnull().any()):
-        subheads[0] = subheads[0] or "measured"
-        texts.append([_written(value, np.nan, write) for value in ds.printed.values])
-        subheads.append("paper")
-        pale.append(True)
-    return {"head": head, "subheads": subheads, "texts": texts, "pale": pale, "marks": _marks(ds)}
-
-
-def _marks(ds: xr.Dataset) -> list[best_rows.Mark]:
-    return best_rows.column_marks(ds, ds.measured, "row", str(ds.column.item()))
-
-
-_ABSENT = "-"
-
-
-def _written(value: float, wide: float, write: Callable[[float], str]) -> str:
-    if np.isnan(value):
-        return _ABSENT
-    return f"{write(value)} ± {write(wide)}" if np.isfinite(wide) and wide > 0 else write(value)
-
-
-def _widths(group: _Group) -> list[float]:
-    """Letters of each column of a group."""
-    inner = [
-        max(map(len, [subhead, *texts])) + 2.5 for subhead, texts in zip(group["subheads"], group["texts"], strict=True)
-    ]
-    lack = max(0.0, max(map(len, group["head"]), default=0) + 2.0 - sum(inner))
-    return [width + lack / len(inner) for width in inner]
+def _group(ds: xr.Dataset, head: list[str]) -> _Group:
+    measured, printed = cells(ds, ds.measured, "row", str(ds.column.item())), printed_cells(ds)
+    name = "quick" if int(ds.quick) else "" if head and not printed else "measured"
+    return _Group(head, {name: measured, **({"paper": printed} if printed else {})})
 
 
 def _blocks(groups: Sequence[_Group], names: Sequence[str], letters: float) -> list[list[_Group]]:
     """The groups in blocks that fit the width, of about equal numbers of groups."""
     room, blocks = letters - 2 - max(map(len, names)), list[list[_Group]]()
     for group in groups:
-        if blocks and sum(sum(_widths(other)) for other in [*blocks[-1], group]) <= room:
+        if blocks and sum(sum(other.widths) for other in [*blocks[-1], group]) <= room:
             blocks[-1].append(group)
         else:
             blocks.append([group])
@@ -119,14 +101,14 @@ def _blocks(groups: Sequence[_Group], names: Sequence[str], letters: float) -> l
 
 def _extent(groups: Sequence[_Group]) -> tuple[list[int], int]:
     """Places of the rows with a measured number in a block (all where none has), and the lines of its heads."""
-    count = len(groups[0]["texts"][0])
-    shown = [row for row in range(count) if any(group["texts"][0][row] != _ABSENT for group in groups)]
-    return shown or list(range(count)), max(len(group["head"]) for group in groups)
+    count = len(groups[0].measured)
+    shown = [row for row in range(count) if any(group.measured[row].text != ABSENT for group in groups)]
+    return shown or list(range(count)), max(len(group.head) for group in groups)
 
 
 def _lift(groups: Sequence[_Group]) -> float:
     """Height of the line of subheads, in rows: next to none where there is no subhead."""
-    return 1.0 if any(any(group["subheads"]) for group in groups) else 0.1
+    return 1.0 if any(any(group.columns) for group in groups) else 0.1
 
 
 def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: float) -> None:
@@ -136,7 +118,7 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: fl
     first = 2.0 + max(map(len, names))
     rows, line, lift = len(shown), 0.76, _lift(groups)
     top = rows + 0.1 + lift + tall * line
-    end = first + sum(sum(_widths(group)) for group in groups)
+    end = first + sum(sum(group.widths) for group in groups)
     ax.set(xlim=(0, max(end, letters)), ylim=(-0.1, top + 0.1))
     for place, wide in ((0.0, 0.9), (rows + 0.1, 0.6), (top, 0.9)):
         ax.plot([0, end], [place, place], color="black", linewidth=wide, clip_on=False)
@@ -144,32 +126,27 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: fl
         ax.text(0, rows - row - 0.5, names[place], va="center", fontsize=style.small())
     at = first
     for group in groups:
-        widths = _widths(group)
-        if any(group["subheads"]) and group["head"]:
-            ax.plot([at + 1.5, at + sum(widths)], [rows + 1.0, rows + 1.0], color="black", linewidth=0.4)
-        for number, text in enumerate(reversed(group["head"])):
-            ax.text(
-                at + sum(widths),
-                rows + 0.15 + lift + number * line,
-                style.literal(text),
-                ha="right",
-                va="bottom",
-                fontsize=style.small(),
-            )
-        for width, subhead, texts, pale in zip(widths, group["subheads"], group["texts"], group["pale"], strict=True):
+        right = at + sum(group.widths)
+        if any(group.columns) and group.head:
+            ax.plot([at + 1.5, right], [rows + 1.0, rows + 1.0], color="black", linewidth=0.4)
+        for number, text in enumerate(reversed(group.head)):
+            place = rows + 0.15 + lift + number * line
+            ax.text(right, place, style.literal(text), ha="right", va="bottom", fontsize=style.small())
+        for width, (subhead, column) in zip(group.widths, group.columns.items(), strict=True):
+            pale = column[0].printed
             about: dict[str, Any] = {"ha": "right", "va": "center", "color": PALE if pale else "black"}
             if pale:
                 ax.add_patch(Rectangle((at + 1.0, 0), width - 0.5, rows + 0.98, color="#efefef", linewidth=0))
             at += width
             ax.text(at, rows + 0.5, subhead, fontsize=style.small(), style="italic", **about)
-            for row, place in enumerate(shown):
-                mark = "" if pale else group["marks"][place]
-                weight, slope = "bold" if mark == "best" else "normal", "italic" if mark == "tie" else "normal"
-                cell = ax.text(at, rows - row - 0.5, texts[place], fontsize=style.small(), **about)
-                cell.set(fontweight=weight, fontstyle=slope)
+            for row, cell in enumerate(column[place] for place in shown):
+                weight = "bold" if cell.mark == "best" else "normal"
+                slope = "italic" if cell.mark == "tie" else "normal"
+                note = ax.text(at, rows - row - 0.5, cell.text, fontsize=style.small(), **about)
+                note.set(fontweight=weight, fontstyle=slope)
 
 
-def _note(ds: xr.Dataset, title: str, common: Sequence[str]) -> str:
+def _note(ds: xr.Dataset, title: str, common: Sequence[str], groups: Sequence[_Group]) -> str:
     seeds, over = ds.sizes["seed"], str(ds.attrs.get("over", "")).split(", ")
     named = ", ".join(setting_text.key_label(key) for key in over if key)
     what = best_rows.spread_text(ds.measured.transpose("row", "column", "seed").values)
@@ -177,7 +154,7 @@ def _note(ds: xr.Dataset, title: str, common: Sequence[str]) -> str:
     if other := ds.attrs.get("paired_to"):
         parts.append(f"minus that of {look.label(str(other))}, seed by seed")
     parts.append(f"{what} of up to {seeds} seeds" if seeds > 1 else "one seed")
-    marked = {mark for place in range(ds.sizes["column"]) for mark in _marks(ds.isel(column=place))}
+    marked = {cell.mark for group in groups for cell in group.measured}
     if "best" in marked:
         parts.append("bold: best" + f"; {best_rows.MEANING}" * ("tie" in marked))
     if bool(ds.quick.any()):

@@ -123,10 +123,10 @@ def same_cell(first: Run, second: Run, place: tuple[str, str, int]) -> str:
     return f"{same}, and differ in {join_names(differing)}; name it in over, as in --set over={differing[0]}."
 
 
-def label_numbers(ds: xr.Dataset, long_name: str, units: str) -> xr.Dataset:
-    """A table with units, and with a long name for numbers that have none."""
+def label_numbers(ds: xr.Dataset, long_name: str, units: str, **about: int) -> xr.Dataset:
+    """A table with units, and with a long name for numbers that have none; `digits` as `figures.texts.table` has it."""
     for name in {"measured", "printed"} & set(ds):
-        ds[name].attrs = {"long_name": long_name, **ds[name].attrs, "units": units}
+        ds[name].attrs = {"long_name": long_name, **ds[name].attrs, "units": units, **about}
     return ds
 
 

@@ -14,7 +14,6 @@ from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _pools, _runs
 from figures.looks import style
-from figures.selection import run_selection
 
 NEEDS = "runs of a method with pools, such as lss, of two sizes or more, alike in all else, that kept clients"
 
@@ -34,12 +33,8 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
         round: Round that kept its clients; negative counts from the last one.
         criterion: What a client's data are: "label" (test data in its class shares) or "train".
     """
-    suited: Sequence[Run] = [run for run in runs if run.kept("clients")]
-    if runs and not suited:
-        command = f"{_pools.COMMAND} --set keep.clients=all"
-        raise _runs.missing("no run kept the clients of a round", command)
-
-    suited = run_selection.narrow(runs, suited, "it kept no clients")
+    refusal = {"what": "no run kept the clients of a round", "command": f"{_pools.COMMAND} --set keep.clients=all"}
+    suited = _runs.select_suited(runs, lambda run: run.kept("clients"), **refusal, why="it kept no clients")
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(three_accuracies, round=round, criterion=criterion)[list(_PANELS)]

@@ -41,7 +41,7 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
-    return _table_figure.draw_table(ds, title="test accuracy in % after R rounds", write=_table_figure.percent)
+    return _table_figure.draw_table(ds, "test accuracy in % after R rounds")
 
 
 def _accuracy(run: Run, *, round: int) -> float:

@@ -48,4 +48,4 @@ def draw(ds: xr.Dataset) -> Figure:
     metric = str(ds.attrs["metric"]).replace("_", " ")
     metric = f"test {metric}" if metric in ("accuracy", "error", "loss") else metric
     title = f"{metric}{' in %' if fraction else ''}, {ds.attrs['rounds']}"
-    return _table_figure.draw_table(ds, title=title, write=_table_figure.percent if fraction else "{:.4g}".format)
+    return _table_figure.draw_table(ds, title)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,25 +11,25 @@ from matplotlib.figure import Figure
 from drift.analyses.rounds.norms_and_weights import balance
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
-from figures.selection import run_selection
 
 NEEDS = "runs of FedLAW (joint or GWS) or another method whose weights do not sum to 1, trained in one setting"
 
 COST = "seconds"
 
 
-def data(runs: Sequence[Run]) -> xr.Dataset:
-    """optimisation, regularisation, ratio and gamma over algorithm, seed and round, of the methods that shrink."""
-    shrinking = [run for run in runs if bool(np.isfinite(run.cached(balance).ratio).any())]
-    if not shrinking:
-        command = "fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws"
-        raise _runs.missing(f"none of {len(runs)} runs shrinks its model", command)
-    return _stack.stack_runs(
-        _runs.select_comparable(run_selection.narrow(runs, shrinking, "its weights sum to 1")),
-        lambda run: run.cached(balance),
+@_selected.each_run(
+    select=_selected.suited(
+        lambda run: bool(np.isfinite(run.cached(balance).ratio).any()),
+        what="no run shrinks its model",
+        command="fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws",
+        why="its weights sum to 1",
     )
+)
+def data(run: Run) -> xr.Dataset:
+    """optimisation, regularisation, ratio and gamma over algorithm, seed and round, of the methods that shrink."""
+    return run.cached(balance)
 
 
 def draw(ds: xr.Dataset) -> Figure:

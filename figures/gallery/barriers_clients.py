@@ -37,13 +37,10 @@ def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 11, mos
     count = min([most, *map(len, cohorts)])
     if count < 2:
         raise _runs.missing(f"run {run.name} kept no round with two clients", _runs.KEEP_CLIENTS)
-    results = [
-        run.cached(client_barriers, round=index, clients=ids[:count], points=points).assign_attrs(
-            label=f"round {index}"
-        )
+    return _stack.join_panels(
+        (f"round {index}", run.cached(client_barriers, round=index, clients=ids[:count], points=points))
         for index, ids in zip(indices, cohorts, strict=True)
-    ]
-    return _stack.join_panels(results)
+    )
 
 
 def draw(ds: xr.Dataset) -> Figure:
@@ -54,8 +51,7 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, rows = style.panels(len(variables), count, height=height, **close)
     all_looks = looks(ds)
     for row, variable in zip(rows, variables, strict=True):
-        for index, ax in enumerate(row):
-            part = _stack.panel(ds, index)
+        for part, ax in zip(_stack.panels(ds), row, strict=True):
             mesh = matrix(part, variable, ax, all_looks[variable])
             ax.set_title(part.attrs["label"])
             style.name_axes(ax, "client", "client")

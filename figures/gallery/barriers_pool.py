@@ -12,25 +12,24 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.barriers import pool_barriers
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected, _stack
 from figures.gallery.barriers_clients import looks, matrix, shown_variables, without_barriers
 from figures.looks import style
-from figures.selection import run_selection
 
 NEEDS = "one run of a method whose clients grow pools, such as lss, that kept what the clients received in some rounds"
 
 COST = "seconds per run"
 
 
+@_selected.one_suited_run(
+    lambda run: run.method.pool_size and run.kept("globals"),
+    usual="lss",
+    what="no run grew pools of models",
+    command="fedscape train digits-shards2 --set method=lss",
+    why="it grew no pools of models, or kept none",
+)
 def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    rounds: Sequence[int] | None = None,
-    points: int = 11,
-    count: int = 64,
-    split: str = "test",
+    run: Run, *, rounds: Sequence[int] | None = None, points: int = 11, count: int = 64, split: str = "test"
 ) -> xr.Dataset:
     """barrier and midpoint (nats) over panel, mark and mark_other, loss at random averages over panel and value.
 
@@ -41,23 +40,11 @@ def data(
         count: Random averages.
         split: Samples of the loss.
     """
-    runs = run_selection.select_runs(runs, method, seed)
-    suited = _runs.select_suited(
-        runs,
-        lambda run: run.method.pool_size and run.kept("globals"),
-        what="no run grew pools of models",
-        command="fedscape train digits-shards2 --set method=lss",
-        why="it grew no pools of models, or kept none",
-    )
-    run = _runs.one_run(suited, method, seed, usual="lss")
     indices = evenly_spaced(run.kept("globals"), 2) if rounds is None else list(rounds)
     results = [run.cached(pool_barriers, round=index, points=points, count=count, split=split) for index in indices]
     variables = ["barrier", "midpoint", "mark_loss", "loss", "loss_mean", "loss_max"]
-    titled = [
-        result[variables].assign_attrs(label=f"round {result.attrs['round']}, client {result.attrs['client']}")
-        for result in results
-    ]
-    return _stack.name_runs(_stack.join_panels(titled), [run]).assign_attrs(split=split)
+    titled = [(f"round {ds.attrs['round']}, client {ds.attrs['client']}", ds[variables]) for ds in results]
+    return _stack.join_panels(titled).assign_attrs(split=split)
 
 
 def draw(ds: xr.Dataset) -> Figure:
@@ -69,8 +56,7 @@ def draw(ds: xr.Dataset) -> Figure:
         count, columns, height=2.15 * count + 0.3, width_ratios=ratios, stacked=2 if columns == 2 else 1, cell=0.8
     )
     all_looks = looks(ds)
-    for index, row in enumerate(rows):
-        part = _stack.panel(ds, index)
+    for part, row in zip(_stack.panels(ds), rows, strict=True):
         names = [str(name).removeprefix("member ") for name in part.mark.values]
         short = part.assign_coords(mark=names, mark_other=names)
         for ax, variable in zip(row, variables, strict=False):

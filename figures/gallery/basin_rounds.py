@@ -16,7 +16,6 @@ from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
-from figures.selection import run_selection
 
 NEEDS = "runs of any methods with three or more clients per round, trained in one setting, that kept clients of rounds"
 
@@ -39,12 +38,14 @@ def data(
         points: Grid points per axis.
     """
     comparable = _runs.select_comparable(runs)
-    selected: Sequence[Run] = [run for run in comparable if len(run.kept(models)) > 2 * (models == "globals")]
-    if not selected or selected[0].experiment.clients.per_round < 3:
-        command = f"fedscape train digits-shards2 --set keep.{models}=all"
-        raise _runs.missing("no run kept rounds with three models", command)
-
-    selected = run_selection.narrow(comparable, selected, "it kept no rounds with three models")
+    least, what, why = 2 * (models == "globals"), "no run kept rounds with three models", "it kept no rounds with three"
+    selected = _runs.select_suited(
+        comparable,
+        lambda run: len(run.kept(models)) > least and run.experiment.clients.per_round >= 3,
+        what=what,
+        command=f"fedscape train digits-shards2 --set keep.{models}=all",
+        why=f"{why} models",
+    )
 
     def compute(run: Run) -> xr.Dataset:
         stored = run.kept(models)

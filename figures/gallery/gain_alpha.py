@@ -14,6 +14,7 @@ from drift.runs.run import Run
 from figures.axes import drifts
 from figures.gallery import _runs, _stack
 from figures.looks import style
+from figures.selection.groups import largest_group
 
 NEEDS = "runs of one method with Dirichlet partitions of two concentrations or more"
 
@@ -58,18 +59,16 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _select(runs: Sequence[Run]) -> list[Run]:
     """Runs of one method on one task with one number of clients: the group of most concentrations, then epochs."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        spec = run.experiment
-        if not np.isnan(_concentration(run)):
-            setting = f"{run.label} {spec.task!r} {spec.clients.number} {spec.clients.per_round}"
-            groups.setdefault(setting, []).append(run)
+
+    def setting(run: Run) -> str:
+        clients = run.experiment.clients
+        return f"{run.label} {run.experiment.task!r} {clients.number} {clients.per_round}"
 
     def size(group: list[Run]) -> tuple[int, int, bool]:
         levels = {_concentration(run) for run in group}
         return len(levels), len({run.experiment.local.epochs for run in group}), group[0].label == "fedeve"
 
-    return max(groups.values(), key=size, default=[])
+    return largest_group((run for run in runs if not np.isnan(_concentration(run))), setting, size)
 
 
 def _concentration(run: Run) -> float:

@@ -37,11 +37,11 @@ def data(
         return float(run.cached(balance_mean, window=window).gamma)
 
     ds = _tables.tabulate(runs, mean, rows=rows, over=over, paper=paper, item=item)
-    ds = _tables.label_numbers(ds, "shrinking factor", "1")
+    ds = _tables.label_numbers(ds, "shrinking factor", "1", digits=4)
     return ds.assign_attrs(about=f"rounds {window[0]:.0%} to {window[1]:.0%} of a run")
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
     title = f"shrinking factor, mean of {ds.attrs['about']}"
-    return _table_figure.draw_table(ds, title=title, write="{:.4f}".format)
+    return _table_figure.draw_table(ds, title)

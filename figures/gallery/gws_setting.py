@@ -15,7 +15,7 @@ from drift.runs.run import Run
 from drift.simulation.compare import mean_of_last
 from figures.axes import curves
 from figures.gallery import _runs, _stack
-from figures.looks import style
+from figures.looks import palette, style
 from figures.selection import partition_text, setting_text
 
 NEEDS = "runs of FedAvg and FedLAW (GWS) with two values or more of a setting, such as local.epochs"
@@ -88,10 +88,10 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
     colour = style.colour(ds.attrs["method"])
-    dashes: Sequence[Any] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.2, 1, 1.2)))
     places = ds[name].assign_coords(value=np.arange(ds.sizes["value"]))
     for index, line in enumerate(map(str, ds.line.values)):
-        look: dict[str, Any] = {"linestyle": dashes[index % len(dashes)], "marker": "osD^"[index % 4], "markersize": 3}
+        look: dict[str, Any] = {"linestyle": palette.DASHES[index % 4], "marker": palette.MARKERS[index % 4]}
+        look["markersize"] = 3
         look |= {"label": line} if ds.sizes["line"] > 1 else {}
         curves.line_with_band(places.sel(line=line), ax=ax, over="value", color=colour, **look)
     ax.set_xticks(range(ds.sizes["value"]), [setting_text.value_text(value) for value in ds.value.values.tolist()])

@@ -39,18 +39,15 @@ def data(
     run, *others = sorted(_runs.runs_of_method(runs, method), key=lambda run: run.experiment.seed)
     indices = _runs.rounds_with_clients(run, least=2, count=2, rounds=rounds)
     options = {"points": points, "split": split}
-    results = [
-        run.cached(aligned_barrier, round=index, **options).assign_attrs(label=f"two clients, round {index}")
-        for index in indices
-    ]
+    results = [(f"two clients, round {at}", run.cached(aligned_barrier, round=at, **options)) for at in indices]
     pair = [run, *others[:1]] if others and run.kept("globals") and others[0].kept("globals") else [run]
     run_selection.narrow(
         _runs.runs_of_method(runs, method), pair, "this figure shows two seeds that kept their global models"
     )
     for other in pair[1:]:
-        between = run.cached(aligned_barrier, other=str(other.folder), **options)
         seeds = f"{run.experiment.seed} and {other.experiment.seed}"
-        results.append(between.assign_attrs(label=f"global models, seeds {seeds}"))
+        between = run.cached(aligned_barrier, other=str(other.folder), **options)
+        results.append((f"global models, seeds {seeds}", between))
     return _stack.name_runs(_stack.join_panels(results), pair).assign_attrs(split=split)
 
 
@@ -58,8 +55,7 @@ def draw(ds: xr.Dataset) -> Figure:
     """A panel per pair: the line as it is dashed, the aligned one solid; barriers and distances above."""
     figure, (row,) = style.panels(1, ds.sizes["panel"], height=2.6)
     before, after = style.steps(2)
-    for index, ax in enumerate(row):
-        part = _stack.panel(ds, index)
+    for part, ax in zip(_stack.panels(ds), row, strict=True):
         ax.plot(part.t, part.aligned_loss, color=after, linewidth=2.2, label="aligned")
         ax.plot(part.t, part.loss, "--", color=before, label="as trained")
         ax.set_xlabel("t")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drift.analyses.decomposition.ntk import ntk_variance
@@ -49,20 +48,16 @@ def draw(ds: xr.Dataset) -> Figure:
         bound = ds.off_diagonal.sel(round=number).values
         bound = bound[np.isfinite(bound)]
         axs[0, 2].scatter(place + np.linspace(-0.25, 0.25, max(len(bound), 1))[: len(bound)], bound, **look)
-    _named(axs[0, 0], r"MMD to all data / $\lambda$", r"posterior variance / $\lambda$")
-    _named(axs[0, 1], r"posterior variance / $\lambda$", r"expression of theorem 2 / $\lambda$")
+    style.name_axes(axs[0, 0], r"MMD to all data / $\lambda$", r"posterior variance / $\lambda$")
+    style.name_axes(axs[0, 1], r"posterior variance / $\lambda$", r"expression of theorem 2 / $\lambda$")
     low, high = axs[0, 0].get_ylim()
     axs[0, 1].plot(
         [max(low, 0), high], [max(low, 0), high], color="#777777", linewidth=0.8, linestyle="--", label="both equal"
     )
-    _named(axs[0, 2], "round", r"largest $|K(x_i, x_j)|\,/\,\lambda$")
+    style.name_axes(axs[0, 2], "round", r"largest $|K(x_i, x_j)|\,/\,\lambda$")
     axs[0, 2].set_xticks(range(ds.sizes["round"]), [str(number) for number in ds["round"].values])
     axs[0, 2].set_ylim(0, 1.08 * max(1.0, float(ds.off_diagonal.max())))
     curves.mark_level(axs[0, 2], 1)
     title = f"{style.label(ds.attrs['label'])}, one dot per client; $\\lambda$: mean kernel of a point with itself"
     style.key(figure, axs[0, :2], title=title)
     return figure
-
-
-def _named(ax: Axes, x: str, y: str) -> None:
-    style.name_axes(ax, x, y)

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from drift.analyses.landscapes.data_planes import class_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _planes, _runs, _selected
+from figures.gallery import _planes, _selected
 from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some round"
@@ -30,10 +30,9 @@ def data(run: Run, *, round: int | None = None, points: int = 21, most: int = 10
         points: Grid points per axis.
         most: Classes shown, the first ones.
     """
-    rounds = _runs.rounds_with_clients(run, least=3)
-    index = rounds[-1] if round is None else round
-    clients = _planes.largest_triangle(run, index)
-    ds = run.cached(class_plane, round=index, points=points, clients=clients).isel({"class": slice(most)})
+    triangle = _planes.of_round(run, round)
+    clients = triangle["clients"]
+    ds = run.cached(class_plane, points=points, **triangle).isel({"class": slice(most)})
     shown = range(ds.sizes["class"])
     holds = np.array([np.isin(shown, run.labels[run.parts[client]]) for client in clients], dtype=float)
     targets = run.task.labels("test").numpy()

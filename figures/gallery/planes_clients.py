@@ -32,21 +32,15 @@ def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 21, fol
     stored = _runs.rounds_with_clients(run, least=3)
     indices = _planes.early_middle_last(stored) if rounds is None else list(rounds)
     how = {"points": points} | ({"folds": folds} if folds else {})
-    planes = [
-        _planes.round_plane(run, round=index, clients=_planes.largest_triangle(run, index), **how) for index in indices
-    ]
-    planes = [
-        plane.assign_attrs(label=f"clients of\nround {index}") for plane, index in zip(planes, indices, strict=True)
-    ]
+    planes = [(f"clients of\nround {index}", _planes.widest_plane(run, index, **how)) for index in indices]
     if len(run.kept("globals")) >= 3:
-        plane = _planes.global_plane(run, **how)
-        planes.append(plane.assign_attrs(label=f"last three\nglobals,\n{_planes.OWN_SCALE}"))
+        planes.append((f"last three\nglobals,\n{_planes.OWN_SCALE}", _planes.global_plane(run, **how)))
     return _stack.join_panels(planes)
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """A row of losses, a row of errors; levels are common to the client planes of a row, the globals have their own."""
-    planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
+    planes = _stack.panels(ds)
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
     shapes = [min(max(shape, 0.95), _FLAT) for shape in shapes]
     tall = (style.WIDE - 2.6) / sum(shapes)  # panels of one height, as wide as their planes

@@ -16,8 +16,8 @@ from matplotlib.patches import Patch
 from drift.analyses.landscapes.data_planes import overlay_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _planes, _runs, _selected, _stack
-from figures.looks import style
+from figures.gallery import _planes, _selected, _stack
+from figures.looks import palette, style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some rounds"
 
@@ -36,27 +36,24 @@ def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 21) -> 
         rounds: Rounds shown; by default an early one and the last one that kept its clients.
         points: Grid points per axis.
     """
-    stored = _runs.rounds_with_clients(run, least=3)
-    indices = sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)
-    planes = [
-        run.cached(
-            overlay_plane, round=index, points=points, clients=_planes.largest_triangle(run, index)
-        ).assign_attrs(label=f"round {index}")
+    indices = _planes.early_and_last(run, rounds)
+    clients = {index: _planes.largest_triangle(run, index) for index in indices}
+    return _stack.join_panels(
+        (f"round {index}", run.cached(overlay_plane, round=index, points=points, clients=clients[index]))
         for index in indices
-    ]
-    return _stack.join_panels(planes)
+    )
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """The global loss in grey; in each client's colour, where its own loss is among the lowest tenth and quarter."""
-    planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
+    planes = _stack.panels(ds)
     levels = surfaces.common_levels(*[plane.loss for plane in planes])
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
     tall = min((style.WIDE - 1.6) / sum(shapes), 3.2)
     figure, axs = style.panels(1, len(planes), height=tall + 1.1, width_ratios=shapes, cell=0.75 / min(shapes))
     for ax, plane in zip(axs[0], planes, strict=True):
         surfaces.contour(plane, ax=ax, levels=levels, marks=False, cmap=_PALE)
-        for place, (colour, dash) in enumerate(zip(COLOURS, _DASHES, strict=True)):
+        for place, (colour, dash) in enumerate(zip(COLOURS, palette.DASHES, strict=False)):
             _basin(plane, plane.client_loss.isel(client=place), colour, dash, ax)
             _mark(plane, place, "^", colour, ax)
         _mark(plane, plane.sizes["client"], "X", "white", ax)
@@ -65,7 +62,7 @@ def draw(ds: xr.Dataset) -> Figure:
     style.name_edges(axs)
     named = [
         Line2D([], [], color=colour, linestyle=dash, label=f"{which} client")
-        for which, colour, dash in zip(_WHICH, COLOURS, _DASHES, strict=True)
+        for which, colour, dash in zip(_WHICH, COLOURS, palette.DASHES, strict=False)
     ]
     parts = [
         Patch(facecolor="#cccccc", edgecolor="black", linewidth=1.3, label="tenth of the map with its lowest losses"),
@@ -81,8 +78,6 @@ LOWEST = (0.1, 0.25)
 """Parts of the plane that are outlined as a client's basin."""
 
 _WHICH = ("first", "second", "third")
-
-_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1.2, 1)))
 
 _PALE = LinearSegmentedColormap.from_list("pale", ["#ffffff", "#7a7a7a"])
 

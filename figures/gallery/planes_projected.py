@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.projected_plane import projected_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _planes, _runs, _selected
+from figures.gallery import _planes, _selected
 from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some round"
@@ -29,11 +29,7 @@ def data(run: Run, *, round: int | None = None, points: int = 21, split: str = "
         points: Grid points per axis.
         split: Samples of the loss.
     """
-    rounds = _runs.rounds_with_clients(run, least=3)
-    index = rounds[-1] if round is None else round
-    return run.cached(
-        projected_plane, round=index, points=points, clients=_planes.largest_triangle(run, index), split=split
-    )
+    return run.cached(projected_plane, points=points, split=split, **_planes.of_round(run, round))
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -62,7 +62,7 @@ def draw(ds: xr.Dataset) -> Figure:
         ValueError: If the rows do not fit a page.
     """
     variable, names = str(ds.attrs["variable"]), list(dict.fromkeys(map(str, ds.row.values)))
-    planes, close = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])], style.is_narrow()
+    planes, close = _stack.panels(ds), style.is_narrow()
     if len(names) > (fit := MOST[close]):
         raise ValueError(
             f"{len(names)} rows of maps do not fit a page; {fit} do at this width. Name fewer runs or methods, or set "
@@ -146,13 +146,7 @@ def _able(run: Run) -> bool:
     return len(rounds) == COLUMNS - 1 and len(run.kept("globals")) >= 3
 
 
-def _row(run: Run, points: int) -> list[xr.Dataset]:
+def _row(run: Run, points: int) -> list[tuple[str, xr.Dataset]]:
     rounds = _planes.early_middle_last(run.kept("clients", least=3))
-    planes = [
-        _planes.round_plane(run, round=index, points=points, clients=_planes.largest_triangle(run, index)).assign_attrs(
-            label=f"clients, round {index}"
-        )
-        for index in rounds
-    ]
-    last = _planes.global_plane(run, points=points)
-    return [*planes, last.assign_attrs(label=f"last three globals,\n{_planes.OWN_SCALE}")]
+    planes = [(f"clients, round {index}", _planes.widest_plane(run, index, points=points)) for index in rounds]
+    return [*planes, (f"last three globals,\n{_planes.OWN_SCALE}", _planes.global_plane(run, points=points))]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _planes, _runs, _stack
+from figures.gallery import _planes, _selected, _stack
 from figures.looks import style
-from figures.selection import run_selection
 
 NEEDS = (
     "one run of a model with batch normalisation, with three or more clients per round, that kept clients of a round"
@@ -22,15 +19,13 @@ COST = "minutes per run"
 _SHOWN = {"recomputed": "statistics recomputed at every point", "averaged": "statistics averaged like the models"}
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    method: str | None = None,
-    seed: int | None = None,
-    round: int | None = None,
-    points: int = 15,
-    split: str = "test",
-) -> xr.Dataset:
+@_selected.one_suited_run(
+    lambda run: run.kept("clients") and run.task.layout.buffers,
+    what="no run has a model with batch normalisation and kept clients",
+    command="fedscape train digits-shards2 --set task.model=resnet8",
+    why="it kept no clients or has no batch normalisation",
+)
+def data(run: Run, *, round: int | None = None, points: int = 15, split: str = "test") -> xr.Dataset:
     """loss (nats) and error (fraction) over panel, alpha and beta; a panel for each kind of statistics.
 
     Args:
@@ -39,31 +34,19 @@ def data(
         points: Grid points per axis.
         split: Samples of loss and error.
     """
-    suited = _runs.select_suited(
-        run_selection.select_runs(runs, method, seed),
-        lambda run: run.kept("clients") and run.task.layout.buffers,
-        what="no run has a model with batch normalisation and kept clients",
-        command="fedscape train digits-shards2 --set task.model=resnet8",
-        why="it kept no clients or has no batch normalisation",
-    )
-    run = _runs.one_run(suited, method, seed)
-    rounds = _runs.rounds_with_clients(run, least=3)
-    index = rounds[-1] if round is None else round
-    options = {"round": index, "points": points, "split": split, "clients": _planes.largest_triangle(run, index)}
-    planes = [
-        _planes.round_plane(run, statistics=name, **options).assign_attrs(label=text) for name, text in _SHOWN.items()
-    ]
-    return _stack.name_runs(_stack.join_panels(planes), [run]).assign_attrs(round=index)
+    triangle = _planes.of_round(run, round)
+    options = {**triangle, "points": points, "split": split}
+    planes = [(text, _planes.round_plane(run, statistics=name, **options)) for name, text in _SHOWN.items()]
+    return _stack.join_panels(planes).assign_attrs(round=triangle["round"])
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """A map for each kind of statistics, with common levels."""
-    planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
+    planes = _planes.short_marks(_stack.panels(ds))
     figure, axs = style.panels(1, len(planes), height=3.0, cell=0.75, sharey=True)
     levels = surfaces.common_levels(*[plane.loss for plane in planes])
     for ax, plane in zip(axs[0], planes, strict=True):
-        short = plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values])
-        surfaces.contour(short, ax=ax, levels=levels)
+        surfaces.contour(plane, ax=ax, levels=levels)
         blank = "" if bool(plane.loss.notnull().all()) else "\n(blank: no finite loss)"
         ax.set_title(f"round {ds.attrs['round']}: {plane.attrs['label']}{blank}", fontsize=style.small())
     style.name_edges(axs)

@@ -35,12 +35,12 @@ def data(runs: Sequence[Run], *, ranks: Sequence[int] = (5, 10), paper: str = ""
     for name, variable in (("HR", "hit_rate"), ("NDCG", "ndcg")):
         numbers |= {f"{name}@{k}": partial(_number, variable=variable, ranks=ranks, rank=k) for k in ranks}
     ds = _tables.tabulate_several(suited, numbers, paper=paper, item=item)
-    return _tables.label_numbers(ds, "ranking", "fraction")
+    return _tables.label_numbers(ds, "ranking", "fraction", digits=4)
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
-    return _table_figure.draw_table(ds, title="one chosen film among up to 100, last round", write="{:.4f}".format)
+    return _table_figure.draw_table(ds, "one chosen film among up to 100, last round")
 
 
 def _number(run: Run, *, variable: str, ranks: Sequence[int], rank: int | None = None) -> float:

@@ -49,7 +49,7 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
     title = f"points of test accuracy lost under uniform noise, after R rounds, mean of {ds.attrs['draws']} draws"
-    return _table_figure.draw_table(ds, title=title, write="{:.2f}".format)
+    return _table_figure.draw_table(ds, title)
 
 
 def _drop(run: Run, *, level: float, levels: list[float], draws: int, round: int) -> float:

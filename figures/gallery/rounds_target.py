@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.runs.run import Run
 from drift.simulation.compare import mean_of_last
-from figures.axes.units import NOT_REACHED, rounds_text
+from figures.axes.units import NOT_REACHED
 from figures.gallery import _runs, _table_figure, _tables
 from figures.looks import look
 from figures.selection.groups import grouped
@@ -55,7 +55,7 @@ def draw(ds: xr.Dataset) -> Figure:
     """A table, with a word where not every seed reached the target."""
     whose = f" (that of {look.label(ds.attrs['by'])})" if ds.attrs["by"] else ""
     title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}{_missed(ds)}"
-    return _table_figure.draw_table(ds, title=title, write=rounds_text)
+    return _table_figure.draw_table(ds, title)
 
 
 def _goal(runs: Sequence[Run], target: float | str | None, last: int) -> float:

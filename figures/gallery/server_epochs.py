@@ -11,41 +11,36 @@ from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.weight_factors import server_epochs
 from drift.runs.run import Run
 from figures.axes import weights
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected
 from figures.looks import style
-from figures.selection import run_selection
 
 NEEDS = "one run of FedLAW, any variant, or another method that records how it learned weights"
 
 COST = "seconds"
 
 
-def data(
-    runs: Sequence[Run], *, method: str | None = None, seed: int | None = None, rounds: Sequence[int] | None = None
-) -> xr.Dataset:
+def _learning(run: Run) -> list[int]:
+    """Rounds in which the server recorded its epochs."""
+    return [record.index for record in run.without_models(run.rounds()) if "gamma_epochs" in record.extras]
+
+
+@_selected.one_suited_run(
+    _learning,
+    usual="fedlaw",
+    what="no run recorded how its server learned weights",
+    command="fedscape train digits-shards2 --set method.name=fedlaw",
+    why="it recorded no server epochs",
+)
+def data(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Dataset:
     """gamma and proxy_loss (nats) over round and epoch, lambda over round, epoch and client.
 
     Args:
         method: Whose run is shown, if it is there.
         rounds: Rounds shown; by default the first, a middle and the last one in which the server learned.
     """
-    suited = _runs.select_suited(
-        run_selection.select_runs(runs, method, seed),
-        _learning,
-        what=f"none of {len(runs)} runs recorded how its server learned weights",
-        command="fedscape train digits-shards2 --set method.name=fedlaw",
-        why="it recorded no server epochs",
-    )
-    run = _runs.one_run(suited, method, seed, usual="fedlaw")
     selected = evenly_spaced(_learning(run), 3) if rounds is None else list(rounds)
     parts = [run.cached(server_epochs, round=index).drop_attrs(deep=False) for index in selected]
-    joined = xr.concat(parts, "round", join="outer").assign_coords(round=selected)
-    return _stack.name_runs(joined, [run]).assign_attrs(label=run.label)
-
-
-def _learning(run: Run) -> list[int]:
-    """Rounds in which the server recorded its epochs."""
-    return [record.index for record in run.without_models(run.rounds()) if "gamma_epochs" in record.extras]
+    return xr.concat(parts, "round", join="outer").assign_coords(round=selected).assign_attrs(label=run.label)
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -13,17 +13,19 @@ from drift.plugins import tables
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _stack
-from figures.looks import style
+from figures.looks import palette, style
+from figures.selection.groups import largest_group
+from figures.selection.run_selection import settings_key
 
 NEEDS = "runs of one method with the partition drift, in two settings or more"
 
 COST = "seconds"
 
 _SETTINGS = {
-    "iid": ("neither (iid)", "#555555", "-"),
-    "client": ("client drift only", "#0072B2", (0, (3.4, 1.8))),
-    "period": ("period drift only", "#E69F00", (0, (1.2, 1.1))),
-    "both": ("both", "#D55E00", (0, (5, 1.2, 1.2, 1.2))),
+    "iid": ("neither (iid)", "#555555", palette.DASHES[0]),
+    "client": ("client drift only", "#0072B2", palette.DASHES[1]),
+    "period": ("period drift only", "#E69F00", palette.DASHES[2]),
+    "both": ("both", "#D55E00", palette.DASHES[3]),
 }
 
 
@@ -77,15 +79,13 @@ def _drift_settings(runs: Sequence[Run]) -> list[Run]:
     Raises:
         LookupError: If there are fewer than two settings, or only iid ones.
     """
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        spec = run.experiment
-        if tables.name(spec.clients.partition) == "drift":
-            setting = {name: value for name, value in spec.resolved().items() if name not in ("seed", "clients")}
-            setting["local"].pop("epochs")
-            same = f"{run.label} {setting!r} {spec.clients.number} {spec.clients.per_round}"
-            groups.setdefault(same, []).append(run)
-    selected = max(groups.values(), key=lambda group: (len({_setting(run) for run in group}), len(group)), default=[])
+
+    def same(run: Run) -> str:
+        clients = run.experiment.clients
+        return f"{run.label} {settings_key(run, ('clients', 'local.epochs'))} {clients.number} {clients.per_round}"
+
+    drifting = (run for run in runs if tables.name(run.experiment.clients.partition) == "drift")
+    selected = largest_group(drifting, same, lambda group: (len({_setting(run) for run in group}), len(group)))
     settings = {_setting(run) for run in selected}
     if len(settings) < 2:
         command = "fedscape train drift-settings --set clients.setting=iid, and again with period, client and both"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +13,8 @@ from drift.simulation.compare import last_words
 from figures.axes import curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
+from figures.selection.groups import largest_group
+from figures.selection.run_selection import settings_key
 
 NEEDS = "runs of shrink with two factors gamma or more, trained in one setting"
 
@@ -31,14 +32,8 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
     Raises:
         LookupError: If no setting has two factors.
     """
-    groups: dict[str, dict[tuple[float, int], Run]] = {}
-    for run in runs:
-        if run.method.name() == "shrink":
-            factor = float(getattr(run.method, "gamma", np.nan))
-            resolved = run.experiment.resolved()
-            content = {name: value for name, value in resolved.items() if name not in ("method", "seed", "keep")}
-            groups.setdefault(json.dumps(content, sort_keys=True), {})[factor, run.experiment.seed] = run
-    selected = max(groups.values(), key=lambda group: (len({factor for factor, _ in group}), len(group)), default={})
+    shrunk = (run for run in runs if run.method.name() == "shrink")
+    selected = {_place(run): run for run in largest_group(shrunk, lambda run: settings_key(run, ["method"]), _extent)}
     factors, seeds = sorted({factor for factor, _ in selected}), sorted({seed for _, seed in selected})
     if len(factors) < 2:
         command = "fedscape sweep digits-shards2 --grid method=shrink method.gamma=1.0,0.97,0.9"
@@ -50,6 +45,17 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
     ds.factor.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
     shown = list(selected.values())
     return _stack.name_runs(ds, shown).assign_attrs(last=last, rounds=last_words(shown, last))
+
+
+def _place(run: Run) -> tuple[float, int]:
+    """Factor and seed."""
+    return float(getattr(run.method, "gamma", np.nan)), run.experiment.seed
+
+
+def _extent(runs: Sequence[Run]) -> tuple[int, int]:
+    """Numbers of factors, and of factors and seeds."""
+    places = set(map(_place, runs))
+    return len({factor for factor, _ in places}), len(places)
 
 
 def draw(ds: xr.Dataset) -> Figure:

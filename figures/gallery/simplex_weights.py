@@ -11,7 +11,7 @@ from drift.analyses.landscapes.weight_simplex import weight_simplex
 from drift.runs.run import Run
 from figures.axes import surfaces
 from figures.axes.triangles import triangle
-from figures.gallery import _runs, _selected, _stack
+from figures.gallery import _planes, _selected, _stack
 from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some rounds"
@@ -28,17 +28,13 @@ def data(run: Run, *, rounds: Sequence[int] | None = None, step: float = 0.05) -
         rounds: By default an early and the last one that kept its clients.
         step: Of the weights.
     """
-    stored = _runs.rounds_with_clients(run, least=3)
-    indices = sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)
-    results = [
-        run.cached(weight_simplex, round=index, step=step).assign_attrs(label=f"round {index}") for index in indices
-    ]
-    return _stack.join_panels(results)
+    indices = _planes.early_and_last(run, rounds)
+    return _stack.join_panels((f"round {at}", run.cached(weight_simplex, round=at, step=step)) for at in indices)
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """Triangles: losses of the rounds, then errors; diamond: by size, cross: plain mean, circle: minimum."""
-    parts = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
+    parts = _stack.panels(ds)
     variables = _stack.measured(ds)
     figure, rows = style.panels(
         len(variables),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -12,9 +10,8 @@ from drift.analyses import per_round
 from drift.analyses.landscapes.topology import topology_rounds
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected
 from figures.looks import style
-from figures.selection import run_selection
 
 NEEDS = "runs of any methods with three or more clients per round, trained in one setting, that kept clients of rounds"
 
@@ -23,7 +20,16 @@ COST = "a minute per run"
 STRIDES = (1, 2, 4)
 
 
-def data(runs: Sequence[Run], *, rounds: int = 5, points: int = 25, split: str = "test") -> xr.Dataset:
+@_selected.each_run(
+    "split",
+    select=_selected.suited(
+        lambda run: run.kept("clients", least=3),
+        what="no run kept rounds with three clients",
+        command=_runs.KEEP_CLIENTS,
+        why="it kept no round with three clients",
+    ),
+)
+def data(run: Run, *, rounds: int = 5, points: int = 25, split: str = "test") -> xr.Dataset:
     """minima, second, smad, climb (nats) and roughness over algorithm, seed, round and value, the stride of the grid.
 
     Args:
@@ -31,17 +37,8 @@ def data(runs: Sequence[Run], *, rounds: int = 5, points: int = 25, split: str =
         points: Grid points per axis of the finest grid; coarser ones take every second and every fourth.
         split: Samples that the loss is averaged over.
     """
-    comparable = _runs.select_comparable(runs)
-    selected: Sequence[Run] = [run for run in comparable if run.kept("clients", least=3)]
-    if not selected:
-        raise _runs.missing("no run kept rounds with three clients", _runs.KEEP_CLIENTS)
-    selected = run_selection.narrow(comparable, selected, "it kept no round with three clients")
-
-    def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(run.kept("clients", least=3), rounds)
-        return run.cached(topology_rounds, rounds=indices, points=points, strides=STRIDES, split=split)
-
-    return _stack.stack_runs(selected, compute).assign_attrs(split=split)
+    indices = per_round.evenly_spaced(run.kept("clients", least=3), rounds)
+    return run.cached(topology_rounds, rounds=indices, points=points, strides=STRIDES, split=split)
 
 
 def draw(ds: xr.Dataset) -> Figure:

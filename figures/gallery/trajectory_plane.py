@@ -57,8 +57,4 @@ def _path(ds: xr.Dataset, ax: Axes) -> None:
     if "client_alpha" in ds:
         places = ds.client_alpha.values.ravel(), ds.client_beta.values.ravel()
         ax.scatter(*places, s=5, color=style.CLIENT, alpha=0.7, linewidths=0, zorder=2)
-    x, y = ds.mark_alpha.values, ds.mark_beta.values
-    ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
-    for place in (0, -1):
-        note = ax.annotate(str(ds.mark.values[place]), (x[place], y[place]), (0, 5), textcoords="offset points")
-        note.set(ha="center", va="bottom", fontsize=style.small(), path_effects=style.outline())
+    surfaces.path(ds, ("alpha", "beta"), ax)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -24,9 +24,15 @@ def confusion_map(ds: xr.Dataset, model: str, cell: tuple[int | None, int | None
         model: Name of a model of it.
         cell: Class and predicted class that are selected, None for all.
     """
-    counts = ds["count"].sel(model=model).values
-    names = [plain(name) for name in ds["class"].values]
-    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    return counts_map(ds["count"].sel(model=model).values, ds["class"].values, cell)
+
+
+def counts_map(
+    counts: np.ndarray, classes: Iterable[object], cell: tuple[int | None, int | None] = (None, None), height: int = 380
+) -> go.Figure:
+    """As `confusion_map`, of counts by class (rows) and predicted class; a class without samples has no shares."""
+    names, totals = [plain(name) for name in classes], counts.sum(1, keepdims=True)
+    shares = np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
     places = list(range(len(names)))
     matrix = cells(
         places,
@@ -42,7 +48,7 @@ def confusion_map(ds: xr.Dataset, model: str, cell: tuple[int | None, int | None
         hovertemplate="%{hovertext}<br>%{customdata} samples, %{z:.1%} of the class",
         name="confusion",
     )
-    figure = blank(height=380).add_trace(matrix).add_shape(**_box(cell, len(names)))
+    figure = blank(height=height).add_trace(matrix).add_shape(**_box(cell, len(names)))
     return square(figure, "predicted class", "class", **named(names, places=places))
 
 
@@ -54,14 +60,23 @@ def class_errors(ds: xr.Dataset, labels: Mapping[str, str], truth: int | None = 
         labels: Written names by the names of models.
         truth: Class that is selected.
     """
+    errors = {label: ds.class_error.sel(model=model).values for model, label in labels.items()}
+    return error_bars(errors, ds["class"].values, truth)
+
+
+def error_bars(
+    errors: Mapping[str, np.ndarray],
+    classes: Iterable[object],
+    truth: int | None = None,
+    colours: Sequence[str] = (RIGHT["other"], RIGHT["client"]),
+) -> go.Figure:
+    """As `class_errors`, of errors (C,) by the written name of a model; a click tells the number of the class."""
     figure = blank(height=260, barmode="group", bargap=0.2)
-    names = [plain(name) for name in ds["class"].values]
+    names = [plain(name) for name in classes]
     places, bold = list(range(len(names))), () if truth is None else (names[truth],)
-    looks = ((RIGHT["other"], ""), (RIGHT["client"], "/"))
-    for (model, label), (colour, pattern) in zip(labels.items(), looks, strict=False):
+    for (label, values), colour, pattern in zip(errors.items(), colours, ("", "/"), strict=False):
         hover = f"{plain(label)}<br>class %{{hovertext}}<br>error %{{y:.1%}}"
-        errors = small(ds.class_error.sel(model=model).values)
-        figure.add_trace(bar(places, errors, plain(label), colour, hover, pattern=pattern, hovertext=names))
+        figure.add_trace(bar(places, small(values), plain(label), colour, hover, pattern=pattern, hovertext=names))
     figure.update_xaxes(title="class", **named(names, bold, places))
     figure.update_yaxes(title="error", range=[0, 1], tickformat=".0%")
     return figure

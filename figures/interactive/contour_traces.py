@@ -51,7 +51,7 @@ def contours(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bo
     """The filled contours of a map; customdata are its values where the colours are their logarithms."""
     x, y, values = parts.grid(ds, variable)
     unit = parts.axis(ds[variable])
-    across, up = (parts.short_coordinate(ds, str(values.name)) for values in (x, y))
+    across, up = (parts.direction(ds, str(values.name)) for values in (x, y))
     return go.Contour(
         x=parts.small(x),
         y=parts.small(y),

@@ -9,6 +9,11 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
+from figures.looks import words
+
+axis = words.text
+"""Axis label of a variable."""
+
 COLOURS = "Viridis"
 """Colour map of one-sided data, as in `figures.looks.style`."""
 
@@ -26,24 +31,12 @@ def laid(*, height: int = 380, **layout: Any) -> dict[str, Any]:
     return base | layout
 
 
-def axis(values: xr.DataArray) -> str:
-    """Axis label `name [unit]`; numbers without unit have none."""
-    name = values.attrs.get("long_name", str(values.name).replace("_", " "))
-    units = values.attrs.get("units", "1")
-    return str(name) if units in ("1", "fraction", "") else f"{name} [{units}]"
-
-
 def coordinate(ds: xr.Dataset, name: str) -> str:
     """Label of a coordinate of a surface: of planes of models it is a distance between parameters, in their norm."""
-    return f"distance along {_direction(ds, name)}" if _direction(ds, name) != name else axis(ds[name])
+    return f"distance along {along}" if (along := direction(ds, name)) != name else axis(ds[name])
 
 
-def short_coordinate(ds: xr.Dataset, name: str) -> str:
-    """A coordinate as texts about one point name it."""
-    return _direction(ds, name)
-
-
-def _direction(ds: xr.Dataset, name: str) -> str:
+def direction(ds: xr.Dataset, name: str) -> str:
     """The direction of a coordinate: u and v of a plane through models, a principal component of a trajectory."""
     place = ("alpha", "beta").index(name) if name in ("alpha", "beta") else None
     if place is not None and "explained_alpha" in ds.attrs:

@@ -45,9 +45,7 @@ def trajectory_play(ds: xr.Dataset, *, notes: Mapping[int, Mapping[int, str]] | 
     return _name_axes(figure, ds)
 
 
-def path_until(
-    ds: xr.Dataset, number: int, clients: Collection[int] = (), notes: Mapping[int, str] | None = None
-) -> go.Figure:
+def path_until(ds: xr.Dataset, number: int, clients: Collection[int] = ()) -> go.Figure:
     """The path of the global model up to a round, the rest pale, and that round's clients; on a map where there is one.
 
     Customdata of the path: round, loss, distance; of the clients: their ids.
@@ -56,7 +54,6 @@ def path_until(
         ds: Result of `drift.trajectory_plane`, or of `drift.trajectory_points`, which has no map.
         number: Round; the last one of the path that is not after it is drawn.
         clients: Ids of selected clients, which are named and filled.
-        notes: Further lines that hovering tells of the clients, by id.
     """
     figure = blank(height=520, showlegend=False)
     has_map = "loss" in ds and bool(np.isfinite(ds.loss.values).any())
@@ -68,7 +65,7 @@ def path_until(
     x, y = small(ds.mark_alpha), small(ds.mark_beta)
     figure.add_trace(go.Scatter(x=x, y=y, mode="lines", line=pale, hoverinfo="skip", name="whole path"))
     whole = ds if has_map else ds.assign(loss=ds.mark_loss.assign_attrs(long_name="recorded loss"))
-    path, cohort = _part(whole, place, notes or {})
+    path, cohort = _part(whole, place, {})
     ids = _ids(ds, int(rounds[place]))
     picked = np.isin(ids, list(clients))
     cohort.update(customdata=ids.tolist(), mode="markers+text", textfont={"color": "black", "shadow": HALO})

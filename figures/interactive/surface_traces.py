@@ -22,7 +22,7 @@ def deep(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, 
     """Traces of a surface: itself, and stems and heads of the pins where it has marks."""
     x, y, values = parts.grid(ds, variable)
     unit = parts.axis(ds[variable])
-    across, up = (parts.short_coordinate(ds, str(values.name)) for values in (x, y))
+    across, up = (parts.direction(ds, str(values.name)) for values in (x, y))
     surface = go.Surface(
         x=parts.small(x),
         y=parts.small(y),

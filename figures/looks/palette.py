@@ -91,7 +91,7 @@ def colour(name: str) -> str:
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
 
 
-_DASHES: tuple[Any, ...] = (
+DASHES: tuple[Any, ...] = (
     "-",
     (0, (3.4, 1.8)),
     (0, (1.2, 1.1)),
@@ -99,16 +99,18 @@ _DASHES: tuple[Any, ...] = (
     (0, (7, 1.6)),
     (0, (2.4, 1.2)),
 )
-_MARKERS = "osD^vP"
+"""Line styles, so that lines differ without colour and one below another shows through."""
+
+MARKERS = "osD^vP"
 
 
 def dash(name: str, variant: int = 0) -> Any:
-    """Line style of a method, the same in every figure: lines differ without colour, and one below shows through.
+    """Line style of a method, the same in every figure.
 
     Args:
         variant: Which settings of the method these are, by their number; each has another style.
     """
-    return _DASHES[(_kind(name) + variant) % len(_DASHES)]
+    return DASHES[(_kind(name) + variant) % len(DASHES)]
 
 
 def plotly_dash(name: str, variant: int = 0) -> str:
@@ -119,14 +121,14 @@ def plotly_dash(name: str, variant: int = 0) -> str:
 
 def marker(name: str) -> str:
     """Marker of a method, the same in every figure."""
-    return _MARKERS[_kind(name)]
+    return MARKERS[_kind(name)]
 
 
 def _kind(name: str) -> int:
     """Place of a method among the line styles: solid for FedAvg alone, of the main methods."""
     if name in METHODS:
         return METHODS[name][2]
-    return 1 + (_PLACES[name] if name in _PLACES else zlib.crc32(name.encode())) % (len(_DASHES) - 1)
+    return 1 + (_PLACES[name] if name in _PLACES else zlib.crc32(name.encode())) % (len(DASHES) - 1)
 
 
 def label(name: str) -> str:

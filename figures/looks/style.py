@@ -12,7 +12,6 @@ from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
 import numpy as np
-import xarray as xr
 from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
@@ -24,10 +23,12 @@ from figures.looks.layout import NARROW, WIDE, is_beside, is_first, is_lowest, i
 from figures.looks.literal import literal
 from figures.looks.matplotlib_style import context, small
 from figures.looks.palette import CLIENT, GLOBAL, METHODS, SIGNED, dash, marker, order
+from figures.looks.words import text, with_unit
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
 __all__ += ["dash", "is_beside", "is_first", "is_lowest", "is_narrow", "key", "label", "literal", "marker", "name_axes"]
 __all__ += ["name_edges", "order", "outline", "panels", "save", "sequential", "small", "steps", "text", "width"]
+__all__ += ["with_unit"]
 
 
 def label(name: str) -> str:
@@ -88,17 +89,6 @@ def steps(count: int) -> list[Any]:
 def outline(width: float = 1.6) -> list[patheffects.AbstractPathEffect]:
     """Pale outline that keeps text and markers readable on a map."""
     return [patheffects.withStroke(linewidth=width, foreground="white", alpha=0.85)]
-
-
-def text(values: xr.DataArray) -> str:
-    """Axis label of a variable, `name [unit]`; numbers without unit have none."""
-    return with_unit(str(values.attrs.get("long_name", str(values.name).replace("_", " "))), values)
-
-
-def with_unit(name: str, values: xr.DataArray) -> str:
-    """A name with the unit of a variable in brackets, where it has one."""
-    unit = values.attrs.get("units", "1")
-    return name if unit in ("1", "fraction", "") else f"{name} [{unit}]"
 
 
 def styled(draw: Callable[Inputs, Result]) -> Callable[Inputs, Result]:

@@ -53,10 +53,10 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
         triangle(ds, ax=ax, variable=name, **look)
         return ax
     if _is_map(ds, dims):
-        path = ds.sizes.get("mark", 0) > 4
-        contour(ds, ax=ax, variable=name, **{"marks": not path, **look})
-        if path:
-            _path(ds, dims, ax)
+        many = ds.sizes.get("mark", 0) > 4
+        contour(ds, ax=ax, variable=name, **{"marks": not many, **look})
+        if many:
+            surfaces.path(ds, dims, ax)
         if own and isinstance(ax.figure, Figure):
             fit_heights(ax.figure, [ax])
             fit(ax.figure, ax.figure.axes)
@@ -136,15 +136,6 @@ def _new_axes() -> Axes:
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=(4.4, 3.4), layout="constrained")[1]
-
-
-def _path(ds: xr.Dataset, dims: tuple[str, ...], ax: Axes) -> None:
-    """The marks joined in their order, as those of a trajectory; the first and the last one named."""
-    x, y = (ds[f"mark_{name}"].values for name in dims)
-    ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
-    for place in (0, -1):
-        note = ax.annotate(str(ds["mark"].values[place]), (x[place], y[place]), (0, 5), textcoords="offset points")
-        note.set(ha="center", va="bottom", fontsize=style.small(), path_effects=style.outline())
 
 
 def _line(ds: xr.Dataset, ax: Axes, name: str) -> Axes:

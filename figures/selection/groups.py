@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from drift.runs.run import Run
 from figures.looks import palette
+from landscape.results.parsed_text import dotted
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -20,6 +21,11 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     for item in items:
         by_key.setdefault(key(item), []).append(item)
     return by_key
+
+
+def largest_group(items: Iterable[Item], key: Callable[[Item], Key], size: Callable[[list[Item]], Any]) -> list[Item]:
+    """Of the groups of equal key the largest, the first among equals; empty where there is no item."""
+    return max(grouped(items, key).values(), key=size, default=[])
 
 
 def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
@@ -51,7 +57,7 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
 
 def settings(run: Run, *, seed: bool = True) -> dict[str, Any]:
     """Resolved settings of a run by dotted name, such as local.lr."""
-    flat = _flat(run.experiment.resolved())
+    flat = dotted(run.experiment.resolved())
     return flat if seed else {name: value for name, value in flat.items() if name != "seed"}
 
 
@@ -76,11 +82,3 @@ def group_names(whole: Sequence[Sequence[Run]], tables: Mapping[Path, dict[str, 
     for more in (lambda run: f", {run.name}", lambda run: f" in {run.folder.resolve().parent}"):
         names = [name + more(group[0]) * (names.count(name) > 1) for name, group in zip(names, whole, strict=True)]
     return names
-
-
-def _flat(table: dict[str, Any], above: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in table.items():
-        inside = isinstance(value, dict) and value
-        flat |= _flat(value, f"{above}{name}.") if inside else {f"{above}{name}": value}
-    return flat

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,6 +42,14 @@ def put(text: str) -> None:
 def put_json(content: Any) -> None:
     """Print data as JSON on stdout; a number that is not finite becomes null."""
     put(json.dumps(_plain(content), indent=2))
+
+
+def answer(lines: Iterable[object], content: Any, *, json: bool) -> None:
+    """Print lines of data on stdout; for programs what they say, as JSON."""
+    if json:
+        put_json(content)
+    for line in () if json else lines:
+        put(str(line))
 
 
 def table(

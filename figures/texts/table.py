@@ -94,13 +94,13 @@ def table(
     over = _rows(ds) if rows is None else rows
     if over not in ds.dims:
         raise ValueError(f"no dimension {over!r} for the rows; there are {', '.join(map(str, ds.dims)) or 'none'}.")
-    samples = _samples(ds) if samples is None else samples
+    ds = ds if samples is None else ds.assign_attrs(test_samples=samples)
     names = _variables(ds, over) if variables is None else list(variables)
     if absent := [name for name in names if name not in ds]:
         raise ValueError(f"no variable {absent[0]!r}; the result has {', '.join(map(str, ds.data_vars))}.")
     if rowless := [name for name in names if over not in ds[name].dims]:
         raise ValueError(f"{rowless[0]} has no {over}; give rows=, one of {', '.join(map(str, ds[rowless[0]].dims))}.")
-    columns = [column for name in names for column in _columns(ds, name, over, samples)]
+    columns = [column for name in names for column in _columns(ds, name, over)]
     if not columns:
         raise LookupError(f"no number over {over}; the result has {', '.join(map(str, ds.data_vars)) or 'nothing'}.")
     written = [_row_name(over, str(value)) for value in _entries(ds, over)]
@@ -139,7 +139,7 @@ def _variables(ds: xr.Dataset, over: str) -> list[str]:
     ]
 
 
-def _columns(ds: xr.Dataset, name: str, over: str, samples: int | None) -> list[_Column]:
+def _columns(ds: xr.Dataset, name: str, over: str) -> list[_Column]:
     values = ds[name]
     if "round" in values.dims and over != "round":
         about = values.attrs
@@ -151,15 +151,28 @@ def _columns(ds: xr.Dataset, name: str, over: str, samples: int | None) -> list[
     columns: list[_Column] = []
     for place, entry in enumerate(entries):
         part = values.isel({rest[0]: place}) if rest else values
-        columns.append((_heading(ds, values, entry), _cells(ds, part, over, samples, entry)))
-        if name == "measured" and "printed" in ds and bool(ds.printed.isel(column=place).notnull().any()):
-            written = [_number(float(value), values) for value in ds.printed.isel(column=place).values]
-            columns.append((f"{columns[-1][0]}, printed", [Cell(text, printed=True) for text in written]))
+        columns.append((_heading(ds, values, entry), cells(ds, part, over, entry)))
+        if name == "measured" and (printed := printed_cells(ds.isel(column=place))):
+            columns.append((f"{columns[-1][0]}, printed", printed))
     return columns
 
 
-def _cells(ds: xr.Dataset, part: xr.DataArray, over: str, samples: int | None, entry: str) -> list[Cell]:
-    """Mean and deviation of each row, marked."""
+def printed_cells(ds: xr.Dataset) -> list[Cell]:
+    """What a paper prints in one column, beside what was measured; none where it prints nothing."""
+    if "printed" not in ds or not bool(ds.printed.notnull().any()):
+        return []
+    return [Cell(_number(float(value), ds.measured), printed=True) for value in ds.printed.values]
+
+
+def cells(ds: xr.Dataset, part: xr.DataArray, over: str, entry: str = "") -> list[Cell]:
+    """Mean and deviation of each row of a column, marked; in pictures and texts.
+
+    Args:
+        ds: The table, as `figures.texts.best_rows.column_marks` takes it.
+        part: The column.
+        over: Dimension of the rows.
+        entry: Name of the column.
+    """
     name = str(part.name)
     numbers = part.transpose(over, "seed") if "seed" in part.dims else part.expand_dims(seed=1, axis=1)
     direction = better(part, entry)
@@ -169,7 +182,7 @@ def _cells(ds: xr.Dataset, part: xr.DataArray, over: str, samples: int | None, e
         states = _range_marks(ds, name, direction)
     else:
         texts = [_spread(row, part) for row in numbers.values]
-        states = column_marks(ds.assign_attrs(test_samples=samples or 0), part, over, entry)
+        states = column_marks(ds, part, over, entry)
     printed = name.endswith("_printed")
     return [Cell(text, "" if printed else state, printed) for text, state in zip(texts, states, strict=True)]
 
@@ -194,11 +207,14 @@ def _spread(row: np.ndarray, values: xr.DataArray) -> str:
     if not len(present):
         return ABSENT
     middle, wide = _number(float(present.mean()), values), spread(row)
-    return f"{middle} \u00b1 {_number(wide, values)}" if np.isfinite(wide) else middle
+    return f"{middle} \u00b1 {_number(wide, values)}" if np.isfinite(wide) and wide > 0 else middle
 
 
 def _number(value: float, values: xr.DataArray) -> str:
-    """A number as tables write it: fractions in percent, rounds in tenths, all else with four digits."""
+    """A number as tables write it: fractions in percent, rounds in tenths, all else with four digits.
+
+    The attribute `digits` of the variable, digits after the point, decides where it is set; fractions are then as is.
+    """
     if np.isnan(value) or (np.isinf(value) and values.attrs.get("units") != "rounds"):
         return ABSENT if np.isnan(value) else f"{value}"
     writers: dict[str, Callable[[float], str]] = {
@@ -207,6 +223,8 @@ def _number(value: float, values: xr.DataArray) -> str:
         "rounds": rounds_text,
         **{unit: partial(amount, unit=short) for unit, short in _AMOUNTS.items()},
     }
+    if "digits" in values.attrs:
+        return f"{value:.{values.attrs['digits']}f}"
     return writers.get(str(values.attrs.get("units")), "{:.4g}".format)(value)
 
 
@@ -216,7 +234,8 @@ _AMOUNTS = {"MAC": "MAC", "bytes": "B", "s": "s"}
 
 def _heading(ds: xr.Dataset, values: xr.DataArray, entry: str) -> str:
     name, unit = str(values.attrs.get("long_name", values.name)).replace("_", " "), values.attrs.get("units", "1")
-    unit = {"fraction": "%", "1": "", "": "", "rounds": ""}.get(str(unit), str(unit))
+    percent = "" if "digits" in values.attrs else "%"
+    unit = {"fraction": percent, "1": "", "": "", "rounds": ""}.get(str(unit), str(unit))
     if values.name == "measured":
         over = [setting_text.key_label(key) for key in str(ds.attrs.get("over", "")).split(", ") if key]
         several = ds.sizes["column"] > 1  # a single setting is in the caption
@@ -239,11 +258,6 @@ def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], titl
     if "quick" in ds and bool(ds.quick.any()):
         parts.append("quick: small variant, not to be compared with printed numbers")
     return "; ".join(filter(None, parts))
-
-
-def _samples(ds: xr.Dataset) -> int | None:
-    samples = ds.attrs.get("test_samples", ds.attrs.get("samples"))
-    return int(samples) or None if samples is not None else None
 
 
 def _entries(ds: xr.Dataset, dim: str) -> np.ndarray:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 
 import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
-from figures.explore.plane.places import Numbers
 from figures.interactive.look import axis, bar, blank, log_axis, small
 from figures.interactive.surfaces import explore_contour, surface3d
 from landscape.surfaces.minimum import Minimum
@@ -154,19 +153,6 @@ def line_figure(
     return figure.update_yaxes({"title": unit, **(log_axis(values.values) if variable == "loss" else {})})
 
 
-def class_figure(numbers: Numbers, classes: Sequence[str], other: Numbers | None, other_name: str) -> go.Figure:
-    """Error per class of a point, and of another model."""
-    names = _labels(numbers, classes)
-    figure = blank(height=SMALL, barmode="group", bargap=0.25)
-    for shown, name, colour, shape in ((numbers, "this point", POINT, ""), (other, escape(other_name), "#7f8c99", "/")):
-        if shown is None or not shown.class_error.size:
-            continue
-        hover = f"class %{{x}}<br>{name}: error %{{y:.1%}}"
-        figure.add_trace(bar(names, small(shown.class_error), name, colour, hover, pattern=shape))
-    figure.update_xaxes(title="class", type="category")
-    return figure.update_yaxes(title="error of the class", range=[0, 1], tickformat=".0%")
-
-
 def clients_figure(losses: Mapping[int, float]) -> go.Figure:
     """Loss of a point on the own samples of each client, by id."""
     ids, heights = [str(client) for client in losses], small(list(losses.values()))
@@ -174,20 +160,6 @@ def clients_figure(losses: Mapping[int, float]) -> go.Figure:
     figure = blank(height=SMALL, showlegend=False).add_trace(bars)
     figure.update_xaxes(title="client", type="category")
     return figure.update_yaxes(title="loss of its own samples", rangemode="tozero")
-
-
-def confusion_figure(numbers: Numbers, classes: Sequence[str]) -> go.Figure:
-    """Shares of each class by predicted class."""
-    totals = numbers.confusion.sum(1, keepdims=True)
-    shares = np.divide(numbers.confusion, totals, out=np.full(numbers.confusion.shape, np.nan), where=totals > 0)
-    text = "class %{y} taken for %{x}<br>%{customdata} samples, %{z:.1%} of the class<extra></extra>"
-    scale = {"thickness": 8, "len": 0.9, "tickformat": ".0%"}
-    look = {"zmin": 0, "zmax": 1, "colorscale": "Greys", "colorbar": scale, "hovertemplate": text}
-    names = _labels(numbers, classes)
-    cells = go.Heatmap(x=names, y=names, z=small(shares), customdata=numbers.confusion, name="confusion", **look)
-    figure = blank(height=SMALL).add_trace(cells)
-    figure.update_xaxes(title="predicted", type="category")
-    return figure.update_yaxes(title="class", type="category", autorange="reversed")
 
 
 def is_close(ds: xr.Dataset, quantity: str) -> bool:
@@ -229,11 +201,6 @@ def minimum_text(minimum: Minimum | None, unit: str) -> str:
         f"{names.get(name, name)} {value:.3g} ± {minimum.errors[name]:.2g}" for name, value in minimum.at.items()
     )
     return f"Minimum of the loss between the grid points: {minimum.value:.4g} {unit} at {places} (standard errors)."
-
-
-def _labels(numbers: Numbers, classes: Sequence[str]) -> list[str]:
-    names = [escape(str(name)) for name in classes]
-    return [*names, *map(str, range(len(names), numbers.class_error.size))][: numbers.class_error.size]
 
 
 def _point_trace(x: float, y: float) -> go.Scatter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import panel as pn
@@ -30,36 +31,20 @@ class PlaneControls:
         self.foreign_box: list[float] = []
         width = {"width": 152, "margin": (2, 5)}
         self.corners = [pn.widgets.Select(label=name, **width) for name in ("model A", "model B", "model C")]
-        self.quantity = pn.widgets.Select(label="shows", width=190, margin=(2, 5))
-        self.depth = pn.widgets.Select(label="as", options={"a map": "", "a relief": "3d"}, width=90, margin=(2, 5))
-        self.split = pn.widgets.Select(label="evaluated on", options=["test"], width=90, margin=(2, 5))
-        self.samples = pn.widgets.Select(
-            label="at most", options={text: key for key, text in SAMPLES.items()}, width=140, margin=(2, 5)
-        )
-        self.precision = pn.widgets.Select(
-            label="precision", options={"exact": "", "bfloat16": "fast"}, width=105, margin=(2, 5)
-        )
-        self.points = pn.widgets.Select(
-            label="refined to", options={text: key for key, text in POINTS.items()}, width=95, margin=(2, 5)
-        )
+        picker = partial(view.picker, margin=(2, 5))
+        samples, points = ({text: key for key, text in texts.items()} for texts in (SAMPLES, POINTS))
+        self.quantity = picker("quantity", "shows", width=190)
+        self.depth = picker("plane.depth", "as", {"a map": "", "a relief": "3d"}, width=90)
+        self.split = picker("split", "evaluated on", ["test"], width=90)
+        self.samples = picker("plane.samples", "at most", samples, width=140)
+        self.points = picker("plane.points", "refined to", points, width=95)
+        self.precision = picker("plane.precision", "precision", {"exact": "", "bfloat16": "fast"}, width=105)
         self.whole = pn.widgets.Button(label="whole plane", width=100, margin=(20, 5, 2, 5), visible=False)
         for widget in self.corners:
             widget.param.watch(view.guarded(self._corner), "value")
-        view.picks({"quantity": self.quantity, "split": self.split})
-        own = {"depth": self.depth, "samples": self.samples, "precision": self.precision, "points": self.points}
-        view.picks({f"plane.{name}": widget for name, widget in own.items()})
         self.whole.on_click(lambda _: self.selection.change(box=[]))
-        row = [
-            *self.corners,
-            self.quantity,
-            self.depth,
-            self.split,
-            self.samples,
-            self.points,
-            self.precision,
-            self.whole,
-        ]
-        self.panel = pn.Row(*row, css_classes=["wrap"])
+        what, how = (self.quantity, self.depth), (self.split, self.samples, self.points, self.precision)
+        self.panel = pn.Row(*self.corners, *what, *how, self.whole, css_classes=["wrap"])
 
     def names(self, groups: dict[str, list[str]], number: int) -> tuple[list[str], str]:
         """Models that the plane goes through, and a note where selected ones are not of this round."""

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
 from typing import Any
 
 import panel as pn
 
 from drift.runs.run import Run
-from figures.explore.plane.maps import SMALL, class_figure, clients_figure, confusion_figure
+from figures.explore.plane.maps import POINT, SMALL, clients_figure
 from figures.explore.plane.places import Numbers, Place
 from figures.explore.plane.points import client_losses, numbers
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
 from figures.explore.work.jobs import Job
 from figures.explore.work.versions import round_version
+from figures.interactive.confusions import counts_map, error_bars
 
 
 class PointPanel:
@@ -50,6 +52,7 @@ class PointPanel:
         self.panel = pn.Column(self.text, self.plots, sizing_mode="stretch_width")
         self._jobs: list[Job] = []
         self._asked: Any = None
+        self._of: Any = None
         self._numbers: Numbers | None = None
         self._losses: dict[int, float] | None = None
         self._end: tuple[Any, Numbers] | None = None
@@ -96,66 +99,67 @@ class PointPanel:
         self._losses = {client: float("nan") for client in ids} or None
         self._classes = [str(label) for label in run.about.get("classes", [])]
 
-        def ask(function: Any, item: Any, take: Any, priority: int) -> None:
-            wanted = lambda: self._asked == asked  # noqa: E731
-            self._jobs.append(self.view.ask(function, run, item, take, wanted=wanted, priority=priority))
-
-        ask(numbers, (exact, row), self._take_numbers, 0)
         end = replace(exact, models=("end",))
+        asks: list[tuple[Any, ...]] = [(numbers, (exact, row), partial(self._arrived, asked), 0)]
         if self._end is None or self._end[0] != (asked[0], end):
             self._end = None
-            ask(numbers, (end, [1.0]), lambda result: self._take_end((asked[0], end), result), 2)
+            came = lambda result: self._arrived(asked, end=((asked[0], end), result))  # noqa: E731
+            asks.append((numbers, (end, [1.0]), came, 2))
         if whole:
-            ask(client_losses, (exact, row), self._take_losses, 3)
+            asks.append((client_losses, (exact, row), lambda result: self._arrived(asked, losses=result), 3))
+        wanted = lambda: self._asked == asked  # noqa: E731
+        for function, item, take, priority in asks:
+            self._jobs.append(self.view.ask(function, run, item, take, wanted=wanted, priority=priority))
 
-    def _take_numbers(self, result: Numbers) -> None:
-        self._numbers = result
-        self._draw()
-        if self._on_numbers is not None and self._asked is not None and self._asked[3]:
-            self._on_numbers(list(self._asked[2]), result)
-
-    def _take_end(self, key: Any, result: Numbers) -> None:
-        self._end = (key, result)
-        self._draw()
-
-    def _take_losses(self, result: dict[int, float]) -> None:
-        self._losses = result
-        self._draw_losses()
-
-    def _draw(self) -> None:
-        result = self._numbers
-        if result is None or self._asked is None:
+    def _arrived(
+        self,
+        asked: Any,
+        result: Numbers | None = None,
+        *,
+        end: tuple[Any, Numbers] | None = None,
+        losses: dict[int, float] | None = None,
+    ) -> None:
+        """Show what came of a point, once its own numbers are there: beside those of the round's end."""
+        self._losses, self._end = losses or self._losses, end or self._end
+        if result is not None:
+            self._numbers, self._of = result, asked
+        self.clients.show(clients_figure(self._losses) if self._losses else None)
+        if self._numbers is None or self._of != asked or losses is not None:
             return
-        _, place, row, _ = self._asked
-        end = None if self._end is None else self._end[1]
+        number, other, (_, place, row, chosen) = self._numbers, None if self._end is None else self._end[1], asked
         terms = " + ".join(f"{value:.3g} {escape(name)}" for value, name in zip(row, self._names, strict=False))
-        comparison = "" if end is None else f" (the round's end: {in_words(end)})"
+        comparison = "" if other is None else f" (the round's end: {in_words(other)})"
         self.text.object = (
             f"<p><b>{self._title}</b> {terms.replace('+ -', '- ')}</p>"
-            f"<p class='number'>{in_words(result)}{comparison}; {result.samples} samples of {escape(place.split)}</p>"
+            f"<p class='number'>{in_words(number)}{comparison}; {number.samples} samples of {escape(place.split)}</p>"
         )
-        labelled = result.class_error.size > 0
         self.plots.visible = True
-        self.classes.show(class_figure(result, self._classes, end, "the round's end") if labelled else None)
-        self.cells.show(confusion_figure(result, self._classes) if labelled else None)
-        self._draw_losses()
+        self._draw(number, other)
+        if result is not None and chosen and self._on_numbers is not None:
+            self._on_numbers(list(row), result)
 
-    def _draw_losses(self) -> None:
-        self.clients.show(clients_figure(self._losses) if self._losses else None)
+    def _draw(self, number: Numbers, other: Numbers | None) -> None:
+        """Show errors per class and the confusion, where there are classes."""
+        if not (count := number.class_error.size):
+            self.classes.show(None)
+            self.cells.show(None)
+            return
+        names = [*self._classes, *map(str, range(len(self._classes), count))][:count]
+        errors = {"this point": number.class_error}
+        errors |= {} if other is None or not other.class_error.size else {"the round's end": other.class_error}
+        self.classes.show(error_bars(errors, names, colours=(POINT, "#7f8c99")).update_layout(height=SMALL))
+        self.cells.show(counts_map(number.confusion, names, height=SMALL))
 
     def _clicked(self, event: dict[str, Any]) -> None:
         """A class or a cell of the confusion is selected, for the views that show samples."""
         if not event.get("points") or self._numbers is None:
             return
         hit = event["points"][0]
-        names = [str(name) for name in self._classes]
-        if hit["trace"] == "confusion":
-            truth, predicted = (_place(names, str(hit[axis])) for axis in ("y", "x"))
-            self.view.selection.change(truth=truth, predicted=predicted, model=self._model)
-        elif hit["trace"] == "clients":
+        if hit["trace"] == "clients":
             self.view.selection.change(client=int(hit["x"]))
-        else:
-            self.view.selection.change(truth=_place(names, str(hit["x"])), predicted=None, model=self._model)
+            return
+        cell = (int(hit["y"]), int(hit["x"])) if hit["trace"] == "confusion" else (int(hit["x"]), None)
+        self.view.selection.change(truth=cell[0], predicted=cell[1], model=self._model)
 
     def _cancel(self) -> None:
         for job in self._jobs:
@@ -167,7 +171,3 @@ def in_words(result: Numbers) -> str:
     """Loss and error of a point in words."""
     error = "" if result.error != result.error else f", error {result.error:.2%}"
     return f"loss {result.loss:.4g}{error}"
-
-
-def _place(names: list[str], label: str) -> int:
-    return names.index(label) if label in names else int(label)

@@ -34,8 +34,7 @@ class RunTable:
         self._latest = Latest(view)
         self._rows: dict[str, dict[str, Any]] = {}
         self._stamps: dict[str, object] = {}
-        self.group = pn.widgets.Select(label="group by", options=GROUPS, width=160)
-        view.picks({"runs.group": self.group})
+        self.group = view.picker("runs.group", "group by", GROUPS, width=160)
         self.every = pn.widgets.Button(label="select all shown")
         self.none = pn.widgets.Button(label="only the first")
         self.every.on_click(lambda _: self._select([] if self.grid is None else list(self.grid.current_view.index)))

@@ -57,14 +57,4 @@ def described(job: Job) -> str:
     if job.state == "waiting":
         return f"<p>{title}: waits for its turn</p>"
     bar = f'<progress max="{job.total}" value="{job.done}" aria-label="{title}"></progress>' if job.total else ""
-    left = "" if job.seconds_left is None else f", {duration(job.seconds_left)} left"
-    steps = f" {job.done} of {job.total}{left}" if job.total else " begins"
-    return f"<p>{title}:{steps} {bar}</p>"
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words of a few letters."""
-    whole = max(1, round(seconds))
-    if whole < 90:
-        return f"{whole} s"
-    return f"{round(whole / 60)} min" if whole < 5400 else f"{whole / 3600:.1f} h"
+    return f"<p>{title}: {job.progress or 'begins'} {bar}</p>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import panel as pn
@@ -18,7 +19,7 @@ from figures.explore.shell.header import Header
 from figures.explore.shell.page import Page
 from figures.explore.shell.root import Root
 from figures.explore.shell.selection import Selection
-from figures.explore.shell.view import View
+from figures.explore.shell.view import View, Wanted
 from figures.explore.shell.workspace import Workspace
 from figures.explore.work.jobs import Jobs
 from figures.explore.work.open_runs import Changes, OpenRuns
@@ -70,7 +71,7 @@ class Explorer:
         self._say(problems)
         self.opening = False
         self._unfollow = workspace.follow(
-            lambda changes: self.push(lambda: self._grown(changes)), lambda: self.push(self.header.activity.update)
+            lambda changes: self.push(self._grown, changes), lambda: self.push(self.header.activity.update)
         )
 
     @property
@@ -126,20 +127,41 @@ class Explorer:
             self.selection.change(**fields)
         return self
 
-    def push(self, act: Callable[[], Any]) -> None:
+    def push(
+        self, act: Callable[..., Any], *values: Any, view: View | None = None, wanted: Wanted = lambda: True
+    ) -> None:
         """Call a function in the thread of the page, before the browser asks for the page or once it has drawn it.
 
         From any thread.
+
+        Args:
+            values: Of the function.
+            view: Its line shows what goes wrong.
+            wanted: Whether the call still is, when its turn has come.
         """
 
         def pushed() -> None:
-            with self._root.lock:
-                if self._ready or self._unasked():
-                    act()
-                else:
-                    self._early.append(act)
+            with self._root.lock, nullcontext() if view is None else view.guard():
+                if not (self._ready or self._unasked()):
+                    self._early.append(pushed)
+                elif wanted():
+                    act(*values)
 
         self._push(pushed)
+
+    def readable(self, empty: str) -> list[Run]:
+        """The selected runs that can be read.
+
+        Args:
+            empty: What is said where there is none.
+
+        Raises:
+            LookupError: If there is none.
+        """
+        runs = [self.runs.run(name) for name in self.selection.runs if not self.runs.problem(name)]
+        if not runs:
+            raise LookupError(empty)
+        return runs
 
     def shown(self) -> list[str]:
         """Names of the views on the page, one or two."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
-from threading import Lock
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 from figures.explore.shell.view import View
@@ -28,57 +27,21 @@ class Latest:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._lock = Lock()
-        self._number = 0
-        self._idle = True
-        self._next: Callable[[], None] | None = None
+        self._future: Future[Any] | None = None
 
     def ask(self, compute: Callable[[], Result], show: Callable[[Result], Any]) -> None:
-        """Call `show(compute())`: `compute` in a thread, `show` in that of the page; not if asked again before."""
-        if self._view.explorer.opening:
-            self._begin(compute, show)
+        """Call `show(compute())`: `compute` in a thread, `show` in that of the page; not if asked again before.
+
+        Of a page that opens, what takes a moment only is shown at once.
+        """
+        if self._future is not None:
+            self._future.cancel()
+        self._future = future = _POOL.submit(compute)
+        if self._view.explorer.opening and wait([future], AT_ONCE).done:
+            with self._view.guard():
+                show(future.result())
             return
-        with self._lock:
-            self._number += 1
-            number = self._number
-            self._next = lambda: self._run(number, compute, show)
-            if self._idle:
-                self._idle = False
-                _POOL.submit(self._work)
-
-    def _begin(self, compute: Callable[[], Result], show: Callable[[Result], Any]) -> None:
-        """Show a result now if it takes a moment only, later if it takes longer."""
-        with self._lock:
-            self._number += 1
-            number = self._number
-        future = _POOL.submit(compute)
-        wait([future], AT_ONCE)
-        if future.done():
-            self._view.guarded(lambda: show(future.result()))()
-        else:
-            future.add_done_callback(lambda result: self._run(number, result.result, show))
-
-    def _work(self) -> None:
-        while True:
-            with self._lock:
-                act, self._next = self._next, None
-                if act is None:
-                    self._idle = True
-                    return
-            act()
-
-    def _run(self, number: int, compute: Callable[[], Result], show: Callable[[Result], Any]) -> None:
-        try:
-            result = compute()
-        except Exception as reason:  # noqa: BLE001 - raised again in the thread of the page
-            self._end(number, _raise, reason)
-        else:
-            self._end(number, show, result)
-
-    def _end(self, number: int, act: Callable[[Any], Any], value: Any) -> None:
-        guarded = self._view.guarded(act)
-        self._view.explorer.push(lambda: guarded(value) if number == self._number else None)
-
-
-def _raise(reason: Exception) -> None:
-    raise reason
+        act = lambda: show(future.result())  # noqa: E731
+        how: dict[str, Any] = {"view": self._view, "wanted": lambda: future is self._future}
+        push = self._view.explorer.push
+        future.add_done_callback(lambda done: None if done.cancelled() else push(act, **how))

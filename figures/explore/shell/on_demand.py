@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import panel as pn
@@ -13,16 +13,12 @@ import xarray as xr
 from drift.runs import cache
 from drift.runs.run import Run
 from figures.explore.shell import html_table
-from figures.explore.shell.activity import duration
 from figures.explore.shell.latest import Latest
 from figures.explore.shell.view import View
 from figures.explore.work.jobs import Job
 
 Analysis = Callable[..., xr.Dataset]
 Show = Callable[[xr.Dataset | None], Any]
-
-EVERY = 0.5
-"""Seconds between two texts on progress."""
 
 
 class OnDemand:
@@ -43,7 +39,6 @@ class OnDemand:
         self._run: Run | None = None
         self._arguments: dict[str, Any] = {}
         self._job: Job | None = None
-        self._told = 0.0
         self.button = pn.widgets.Button(label=f"Compute {title}", color="primary", disabled=True)
         self.button.on_click(view.guarded(lambda _: self._pressed()))
         self.text = html_table.pane("state")
@@ -89,42 +84,22 @@ class OnDemand:
             return
         if self._run is None:
             return
-        key = self._key
+        key, title = self._key, f"{self._title} of {self._run.name}"
         self.button.label = "Cancel"
         self._say("starting ...")
-        self._job = self._view.explorer.jobs.cached(
-            self._run,
-            self._analysis,
-            title=f"{self._title} of {self._run.name}",
-            on_progress=lambda job: self._progress(key, job),
-            on_end=lambda job: self._push(key, lambda: self._ended(job)),
-            **self._arguments,
-        )
-
-    def _progress(self, key: object, job: Job) -> None:
-        if time.monotonic() - self._told > EVERY:
-            self._told = time.monotonic()
-            left = "" if job.seconds_left is None else f", {duration(job.seconds_left)} left"
-            text = f"{job.done} of {job.total} steps{left}"
-            self._push(key, lambda: self._say(text) if not job.ended else None)
+        begin = partial(self._view.explorer.jobs.cached, self._run, self._analysis, title=title, **self._arguments)
+        wanted = lambda: key == self._key  # noqa: E731
+        told = lambda text: self._say(f"steps: {text}")  # noqa: E731
+        self._job = self._view.compute(begin, self._done, wanted=wanted, ended=self._ended, told=told)
 
     def _ended(self, job: Job) -> None:
         self.button.label = f"Compute {self._title}"
-        if job.state == "done":
-            self._done(job.result)
-        elif job.state == "cancelled":
-            self._say(f"Cancelled. {self._about}")
-        else:
-            self._say(f"It failed: {job.error}")
+        self._say(f"Cancelled. {self._about}" if job.error is None else f"It failed: {job.error}")
 
     def _done(self, result: xr.Dataset) -> None:
         self.button.visible = False
         self._say("")
         self._show(result)
-
-    def _push(self, key: object, act: Callable[[], Any]) -> None:
-        """Act in the thread of the page, if the same computation is still offered there."""
-        self._view.explorer.push(self._view.guarded(lambda: act() if key == self._key else None))
 
     def _say(self, text: str) -> None:
         self.text.object = html_table.lines([text] if text else [])

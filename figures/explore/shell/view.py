@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, wraps
+from math import ceil, floor
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import panel as pn
@@ -18,9 +20,15 @@ if TYPE_CHECKING:
     from figures.explore.shell.selection import Selection
     from figures.explore.work.job import Job
 
+Wanted = Callable[[], bool]
+"""Whether the page still waits for something."""
+
 PROBLEMS = (LookupError, ValueError, OSError)
 """Errors that are messages to the person: each becomes one line in the view."""
 
+
+EVERY = 0.5
+"""Seconds between two texts on the progress of a computation."""
 
 WRAP = {"flex-wrap": "wrap", "min-width": "0"}
 """Style of a row whose parts stand below each other on a narrow page."""
@@ -105,23 +113,44 @@ class View(ABC):
         if not self._quiet:
             self.selection.change(**changes)
 
+    def brushed(self, event: dict[str, Any]) -> None:
+        """Select the rounds of a box that was drawn over them."""
+        if event["x"] is not None:  # drawing anew ends the box, which is reported as well
+            self.selection.change(rounds=span(event["x"]))
+
     def picks(self, fields: Mapping[str, Any]) -> None:
         """Let widgets choose fields of the selection, by their names."""
         for field, widget in fields.items():
             widget.param.watch(self.guarded(lambda event, field=field: self.pick(**{field: event.new})), "value")
+
+    def picker(self, field: str, label: str, options: Any = (), **look: Any) -> pn.widgets.Select:
+        """A list from which a person chooses a field of the selection, or the look of a view (`plane.depth`)."""
+        widget = pn.widgets.Select(label=label, options=options, **look)
+        self.picks({field: widget})
+        return widget
 
     def guarded(self, act: Callable[..., Any]) -> Callable[..., Any]:
         """A handler of events whose errors become a line in the view: `button.on_click(self.guarded(self._go))`."""
 
         @wraps(act)
         def run(*arguments: Any, **options: Any) -> Any:
-            try:
-                result = act(*arguments, **options)
-            except Exception as reason:  # noqa: BLE001 - see _problem
-                return self._problem(reason)
-            return result
+            with self.guard():
+                return act(*arguments, **options)
 
         return run
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Errors become a line in the view; a mistake of the code is printed besides, and stops no other view."""
+        try:
+            yield
+        except Exception as reason:  # noqa: BLE001 - see above
+            if isinstance(reason, PROBLEMS) and not isinstance(reason, KeyError | IndexError):
+                self.say(str(reason))
+                return
+            traceback.print_exception(reason)
+            mistake = f"a mistake in fedscape, {type(reason).__name__}: {reason}"
+            self.say(f"{mistake}. Its traceback is where fedscape was started.")
 
     def ask(
         self,
@@ -130,7 +159,7 @@ class View(ABC):
         item: Any,
         show: Callable[[Any], Any],
         *,
-        wanted: Callable[[], bool] = lambda: True,
+        wanted: Wanted = lambda: True,
         ended: Callable[[Job], Any] | None = None,
         title: str = "",
         priority: int = 0,
@@ -142,21 +171,51 @@ class View(ABC):
             wanted: Whether it is.
             ended: Takes a job without a result; by default its error is said.
         """
-
-        def later(act: Callable[[Any], Any], value: Any) -> None:
-            self.explorer.push(self.guarded(lambda: act(value) if wanted() else None))
-
+        push, lost = self.explorer.push, ended or self.say_error
+        how: dict[str, Any] = {"view": self, "wanted": wanted}
         job = self.explorer.jobs.quick(
             function,
             run,
             [item],
             title=title,
             priority=priority,
-            on_result=lambda _, result: later(show, result),
-            on_end=lambda job: None if job.state == "done" else later(ended or self.say_error, job),
+            on_result=lambda _, result: push(show, result, **how),
+            on_end=lambda job: None if job.state == "done" else push(lost, job, **how),
         )
         self._jobs = [*(other for other in self._jobs if not other.ended), job]
         return job
+
+    def compute(
+        self,
+        begin: Callable[..., Job],
+        show: Callable[[Any], Any],
+        *,
+        wanted: Wanted,
+        ended: Callable[[Job], Any],
+        told: Callable[[str], Any] | None = None,
+    ) -> Job:
+        """Begin a long computation, of which the page shows the progress and the result while it is wanted.
+
+        Args:
+            begin: Takes `on_progress` and `on_end`, and returns the job.
+            show: Takes the result.
+            wanted: Whether it is.
+            ended: Takes a job without a result.
+            told: Takes a text on the progress, now and then.
+        """
+        push, last = self.explorer.push, 0.0
+
+        def on_progress(job: Job) -> None:
+            nonlocal last
+            if told is not None and (now := time.monotonic()) - last > EVERY:
+                last = now
+                push(told, job.progress, view=self, wanted=lambda: wanted() and not job.ended)
+
+        def on_end(job: Job) -> None:
+            act, value = (show, job.result) if job.state == "done" else (ended, job)
+            push(act, value, view=self, wanted=wanted)
+
+        return begin(on_progress=on_progress, on_end=on_end)
 
     def say_error(self, job: Job) -> None:
         """Say why a job failed in place of the status; nothing where it was cancelled."""
@@ -185,23 +244,17 @@ class View(ABC):
             return
         waiting, self._waiting = self._waiting, set()
         self.say()
-        try:
+        with self.guard():
             if self._body is None:
                 self._body, waiting = self.body(), set(self.follows)
             self.update(waiting)
-        except Exception as reason:  # noqa: BLE001 - see _problem
-            self._problem(reason)
         if self._body is not None:
             self._body.visible = bool(self.explorer.runs.names)  # without a run there is nothing to pick
             if len(self._panel) == 1:
                 self._panel.append(self._body)
 
-    def _problem(self, reason: Exception) -> None:
-        """Say a problem in a line; a mistake of the code is printed besides, and stops no other view."""
-        if isinstance(reason, PROBLEMS) and not isinstance(reason, KeyError | IndexError):
-            self.say(str(reason))
-            return
-        traceback.print_exception(reason)
-        self.say(
-            f"a mistake in fedscape, {type(reason).__name__}: {reason}. Its traceback is where fedscape was started."
-        )
+
+def span(ends: list[float]) -> list[int]:
+    """First and last round between two places of an axis; empty where there is none."""
+    first, last = max(0, ceil(min(ends))), floor(max(ends))
+    return [first, last] if last >= first else []

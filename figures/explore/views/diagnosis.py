@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from html import escape
-from typing import Any
 
 import panel as pn
 
@@ -12,19 +10,15 @@ from drift.diagnosis.causes import Cause
 from drift.diagnosis.findings import Finding
 from figures.explore.record.diagnosed import Diagnosed, diagnosed, place_of
 from figures.explore.shell import html_table
-from figures.explore.shell.activity import duration
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.view import View
-from figures.explore.work.jobs import Job
+from figures.explore.work.job import Job, OnJob
 from figures.page.diagnosis_text import QUESTIONS, brackets, interval, percent, verdict
 
 ABOUT = (
     "Reading the record answers eight questions about a run in seconds to minutes. Testing causes also repeats "
     "recorded rounds with one setting changed and follows what gains: minutes to hours, and all of it is stored."
 )
-EVERY = 0.5
-"""Seconds between two texts on progress."""
-
 _RESULTS: dict[tuple[str, str, bool], Diagnosed] = {}
 """Diagnoses by run, its last round, and whether nothing was trained, for all pages."""
 
@@ -39,7 +33,6 @@ class Diagnosis(View):
     def body(self) -> pn.viewable.Viewable:
         self._key: tuple[str, str] | None = None
         self._job: Job | None = None
-        self._told = 0.0
         self._result: Diagnosed | None = None
         self.quick = pn.widgets.Button(label="Read the record", color="primary")
         self.full = pn.widgets.Button(label="Test causes by training")
@@ -84,36 +77,23 @@ class Diagnosis(View):
         run, key = self.explorer.run(), self._key
         self._busy(True)
         self._say("starting ...")
-        self._job = self.explorer.jobs.long(
-            diagnosed,
-            run,
-            quick,
-            title=f"diagnosis of {run.name}",
-            on_progress=lambda job: self._progress(key, job),
-            on_end=lambda job: self._ended(key, quick, job),
-        )
 
-    def _progress(self, key: Any, job: Job) -> None:
-        if time.monotonic() - self._told < EVERY:
-            return
-        self._told = time.monotonic()
-        left = "" if job.seconds_left is None else f", {duration(job.seconds_left)} left"
-        text = f"{job.done} of {job.total} steps of the present test{left}"
-        self.explorer.push(lambda: self._say(text) if key == self._key and not job.ended else None)
+        def begin(on_progress: OnJob, on_end: OnJob) -> Job:
+            def ended(job: Job) -> None:
+                if job.state == "done" and key is not None:
+                    _RESULTS[*key, quick] = job.result
+                on_end(job)
 
-    def _ended(self, key: Any, quick: bool, job: Job) -> None:
-        if job.state == "done" and key is not None:
-            _RESULTS[*key, quick] = job.result
-        self.explorer.push(lambda: self._end(job) if key == self._key else None)
+            title = f"diagnosis of {run.name}"
+            return self.explorer.jobs.long(diagnosed, run, quick, title=title, on_progress=on_progress, on_end=ended)
 
-    def _end(self, job: Job) -> None:
+        wanted = lambda: key == self._key  # noqa: E731
+        told = lambda text: self._say(f"steps of the present test: {text}")  # noqa: E731
+        self._job = self.compute(begin, self._show, wanted=wanted, ended=self._ended, told=told)
+
+    def _ended(self, job: Job) -> None:
         self._busy(False)
-        if job.state == "done":
-            self._show(job.result)
-        else:
-            self._say(
-                "Cancelled; what was computed is stored." if job.state == "cancelled" else f"It failed: {job.error}"
-            )
+        self._say("Cancelled; what was computed is stored." if job.error is None else f"It failed: {job.error}")
 
     def _busy(self, busy: bool) -> None:
         self.quick.disabled = self.full.disabled = busy
@@ -123,6 +103,7 @@ class Diagnosis(View):
         self.text.object = html_table.lines([text])
 
     def _show(self, result: Diagnosed) -> None:
+        self._busy(False)
         diagnosis, self._result = result.diagnosis, result
         rounds = f"{diagnosis.rounds} rounds, {diagnosis.per_round} of {diagnosis.clients} clients per round."
         self._say(f"{verdict(diagnosis)} {rounds} {brackets()}")

@@ -33,7 +33,6 @@ from figures.explore.shell.latest import Latest
 from figures.explore.shell.on_demand import OnDemand
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
-from figures.explore.views.runs import span
 from figures.explore.work.open_runs import OpenRuns
 
 STEPS = "parts of the step"
@@ -85,11 +84,10 @@ class Drift(View):
         self.distances = Plot("distance of each client to the mean of its cohort over rounds", height=300)
         for plot in (*self.plots.values(), self.distances):
             plot.on("click", self._clicked)
-            plot.on("select", self._brushed)
+            plot.on("select", self.brushed)
         self.remarks = html_table.pane("remarks")
-        self.rounds = pn.widgets.Select(label="rounds", options=ROUNDS, width=140)
-        self.models = pn.widgets.Select(label="models of the clients", options=MODELS, width=170)
-        self.picks({"drift.rounds": self.rounds, "drift.models": self.models})
+        self.rounds = self.picker("drift.rounds", "rounds", ROUNDS, width=140)
+        self.models = self.picker("drift.models", "models of the clients", MODELS, width=170)
         self.factors = OnDemand(self, decomposition, "decomposition", FACTORS, self._show_factors)
         self.factors_plot = Plot("bias, variance and covariance of the averaged model", height=360, visible=False)
         self.layers = LayerPanel(self)
@@ -120,10 +118,7 @@ class Drift(View):
         self._offer()
 
     def figures(self) -> list[Request]:
-        names = [name for name in self.selection.runs if not self.explorer.runs.problem(name)]
-        runs = [self.explorer.runs.run(name) for name in names]
-        if not runs:
-            raise LookupError("No run is selected; tick some in Runs.")
+        runs = self.explorer.readable("No run is selected; tick some in Runs.")
         gallery_names = ("variance-rounds", "coherence-rounds", "locality-rounds")
         texts = ("drift variances and gain", "coherence with its change point", "locality")
         requests = [Request.from_runs(name, runs, title=text) for name, text in zip(gallery_names, texts, strict=True)]
@@ -224,10 +219,6 @@ class Drift(View):
     def _client_clicked(self, event: dict[str, Any]) -> None:
         if event["points"]:
             self.selection.change(client=int(event["points"][0]["data"]))
-
-    def _brushed(self, event: dict[str, Any]) -> None:
-        if event["x"] is not None:
-            self.selection.change(rounds=span(event["x"]))
 
 
 def of_the_record(runs: OpenRuns, names: list[str], marks: Marks, clients: list[int]) -> Recorded:

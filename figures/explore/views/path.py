@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import panel as pn
@@ -95,31 +96,22 @@ class PathView(View):
 
     def _survey(self, run: Run, about: tuple[Any, ...], options: dict[str, Any], points: int) -> None:
         """The map with so many points per axis; after the coarse one the fine one."""
-        push = self.explorer.push
+        how: dict[str, Any] = {"title": f"map of the path, {points} x {points} points", "briefly": is_small(run)}
+        begin = partial(self.explorer.jobs.cached, run, trajectory_plane, **how, **options, points=points)
 
-        def ended(job: Any) -> None:
-            push(lambda: self._mapped(run, about, options, points, job))
+        def show(ds: xr.Dataset) -> None:
+            self._ds = ds
+            if points < FINE:
+                self._survey(run, about, options, FINE)
+            self._draw()
 
-        title = f"map of the path, {points} x {points} points"
-        options = {**options, "points": points}
-        cached = self.explorer.jobs.cached
-        self._jobs.append(cached(run, trajectory_plane, title=title, briefly=is_small(run), on_end=ended, **options))
+        wanted = lambda: about == self._about  # noqa: E731
+        self._jobs.append(self.compute(begin, show, wanted=wanted, ended=self.say_error))
 
     def _arrived(self, ds: xr.Dataset) -> None:
         if self._ds is None:
             self._ds = ds
             self._draw()
-
-    def _mapped(self, run: Run, about: tuple[Any, ...], options: dict[str, Any], points: int, job: Any) -> None:
-        if about != self._about:
-            return
-        if job.state != "done":
-            self.say_error(job)
-            return
-        self._ds = job.result
-        if points < FINE:
-            self._survey(run, about, options, FINE)
-        self._draw()
 
     def _draw(self) -> None:
         if self._ds is None:

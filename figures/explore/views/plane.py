@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from html import escape
 from typing import Any, ClassVar
 
@@ -55,8 +56,8 @@ class Plane(View):
         self._told = 0.0
         self._plane: Any = None
         self._ids: list[int] = []
-        self.plot.on("click", self.guarded(self._clicked))
-        self.plot.on("drag", self.guarded(self._dragged))
+        self.plot.on("click", self.guarded(self._pointed))
+        self.plot.on("drag", self.guarded(self._pointed))
         self.plot.on("zoom", self.guarded(self._zoomed))
         parts = [self.controls.panel, self.status, self.plot, self.lowest, self.point.panel]
         return pn.Column(*parts, sizing_mode="stretch_width")
@@ -117,19 +118,15 @@ class Plane(View):
         self._grid, self._minimum, self._note = grid, None, note
         self.lowest.object, self.status.object = "", f"<p>{escape(note)} evaluating ...</p>"
 
-        def push(show: Any) -> Any:
-            return lambda survey: self.explorer.push(self.guarded(lambda: show(survey)))
-
-        self._survey = Survey(
-            self.explorer.jobs, run, grid, on_change=push(self._surveyed), on_progress=self._progress, priority=10
-        )
+        changed = partial(self.explorer.push, self._surveyed, view=self)
+        self._survey = Survey(self.explorer.jobs, run, grid, on_change=changed, on_progress=self._progress, priority=10)
 
     def _progress(self, survey: Survey) -> None:
         """In a thread of the jobs: show a line now and then."""
         now = time.monotonic()
         if now - self._told > EVERY:
             self._told = now
-            self.explorer.push(lambda: self._tell(survey))
+            self.explorer.push(self._tell, survey)
 
     def _tell(self, survey: Survey) -> None:
         if survey.cancelled or survey.grid != self._grid:
@@ -213,8 +210,8 @@ class Plane(View):
             return None
         return tuple(float(value) for value in np.asarray(point) @ places)
 
-    def _coefficients(self, at: list[float]) -> list[float]:
-        """Coefficients of the corners at coordinates.
+    def _coefficients(self, grid: Grid, event: dict[str, Any]) -> list[float]:
+        """Coefficients of the corners at the place of an event.
 
         Raises:
             ValueError: If the corners lie on one line, where a plane's points are no combinations of them.
@@ -222,39 +219,29 @@ class Plane(View):
         places = self._corner_places()
         if places is None:
             raise LookupError("nothing is evaluated yet.")
+        at = [event["x"]] if grid.kind == "line" else [event["x"], event["y"]]
         system = np.vstack([places.T, np.ones(len(places))])
         if np.linalg.matrix_rank(system, tol=1e-9 * max(1.0, float(np.abs(places).max()))) < len(places):
             raise ValueError("these three models lie on one line; select another one to evaluate points beside it.")
         return [float(value) for value in np.linalg.solve(system, [*at, 1.0])]
 
-    def _clicked(self, event: dict[str, Any]) -> None:
-        """Evaluate the point under the pointer; on a model's mark the model itself."""
-        if self._grid is None or (self.selection.look("plane.depth") == "3d" and self._grid.kind == "plane"):
-            points = event.get("points") or []
-            if not points or points[0].get("x") is None:
-                return
-            event = {**event, "x": points[0]["x"], "y": points[0]["y"]}
-        if event.get("x") is None or self._grid is None:
+    def _pointed(self, event: dict[str, Any]) -> None:
+        """Evaluate the point under the pointer, on a model's mark the model itself; once it is chosen, views follow."""
+        mark, grid = (event.get("points") or [{}])[0], self._grid
+        if grid is not None and grid.kind == "plane" and self.selection.look("plane.depth") == "3d":
+            event = {"x": mark.get("x"), "y": mark.get("y")}
+        if grid is None or event.get("x") is None:
             return
-        places, mark = self._corner_places(), (event.get("points") or [{}])[0]
-        line = self._grid.kind == "line"
-        index = mark.get("index")
+        index, corners = mark.get("index"), list(grid.place.models)
         on_mark = mark.get("trace") in ("models", "") and mark.get("z") is None and isinstance(index, int)
-        if on_mark and places is not None and index < len(places):
-            point = [float(place == index) for place in range(len(places))]
+        if on_mark and index < len(corners):
+            point = [float(place == index) for place in range(len(corners))]
         else:
-            point = self._coefficients([event["x"]] if line else [event["x"], event["y"]])
-        self.selection.change(corners=list(self._grid.place.models), point=point)
-
-    def _dragged(self, event: dict[str, Any]) -> None:
-        if self._grid is None:
-            return
-        line = self._grid.kind == "line"
-        point = self._coefficients([event["x"]] if line else [event["x"], event["y"]])
-        if event.get("done"):
-            self.selection.change(corners=list(self._grid.place.models), point=point)
-        else:
-            self.point.show(self.explorer.run(), self._grid.place, point, whole=False, ids=self._ids)
+            point = self._coefficients(grid, event)
+        chosen = event.get("done", True)  # a drag that goes on has not
+        self.point.show(self.explorer.run(), grid.place, point, whole=chosen, ids=self._ids)
+        if chosen:
+            self.selection.change(corners=corners, point=point)
 
     def _zoomed(self, event: dict[str, Any]) -> None:
         """Evaluate the part of the plane that is looked at, on a grid of its own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,15 +69,11 @@ class RoundView(View):
         self._matrix = Plot("cosines between the updates of the clients", height=340, styles=HALF)
         self._bars = Plot("classes that the clients train on", height=300, styles=HALF)
         self._losses = Plot("loss on each client's own data, before and after", height=300, styles=HALF)
-        self._across = pn.widgets.Select(label="across", sizing_mode="stretch_width", max_width=190)
-        self._up = pn.widgets.Select(label="up", sizing_mode="stretch_width", max_width=190)
-        self._order = pn.widgets.Select(
-            label="matrix",
-            options={"by client": "", "by likeness": "alike"},
-            sizing_mode="stretch_width",
-            max_width=130,
-        )
-        self.picks({"round.across": self._across, "round.up": self._up, "round.order": self._order})
+        wide: dict[str, Any] = {"sizing_mode": "stretch_width", "max_width": 190}
+        self._across = self.picker("round.across", "across", **wide)
+        self._up = self.picker("round.up", "up", **wide)
+        orders = {"by client": "", "by likeness": "alike"}
+        self._order = self.picker("round.order", "matrix", orders, **{**wide, "max_width": 130})
         self._table: pn.widgets.Tabulator | None = None
         self._place = pn.Column(sizing_mode="stretch_width")
         self._summary = pn.pane.HTML("", sizing_mode="stretch_width")
@@ -117,27 +114,20 @@ class RoundView(View):
         self._ds = cohort_table(run, round=index)
         if not self._ds.sizes["client"]:
             raise LookupError(f"every client of round {index} of {run.name} diverged; select another round.")
-        whole, jobs, push = self.explorer.run(), self.explorer.jobs, self.explorer.push
-
-        def evaluated(job: Any) -> None:
-            push(lambda: self._arrived(about, losses=job.result) if job.state == "done" else None)
-
-        self.ask(cohort_labels, whole, index, lambda labels: self._arrived(about, labels=labels), ended=lambda _: None)
+        whole = self.explorer.run()
+        shown: dict[str, Any] = {"wanted": lambda: about == self._about, "ended": lambda _: None}
+        self.ask(cohort_labels, whole, index, self._show_labels, **shown)
         if index in whole.kept("clients"):
-            title = f"losses of the clients of round {index}"
-            small = is_small(whole)
-            self._jobs.append(
-                jobs.cached(whole, client_losses, round=index, title=title, briefly=small, on_end=evaluated)
-            )
+            how: dict[str, Any] = {"title": f"losses of the clients of round {index}", "briefly": is_small(whole)}
+            begin = partial(self.explorer.jobs.cached, whole, client_losses, round=index, **how)
+            self._jobs.append(self.compute(begin, self._show_losses, **shown))
 
-    def _arrived(self, about: tuple[str, int, str], *, labels: Any = None, losses: xr.Dataset | None = None) -> None:
-        """Show labels or losses, if they still are those of the round that is shown."""
-        if about != self._about:
-            return
-        if labels is not None:
-            self._labels = labels
-        if losses is not None:
-            self._ds = self._ds.merge(losses, compat="override", combine_attrs="override")
+    def _show_labels(self, labels: tuple[np.ndarray, list[str]] | None) -> None:
+        self._labels = labels
+        self._draw()
+
+    def _show_losses(self, losses: xr.Dataset) -> None:
+        self._ds = self._ds.merge(losses, compat="override", combine_attrs="override")
         self._draw()
 
     def _draw(self) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from math import ceil, floor
 from typing import Any
 
 import panel as pn
 import plotly.graph_objects as go
 
 from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL
-from figures.explore.record.curves import Curves, curves
-from figures.explore.record.line_figure import Marks, line_figure
+from figures.explore.record.line_figure import MOST, Marks, line_figure
 from figures.explore.record.run_table import RunTable
-from figures.explore.record.thinned import MOST
+from figures.explore.record.series import Curves, curves
 from figures.explore.shell import html_table
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.latest import Latest
@@ -42,15 +40,15 @@ class Runs(View):
         self.table = RunTable(self)
         self.plot = Plot("curves over rounds", height=420)
         self.plot.on("click", self._clicked)
-        self.plot.on("select", self._brushed)
+        self.plot.on("select", self.brushed)
         self.plot.on("zoom", self._zoomed)
         self._window: list[float] = []
         self.number = pn.widgets.Select(label="number", groups={"recorded": {}}, width=260)
-        self.reference = pn.widgets.Select(label="difference to", options={"nothing": ""}, width=220)
-        self.seeds = pn.widgets.Select(label="seeds", options=SEEDS, width=200)
+        self.reference = self.picker("reference", "difference to", {"nothing": ""}, width=220)
+        self.seeds = self.picker("runs.seeds", "seeds", SEEDS, width=200)
         self.span = pn.widgets.IntRangeSlider(label="rounds", start=0, end=1, width=220)
         self.every = pn.widgets.Button(label="all rounds", visible=False)
-        self.picks({"number": self.number, "reference": self.reference, "runs.seeds": self.seeds})
+        self.picks({"number": self.number})
         self.span.param.watch(lambda event: self._spanned(*event.new), "value_throttled")
         self.every.on_click(lambda _: self.selection.change(rounds=[]))
         self.summary = html_table.pane("summary")
@@ -86,10 +84,7 @@ class Runs(View):
 
     def figures(self) -> list[Request]:
         """The curves as a named figure."""
-        names = [name for name in self.selection.runs if not self.explorer.runs.problem(name)]
-        runs = [self.explorer.runs.run(name) for name in names]
-        if not runs:
-            raise LookupError(self._empty())
+        runs = self.explorer.readable(self._empty())
         selection = self.selection
         seeds = selection.look("runs.seeds") or None
         reference = selection.reference if self._curves is not None and self._curves.compared else None
@@ -148,16 +143,6 @@ class Runs(View):
     def _clicked(self, event: dict[str, Any]) -> None:
         if event["points"]:
             self.selection.change(round=int(event["points"][0]["x"]))
-
-    def _brushed(self, event: dict[str, Any]) -> None:
-        if event["x"] is not None:  # drawing anew ends the box, which is reported as well
-            self.selection.change(rounds=span(event["x"]))
-
-
-def span(ends: list[float]) -> list[int]:
-    """First and last round between two places of an axis; empty where there is none."""
-    first, last = max(0, ceil(min(ends))), floor(max(ends))
-    return [first, last] if last >= first else []
 
 
 def _with(offered: dict[str, dict[str, str]], name: str) -> dict[str, dict[str, str]]:

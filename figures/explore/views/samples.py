@@ -38,14 +38,13 @@ class SamplesView(View):
         self._answer: Answer | None = None
         self._pictures: Any = None
         self._shown: tuple[list[int], int] = ([], 0)
-        self._model = pn.widgets.Select(label="model", sizing_mode="stretch_width", max_width=190)
-        self._client = pn.widgets.Select(label="against client", sizing_mode="stretch_width", max_width=150)
-        self._split = pn.widgets.Select(label="samples", sizing_mode="stretch_width", max_width=170)
+        self._model = self.picker("model", "model", sizing_mode="stretch_width", max_width=190)
+        self._client = self.picker("client", "against client", sizing_mode="stretch_width", max_width=150)
+        self._split = self.picker("split", "samples", sizing_mode="stretch_width", max_width=170)
         self._mode = pn.widgets.RadioButtonGroup(options={text: name for name, text in MODES.items()})
         self._clear = pn.widgets.Button(label="all classes", disabled=True)
         self._more = pn.widgets.Button(label="more", disabled=True)
-        named = {"model": self._model, "client": self._client, "split": self._split, "samples.show": self._mode}
-        self.picks(named)
+        self.picks({"samples.show": self._mode})
         self._clear.on_click(lambda _: self.selection.change(truth=None, predicted=None, **{"samples.group": ""}))
         self._more.on_click(self.guarded(lambda _: self._show_cards(self._shown[1] + STEP)))
         self._map = Plot("confusion matrix: samples by class and predicted class", height=400, styles=HALF)

@@ -18,7 +18,7 @@ from drift.analyses.landscapes.round_weights import (
 from drift.runs.run import Run
 from figures.explore.plane.places import COHORT, Numbers, Place
 from figures.explore.plane.point_panel import PointPanel, in_words
-from figures.explore.plane.triangle_panel import TrianglePanel
+from figures.explore.plane.triangles import TrianglePanel
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.sliders import Sliders
 from figures.explore.shell.view import View
@@ -67,11 +67,9 @@ class WeightsView(View):
             button = pn.widgets.Button(label=name, margin=(2, 3))
             button.on_click(self.guarded(lambda _, function=function, name=name: self._learn(function, name)))
             self.learning.append(button)
-        self.split = pn.widgets.Select(label="evaluated on", options=["test"], width=90, margin=(2, 5))
-        self.samples = pn.widgets.Select(
-            label="at most", options={text: key for key, text in SAMPLES.items()}, width=140, margin=(2, 5)
-        )
-        self.picks({"split": self.split, "weights.samples": self.samples})
+        self.split = self.picker("split", "evaluated on", ["test"], width=90, margin=(2, 5))
+        samples = {text: key for key, text in SAMPLES.items()}
+        self.samples = self.picker("weights.samples", "at most", samples, width=140, margin=(2, 5))
         self.tried = pn.widgets.Select(label="tried so far", options={}, size=6, sizing_mode="stretch_width")
         self.tried.param.watch(self.guarded(self._back), "value")
         self.absent = pn.pane.HTML(f"<p>{NO_PROXY}</p>", css_classes=["muted"], visible=False, margin=(0, 8))

@@ -19,7 +19,7 @@ class Job:
         title: What it is, for people.
         total, done: Steps in all and done.
         error: Why it failed.
-        result: Result of a long computation.
+        result: Result of a long computation, or of the last call.
     """
 
     title: str
@@ -30,7 +30,7 @@ class Job:
     result: Any = None
     _begun: float = field(default_factory=time.monotonic)
     _stop: OnJob = field(default=lambda job: None, repr=False)
-    _on_end: OnJob | None = field(default=None, repr=False)
+    _on_end: OnJob = field(default=lambda job: None, repr=False)
 
     @property
     def ended(self) -> bool:
@@ -44,6 +44,20 @@ class Job:
             return None
         return (time.monotonic() - self._begun) / self.done * (self.total - self.done)
 
+    @property
+    def progress(self) -> str:
+        """Steps done of all, and the time left where it is known, like "3 of 10, 4 s left"; empty before it begins."""
+        left = "" if self.seconds_left is None else f", {duration(self.seconds_left)} left"
+        return f"{self.done} of {self.total}{left}" if self.total else ""
+
     def cancel(self) -> None:
         """Stop it; nothing if it has ended. No callback comes afterwards except that of the end."""
         self._stop(self)
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words of a few letters."""
+    whole = max(1, round(seconds))
+    if whole < 90:
+        return f"{whole} s"
+    return f"{round(whole / 60)} min" if whole < 5400 else f"{whole / 3600:.1f} h"

@@ -15,7 +15,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -46,7 +47,7 @@ class _Quick:
     address: Address
     place: int
     item: Any
-    on_result: OnResult | None
+    on_result: OnResult
     lives: int = LIVES
 
 
@@ -86,8 +87,8 @@ class Jobs:
         *,
         title: str = "",
         priority: int = 0,
-        on_result: OnResult | None = None,
-        on_end: OnJob | None = None,
+        on_result: OnResult = lambda place, result: None,
+        on_end: OnJob = lambda job: None,
     ) -> Job:
         """Call `function(run, item)` for every item, in the process that keeps runs, data and models warm.
 
@@ -117,8 +118,8 @@ class Jobs:
         runs: Run | Sequence[Run],
         *arguments: Any,
         title: str = "",
-        on_progress: OnJob | None = None,
-        on_end: OnJob | None = None,
+        on_progress: OnJob = lambda job: None,
+        on_end: OnJob = lambda job: None,
     ) -> Job:
         """Call `function(runs, *arguments)` in a process of its own; `cancel` kills it.
 
@@ -136,7 +137,8 @@ class Jobs:
             if done < job.done:  # the next of several computations: its time is counted anew
                 job._begun = time.monotonic()
             job.done, job.total = done, total
-            _call_back(on_progress, job)
+            with _printed_errors():
+                on_progress(job)
 
         with self._lock:
             self._jobs.append(job)
@@ -151,8 +153,8 @@ class Jobs:
         *,
         title: str = "",
         briefly: bool = False,
-        on_progress: OnJob | None = None,
-        on_end: OnJob | None = None,
+        on_progress: OnJob = lambda job: None,
+        on_end: OnJob = lambda job: None,
         **arguments: Any,
     ) -> Job:
         """Compute `run.cached(analysis, **arguments)` as a long computation; the result is the job's.
@@ -163,16 +165,7 @@ class Jobs:
         named = title or f"{analysis.__name__.replace('_', ' ')} of {run.name}"
         if not briefly:
             return self.long(_cached, run, analysis, arguments, title=named, on_progress=on_progress, on_end=on_end)
-        results: list[Any] = []
-
-        def ended(job: Job) -> None:
-            job.result = results[0] if results else None
-            _call_back(on_end, job)
-
-        item = (analysis, arguments)
-        return self.quick(
-            _cached_soon, run, [item], title=named, on_result=lambda _, result: results.append(result), on_end=ended
-        )
+        return self.quick(_cached_soon, run, [(analysis, arguments)], title=named, on_end=on_end)
 
     def close(self) -> None:
         """Stop everything."""
@@ -215,8 +208,10 @@ class Jobs:
             job.error = error
             self._finish(job, "failed")
             return
-        _call_back(call.on_result, call.place, result)
+        with _printed_errors():
+            call.on_result(call.place, result)
         with self._lock:
+            job.result = result
             job.done += 1
             last = job.done == job.total
         if last:
@@ -265,15 +260,15 @@ class Jobs:
             if job.ended:
                 return
             job.state = state
-        _call_back(job._on_end, job)
+        with _printed_errors():
+            job._on_end(job)
 
 
-def _call_back(callback: Callable[..., None] | None, *arguments: Any) -> None:
-    """Call back; an error of a view is printed and stops neither the jobs nor the other views."""
-    if callback is None:
-        return
+@contextmanager
+def _printed_errors() -> Iterator[None]:
+    """An error of a view that is called back is printed, and stops neither the jobs nor the other views."""
     try:
-        callback(*arguments)
+        yield
     except Exception:  # noqa: BLE001 - see above
         traceback.print_exc(file=sys.stderr)
 

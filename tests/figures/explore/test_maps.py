@@ -11,9 +11,7 @@ from drift.runs.context import Context
 from drift.runs.growing_run import GrowingRun
 from figures.explore.plane import triangles
 from figures.explore.plane.maps import (
-    class_figure,
     clients_figure,
-    confusion_figure,
     line_figure,
     minimum_text,
     plane_figure,
@@ -21,6 +19,7 @@ from figures.explore.plane.maps import (
 )
 from figures.explore.plane.model_choices import default_corners, model_choices
 from figures.explore.plane.places import Numbers
+from figures.interactive.confusions import counts_map, error_bars
 from landscape.surfaces.minimum import Minimum
 
 NUMBERS = Numbers(0.5, 0.25, np.array([0.5, np.nan, 0.0]), np.array([[1, 1, 0], [0, 0, 0], [0, 0, 2]]), 4)
@@ -78,9 +77,9 @@ def test_a_line_has_its_models(runs):
 
 
 def test_numbers_of_a_point():
-    bars = class_figure(NUMBERS, ["a<b", "b"], None, "")
-    assert list(bars.data[0].x) == ["a&lt;b", "b", "2"]
-    shares = confusion_figure(NUMBERS, ["a", "b", "c"]).data[0].z
+    bars = error_bars({"this point": NUMBERS.class_error}, ["a<b", "b", "2"])
+    assert list(bars.layout.xaxis.ticktext) == ["a&lt;b", "b", "2"] and list(bars.data[0].x) == [0, 1, 2]
+    shares = counts_map(NUMBERS.confusion, ["a", "b", "c"]).data[0].z
     np.testing.assert_allclose(shares, [[0.5, 0.5, 0], [np.nan] * 3, [0, 0, 1]])
     assert list(clients_figure({7: 0.5, 2: 1.5}).data[0].x) == ["7", "2"]
 

@@ -116,9 +116,9 @@ def test_grids_beside_each_other_keep_their_coordinates(runs):
         )
         for shift in (0, 7)
     ]
-    joined = _stack.join_panels(parts)
+    joined = _stack.join_panels((part.attrs["label"], part) for part in parts)
     for index, part in enumerate(parts):
-        again = _stack.panel(joined, index)
+        again = _stack.panels(joined)[index]
         np.testing.assert_array_equal(again.loss, part.loss)
         np.testing.assert_array_equal(again.alpha, part.alpha)
         assert again.attrs["label"] == part.attrs["label"]
@@ -128,7 +128,7 @@ def test_grids_beside_each_other_keep_their_coordinates(runs):
 def test_planes_through_clients_lie_flat_and_share_levels(runs, not_laid_out):
     ds = planes_clients.data(runs, points=5)
     for index in range(ds.sizes["panel"] - 1):
-        plane = _stack.panel(ds, index)
+        plane = _stack.panels(ds)[index]
         assert float(plane.mark_alpha[1]) >= float(np.hypot(plane.mark_alpha[2], plane.mark_beta[2])) - 1e-6
     assert ds.sizes["panel"] == 4
     maps = _maps(planes_clients.draw(ds))

@@ -54,7 +54,7 @@ def test_matrices_of_all_rounds_share_their_scales():
                 attrs={"label": label},
             )
         )
-    figure = barriers_clients.draw(_stack.join_panels(parts))
+    figure = barriers_clients.draw(_stack.join_panels((part.attrs["label"], part) for part in parts))
     panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     assert [ax.images[0].get_clim() for ax in panels] == [(0, 3), (0, 3), (-3, 3), (-3, 3)]
     assert [text.get_text() for text in panels[0].get_xticklabels()] == ["4", "2", "global"]
@@ -91,7 +91,7 @@ def test_the_aligned_line_is_solid_and_barriers_are_told():
         coords={"t": t},
         attrs={"label": "two clients, round 5"},
     )
-    (panel,) = lines_aligned.draw(_stack.join_panels([ds]).assign_attrs(split="test")).axes
+    (panel,) = lines_aligned.draw(_stack.join_panels([(ds.attrs["label"], ds)]).assign_attrs(split="test")).axes
     looks = {line.get_label(): (line.get_linestyle(), line.get_ydata()[1]) for line in panel.lines}
     assert looks == {"as trained": ("--", 3.0), "aligned": ("-", 1.5)}
     assert panel.get_title() == "two clients, round 5\nbarrier 2 → 0.5 nats\ndistance 4 → 3"
@@ -109,7 +109,7 @@ def test_members_and_random_averages_of_a_pool_stand_in_two_columns():
         coords={"mark": ["member 1", "member 2"], "mark_other": ["member 1", "member 2"]},
         attrs={"label": "round 3, client 4"},
     )
-    figure = barriers_pool.draw(_stack.join_panels([part]).assign_attrs(split="test"))
+    figure = barriers_pool.draw(_stack.join_panels([(part.attrs["label"], part)]).assign_attrs(split="test"))
     losses = next(ax for ax in figure.axes if ax.get_ylabel() == "test loss [nats]")
     drawn = [line.get_ydata().tolist() for line in losses.lines]
     assert drawn == [[2.5], [0.5], [1.0, 1.5, 2.0]]
@@ -176,7 +176,7 @@ def test_corners_of_a_triangle_are_the_clients():
         coords={"alpha": weights, "beta": weights, "mark": names},
         attrs={"label": "round 2"},
     )
-    first = simplex_weights.draw(_stack.join_panels([ds])).axes[0]
+    first = simplex_weights.draw(_stack.join_panels([(ds.attrs["label"], ds)])).axes[0]
     corners = {note.get_text(): tuple(np.round(note.xy, 3)) for note in first.texts}
     assert corners == {"client 5 (2)": (0, 0), "client 1 (1)": (1, 0), "client 3 (1)": (0.5, 0.866)}
     places = {line.get_label(): line.get_xydata()[0] for line in first.lines}

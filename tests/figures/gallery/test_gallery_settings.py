@@ -12,6 +12,7 @@ from figures import gallery
 from figures.gallery import (
     _cases,
     _table_figure,
+    _tables,
     accuracy_curves,
     accuracy_setting,
     accuracy_table,
@@ -118,7 +119,7 @@ def test_cells_have_mean_and_deviation_and_the_paper_stands_in_grey():
         },
         coords={"row": ["fedavg", "ima", "lss"], "column": ["A, #C=2", "B"], "seed": [1, 2]},
     )
-    figure = _table_figure.draw_table(ds, title="accuracy in %", write=_table_figure.percent)
+    figure = _table_figure.draw_table(_tables.label_numbers(ds, "accuracy", "fraction"), "accuracy in %")
     shown = {text.get_text(): text for ax in figure.axes for text in ax.texts}
     assert {"55.00 ± 7.07", "70.00", "10.00", "12.34", "quick", "measured", "paper", "A", "#C=2"} <= set(shown)
     assert "LSS" not in shown
@@ -133,12 +134,32 @@ def test_a_table_of_one_column_has_a_head(column):
         {"measured": (("row", "column", "seed"), [[[0.5, 0.6]], [[0.7, 0.8]]]), "quick": ("column", [0])},
         coords={"row": ["fedavg", "ima"], "column": [column], "seed": [1, 2]},
     )
-    figure = _table_figure.draw_table(ds, title="accuracy in %", write=_table_figure.percent)
+    figure = _table_figure.draw_table(_tables.label_numbers(ds, "accuracy", "fraction"), "accuracy in %")
     (ax,) = figure.axes
     above = [text for text in ax.texts if text.get_text() and text.get_position()[1] > 2.05]
     head = [text.get_text() for text in sorted(above, key=lambda text: -text.get_position()[1])]
     assert " ".join(head) == (column.replace(",", "") or "measured")
     assert not any(part in ax.get_title("left") for part in head)
+
+
+@pytest.mark.parametrize(
+    ("units", "about"), [("fraction", {}), ("fraction", {"digits": 4}), ("1", {"digits": 4}), ("rounds", {}), ("1", {})]
+)
+def test_a_table_has_the_same_numbers_in_picture_and_text(units, about):
+    values = np.random.default_rng(3).random((3, 2, 2)) * (1 if units != "rounds" else 30)
+    ds = xr.Dataset(
+        {"measured": (("row", "column", "seed"), values), "quick": ("column", [0, 0])},
+        coords={"row": ["fedavg", "ima", "lss"], "column": ["A", "B"], "seed": [1, 2]},
+    )
+    ds = _tables.label_numbers(ds, "number", units, **about)
+    drawn = [text.get_text() for ax in _table_figure.draw_table(ds, "number").axes for text in ax.texts]
+    assert {cell.text for _, cells in table(ds).rows for cell in cells} <= set(drawn)
+    scale, digits = (
+        (100 if units == "fraction" and not about else 1),
+        about.get("digits", 2 if units == "fraction" else 1),
+    )
+    if about or units != "1":
+        assert any(text.startswith(f"{scale * values[0, 0].mean():.{digits}f}") for text in drawn)
 
 
 def test_wide_tables_go_on_below():
@@ -147,7 +168,7 @@ def test_wide_tables_go_on_below():
         {"measured": (("row", "column", "seed"), held), "quick": ("column", [0] * 14)},
         coords={"row": ["fedavg", "ima", "lss"], "column": [f"CIFAR-10 number {i}" for i in range(14)], "seed": [1, 2]},
     )
-    figure = _table_figure.draw_table(ds, title="accuracy", write=_table_figure.percent)
+    figure = _table_figure.draw_table(_tables.label_numbers(ds, "accuracy", "fraction"), "accuracy")
     assert len(figure.axes) > 1
     drawer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(drawer)

@@ -133,7 +133,9 @@ def test_a_map_with_cells_without_a_loss_says_so_and_no_other_does():
         ds = xr.Dataset({"loss": (("alpha", "beta"), loss, {"units": "nats"}), **marks})
         coords = {"alpha": alpha, "beta": beta, "mark": ["client 1", "client 2", "client 3"]}
         parts.append(ds.assign_coords(coords).assign_attrs(label=label))
-    figure = planes_statistics.draw(_stack.join_panels(parts).assign_attrs(round=3))
+    figure = planes_statistics.draw(
+        _stack.join_panels((part.attrs["label"], part) for part in parts).assign_attrs(round=3)
+    )
     titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
     assert titles == ["round 3: interpolated\n(blank: no finite loss)", "round 3: of a batch"]
 

@@ -52,7 +52,7 @@ def test_a_tenth_and_a_quarter_of_the_map_are_outlined_where_the_own_loss_is_low
     marks = {"mark_alpha": ("mark", [0.0, 1, 0, 0.3]), "mark_beta": ("mark", [0.0, 0, 1, 0.3])}
     values = {"loss": (("alpha", "beta"), own.mean(0)), "client_loss": (("client", "alpha", "beta"), own)}
     ds = xr.Dataset({**values, **marks}, {"alpha": alpha, "beta": beta, "client": [4, 7, 9]}, {"label": "round 3"})
-    figure = planes_overlay.draw(_stack.join_panels([ds]))
+    figure = planes_overlay.draw(_stack.join_panels([(ds.attrs["label"], ds)]))
     contours = [part for part in _panels(figure)[0].collections if isinstance(part, ContourSet)]
     filled = [part for part in contours if part.filled and part.get_alpha()]
     lines = [part for part in contours if not part.filled and len(part.levels) == 2]
@@ -336,7 +336,7 @@ def test_numbers_in_cells_are_those_of_the_cells(value):
     names = ["client 1", "client 2", "global"]
     tables = dict.fromkeys(("barrier", "midpoint"), (("mark", "mark_other"), heights))
     ds = xr.Dataset(tables, {"mark": names, "mark_other": names}, {"label": "round 0"})
-    figure = barriers_clients.draw(_stack.join_panels([ds]))
+    figure = barriers_clients.draw(_stack.join_panels([(ds.attrs["label"], ds)]))
     places = {note.get_position(): note.get_text() for note in figure.axes[0].texts}
     assert float(places[0, 1]) == float(places[1, 0]) == pytest.approx(value, abs=0.005)
     assert float(places[2, 0]) == 0.3
@@ -351,5 +351,5 @@ def test_the_sentence_in_place_of_barriers_counts_the_pairs():
         tables = {"barrier": heights, "midpoint": heights - 0.5 * (1 - np.eye(4))}
         ds = xr.Dataset({name: (("mark", "mark_other"), table) for name, table in tables.items()})
         ds = ds.assign_coords(mark=names, mark_other=names).assign_attrs(label="round 0")
-        figure = barriers_clients.draw(_stack.join_panels([ds]))
+        figure = barriers_clients.draw(_stack.join_panels([(ds.attrs["label"], ds)]))
         assert figure.get_supxlabel() == f"no loss barrier above 0.001 nats between any of {pairs} pairs"

@@ -1,0 +1,16 @@
+"""Names of numbers with their units, in both drawing libraries."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+
+def text(values: xr.DataArray) -> str:
+    """Axis label of a variable, `name [unit]`; numbers without unit have none."""
+    return with_unit(str(values.attrs.get("long_name", str(values.name).replace("_", " "))), values)
+
+
+def with_unit(name: str, values: xr.DataArray) -> str:
+    """A name with the unit of a variable in brackets, where it has one."""
+    unit = values.attrs.get("units", "1")
+    return name if unit in ("1", "fraction", "") else f"{name} [{unit}]"
