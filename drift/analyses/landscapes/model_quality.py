@@ -242,7 +242,7 @@ def _mix(by_class: np.ndarray, counts: np.ndarray, tested: np.ndarray) -> np.nda
 
 
 def _out_of_distribution(matrix: np.ndarray, sizes: np.ndarray, trained: np.ndarray) -> dict[str, float]:
-    """worst_ood, ood_min, ood_mean of accuracies (m, m) of trained clients on those with `sizes` samples; NaN for one."""
+    """worst_ood, ood_min, ood_mean of accuracies (m, m) of trained clients on others with `sizes` samples, or NaN."""
     usable = np.isfinite(matrix).any(0)  # clients with data; any other NaN is of a model without outputs
     others = ~np.eye(len(matrix), dtype=bool)[:, usable]
     if not (rows := others.any(1) & trained).any():
