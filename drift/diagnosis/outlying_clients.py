@@ -97,8 +97,10 @@ def _updates(run: Run, record: Round) -> dict[str, float | torch.Tensor]:
         other = float((rest @ inner @ rest).clamp(min=0)) ** 0.5
         if other > 0 and norms[place] > 0:
             cosine[place] = float(inner[place] @ rest) / (other * float(norms[place]))
-    middle = float(norms.quantile(0.5))
+    middle = float(norms[weights > 0].quantile(0.5))
     length = norms / middle if middle > 0 else torch.full_like(norms, torch.nan)
+    nothing = weights == 0  # a client without samples is not one of the others
+    cosine, length = (values.masked_fill(nothing, torch.nan) for values in (cosine, length))
     return {"cosine": cosine, "length": length, "weight": weights}
 
 

@@ -62,11 +62,12 @@ def record_checkpoints(
     sizes = read_sizes(folder, files)
     content, parts = split_task(task)
     user_task = None if content is None else UserTask.load(content)
-    of_parts = user_task is not None and parts is not None and not sizes
+    of_parts = user_task is not None and parts is not None
     if user_task is not None and of_parts:
         numbers = files.numbers()
         names = [str(name) for name in numbers] if any(name != number for name, number in numbers.items()) else None
-        sizes = part_sizes(numbers, [len(part) for part in UserTask.load(user_task.task, parts, names).parts or ()])
+        own = UserTask.load(user_task.task, parts, names).parts or ()
+        sizes = part_sizes(numbers, list(map(len, own)), sizes)
     settings = f"{patterns} {'' if user_task is None else user_task.fingerprint}"
     settings += f" {sizes}" if of_parts else ""
     description = dict(told or {})

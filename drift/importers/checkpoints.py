@@ -90,8 +90,8 @@ def import_checkpoints(
     content = read_data(experiment, run.context.data)
     task = build_task(experiment, content)
     partitioned = any("partition" in text for text in overrides)
-    if partitioned and not sizes:
-        sizes = part_sizes(files.numbers(), content.sizes().tolist())
+    if partitioned:
+        sizes = part_sizes(files.numbers(), content.sizes().tolist(), sizes)
     require_space(path, experiment, task.layout.size + task.layout.buffer_size)
     with locks.locked(path), locks.remove_on_failure(path):
         unknown = [] if "method" in description or keys & {"method", "method.name"} else ["method"]

@@ -127,17 +127,28 @@ def read_sizes(folder: Path, files: CheckpointFiles) -> dict[int | str, int]:
     return sizes
 
 
-def part_sizes(numbers: Mapping[int | str, int], sizes: Sequence[int]) -> dict[int | str, int]:
+def part_sizes(
+    numbers: Mapping[int | str, int], sizes: Sequence[int], stated: Mapping[int | str, int]
+) -> dict[int | str, int]:
     """Samples by client, from the sizes of the clients' parts of the task by number.
 
+    Args:
+        numbers: Numbers of the clients by name.
+        sizes: Of the parts.
+        stated: Those of sizes.json, if there is one.
+
     Raises:
-        ValueError: If a client has models and no samples.
+        ValueError: If a client has models and no samples, or another size in sizes.json.
     """
     if absent := [name for name, number in numbers.items() if number >= len(sizes) or sizes[number] < 1]:
+        raise ValueError(f"client {absent[0]} has models, and by its part of the task no samples; mend the parts.")
+    own = {name: sizes[number] for name, number in numbers.items()}
+    if other := [name for name, size in own.items() if stated.get(name, size) != size]:
         raise ValueError(
-            f"client {absent[0]} has models, and by the task's parts no samples; mend the parts, or give sizes.json."
+            f"sizes.json gives client {other[0]} {stated[other[0]]} samples, its part of the task has {own[other[0]]}; "
+            "mend one of them."
         )
-    return {name: sizes[number] for name, number in numbers.items()}
+    return own
 
 
 def run_name(

@@ -51,10 +51,11 @@ class Run(RunFiles):
         """Samples, labels and the partition over clients, as in training.
 
         Raises:
-            ValueError: If the dataset is not the one that the run was trained on.
+            ValueError: If the dataset is not the one that the run was trained on, or a task does not fit the run.
             LookupError: If the run was recorded without its data and opened without a task.
         """
         if self.context.user_task is not None:
+            require_fit(self.context.user_task, self)
             return self.context.user_task.data
         if self.without_data:
             raise LookupError(
@@ -84,7 +85,7 @@ class Run(RunFiles):
             ValueError: If its model needs code from outside that is not trusted (`drift.plugins.trust`).
         """
         if self.context.user_task is not None:
-            require_fit(self.context.user_task, self.about, self.name)
+            _ = self.dataset  # which refuses a task that does not fit
             task = self.context.user_task.task
         else:
             require_trusted(self.experiment.task.model, f"run {self.name} makes its model by")
@@ -221,7 +222,7 @@ def open(
         data: Folder of the datasets.
         task: A task that replaces the recorded one, or the text `my_code.py:make_task` of a function that returns it.
         parts: Sample numbers (into the task's train split) of each client, where that is known: a list by number, or
-            a mapping by number or name.
+            a mapping by number or name; as many as were recorded. Clients may share samples.
         trust: The function, MODULE:FUNCTION, that may be imported to make the model of this and of other runs.
         metrics: Recorded names of numbers by usual name, such as {"accuracy": "test_acc"}, under which figures and
             analyses find them too.

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from drift.config.external_run import UnknownParts
-from drift.training.data import Data
+from drift.runs.run_files import RunFiles
+from drift.training.data import Data, client_samples
 from landscape.datasets._dataset import range_normalisation
 from landscape.model.held_values import digest
 from landscape.model.make_task import task_from
@@ -21,7 +22,10 @@ from landscape.model.tensor_names import adapters_of, matched_names
 from landscape.plugins import outside
 
 Parts = Sequence[Sequence[int]] | Mapping[Any, Sequence[int]]
-"""Sample numbers (into train) of each client: in the order of their numbers, or by number or name."""
+"""Sample numbers (into train) of each client: in the order of their numbers, or by number or name.
+
+A client has a sample once; clients may share samples, as in partitions that overlap.
+"""
 
 
 @dataclass(frozen=True)
@@ -118,26 +122,28 @@ def _by_number(parts: Parts, names: Sequence[str] | None, samples: int) -> list[
                 f"parts of client {client} names samples that are not there; numbers go from 0 to {samples - 1}, into "
                 "train."
             )
+        if len(np.unique(part)) < part.size:
+            raise ValueError(f"parts of client {client} names a sample twice; give each sample once.")
     return [part.astype(np.int64) for part in arrays]
 
 
-def require_fit(user_task: UserTask, about: Mapping[str, Any], name: str) -> None:
-    """Refuse a task whose model is not that of a run, or whose parts lack clients of the run.
+def require_fit(user_task: UserTask, run: RunFiles) -> None:
+    """Refuse a task whose model is not that of a run, or whose parts are not those of the run's clients.
 
-    Args:
-        user_task: The task.
-        about: Content of run.json.
-        name: Name of the run.
+    A run in which every client has one sample in every round does not know the sizes: importers write these.
 
     Raises:
-        ValueError: With the first tensor that differs, or both numbers of clients.
+        ValueError: With the first tensor that differs, both numbers of clients, or the client with another size.
     """
-    clients, layout = about["experiment"]["clients"]["number"], about["layout"]
-    if user_task.parts is not None and len(user_task.parts) < clients:
-        raise ValueError(
-            f"parts has {len(user_task.parts)} clients, run {name} has {clients}; give the sample numbers of each, "
-            "none ([]) for a client that holds none."
-        )
+    clients, layout, parts = run.experiment.clients.number, run.about["layout"], user_task.parts
+    if parts is not None:
+        exact = not run.about.get("imported")  # other programs record the clients that took part
+        if len(parts) < clients or (exact and len(parts) > clients):
+            raise ValueError(
+                f"parts has {len(parts)} clients, run {run.name} has {clients}; give the sample numbers of each, "
+                "none ([]) for a client that holds none."
+            )
+        _require_sizes(user_task.data, run)
     own = user_task.task.layout.parameters
     entries: list[Any] = [[name, list(shape)] for name, shape in own]
     adapters = adapters_of(user_task.task.model)
@@ -146,9 +152,25 @@ def require_fit(user_task: UserTask, about: Mapping[str, Any], name: str) -> Non
         return
     actual, expected = next(pair for pair in zip_longest(entries, layout) if pair[0] != pair[1])
     raise ValueError(
-        f"the task's model is not that of run {name}: it has {actual} where the run has {expected}. Give the module to "
-        "the recorder when parameters are tied or frozen."
+        f"the task's model is not that of run {run.name}: it has {actual} where the run has {expected}. Give the "
+        "module to the recorder when parameters are tied or frozen."
     )
+
+
+def _require_sizes(data: Data, run: RunFiles) -> None:
+    recorded = list(run.without_models(run.rounds()))
+    if all(bool((record.sizes == 1).all()) for record in recorded):
+        return
+    for record in recorded:
+        own = [
+            len(part) + len(out) for part, out in zip(*client_samples(run.experiment, data, record.index), strict=True)
+        ]
+        for client, size in zip(record.ids.tolist(), record.sizes.tolist(), strict=True):
+            if own[client] != size:
+                raise ValueError(
+                    f"parts gives client {client} {own[client]} samples, run {run.name} recorded {size} in round "
+                    f"{record.index}; give those that it trained on, or the task without parts."
+                )
 
 
 @dataclass(frozen=True)

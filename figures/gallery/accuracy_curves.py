@@ -94,7 +94,9 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax in axs.flat[:count]:
         style.name_axes(ax, "round", "test accuracy")
     _cut(ds, list(axs.flat[:count]), smooth)
-    title = [f"smoothed over {smooth} rounds" if smooth > 1 else "", curves.band(ds) or ""]
+    lines = (ds.accuracy.sel(row=row, line=line) for row in ds.row for line in ds.line)
+    filtered = any(_smoothed(values, smooth) is not values for values in lines)
+    title = [f"smoothed over {smooth} rounds" if filtered else "", curves.band(ds) or ""]
     style.key(figure, axs.flat[:count], title="; ".join(filter(None, title)) or None, columns=3 if columns > 1 else 2)
     return figure
 
@@ -122,7 +124,8 @@ _SHORT = {"method.start": "start", "method.window": "window"}
 def _smoothed(values: xr.DataArray, smooth: int) -> xr.DataArray:
     """The filtered line; as it is where there are fewer rounds than the window or gaps."""
     complete = values.dropna("round", how="any") if "seed" not in values.dims else values
-    if smooth <= 2 or complete.sizes["round"] < smooth or bool(complete.isnull().any()):
+    gaps = bool(complete.isnull().any() or (complete["round"].diff("round") > 1).any())
+    if smooth <= 2 or complete.sizes["round"] < smooth or gaps:
         return values
     return complete.copy(data=savgol_filter(complete.values, smooth, 2, axis=complete.get_axis_num("round")))
 

@@ -206,7 +206,7 @@ def test_balance_and_weights(run):
 @pytest.mark.parametrize("center", ["weighted", "uniform"])
 @reference("drift.drift_variances", by="equation 13 over models and the filter of equation 12, loops in float64")
 def test_drift_variances(run, center):
-    rows, s = [], 0.3
+    rows, s, last = [], 0.3, -1
     for record in run.records:
         updates, *_, sizes, _ = arrays(record)
         active = sizes > 0
@@ -216,11 +216,13 @@ def test_drift_variances(run, center):
         m, mean = int(active.sum()), own_weights(run, sizes) @ updates
         centre = updates[active].mean(0) if center == "uniform" else mean
         momentum = hand.random(D, seed=300 + record.index).numpy()
-        q = np.sum((momentum - mean) ** 2) / (m * D)
+        q = np.sum((momentum - mean) ** 2) / (m * D) if record.index - 1 == last else np.nan
+        last = record.index
         r = sum(np.sum((update - centre) ** 2) for update in updates[active]) / (m**2 * D)
         gain = (s + q) / (s + q + r)
-        s = (1 - gain) * (s + q)
-        rows.append([q, r, q / (q + r), gain, s])
+        after = (1 - gain) * (s + q)
+        rows.append([q, r, q / (q + r), gain, after])
+        s = s if np.isnan(q) else after
     found = drift.drift_variances(run, center=center, sigma0=0.3)
     for place, name in enumerate(("change_variance", "client_variance", "change_share", "gain", "sigma")):
         agree("drift.drift_variances", found[name], np.array(rows)[:, place], relative=1e-12)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -119,7 +119,8 @@ def factors(
             )
             total = {name: total.get(name, 0) + value for name, value in sums.items()}
     means = quantities(total, weights, len(models))
-    far = [_farthest(rows, average, len(weights)) for rows, (average, _) in zip(models, averages, strict=True)]
+    usable = weights.nonzero().flatten().tolist()
+    far = [_farthest(rows, average, usable) for rows, (average, _) in zip(models, averages, strict=True)]
     locality = sum(far) / len(far)
     return means | {"locality": locality, "gap_ratio": means["gap"] / locality**2 if locality > 0 else float("nan")}
 
@@ -151,8 +152,8 @@ def average(rows: Rows, weights: Tensor) -> tuple[Tensor, Tensor]:
     return theta, buffers
 
 
-def _farthest(rows: Rows, average: Tensor, count: int) -> float:
-    return max(float((rows(row)[0] - average).norm()) for row in range(count))
+def _farthest(rows: Rows, average: Tensor, usable: Sequence[int]) -> float:
+    return max(float((rows(row)[0] - average).norm()) for row in usable)
 
 
 def _blocks(low: int, high: int, size: int) -> Iterator[slice]:

@@ -73,7 +73,8 @@ def ntk_variance(
         mine = _points(run, [client], points)
         if not len(mine):
             continue
-        union_ids = record.ids.tolist() if union == "cohort" else list(range(shape[1]))
+        union_ids = record.ids.tolist() if union == "cohort" else range(shape[1])
+        union_ids = [other for other in union_ids if len(run.parts[other])]
         numbers = torch.from_numpy(np.concatenate([mine, _points(run, union_ids, points)]))
         kernel = ntk(run.task, record.kept("start"), train[numbers], memory=memory)
         n = len(mine)

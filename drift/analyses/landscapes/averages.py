@@ -87,7 +87,7 @@ def similarity_rounds(
     split: str = "test",
     samples: int | None = None,
 ) -> xr.Dataset:
-    """Mean CKA of the outputs of the cohort's client models over rounds; NaN for fewer than two clients.
+    """Mean CKA of the outputs of the cohort's client models over rounds; NaN for fewer than two clients with samples.
 
     Source: IMA paper, Fig. 4; papers.md 3.2.5.
 
@@ -119,7 +119,8 @@ def similarity_rounds(
 
 
 def _outputs(run: Run, record: Round, samples: Samples) -> Tensor:
-    """Outputs (m, n, C) of the clients' models."""
-    pairs = zip(rows(record.kept("clients"), range(len(record.ids))), record.client_buffers, strict=True)
+    """Outputs (m, n, C) of the models of the clients with samples."""
+    trained = record.shares.nonzero().flatten()
+    pairs = zip(rows(record.kept("clients"), trained.tolist()), record.client_buffers[trained], strict=True)
     outputs = [run.task.outputs(with_buffers(theta, own), samples) for theta, own in pairs]
     return torch.stack(outputs) if outputs else torch.zeros(0, len(samples), 1)

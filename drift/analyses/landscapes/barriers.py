@@ -37,7 +37,7 @@ def client_barriers(
     Args:
         run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
-        clients: Ids of clients of its cohort; by default the first ten.
+        clients: Ids of clients of its cohort; by default the first ten with samples.
         points: Evaluations on each line, both ends included.
         split: Samples that the loss is averaged over.
         statistics: Of batch normalisation between the models, as in `round_plane`.
@@ -83,7 +83,7 @@ def mode_curve(
     Args:
         run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
-        clients: Ids of two clients of its cohort; the first two by default.
+        clients: Ids of two clients of its cohort; the first two with samples by default.
         kind, bends, steps, batch, lr, seed: Of the curve, as in `landscape.connecting_curve`.
         points: Evaluations on either path.
         split: Samples that loss (nats) and error (fraction) are averaged over.
@@ -125,7 +125,7 @@ def aligned_barrier(
         other: Folder of a run with the same model: the line joins the global models of the two runs. Without it, two
             client models of one round.
         round: Round of the models; negative counts from the last one that kept them.
-        clients: Ids of two clients of the cohort; the first two by default.
+        clients: Ids of two clients of the cohort; the first two with samples by default.
         points: Evaluations on a line, both ends included.
         split: Samples that the loss is averaged over.
         seed: Of the alignment.

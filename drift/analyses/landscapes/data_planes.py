@@ -39,7 +39,7 @@ def class_plane(
     Args:
         run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
-        clients: Ids of three clients of its cohort; the first three by default.
+        clients: Ids of three clients of its cohort; the first three with samples by default.
         points, margin: Grid points per axis, and how far the box extends beyond the models.
         split: Samples that loss (nats) and errors (fractions) are averaged over.
         partial: Unfinished result to go on from.
@@ -88,7 +88,7 @@ def overlay_plane(
     Args:
         run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
-        clients: Ids of three clients of its cohort; the first three by default.
+        clients: Ids of three clients of its cohort; the first three with samples by default.
         points, margin: Grid points per axis, and how far the box extends beyond the models.
         split: Samples of the common loss.
         partial: Unfinished common loss to go on from.

@@ -158,6 +158,8 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
         round: Round that kept its clients; negative counts from the last one that did.
         criterion: "label" or "train".
 
+    Clients without samples have values and no part in the means.
+
     Returns:
         Dataset with global_accuracy (), local (client) on the test set, averaged_local (), ood (client, holder) (a_ij),
         worst_ood (), ood_min () and ood_mean (), fractions; NaN where a cohort has one client, a client no data, or a
@@ -179,6 +181,7 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
     on_test = _mix(by_class, tested, tested > 0)[:, 0]
     ids, parts = record.ids.tolist(), run.parts_in(record.index)
     counts = histogram(run.labels, [parts[client] for client in ids], count)
+    trained = (record.shares > 0).numpy()
     if criterion == "label":
         matrix = _mix(by_class[1:], counts, tested > 0)
     else:
@@ -186,9 +189,9 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
     variables = {
         "global_accuracy": ((), on_test[0]),
         "local": ("client", on_test[1:]),
-        "averaged_local": ((), on_test[1:].mean()),
+        "averaged_local": ((), on_test[1:][trained].mean()),
         "ood": (("client", "holder"), matrix),
-        **{name: ((), value) for name, value in _out_of_distribution(matrix, counts.sum(1)).items()},
+        **{name: ((), value) for name, value in _out_of_distribution(matrix, counts.sum(1), trained).items()},
     }
     about = {name: (text, "fraction") for name, text in _ACCURACIES.items()}
     attrs = {"analysis": "three_accuracies", "source": "LSS paper, Fig. 6", "round": record.index}
@@ -238,11 +241,11 @@ def _mix(by_class: np.ndarray, counts: np.ndarray, tested: np.ndarray) -> np.nda
     return np.where(shares == 0, 0, by_class[:, None] * shares).sum(2)
 
 
-def _out_of_distribution(matrix: np.ndarray, sizes: np.ndarray) -> dict[str, float]:
-    """worst_ood, ood_min and ood_mean of accuracies (m, m) on clients with `sizes` samples; NaN for one client."""
+def _out_of_distribution(matrix: np.ndarray, sizes: np.ndarray, trained: np.ndarray) -> dict[str, float]:
+    """worst_ood, ood_min, ood_mean of accuracies (m, m) of trained clients on others with `sizes` samples, or NaN."""
     usable = np.isfinite(matrix).any(0)  # clients with data; any other NaN is of a model without outputs
     others = ~np.eye(len(matrix), dtype=bool)[:, usable]
-    if not (rows := others.any(1)).any():
+    if not (rows := others.any(1) & trained).any():
         return dict.fromkeys(("worst_ood", "ood_min", "ood_mean"), np.nan)
     values, others = matrix[rows][:, usable], others[rows]
     worst, weights = np.where(others, values, np.inf).min(1), np.where(others, sizes[usable], 0)

@@ -47,7 +47,7 @@ def round_plane(
     Args:
         run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
-        clients: Ids of three clients of its cohort; the first three by default.
+        clients: Ids of three clients of its cohort; the first three with samples by default.
         points, margin: Grid points per axis, and how far the box extends beyond the models.
         box: "marks" for their bounding box, "symmetric" for a square around their mean.
         tolerance: Largest accepted error of the log loss, as a share of its range, at points that are interpolated
@@ -190,7 +190,7 @@ def average_line(
 def client_sweep(
     run: Run, index: int, clients: Sequence[int] | None, *, points: int, margin: float, box: str = "marks"
 ) -> tuple[Round, list[int], Sweep]:
-    """A round, ids of three clients of its cohort (the first three where None), and the plane through their models.
+    """A round, ids of three clients of its cohort (the first with samples where None), and the plane through them.
 
     Raises:
         LookupError: If the round kept no clients.
@@ -209,7 +209,7 @@ def round_clients(
 
     Args:
         number: Number of different clients that are needed; 0: any.
-        first: Number of clients from the first one on where `clients` is None; by default `number`.
+        first: Number of clients with samples from the first one on where `clients` is None; by default `number`.
 
     Raises:
         LookupError: If the round kept no clients.
@@ -217,7 +217,9 @@ def round_clients(
     """
     record = run.round(resolve_round(run, index, "clients"))
     ids = record.ids.tolist()
-    selected = ids[: first or number] if clients is None else list(clients)
+    trained = record.ids[record.shares > 0].tolist()
+    usual = trained if len(trained) >= number else ids
+    selected = usual[: first or number] if clients is None else list(clients)
     word = ("any", "one", "two", "three")[number]
     if len(ids) < number:
         suited = spans(run.kept("clients", least=number))

@@ -43,7 +43,7 @@ def projected_plane(
     Args:
         run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
-        clients: Ids of the three clients in the plane; the first three by default.
+        clients: Ids of the three clients in the plane; the first three with samples by default.
         points, margin: Grid points per axis, and how far the box extends beyond the feet of all models.
         split: Samples that loss (nats) and error (fraction) are averaged over.
         partial: Unfinished result to go on from.

@@ -69,6 +69,8 @@ def round_weights(
 ) -> xr.Dataset:
     """Loss and errors of a round's aggregate at given weights, by data size, at equal weights, and of the round's end.
 
+    Equal weights are those of the clients with samples.
+
     The aggregate is gamma sum_k lambda_k w_k (FedLAW, equation 2). Models with batch normalisation get statistics
     recomputed on training samples, the end included.
 
@@ -94,7 +96,8 @@ def round_weights(
     if weights is not None and (len(weights) != len(ids) or not abs(sum(weights)) > 1e-12):
         raise ValueError(f"weights are {list(weights)}; give one per client of the cohort {ids}, of sum other than 0.")
     these = own_weights(record) if weights is None else Weights(gamma, Weights.from_values(weights).shares)
-    named = {"these": these, "by size": by_size(run, record), "uniform": Weights(1.0, (1 / len(ids),) * len(ids))}
+    equal = Weights(1.0, Weights.from_values((record.shares[record.ids.argsort()] > 0).double()).shares)
+    named = {"these": these, "by size": by_size(run, record), "uniform": equal}
     cohort, evaluated_on = cohort_models(run, record.index), selected_samples(run, record.index, split, samples)
     task = task_with_classes(run, evaluated_on)
     models = torch.cat([cohort.models, record.kept("end")[None]])

@@ -47,7 +47,7 @@ def weight_simplex(
     Args:
         run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
-        clients: Ids of three clients of its cohort; the first three by default.
+        clients: Ids of three clients of its cohort; the first three with samples by default.
         step: Of the weights, one over a whole number.
         extend: How far below 0 weights may go, such as 0.2; rounded down to whole steps.
         split: Samples that loss (nats) and error (fraction) are averaged over.

@@ -46,8 +46,8 @@ def coherence(
 
     Args:
         run: A run of any method.
-        smooth: Rounds in the moving average, this round and those before it, and in a block of the resampling for the
-            interval of the critical point.
+        smooth: Rounds in the moving average, this round and those before it, NaN where one of them is not recorded;
+            and recorded rounds in a block of the resampling for the interval of the critical point.
         weighting: lambda: the relative weights that the method "used", or the "shares" of samples.
         groups: Client ids by group name, for weighted mean cosines within and between groups; "balance" groups the
             clients by the evenness of their classes, as `drift.analyses.rounds.labels.balance_groups` does.
@@ -84,12 +84,13 @@ def coherence(
     about = {name: _ABOUT[name] for name in ("coherence", "mean_cosine")}
     about |= dict.fromkeys(pairs, _ABOUT["group_cosine"])
     dataset = series(run, measure, about, analysis="coherence", source="Li et al. 2023, definition 5.1")
-    dataset["coherence_smooth"] = ("round", moving_average(dataset["coherence"].values, smooth))
-    point = critical_point(dataset["round"].values, dataset["coherence"].values, window=smooth, level=level)
+    numbers = dataset["round"].values
+    dataset["coherence_smooth"] = ("round", moving_average(numbers, dataset["coherence"].values, smooth))
+    point = critical_point(numbers, dataset["coherence"].values, window=smooth, level=level)
     dataset = dataset.assign(critical_point=point.round, critical_low=point.low, critical_high=point.high)
     if pairs:
         values = np.stack([dataset[pair].values for pair in pairs], axis=1)
-        averages = np.stack([moving_average(column, smooth) for column in values.T], axis=1)
+        averages = np.stack([moving_average(numbers, column, smooth) for column in values.T], axis=1)
         columns = {"group_cosine": values, "group_cosine_smooth": averages}
         dataset = dataset.drop_vars(pairs).assign({name: (("round", "pair"), table) for name, table in columns.items()})
         dataset = dataset.assign_coords(pair=list(pairs))
@@ -155,13 +156,15 @@ def mean_cosine(cosine: Tensor, weights: Tensor, rows: Tensor | None = None, col
     return float((pairs * cosine).sum()) / total if total > 0 else float("nan")
 
 
-def moving_average(values: np.ndarray, window: int) -> np.ndarray:
-    """Mean of each value and the window - 1 before it; NaN before the first whole window.
+def moving_average(rounds: np.ndarray, values: np.ndarray, window: int) -> np.ndarray:
+    """Mean of each round's value and those of the window - 1 rounds before; NaN where one of these is not recorded.
 
     Missing values are left out of the mean, which is NaN without any value.
     """
     averages = np.full(len(values), np.nan)
     for last in range(window - 1, len(values)):
+        if rounds[last] - rounds[last - window + 1] >= window:
+            continue
         part = values[last - window + 1 : last + 1]
         part = part[~np.isnan(part)]
         averages[last] = part.mean() if len(part) else np.nan

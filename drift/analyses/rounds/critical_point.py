@@ -20,8 +20,8 @@ class CriticalPoint:
     """A change from positive to negative.
 
     Args:
-        round: First round of the negative phase; NaN where there is no clear change.
-        low, high: Interval of `round`; NaN where there is none.
+        round: First recorded round of the negative phase; NaN where there is no clear change.
+        low, high: Interval of `round`, with the rounds before it that have no value; NaN where there is none.
         before, after: Means of the two phases that separate best, with their t intervals.
         reason: Why there is no clear change; empty if there is one.
     """
@@ -86,7 +86,8 @@ def critical_point(
     firsts, lasts = _change(series * _counts(len(series), window, draws, seed))
     low = np.quantile(firsts, (1 - level) / 2, method="lower")
     high = min(np.quantile(lasts, (1 + level) / 2, method="higher"), len(numbers) - 1)
-    return CriticalPoint(float(numbers[change]), float(numbers[low]), float(numbers[high]), first_mean, second_mean)
+    first = numbers[low - 1] + 1 if low else numbers[0]
+    return CriticalPoint(float(numbers[change]), float(first), float(numbers[high]), first_mean, second_mean)
 
 
 def _change(series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

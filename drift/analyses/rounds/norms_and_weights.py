@@ -25,8 +25,8 @@ def update_norms(run: Run) -> xr.Dataset:
     Returns:
         Dataset with start_norm and end_norm (models), step_norm (end - start), previous_norm (the expected update; NaN
         where the round before was not recorded),
-        mean_update_norm (weighted mean of the client updates), update_norm_mean, _min and _max over round; update_norm
-        over round and client.
+        mean_update_norm (weighted mean of the client updates), update_norm_mean, _min and _max (of clients with
+        samples) over round; update_norm over round and client.
     """
     rounds = {-1, *run.rounds()}
 
@@ -45,7 +45,8 @@ def update_norms(run: Run) -> xr.Dataset:
             return norms
         updates, mean = squares[CLIENTS:].sqrt(), torch.zeros_like(end)
         mean[CLIENTS:] = run.experiment.cohort_weights(record.sizes)
-        statistics = {"mean": updates.mean(), "min": updates.min(), "max": updates.max()}
+        trained = updates[mean[CLIENTS:] > 0]
+        statistics = {"mean": trained.mean(), "min": trained.min(), "max": trained.max()}
         norms |= {f"update_norm_{name}": float(value) for name, value in statistics.items()}
         return {**norms, "mean_update_norm": norm(matrix, mean), "update_norm": updates}
 
@@ -185,7 +186,7 @@ def norm(gram: Tensor, combination: Tensor) -> float:
 def locality(run: Run) -> xr.Dataset:
     """Distance of the clients to their mean by data sizes (FMA); the largest one is the locality of WENS-FMA.
 
-    Delta = max_k |w_k - w_FMA|, computed from the Gram matrix alone.
+    Delta = max_k |w_k - w_FMA| over clients with samples, computed from the Gram matrix alone.
 
     Source: Zhou et al. 2024, section 5, theorem 1; papers.md 3.2.
 
@@ -201,7 +202,11 @@ def locality(run: Run) -> xr.Dataset:
             return {}
         weights = record.shares
         lengths = distances(record.gram, weights)
-        return {"locality": float(lengths.max()), "mean_distance": float(weights @ lengths), "distance": lengths}
+        return {
+            "locality": float(lengths[weights > 0].max()),
+            "mean_distance": float(weights @ lengths),
+            "distance": lengths,
+        }
 
     about = {
         "locality": ("largest distance of a client to the mean", "1"),

@@ -41,27 +41,28 @@ def drift_variances(
     Args:
         run: A run of any method.
         momentum: M, which the update D is compared with. "recorded": FedEve's M, for methods without a momentum
-            the previous mean update, NaN where the round before was not recorded. "previous": that for every
-            method; where a momentum was recorded instead, it needs the clients of two successive rounds, and is NaN
-            where these were not kept. "zero": nothing, as in the author's code (EVE-1).
+            the previous mean update, NaN where the round before was not recorded or has none. "previous": that for
+            every method; where a momentum was recorded instead, it needs the clients of two successive rounds, and is
+            NaN where these were not kept. "zero": nothing, as in the author's code (EVE-1).
         center: Mean that sigma_R^2 is around, weighted or uniform (EVE-2).
-        sigma0: s before the first round.
+        sigma0: s before the first round, and after rounds that were not recorded.
 
     Returns:
         Dataset over round with change_variance, client_variance, their shares of the sum, gain, sigma (s', a
         variance) and cohort m; attribute d.
     """
-    d, rounds = run.layout.size, {-1, *run.rounds()}
+    d, updated = run.layout.size, {-1}
     recorded = momentum == "zero" or _records_momentum(run.method)
 
     def measure(record: Round) -> dict[str, float]:
         if not bool((record.sizes > 0).any()):
             return {}
+        updated.add(record.index)
         weights = run.experiment.cohort_weights(record.sizes)
         client = client_variance(record.gram, weights, d, uniform=center == "uniform")
         values = {"client_variance": client, "cohort": int((weights > 0).sum())}
         matrix = _against_previous(run, record) if momentum == "previous" else record.gram
-        if matrix is None or not (recorded or record.index - 1 in rounds):
+        if matrix is None or not (recorded or record.index - 1 in updated):
             return values
         change = change_variance(matrix, weights, d, momentum=momentum != "zero")
         if change + client > 0:
@@ -70,19 +71,24 @@ def drift_variances(
 
     about = {name: text for name, text in _ABOUT.items() if name not in ("gain", "sigma")}
     dataset = series(run, measure, about, analysis="drift_variances", source="FedEve, equations 12 and 13")
-    gain, sigma = gains(dataset["change_variance"].values, dataset["client_variance"].values, sigma0)
+    variances = (dataset[name].values for name in ("change_variance", "client_variance"))
+    gain, sigma = gains(dataset["round"].values, *variances, sigma0)
     dataset = dataset.assign(gain=("round", gain), sigma=("round", sigma))
     return result(dataset, _ABOUT, d=d, momentum=momentum, center=center, sigma0=sigma0)
 
 
-def gains(change: np.ndarray, client: np.ndarray, sigma0: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Kalman gain and variance after each round, shape (R,), from both drift variances over the rounds.
+def gains(
+    rounds: Sequence[int] | np.ndarray, change: np.ndarray, client: np.ndarray, sigma0: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Kalman gain and variance after each round, shape (R,), from both drift variances over the rounds, ascending.
 
-    A round without them has NaN and leaves the variance as it is.
+    A round without them has NaN and leaves the variance as it is; after rounds that are not there it is sigma0 again.
     """
     columns = np.full((2, len(change)), np.nan)
-    carried = torch.tensor(sigma0, dtype=torch.float64)
+    carried = first = torch.tensor(sigma0, dtype=torch.float64)
     for row, (q, r) in enumerate(zip(change, client, strict=True)):
+        if row and rounds[row] - rounds[row - 1] > 1:
+            carried = first
         if not np.isnan(q) and not np.isnan(r):
             gain, carried = fuse(carried, torch.as_tensor(q), torch.as_tensor(r))
             columns[:, row] = float(gain), float(carried)
@@ -132,12 +138,9 @@ def _against_previous(run: Run, record: Round) -> Tensor | None:
         matrix = record.gram.clone()
         matrix[PREVIOUS], matrix[:, PREVIOUS] = 0, 0
         return matrix
-    if record.index - 1 not in run.rounds():
+    record = run.round(record.index)
+    if record.clients is None or (previous := _previous(run, record)) is None:
         return None
-    record, before = run.round(record.index), run.round(record.index - 1)
-    if record.clients is None or before.clients is None:
-        return None
-    previous = before.mean_update(run.experiment.cohort_weights(before.sizes))
     start = record.kept("start")
     return gram_of_models(start, previous, torch.zeros_like(start), record.clients)
 
@@ -189,10 +192,9 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Laye
         for column, place in enumerate(places.values()):
             for name, value in _measure(run, record, previous, place, momentum).items():
                 columns[name][row, column] = value
-    for stretch in np.split(np.arange(len(indices)), np.flatnonzero(np.diff(indices) > 1) + 1):
-        for column in range(len(places)):
-            q, r = (columns[name][stretch, column] for name in ("change_variance", "client_variance"))
-            columns["gain"][stretch, column], _ = gains(q, r)
+    for column in range(len(places)):
+        variances = (columns[name][:, column] for name in ("change_variance", "client_variance"))
+        columns["gain"][:, column], _ = gains(indices, *variances)
     sizes = [place.stop - place.start for place in places.values()]
     variables = {name: (("round", "layer"), values) for name, values in columns.items()} | {"size": ("layer", sizes)}
     coords = {"round": indices, "layer": list(places)}

@@ -92,6 +92,11 @@ def test_without_sizes_clients_have_those_of_the_given_partition(source, tmp_pat
     for name in ("client_variance", "change_variance"):
         np.testing.assert_allclose(variances[0][name], variances[1][name], rtol=1e-4)
     assert not any("client sizes" in text for text in found.about["unknown"])
+    sizes = [len(part) for part in source.parts]
+    (folder / "sizes.json").write_text(json.dumps(dict(enumerate([sizes[0] + 1, *sizes[1:]]))))
+    words = f"sizes.json gives client 0 {sizes[0] + 1} samples, its part of the task has {sizes[0]}"
+    with pytest.raises(ValueError, match=words):
+        imported(folder, tmp_path, partition)
 
 
 def test_a_first_round_without_a_start_serves_the_second(source, tmp_path):

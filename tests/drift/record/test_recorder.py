@@ -160,8 +160,8 @@ def test_a_task_that_is_given_makes_planes_and_classes(tmp_path):
     recorded(tmp_path / "run")
     with pytest.raises(LookupError, match="recorded without its data"):
         _ = drift.open(tmp_path / "run").task
-    inputs = torch.randn(7, 4, generator=torch.Generator().manual_seed(0))
-    samples = {"train": Samples(inputs, torch.arange(7) % 2), "test": Samples(inputs[:5], torch.arange(5) % 2)}
+    inputs = torch.randn(21, 4, generator=torch.Generator().manual_seed(0))
+    samples = {"train": Samples(inputs, torch.arange(21) % 2), "test": Samples(inputs[:5], torch.arange(5) % 2)}
     task = Task(net(), samples)
     run = drift.open(tmp_path / "run", task=task)
     found = run.cached(drift.global_line, points=3)
@@ -173,8 +173,8 @@ def test_a_task_that_is_given_makes_planes_and_classes(tmp_path):
     assert run.dataset.classes == ("0", "1")
     with pytest.raises(LookupError, match="who holds which samples"):
         run.client_samples(0)
-    parts = [[0, 1], [2], [3, 4], [5, 6]]
-    assert len(drift.open(tmp_path / "run", task=task, parts=parts).client_samples(3)) == 2
+    parts = [[0, 1], [2], [3], range(4, 21)]
+    assert len(drift.open(tmp_path / "run", task=task, parts=parts).client_samples(3)) == 17
     masks = [np.arange(len(samples["train"])) % 4 == client for client in range(4)]
     with pytest.raises(ValueError, match=r"parts of client 0 has numbers of type bool.*np.flatnonzero\(mask\)"):
         drift.open(tmp_path / "run", task=task, parts=masks)
@@ -191,9 +191,9 @@ from landscape.model.samples import Samples
 from landscape.model.task import Task
 
 def make_task():
-    samples = Samples(torch.eye(4), torch.tensor([0, 1, 0, 1]))
+    samples = Samples(torch.eye(19)[:, :4], torch.arange(19) % 2)
     model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2))
-    return Task(model, {"train": samples, "test": samples}), [[0, 1], [], [], [2, 3]]
+    return Task(model, {"train": samples, "test": samples}), [[0, 1], [], [], range(2, 19)]
 
 def nothing():
     return 3
@@ -205,7 +205,7 @@ def test_a_task_is_found_in_a_file(tmp_path):
     path = tmp_path / "my_code.py"
     path.write_text(MAKE)
     run = drift.open(tmp_path / "run", task=f"{path}:make_task")
-    assert len(run.task.split("test")) == 4 and [len(part) for part in run.parts] == [2, 0, 0, 2]
+    assert len(run.task.split("test")) == 19 and [len(part) for part in run.parts] == [2, 0, 0, 17]
     for text, error, message in [
         (f"{path}:nothing", ValueError, "task given is a int"),
         (f"{path}:absent", ValueError, "no function 'absent'"),
@@ -233,8 +233,8 @@ def with_task(tmp_path_factory):
     """A recorded run that kept the clients of one round, opened with a task."""
     folder = tmp_path_factory.mktemp("recorded") / "run"
     recorded(folder, clients="at 1")
-    samples = Samples(torch.randn(6, 4), torch.tensor([0, 1, 0, 1, 1, 0]))
-    return drift.open(folder, task=Task(net(), {"train": samples, "test": samples}), parts=[[0], [1], [2], [3]])
+    samples = Samples(torch.randn(18, 4), torch.arange(18) % 2)
+    return drift.open(folder, task=Task(net(), {"train": samples, "test": samples}), parts=[[0, 1], [], [], range(17)])
 
 
 @pytest.mark.parametrize("name", OF_ONE_ROUND)  # pool_barriers refuses any run but those of LSS first

@@ -227,6 +227,8 @@ def test_smoothing_keeps_a_parabola():
     rounds = np.arange(30)
     values = xr.DataArray(0.01 * rounds**2, dims="round", coords={"round": rounds})
     np.testing.assert_allclose(accuracy_curves._smoothed(values, 11), values, atol=1e-12)
+    sparse = (values + rounds % 2).isel(round=slice(0, 30, 2))
+    assert accuracy_curves._smoothed(sparse, 11) is sparse
 
 
 def test_cases_stand_below_each_other_on_one_scale(crossed):

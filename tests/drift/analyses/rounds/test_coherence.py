@@ -121,7 +121,7 @@ def test_without_a_change_there_is_no_critical_point(cosines):
 
 
 def test_moving_average_leaves_out_missing_values():
-    found = moving_average(np.array([1.0, np.nan, 4.0, 7.0]), 2)
+    found = moving_average(np.arange(4), np.array([1.0, np.nan, 4.0, 7.0]), 2)
     np.testing.assert_array_equal(found, [np.nan, 1.0, 4.0, 5.5])
 
 

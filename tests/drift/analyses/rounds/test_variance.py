@@ -96,7 +96,7 @@ def test_shares_sum_to_one():
 
 
 def test_gains_by_hand():
-    gain, sigma = gains(np.array([2.0, np.nan, 1.0]), np.array([0.5, 1.0, 1.4]))
+    gain, sigma = gains(range(3), np.array([2.0, np.nan, 1.0]), np.array([0.5, 1.0, 1.4]))
     np.testing.assert_allclose(gain, [0.8, np.nan, 0.5])
     np.testing.assert_allclose(sigma, [0.4, np.nan, 0.7])
 
