@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import drift
 from drift.analyses.landscapes.averages import error_averaged, similarity_rounds
