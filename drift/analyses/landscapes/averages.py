@@ -87,7 +87,9 @@ def similarity_rounds(
     split: str = "test",
     samples: int | None = None,
 ) -> xr.Dataset:
-    """Mean CKA of the outputs of the cohort's client models over rounds; NaN for fewer than two clients.
+    """Mean CKA of the outputs of the cohort's client models over rounds; NaN for fewer than two clients with samples.
+
+    Rounds in which a model has an infinite output, or NaN, are NaN; the attribute `not_finite` names the clients.
 
     Source: IMA paper, Fig. 4; papers.md 3.2.5.
 
@@ -108,18 +110,22 @@ def similarity_rounds(
     if count < len(inputs):
         numbers = rng(run.experiment.seed, "similarity").permutation(len(inputs))[:count]
         inputs = inputs[torch.from_numpy(np.sort(numbers))]
-    values = []
+    values, broken = [], []
     for index in run.context.track(indices):
         record = run.round(index)
-        outputs = _outputs(run, record, inputs)
-        values.append(mean_cka(outputs, kernel=kernel) if len(outputs) > 1 else float("nan"))
+        outputs, ids = _outputs(run, record, inputs), record.ids[record.shares > 0].tolist()
+        lost = [client for client, own in zip(ids, outputs, strict=True) if not own.isfinite().all()]
+        broken += [f"clients {spans(lost)} of round {index}"] if lost else []
+        values.append(mean_cka(outputs, kernel=kernel) if len(outputs) > 1 and not lost else float("nan"))
     about = {"cka": (f"mean {kernel} CKA of client pairs", "1")}
     attrs = {"analysis": "similarity_rounds", "source": "IMA paper, Fig. 4", "split": split, "samples": len(inputs)}
+    attrs |= {"not_finite": ", ".join(broken)} if broken else {}
     return result({"cka": ("round", values)}, about, {"round": indices}, **attrs)
 
 
 def _outputs(run: Run, record: Round, samples: Samples) -> Tensor:
-    """Outputs (m, n, C) of the clients' models."""
-    pairs = zip(rows(record.kept("clients"), range(len(record.ids))), record.client_buffers, strict=True)
+    """Outputs (m, n, C) of the models of the clients with samples."""
+    trained = record.shares.nonzero().flatten()
+    pairs = zip(rows(record.kept("clients"), trained.tolist()), record.client_buffers[trained], strict=True)
     outputs = [run.task.outputs(with_buffers(theta, own), samples) for theta, own in pairs]
     return torch.stack(outputs) if outputs else torch.zeros(0, len(samples), 1)
