@@ -39,6 +39,9 @@ class Method(StrictNumbers):
     stateful: ClassVar[bool] = False
     """Whether clients keep state between rounds."""
 
+    personal: ClassVar[bool | None] = None
+    """Whether what clients keep is a part of their model, which they need neither receive nor send; None: not known."""
+
     sends: ClassVar[tuple[str, ...]] = ()
     """Names in the server state that clients also receive; recorded, so that a client can be retrained."""
 
@@ -111,6 +114,20 @@ class Method(StrictNumbers):
     def client_numbers(self, task: Task) -> int:
         """Numbers that a client keeps between rounds at most, for the estimate of a run's size: a model here."""
         return task.layout.size + task.layout.buffer_size if self.stateful else 0
+
+    def transferred(self, setting: Setting, client: Client, update: Update) -> tuple[float, float]:
+        """Bytes that a client receives and sends in a round after its first one; NaN if `personal` is not known.
+
+        Here the model with its floating buffers, without entries that `holds` names and without what is personal,
+        and beside it the tensors of `sends`, and those that the client reports.
+        """
+        if self.stateful and self.personal is None:
+            return float("nan"), float("nan")
+        fixed = self.holds(setting)
+        left_out = (self.client_numbers(setting.task) if self.personal else 0) + (0 if fixed is None else fixed.sum())
+        model = (client.start.numel() + client.buffers.numel() - int(left_out)) * client.start.element_size()
+        down, up = (sum(part.nbytes for part in parts.values()) for parts in (client.server, update.report))
+        return float(model + down), float(model + up)
 
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """Server state before round 0; none here, once the task has passed the checks of `requires`."""

@@ -37,6 +37,7 @@ class FedBN(Method):
 
     requires = (require_normalised,)
     stateful: ClassVar[bool] = True
+    personal: ClassVar[bool | None] = True
 
     own_metrics: bool = Field(False, description="evaluate each client's own model on what it holds out as well")
 

@@ -32,6 +32,7 @@ class FedDyn(Method):
     """
 
     stateful: ClassVar[bool] = True
+    personal: ClassVar[bool | None] = False
     bundles: ClassVar[dict[str, Bundle]] = {
         "paper": Bundle(
             "Acar et al. 2021, algorithm 1; alpha of the FedLAW paper",

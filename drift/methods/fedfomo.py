@@ -46,6 +46,7 @@ class FedFomo(Method):
     """
 
     stateful: ClassVar[bool] = True
+    personal: ClassVar[bool | None] = False
     sends: ClassVar[tuple[str, ...]] = ("models", "models_buffers", "models_ids", "affinity")
     bundles: ClassVar[dict[str, Bundle]] = {
         "paper": Bundle(
@@ -92,6 +93,13 @@ class FedFomo(Method):
     def client_numbers(self, task: Task) -> int:
         """Its model, and the start of its last training where that is the baseline."""
         return super().client_numbers(task) * (2 if self.baseline == "before_training" else 1)
+
+    def transferred(self, setting: Setting, client: Client, update: Update) -> tuple[float, float]:
+        """Models of other clients down, after round 0; the affinities that they are chosen by stay with the server."""
+        down, up = super().transferred(setting, replace(client, server={}), update)
+        if "models" in client.server:
+            down *= int((client.server["models_ids"][self._select_models(client)] != client.id).sum())
+        return down, up
 
     def prepare(self, client: Client) -> Client:
         """The client at its own mixture."""

@@ -25,6 +25,7 @@ class FedRep(Method):
     requires = (require_headed,)
     corrections: ClassVar[tuple[str, ...]] = ("the entries that it holds moved by rounding",)
     stateful: ClassVar[bool] = True
+    personal: ClassVar[bool | None] = True
 
     head_epochs: int = Field(1, gt=0, description="local epochs on the head; local.epochs are those on the body")
 

@@ -32,6 +32,7 @@ class Moon(Method):
 
     requires = (require_headed,)
     stateful: ClassVar[bool] = True
+    personal: ClassVar[bool | None] = False
     bundles: ClassVar[dict[str, Bundle]] = {
         "paper": Bundle("Li et al. 2021, for CIFAR-10", {"mu": 5.0, "temperature": 0.5}),
         "code": Bundle("LSS's code", {"temperature": 1.0}, lacks="its default mu of 0, with which it is FedAvg"),

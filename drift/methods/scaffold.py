@@ -36,6 +36,7 @@ class Scaffold(Method):
     """
 
     stateful: ClassVar[bool] = True
+    personal: ClassVar[bool | None] = False
     sends: ClassVar[tuple[str, ...]] = ("control",)
     bundles: ClassVar[dict[str, Bundle]] = {
         "paper": Bundle(

@@ -49,6 +49,10 @@ class Wrapper(Method):
         """What a client of the base keeps."""
         return self.base.client_numbers(task)
 
+    def transferred(self, setting: Setting, client: Client, update: Update) -> tuple[float, float]:
+        """What a client of the base receives and sends."""
+        return self.base.transferred(setting, at_base(client), update)
+
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """The base's state; the window appears when it is first filled."""
         return prefixed(self.base.initial(setting, theta))

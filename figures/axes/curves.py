@@ -128,8 +128,8 @@ def line_with_band(
         return
     some = ~np.isnan(table).all(0)
     x, table = values[over].values[some], table[:, some]
-    if across == "seed" and not np.isfinite(table).all():
-        part.remark("gaps: a seed is infinite" if np.isinf(table).any() else "means of the seeds that have a value")
+    if across == "seed":
+        remark_gaps(table)
     log = log and bool((table[np.isfinite(table)] > 0).all())
     kind = _kind(part, len(table), across, show)
     middle, low, high = _summary(table, kind, log)
@@ -145,6 +145,13 @@ def line_with_band(
         part.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on logarithmic axes' * log}")
 
 
+def remark_gaps(table: np.ndarray) -> None:
+    """Remark in legend and caption that seeds (seeds, places) are infinite, or lack a value that others have."""
+    some = table[:, ~np.isnan(table).all(0)]
+    if not np.isfinite(some).all():
+        current().remark("gaps: a seed is infinite" if np.isinf(some).any() else "means of the seeds that have a value")
+
+
 def seeds_at(values: np.ndarray, place: float, ax: Axes, *, log: bool = False) -> None:
     """What varies over the seeds at one place: a dot per seed below five, from five on the 95 % t interval of the mean.
 
@@ -154,8 +161,7 @@ def seeds_at(values: np.ndarray, place: float, ax: Axes, *, log: bool = False) -
         log: Whether the interval is that of the geometric mean, of positive values.
     """
     part, values = current(), values[~np.isnan(values)]
-    if np.isinf(values).any():
-        part.remark("gaps: a seed is infinite")
+    remark_gaps(values[:, None])
     if not (kind := _kind(part, len(values), "seed", "")):
         return
     if kind == "lines":

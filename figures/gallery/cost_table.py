@@ -36,8 +36,8 @@ COLUMNS = {
 }
 
 _NOTE = (
-    "training counts forward and backward passes; bytes are those of whole models, one for each client of the cohort, "
-    "without what a method sends beside them or leaves out; seconds: median [range] of repeats, "
+    "training counts forward and backward passes; bytes: all that clients of the cohort must exchange with the server, "
+    "models, buffers and control variates, without layers that stay with clients; seconds: median [range] of repeats, "
     "measured at different times: compare methods by the time over plain training, which ran in turn with them"
 )
 

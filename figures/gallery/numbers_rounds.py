@@ -19,6 +19,7 @@ from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
+from figures.looks.look import current
 from figures.selection.lines import differences, lines
 
 NEEDS = "runs of any methods and settings"
@@ -95,6 +96,7 @@ def draw(ds: xr.Dataset) -> Figure:
         look = {"color": style.colour(method), "linestyle": style.dash(method, same)}
         dots = {"marker": _MARKERS[same // 6], "markersize": 3, "markevery": 0.13}
         part = ds.value.values[ds.group.values == name]
+        curves.remark_gaps(part)
         mean = ds.group_mean.sel(name=name)
         finite = np.isfinite(mean.values)
         x = ds["round"].values[finite]
@@ -115,7 +117,9 @@ def draw(ds: xr.Dataset) -> Figure:
     style.name_axes(ax, "round", f"{label}{against}" if against else style.text(ds.value))
     sizes = [int((ds.group.values == name).sum()) for name in ds.name.values]
     shown = f"bands: {INTERVAL} of the mean of" if ds.attrs["seeds"] == "interval" else "thin: each of"
-    style.key(figure, [ax], columns=3, title=f"{shown} {_span(sizes)} seeds" if max(sizes) > 1 else None)
+    if max(sizes) > 1:
+        current().remark(f"{shown} {_span(sizes)} seeds")
+    style.key(figure, [ax], columns=3, title=curves.band(ds))
     return figure
 
 

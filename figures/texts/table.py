@@ -189,7 +189,7 @@ def cells(ds: xr.Dataset, part: xr.DataArray, over: str, entry: str = "") -> lis
 
 def _range_marks(ds: xr.Dataset, name: str, direction: str) -> list[Mark]:
     low, high, value = (ds[key].values for key in (f"{name}_low", f"{name}_high", name))
-    if not direction or (~np.isnan(value)).sum() < 2:
+    if not direction or (~np.isnan(value)).sum() < 2 or np.isnan(low[~np.isnan(value)]).any():  # measured once
         return [""] * len(value)
     first = int(np.nanargmax(value if direction == "larger" else -value))
     meets = (low <= high[first]) & (high >= low[first])

@@ -47,9 +47,9 @@ def interpolate(
     return full
 
 
-def possible(values: np.ndarray, unit: str) -> np.ndarray:
-    """The nearest values that a metric can have: of a fraction those from 0 to 1, else any."""
-    return values.clip(0.0, 1.0) if unit == "fraction" else values
+def possible(values: np.ndarray, known: np.ndarray, unit: str) -> np.ndarray:
+    """The nearest values that a metric can have: at most 1 of a fraction, and none below 0 if no known value is."""
+    return values.clip(-np.inf if np.nanmin(known) < 0 else 0.0, 1.0 if unit == "fraction" else np.inf)
 
 
 def in_log(values: np.ndarray) -> bool:
@@ -109,7 +109,7 @@ def filled(ds: xr.Dataset, requested: np.ndarray, trials: Sequence[Trial] = ()) 
         unit = array.attrs["units"]
 
         def predict(mask: np.ndarray, exact: np.ndarray = exact, unit: str = unit) -> np.ndarray:
-            return possible(interpolate(exact, mask), unit)
+            return possible(interpolate(exact, mask), exact[:, requested], unit)
 
         whole = np.where(requested, exact, predict(requested))
         ds = ds.assign({name: array.copy(data=whole.reshape(array.shape)).transpose(*ds[name].dims)})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Unpack
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 from landscape.model.losses import group_weights
 from landscape.model.task import Task, metric_units, split_name
 from landscape.surfaces.interpolation import (
+    in_log,
     interpolate,
     possible,
     trial_errors,
@@ -44,17 +46,24 @@ def sampled_surface(
     """A metric on the whole grid of a 2-D sweep, from all samples at 25 points and a random subset at others.
 
     Losses of one sample at neighbouring points are almost equal, so the mean over a subset errs by nearly the same
-    amount at all of them. With s(p) the mean over the subset, L(a) that over all samples at the points a of a lattice
-    of 5 x 5, and I the interpolation of values at these to the whole grid, the estimate is
+    amount, or the same factor, at all of them. With s(p) the mean over the subset, L(a) that over all samples at the
+    points a of a lattice of 5 x 5, and I the interpolation of values at these to the whole grid, the estimate is
 
-        s(p) + I[L - s](p),
+        s(p) exp(I[log L - log s](p))   where L and s are positive at all evaluated points,
+        s(p) + I[L - s](p)              elsewhere,
 
-    exact at the lattice and unbiased over subsets at every point where s is evaluated: the difference estimator of
-    survey sampling. s is evaluated on nested lattices until the next points and random ones are predicted to
-    `tolerance`, and interpolated elsewhere, as by `interpolated_surface`. Samples are drawn with equal chances: chances
-    in proportion to a sample's residual on the lattice gave larger errors (docs/reading-landscapes).
+    exact at the lattice: the ratio and the difference estimator of survey sampling. The first never falls below 0; its
+    bias is of the order of 1 / samples. The second is unbiased. s is evaluated on nested lattices until the next points
+    and random ones are predicted to `tolerance`, and interpolated elsewhere, as by `interpolated_surface`. Samples are
+    drawn with equal chances: chances in proportion to a sample's residual on the lattice gave larger errors
+    (docs/reading-landscapes).
 
-    Source: Särndal, Swensson and Wretman 1992, Model Assisted Survey Sampling, section 6.3.
+    The standard error comes from 20 folds of the subset. If few samples carry most of the loss, folds spread less than
+    the estimate errs. So every other point of the lattice is also estimated from the others: where the error there, as
+    root mean square in standard errors, is above 1, all stated errors are multiplied by it.
+
+    Source: Särndal, Swensson and Wretman 1992, Model Assisted Survey Sampling, section 6.3; Cochran 1977, Sampling
+        Techniques, chapter 6.
 
     Args:
         task, sweep: As `surface` takes them; the sweep is a full grid of two dimensions.
@@ -66,9 +75,11 @@ def sampled_surface(
 
     Returns:
         `<metric>` over the grid and its exact values mark_<metric> at the marks; `<metric>_subset_error` over the grid,
-        the standard error that comes from the subset, 0 at the lattice; `interpolated`, True where not even the subset
-        was evaluated; `<metric>_interpolation_error`, `_worst` and `_share` of these, as from `interpolated_surface`.
-        The attribute `passes` counts passes of a sample through the model, `passes_of_all` those of the whole grid.
+        the standard error that comes from the subset, 0 at the lattice (Student's t with 19 degrees of freedom);
+        `interpolated`, True where not even the subset was evaluated; `<metric>_interpolation_error`, `_worst` and
+        `_share` of these, as from `interpolated_surface`. The attribute `passes` counts passes of a sample through the
+        model, `passes_of_all` those of the whole grid; `<metric>_estimated_in` is "log" or "linear", and
+        `<metric>_error_scale` the factor of the errors, 1 or more.
 
     Raises:
         ValueError: If the sweep is no full 2-D grid, or the subset has too few samples or not fewer than all.
@@ -97,25 +108,19 @@ def sampled_surface(
     known: xr.Dataset | None = None
     while True:
         known = surface(task, replace(sweep, inside=refinement.requested), known=known, evaluation=on_part)
-        in_folds = values_of(known, metric)[counted]
-        mean = (in_folds * shares).sum(0, keepdims=True)
-        correction = interpolate(values_of(exact, metric) - mean, first, logarithmic=False)
-
-        def estimate(mask: np.ndarray, mean: np.ndarray = mean, correction: np.ndarray = correction) -> np.ndarray:
-            return possible(interpolate(mean, mask) + correction, unit)
-
-        requested, now = refinement.requested, estimate(refinement.requested)
+        requested, in_folds = refinement.requested, values_of(known, metric)[counted]
+        estimate = _Estimate(values_of(exact, metric), in_folds, shares, first, requested, unit)
         trials = [] if requested.all() else refinement.trials
-        away, off = trial_errors(now, estimate, trials)
+        away, off = trial_errors(estimate.values(requested), estimate.values, trials)
         if not refinement.advance(float(np.max(off, initial=0.0))):
             break
-    estimated, error = now[0], _standard_error(in_folds, requested, first, shares)
     left = np.sqrt(1 - samples / len(whole))
+    error, scale = left * estimate.error(), max(1.0, estimate.times_as_far / left)
     about = exact[metric].attrs
     dims = exact[metric].dims
-    ds = exact.drop_vars(metric).assign({metric: (dims, estimated, about)})
+    ds = exact.drop_vars(metric).assign({metric: (dims, estimate.values(requested)[0], about)})
     words = f"standard error of {about['long_name']} from the subset of samples"
-    ds = ds.assign({f"{metric}_subset_error": (dims, error * left, {"long_name": words, "units": unit})})
+    ds = ds.assign({f"{metric}_subset_error": (dims, error * scale, {"long_name": words, "units": unit})})
     ds = with_errors(ds, metric, away, off)
     marks, lattice, points = len(sweep.marks), int(first.sum()), int(requested.sum())
     passes = (lattice + marks) * len(whole) + (points + marks) * samples
@@ -126,7 +131,8 @@ def sampled_surface(
         tolerance=tolerance,
         lattice=lattice,
         passes=passes,
-        passes_of_all=(estimated.size + marks) * len(whole),
+        passes_of_all=(requested.size + marks) * len(whole),
+        **{f"{metric}_estimated_in": "log" if estimate.logarithmic else "linear", f"{metric}_error_scale": scale},
     )
 
 
@@ -135,13 +141,73 @@ def sample_rows(total: int, samples: int, seed: int) -> Tensor:
     return torch.from_numpy(np.sort(np.random.default_rng(seed).permutation(total)[:samples]))
 
 
-def _standard_error(folds: np.ndarray, requested: np.ndarray, first: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Standard error over the grid of the mean residual of the subset, from the residuals of its folds (F, *grid).
+@dataclass(frozen=True)
+class _Estimate:
+    """The metric over a grid from means over all samples at a lattice, and those of folds of the subset elsewhere.
 
-    The residual of a fold is its mean less what the lattice tells of it; at the lattice it is 0.
+    Args:
+        exact: Means over all samples, shape (1, *grid); read at the lattice.
+        folds: Means over each fold of the subset, shape (F, *grid); read at the evaluated points.
+        shares: Of the folds in the mean over the subset, shape (F, 1, 1).
+        lattice, evaluated: Masks over the grid; the lattice is a part of the evaluated points.
+        unit: Of the metric.
     """
-    residual = interpolate(folds, requested) - interpolate(folds, first, logarithmic=False)
-    mean = (residual * shares).sum(0)
-    error = np.sqrt(((residual - mean) ** 2 * shares).sum(0) / (len(folds) - 1))
-    error[first] = 0.0
-    return error
+
+    exact: np.ndarray
+    folds: np.ndarray
+    shares: np.ndarray
+    lattice: np.ndarray
+    evaluated: np.ndarray
+    unit: str
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """Mean over the subset, shape (1, *grid)."""
+        return (self.folds * self.shares).sum(0, keepdims=True)
+
+    @cached_property
+    def observed(self) -> np.ndarray:
+        """Means of all samples and of the subset, where they were evaluated."""
+        return np.concatenate([self.exact[:, self.lattice], self.mean[:, self.evaluated]], axis=1)
+
+    @cached_property
+    def logarithmic(self) -> bool:
+        """Whether the estimate works with logarithms."""
+        return in_log(self.observed)
+
+    def values(self, evaluated: np.ndarray, lattice: np.ndarray | None = None) -> np.ndarray:
+        """The estimate (1, *grid) from the subset at some points and all samples at a lattice, by default all of it."""
+        to, back = (np.log, np.exp) if self.logarithmic else (np.asarray, np.asarray)
+        at = self.lattice if lattice is None else lattice
+        mean, difference = to(self.mean), to(self.exact) - to(self.mean)
+        smooth = interpolate(mean, evaluated, logarithmic=False) + interpolate(difference, at, logarithmic=False)
+        return possible(back(smooth), self.observed, self.unit)
+
+    def error(self, lattice: np.ndarray | None = None) -> np.ndarray:
+        """Standard error (*grid) from the spread of the folds: that of what the lattice does not tell of each of them.
+
+        For logarithms it is that of the ratio to the mean, to first order.
+        """
+        at = self.lattice if lattice is None else lattice
+        folds = self.folds / self.mean if self.logarithmic else self.folds
+        residual = interpolate(folds, self.evaluated, logarithmic=False) - interpolate(folds, at, logarithmic=False)
+        away = residual - (residual * self.shares).sum(0)
+        error = np.sqrt((away**2 * self.shares).sum(0) / (len(folds) - 1))
+        error[at] = 0.0
+        return error * self.values(self.evaluated, at)[0] if self.logarithmic else error
+
+    @cached_property
+    def times_as_far(self) -> float:
+        """Root mean square distance of the estimate from the truth in standard errors, at lattice points left out.
+
+        Every other point of the lattice is estimated from the others, and these from it.
+        """
+        rows, columns = (np.unique(places, return_inverse=True)[1] for places in np.nonzero(self.lattice))
+        far = []
+        for parity in (0, 1):
+            used = np.zeros_like(self.lattice)
+            used[self.lattice] = (rows + columns) % 2 == parity
+            left_out, error = self.lattice & ~used, self.error(used)
+            away = (self.values(self.evaluated, used) - self.exact)[0, left_out]
+            far += list((away[error[left_out] > 0] / error[left_out & (error > 0)]) ** 2)
+        return float(np.sqrt(np.mean(far))) if far else 0.0

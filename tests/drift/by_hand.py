@@ -70,7 +70,24 @@ def played(
     engine: str = "serial",
     **local: Any,
 ) -> Played:
-    """Rounds of a method by the project, both clients in each.
+    """Rounds of a method by the project, both clients in each; the other arguments are those of `prepared`."""
+    setting, data = prepared(method, rounds, held=held, model=model, engine=engine, **local)
+    servers = [Server.fresh(setting)]
+    for _ in range(rounds):
+        servers.append(run_round(setting, data, servers[-1])[1])
+    return Played([one.theta.numpy() for one in servers], [one.buffers.numpy() for one in servers], servers)
+
+
+def prepared(
+    method: dict[str, Any] | str,
+    rounds: int = 2,
+    *,
+    held: bool = False,
+    model: nn.Module | None = None,
+    engine: str = "serial",
+    **local: Any,
+) -> tuple[hand.Setting, Data]:
+    """Setting and data of such rounds.
 
     Args:
         held: Clients hold out `HELD`.
@@ -93,11 +110,7 @@ def played(
     setting = hand.Setting(task, experiment, Samples(x[_PROXY], y[_PROXY]), engine)
     nothing = [np.zeros(0, np.int64)] * 2
     parts, outs = ([np.array(rows) for rows in chosen] for chosen in (_PARTS, _HELD))
-    data = Data(samples, tuple("abc"), (2,), "", parts, outs if held else nothing)
-    servers = [Server.fresh(setting)]
-    for _ in range(rounds):
-        servers.append(run_round(setting, data, servers[-1])[1])
-    return Played([one.theta.numpy() for one in servers], [one.buffers.numpy() for one in servers], servers)
+    return setting, Data(samples, tuple("abc"), (2,), "", parts, outs if held else nothing)
 
 
 def linear_model() -> nn.Module:

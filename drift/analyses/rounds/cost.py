@@ -11,7 +11,8 @@ import xarray as xr
 from drift.analyses.per_round import resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from landscape.measures.cost import REPEATS, measure_cost, measure_seconds, median_and_range, step_cost, transfer_bytes
+from drift.training.client import Update
+from landscape.measures.cost import REPEATS, measure_cost, measure_seconds, median_and_range, step_cost
 from landscape.model.model import with_buffers
 
 
@@ -43,8 +44,9 @@ def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = Tru
         those of plain training (1 where the method adds nothing to it; NaN where it was not measured), each a median
         with the least and the largest of the repeats as NAME_low and NAME_high (NaN with one repeat);
         seconds_recorded (the run's mean seconds per round, all clients and the server); memory_round (peak bytes, the
-        model included); bytes_up and bytes_down per round (parameters and floating buffers of the cohort, uncompressed;
-        control variates and the like come on top); samples (of the client).
+        model included); bytes_up and bytes_down per round, of the whole cohort, uncompressed, as the method states them
+        of this client (`Method.transferred`): models with floating buffers, control variates and the like, without
+        parts that stay with clients; NaN where the method does not say; samples (of the client).
 
     Raises:
         LookupError: If the round kept no start, none of its clients has samples, or their state was not recorded.
@@ -56,13 +58,14 @@ def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = Tru
     ready = run.client(record.index, client)
     model = with_buffers(ready.start, ready.buffers)
     base = step_cost(run.task, model, batch=ready.local.batch, split=ready.samples, repeats=1)
-    trained = measure_cost(lambda: run.method.local(ready), repeats=1)
+    updates: list[Update] = []
+    trained = measure_cost(lambda: updates.append(run.method.local(ready)), repeats=1)
     measured = measure_seconds(lambda: run.method.local(ready), *([ready.train] if plain else []), repeats=repeats)
     seconds, epochs = median_and_range(measured[:, 0]), _epochs(run, len(ready.samples))
     ratio = median_and_range(measured[:, 0] / measured[:, 1]) if plain else (np.nan,) * 3
     if plain and not run.method.own_training and run.method.correction(run.method.prepare(ready)) is None:
         ratio = (1.0,) * 3  # the same minibatches with the same gradient: nothing to measure
-    transfer = len(record.ids) * transfer_bytes(run.task, ready.start)
+    down, up = run.method.transferred(run.setting, ready, updates[-1])
     recorded = run.metrics()
     stored = ready.flat.theta.nbytes + ready.flat.grad.nbytes + ready.flat.buffers.nbytes
     values = {
@@ -75,8 +78,8 @@ def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = Tru
         **_ranges("plain_ratio", ratio),
         "seconds_recorded": recorded.seconds.mean() if "seconds" in recorded else np.nan,
         "memory_round": trained.memory + stored,
-        "bytes_up": transfer,
-        "bytes_down": transfer,
+        "bytes_up": len(record.ids) * up,
+        "bytes_down": len(record.ids) * down,
         "samples": len(ready.samples),
     }
     variables = {name: ((), float(value)) for name, value in values.items()}

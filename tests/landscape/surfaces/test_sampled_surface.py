@@ -10,9 +10,10 @@ from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.surfaces.interpolation import trial_errors
+from landscape.surfaces.interpolation import possible, trial_errors
 from landscape.surfaces.refinement import Trial, lattices
-from landscape.surfaces.sampled_surface import sampled_surface
+from landscape.surfaces.sampled_surface import FOLDS, _Estimate, sample_rows, sampled_surface
+from landscape.surfaces.sampling_error import sample_folds
 from landscape.surfaces.surface import surface
 
 
@@ -122,3 +123,83 @@ def test_predictions_below_zero_have_a_share_on_the_linear_scale():
     away, shares = trial_errors(whole, lambda mask: np.full_like(whole, -1.0), [Trial(~fresh, fresh)])
     np.testing.assert_array_equal(away[0], [[-3.0]])
     np.testing.assert_allclose(shares[0], [3.0 / 4.0])
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Two models with small losses of few, heavy tailed samples, and one without."""
+    torch.manual_seed(0)
+    inputs = torch.randn(400, 6)
+    labels = (inputs[:, 0] * inputs[:, 1] > 0).long() + (inputs[:, 2] > 1).long()
+    models = []
+    for seed, steps in ((1, 250), (2, 250), (3, 60)):
+        torch.manual_seed(seed)
+        model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3))
+        optimizer = torch.optim.Adam(model.parameters(), 0.03)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+        models.append(model)
+    return models, (inputs, labels)
+
+
+def cubed(outputs, targets):
+    """Cross-entropy to the third power: few samples carry most of it."""
+    return nn.functional.cross_entropy(outputs, targets, reduction="none") ** 3
+
+
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(), cubed])
+def test_a_loss_that_is_positive_everywhere_stays_so(fitted, loss):
+    models, samples = fitted
+    task = make_task(models[0], loss, samples)
+    sweep = plane(task, *models, points=17)
+    full = surface(task, sweep)
+    for seed in range(2):
+        ds = sampled_surface(task, sweep, samples=40, seed=seed)
+        assert ds.attrs["loss_estimated_in"] == "log"
+        assert (ds.loss > 0.05 * full.loss.min()).all()
+
+
+def estimates(models, samples, loss, size, seeds=60):
+    """Errors of the estimate off the lattice, and their standard errors, (seeds, points) each, by draw of the subset.
+
+    Source: the losses of each sample at each point, and means of them in numpy.
+    """
+    task = make_task(models[0], loss, samples)
+    sweep = plane(task, *models, points=(9, 7))
+    columns = np.stack(np.meshgrid(*sweep.coords.values(), indexing="ij"), -1).reshape(-1, 2)
+    thetas = torch.from_numpy(sweep.origin + columns @ sweep.axes).to(sweep.basis) @ sweep.basis
+    each = [loss(task.outputs(theta, task.split("test")), samples[1]) for theta in thetas]
+    each = torch.stack(each, 1).double().reshape(-1, *sweep.shape).numpy()
+    whole, first, every = each.mean(0, keepdims=True), lattices_first(sweep), np.ones(sweep.shape, bool)
+    away, errors, left = [], [], np.sqrt(1 - size / len(each))
+    for seed in range(seeds):
+        part, folds = each[sample_rows(len(each), size, seed)], sample_folds(size, FOLDS).numpy()
+        means = np.stack([part[folds == fold].mean(0) for fold in range(FOLDS)])
+        estimate = _Estimate(whole, means, np.full((FOLDS, 1, 1), 1 / FOLDS), first, every, "nats")
+        away.append((estimate.values(every) - whole)[0, ~first])
+        errors.append((left * estimate.error() * max(1, estimate.times_as_far / left))[~first])
+    return np.stack(away), np.stack(errors)
+
+
+@pytest.mark.parametrize("size", [40, 200])
+@pytest.mark.parametrize(("power", "least"), [(1, 0.93), (3, 0.92)])
+def test_the_standard_error_covers_where_few_samples_carry_the_loss(fitted, power, least, size):
+    def loss(outputs, targets):
+        return nn.functional.cross_entropy(outputs, targets, reduction="none") ** power
+
+    away, errors = estimates(*fitted, loss, size)
+    assert least < (np.abs(away) < 2.09 * errors).mean() < 0.995
+
+
+def test_a_loss_that_can_be_negative_is_estimated_without_bias(fitted):
+    away, _ = estimates(*fitted, lambda outputs, targets: cubed(outputs, targets) - 2, 100)
+    assert (np.abs(away.mean(0)) < 4 * away.std(0) / np.sqrt(len(away))).all()
+
+
+def test_interpolation_of_what_is_never_negative_has_no_value_below_zero():
+    known = np.array([[0.0, 1.0]])
+    np.testing.assert_array_equal(possible(np.array([-0.5, 2.0]), known, "nats"), [0.0, 2.0])
+    np.testing.assert_array_equal(possible(np.array([-0.5, 2.0]), known - 1, "nats"), [-0.5, 2.0])
+    np.testing.assert_array_equal(possible(np.array([-0.5, 2.0]), known, "fraction"), [0.0, 1.0])

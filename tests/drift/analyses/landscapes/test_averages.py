@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
+import drift
 from drift.analyses.landscapes.averages import error_averaged, similarity_rounds
+from drift.record.recorder import Recorder
+from landscape import make_task
 from tests import tiny
+from tests.drift import hand
 
 MODELS = {"run": 'task.model="linear"', "statistical": 'task={dataset="digits",model="resnet8",train_samples=80}'}
 
@@ -68,3 +74,19 @@ def test_the_rbf_kernel_compares_a_draw_of_the_inputs(tmp_path):
     assert whole.attrs["samples"] == len(run.task.split("test"))
     assert 0 < float(part.cka[0]) <= 1
     assert float(part.cka[0]) != float(whole.cka[0])
+
+
+def test_a_model_with_infinite_outputs_leaves_the_other_rounds_their_similarity(tmp_path):
+    model = nn.Linear(4, 3)
+    task = make_task(model, nn.CrossEntropyLoss(), (1e10 * hand.random(9, 4).float(), torch.arange(9) % 3))
+
+    def state(scale, seed):
+        return {name: scale * hand.random(*part.shape, seed=seed).float() for name, part in model.state_dict().items()}
+
+    recorder = Recorder(tmp_path / "run", model, method="FedAvg", seed=0, data="d", partition="p", settings={})
+    for index in range(2):
+        models = {7: (state(1, 1), 2), 8: (state(1e30 if index else 1, 2), 3), 9: (state(1, 3), 4)}
+        recorder.round(start=state(1, 4), clients=models, end=state(1, 1))
+    ds = similarity_rounds(drift.open(tmp_path / "run", task=task))
+    assert np.isfinite(ds.cka.sel(round=0)) and np.isnan(ds.cka.sel(round=1))
+    assert ds.attrs["not_finite"] == "clients 8 of round 1"
