@@ -89,6 +89,8 @@ def similarity_rounds(
 ) -> xr.Dataset:
     """Mean CKA of the outputs of the cohort's client models over rounds; NaN for fewer than two clients.
 
+    Rounds in which a model has an infinite output, or NaN, are NaN; the attribute `not_finite` names the clients.
+
     Source: IMA paper, Fig. 4; papers.md 3.2.5.
 
     Args:
@@ -108,13 +110,16 @@ def similarity_rounds(
     if count < len(inputs):
         numbers = rng(run.experiment.seed, "similarity").permutation(len(inputs))[:count]
         inputs = inputs[torch.from_numpy(np.sort(numbers))]
-    values = []
+    values, broken = [], []
     for index in run.context.track(indices):
         record = run.round(index)
         outputs = _outputs(run, record, inputs)
-        values.append(mean_cka(outputs, kernel=kernel) if len(outputs) > 1 else float("nan"))
+        lost = [client for client, own in zip(record.ids.tolist(), outputs, strict=True) if not own.isfinite().all()]
+        broken += [f"clients {spans(lost)} of round {index}"] if lost else []
+        values.append(mean_cka(outputs, kernel=kernel) if len(outputs) > 1 and not lost else float("nan"))
     about = {"cka": (f"mean {kernel} CKA of client pairs", "1")}
     attrs = {"analysis": "similarity_rounds", "source": "IMA paper, Fig. 4", "split": split, "samples": len(inputs)}
+    attrs |= {"not_finite": ", ".join(broken)} if broken else {}
     return result({"cka": ("round", values)}, about, {"round": indices}, **attrs)
 
 
