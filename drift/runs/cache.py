@@ -21,6 +21,7 @@ from drift.runs.registry import registered
 from drift.runs.run_names import named_in
 from drift.store import files, locks
 from landscape import plugins
+from landscape.model.held_values import digest
 from landscape.plugins import outside
 from landscape.results import netcdf_files, stated
 
@@ -242,8 +243,9 @@ REVISION = {"coherence": 2, "basin_rounds": 2}
 
 
 def stored_name(analysis: Callable[..., Any]) -> str:
-    """The name under which results are stored: the public name, or module and name for analyses from outside."""
+    """The name under which results are stored: the public name, else module and name; of outside code with a digest."""
     name = analysis.__qualname__
-    if analysis.__module__.startswith("drift.") and name in drift.__all__:
-        return f"{name} {REVISION[name]}" if name in REVISION else name
-    return f"{analysis.__module__}.{name}"
+    if analysis.__module__.startswith("drift."):
+        public = name if name in drift.__all__ else f"{analysis.__module__}.{name}"
+        return f"{public} {REVISION[name]}" if name in REVISION else public
+    return f"{analysis.__module__}.{name} {digest(analysis)}"

@@ -7,14 +7,13 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from drift.training.correction import Correction
 from landscape.model.binary_losses import binary_cross_entropy
-from landscape.model.bound_model import Flat
+from landscape.model.bound_model import Flat, outputs_with
 from landscape.model.families import NORMS
 from landscape.model.layout import Layout
-from landscape.model.samples import Inputs, call_module
+from landscape.model.samples import Inputs
 from landscape.model.task import Task
 
 Result = TypeVar("Result")
@@ -115,8 +114,7 @@ def features_at(flat: Flat, theta: Tensor, buffers: Tensor, inputs: Inputs) -> T
     training = flat.module.training
     flat.training(False)
     state = {**flat.layout.named(theta), **flat.layout.named_buffers(buffers)}
-    run = lambda *args, **kwargs: functional_call(flat.module, state, args, kwargs)  # noqa: E731 (called once)
-    _, activations = features(flat, lambda: call_module(run, flat.cast(inputs)))
+    _, activations = features(flat, lambda: outputs_with(flat.module, state, flat.cast(inputs)))
     flat.training(training)
     return activations
 

@@ -7,12 +7,12 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value, vmap
+from torch.func import grad_and_value, vmap
 
-from landscape.model.bound_model import Flat
+from landscape.model.bound_model import Flat, outputs_with
 from landscape.model.families import NORMS, family
 from landscape.model.hooks import observed
-from landscape.model.samples import Inputs, call_module, leaves, map_leaves
+from landscape.model.samples import Inputs, leaves, map_leaves
 
 SHARED = (
     *NORMS,
@@ -87,7 +87,7 @@ class VmapGradients:
 
     def _loss(self, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor) -> Tensor:
         state = self.flat.layout.named(theta)
-        outputs = call_module(lambda *args, **kwargs: functional_call(self.flat.module, state, args, kwargs), inputs)
+        outputs = outputs_with(self.flat.module, state, inputs)
         return (weights * self.flat.loss(outputs, targets)).sum()
 
 

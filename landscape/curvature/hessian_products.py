@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.func import functional_call
 
 from landscape.curvature.second_derivatives import require_second_derivatives, second_derivatives
-from landscape.model.bound_model import Flat
+from landscape.model.bound_model import Flat, outputs_with
 from landscape.model.losses import batch_mean, loss_blocks
-from landscape.model.samples import Samples, call_module, map_leaves
+from landscape.model.samples import Samples, map_leaves
 
 MEMORY = 512 * 2**20
 """Bytes of graphs in memory between products."""
@@ -110,7 +109,7 @@ def linearise(
 def outputs_at(flat: Flat, point: Point, samples: Samples) -> Tensor:
     """Outputs of the model at `point`, differentiable."""
     inputs = map_leaves(lambda leaf: leaf.contiguous(), flat.cast(samples.inputs))  # faster second derivatives
-    return call_module(lambda *args, **kwargs: functional_call(flat.module, point, args, kwargs), inputs)
+    return outputs_with(flat.module, point, inputs)
 
 
 def transposed(outputs: Sequence[Tensor], inputs: Sequence[Tensor], along: Sequence[Tensor]) -> Sequence[Tensor]:

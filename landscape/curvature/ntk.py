@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad, vmap
+from torch.func import grad, vmap
 
-from landscape.model.bound_model import Flat
-from landscape.model.samples import Inputs, Samples, call_module, map_leaves
+from landscape.model.bound_model import Flat, outputs_with
+from landscape.model.samples import Inputs, Samples, map_leaves
 from landscape.model.task import Task
 from landscape.model.vectors import takes_models
 
@@ -102,7 +102,7 @@ def _gradients(flat: Flat, inputs: Inputs, output: int) -> list[Tensor]:
 
     def value(state: dict[str, Tensor], sample: Inputs) -> Tensor:
         single = map_leaves(lambda leaf: leaf[None], sample)
-        outputs = call_module(lambda *args, **kwargs: functional_call(flat.module, state, args, kwargs), single)
+        outputs = outputs_with(flat.module, state, single)
         return outputs.flatten()[output]
 
     gradients = vmap(grad(value), in_dims=(None, 0))(

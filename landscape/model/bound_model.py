@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import torch
@@ -111,8 +112,7 @@ class Flat:
 
     def functional(self, theta: Tensor, inputs: Inputs) -> Tensor:
         """Module output at another theta (d,), differentiable in it; `self.theta` does not change."""
-        state = self.layout.named(theta)
-        return call_module(lambda *args, **kwargs: functional_call(self.module, state, args, kwargs), self.cast(inputs))
+        return outputs_with(self.module, self.layout.named(theta), self.cast(inputs))
 
     def functional_loss(self, theta: Tensor, samples: Samples) -> Tensor:
         """Mean loss () at another theta (d,), differentiable in it (twice, with the math attention kernel)."""
@@ -134,6 +134,22 @@ class Flat:
         if leaf.ndim == 4 and leaf.is_floating_point():
             return leaf.to(self.theta, memory_format=torch.channels_last)
         return self._to_device(leaf)
+
+
+def outputs_with(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Inputs) -> Tensor:
+    """Module output on `inputs` with other parameters and buffers by name, also where these are tied.
+
+    Each place in a module has one name: torch ties all names of a tensor, and leaves the other tensor in a module that
+    has two (`encoder.embed = shared`).
+    """
+    places: dict[Tensor, list[str]] = {}
+    for prefix, layer in module.named_modules():
+        for own in (layer.named_parameters, layer.named_buffers):
+            for name, tensor in own(prefix=prefix, recurse=False, remove_duplicate=False):
+                places.setdefault(tensor, []).append(name)
+    names = {name: tied for tied in places.values() for name in tied}
+    state = {other: tensor for name, tensor in tensors.items() for other in names[name]}
+    return call_module(lambda *args, **named: functional_call(module, state, args, named, tie_weights=False), inputs)
 
 
 def without_fused_encoders(module: nn.Module) -> nn.Module:

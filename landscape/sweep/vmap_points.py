@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, vmap
+from torch.func import vmap
 
+from landscape.model.bound_model import outputs_with
 from landscape.model.input_format import alike
 from landscape.model.losses import is_coupled
 from landscape.model.metrics import Means
-from landscape.model.samples import Inputs, call_module, map_leaves
+from landscape.model.samples import Inputs, map_leaves
 from landscape.sweep.first_layer import combine
 from landscape.sweep.threads import Evaluator, at_points
 from landscape.sweep.worker import Points, Values, Worker, widest
@@ -85,7 +86,7 @@ class PointBatch:
         """Outputs (P, n, ...) of P models, whose tensors by name have a first axis of points."""
 
         def at(tensors: dict[str, Tensor]) -> Tensor:
-            return call_module(lambda *args, **kwargs: functional_call(self.flat.module, tensors, args, kwargs), inputs)
+            return outputs_with(self.flat.module, tensors, inputs)
 
         inputs = map_leaves(lambda leaf: leaf.contiguous(), self.flat.cast(inputs))  # vmap is slow on channels-last
         return vmap(at)(state)

@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 import tiny
+import xarray as xr
 
 import drift
 from drift.runs.registry import registered
@@ -47,6 +48,25 @@ def test_a_decomposition_over_runs_is_computed_anew_once_one_of_them_was_replace
     (tmp_path / "seven").rename(other.folder)
     found, right = run.cached(drift.decomposition, **arguments), drift.decomposition(run, **arguments)
     assert not right.equals(first) and found.drop_attrs().equals(right.drop_attrs())
+
+
+def test_functions_of_ones_own_have_results_of_their_own(tmp_path):
+    run = tiny.trained(tmp_path)
+
+    def asked(source, **names):  # as a cell of a notebook that is changed and run again
+        exec(source, names)
+        return float(run.cached(names["own"]).value)
+
+    define = "def own(run): return Dataset({'value': scale * %d})"
+    wanted = [
+        asked(define % number, scale=scale, Dataset=xr.Dataset, __name__=__name__)
+        for number, scale in ((1, 1), (2, 1), (2, 3))
+    ]
+    assert wanted == [1, 2, 6]
+    lambdas = [lambda run: xr.Dataset({"value": 1}), lambda run: xr.Dataset({"value": 2})]
+    assert [int(run.cached(function).value) for function in lambdas] == [1, 2]
+    assert [int(run.cached(own).value) for own in lambdas] == [1, 2]
+    assert len(list((run.folder / "results").glob("*.nc"))) == 5
 
 
 @pytest.mark.parametrize("name", sorted(registered()))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 
+import landscape
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from tests.oracles import cnn_task, mlp_task, quadratic, thetas
@@ -93,3 +95,26 @@ def test_a_model_that_is_loaded_forgets_the_batches_of_the_one_before():
         flat.gradient(samples[2:])
         found.append(flat.buffers.clone())
     assert torch.equal(found[0], found[1])
+
+
+def test_a_layer_under_two_names_has_its_hessian_and_takes_the_next_model():
+    shared, tied = nn.Linear(3, 3), nn.Linear(3, 3)
+    tied.weight = shared.weight
+    model = nn.Sequential(shared, nn.Tanh(), shared, nn.Tanh(), tied)
+    inputs, targets = torch.randn(9, 3, generator=torch.Generator().manual_seed(1)), torch.arange(9) % 3
+    task = Task(model, {"train": Samples(inputs, targets)})
+
+    def loss(theta: torch.Tensor) -> torch.Tensor:
+        weight, bias, last = theta[:9].view(3, 3), theta[9:12], theta[12:]
+        units = torch.tanh(torch.tanh(inputs.double() @ weight.T + bias) @ weight.T + bias)
+        return nn.functional.cross_entropy(units @ weight.T + last, targets)
+
+    start = task.theta.double()
+    hessian = torch.autograd.functional.hessian(loss, start)
+    values = landscape.hessian(task, task.theta, k=3, which="largest").eigenvalue.values
+    np.testing.assert_allclose(values, torch.linalg.eigvalsh(hessian).flip(0)[:3], rtol=1e-5)
+    flat = task.flat(start)
+    for theta in (start + 1, start - 1):
+        torch.testing.assert_close(flat.functional_loss(theta, task.split("train")), loss(theta))
+        flat.load(theta)
+        torch.testing.assert_close(flat.gradient(task.split("train")), loss(theta))
