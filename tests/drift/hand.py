@@ -165,6 +165,11 @@ class HandRun:
         """Indices of the records."""
         return [made.index for made in self.records]
 
+    def kept(self, what: str = "clients") -> list[int]:
+        """Rounds that stored "clients" or "globals"."""
+        stored = {"clients": "clients", "globals": "end"}[what]
+        return [made.index for made in self.records if getattr(made, stored) is not None]
+
     def require_round(self, index: int) -> int:
         """Number of a round that is there."""
         return self.round(index).index

@@ -24,7 +24,7 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ignored") / "run"
     first, *models = (nn.Linear(5, 3) for _ in range(K + 2))
     recorder = drift.Recorder(folder, first)
-    recorder.round(start=first, clients={k: (model, 20) for k, model in enumerate(models[:K])}, end=models[K])
+    recorder.round(start=first, clients={k: (model, 1) for k, model in enumerate(models[:K])}, end=models[K])
     x, y, count = torch.randn(90, 5), torch.randint(3, (90,)), torch.rand(90) > 0.3
     parts = [np.arange(90)[place::K] for place in range(K)]
 
@@ -110,7 +110,7 @@ def test_a_client_without_outputs_has_no_accuracy(tmp_path):
     for parameter in models[1].parameters():
         parameter.data *= 1e25
     recorder = drift.Recorder(tmp_path / "run", first)
-    recorder.round(start=first, clients={k: (model, 20) for k, model in enumerate(models)}, end=models[1])
+    recorder.round(start=first, clients={k: (model, 1) for k, model in enumerate(models)}, end=models[1])
     x, y = torch.randn(60, 5), torch.arange(60) % 3
     parts = [list(range(start, start + 20)) for start in (0, 20, 40)]
     assert models[1](x).isnan().any()

@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     start = nn.Linear(3, 2)
     recorder = drift.Recorder(tmp_path_factory.mktemp("units") / "run", start)
     for index in range(2):
-        clients = {k: (_moved(start, k + 10 * index), 5) for k in range(3)}
+        clients = {k: (_moved(start, k + 10 * index), 4) for k in range(3)}
         end = _moved(start, 99 + index)
         recorder.round(start=start, clients=clients, end=end, metrics={"loss": 1.0 + index, "accuracy": 0.5})
         start = end
