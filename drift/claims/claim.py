@@ -23,6 +23,9 @@ Test = Literal["more", "no less", "same"]
 
 Judgement = Literal["agrees", "differs", "equivalent", "too few", "not tested"]
 
+Comparison = Literal["printed", "none", "margin"]
+"""What a test compares an effect with: the paper's, none, or the margin."""
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -64,8 +67,9 @@ class Verdict:
         reason: Why there is no verdict, or which seeds lack a run; empty where all is measured.
         setting: Item of a campaign whose runs were judged; empty for runs from elsewhere.
         printed: Effect that the paper prints for this setting; None where it prints none.
-        p: Of the test that the claim's kind asks for (`Claim.p`); NaN below two seeds.
-        holm: p adjusted for all claims that were judged together (`adjusted`); NaN below three seeds.
+        p: Of the test that decided (`Claim.tests`), or that did not; NaN below two seeds.
+        holm: p adjusted for all tests of the claims that were judged together (`adjusted`); NaN below three seeds.
+        tests: p of all tests that could have decided, this one included.
     """
 
     claim: Claim
@@ -77,6 +81,7 @@ class Verdict:
     printed: float | None = None
     p: float = float("nan")
     holm: float = float("nan")
+    tests: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,11 +142,13 @@ class Claim:
             named = ", ".join(map(str, seeds))
             few = f"seeds {named} alone say too little of chance; {VERDICT} or more are needed"
             reason = "; ".join(filter(None, (few, reason)))
-        outcome = self.outcome(interval, printed)
-        return Verdict(self, outcome, interval, seeds, reason, setting, printed, self.p(interval))
+        tests = self.tests(interval, printed)
+        outcome, decided = self.decision(interval, printed)
+        every = tuple(tests.values())
+        return Verdict(self, outcome, interval, seeds, reason, setting, printed, tests[decided], tests=every)
 
-    def outcome(self, interval: Interval, printed: float | None = None) -> Judgement:
-        """What an interval says of the claim.
+    def decision(self, interval: Interval, printed: float | None = None) -> tuple[Judgement, Comparison]:
+        """What an interval says of the claim, and which of `tests` says so; for "too few" the test of its kind.
 
         A claim of a difference ("more", "no less") differs where the interval excludes the paper's effect, agrees where
         it lies above all that contradicts the claim (zero; the margin below zero for "no less"), differs where it lies
@@ -149,31 +156,36 @@ class Claim:
         equivalent where the interval lies within the margin, and differs where it lies outside. All else, and fewer
         than three seeds, is too few.
         """
+        margin, kind = self.margin or 0.0, "margin" if self.test == "same" else "none"
         if interval.number < VERDICT:
-            return "too few"
-        margin = self.margin or 0.0
+            return "too few", kind
         if self.test == "same":
             outside = interval.low >= margin or interval.high <= -margin
-            return "equivalent" if interval.inside(margin) else "differs" if outside else "too few"
+            return "equivalent" if interval.inside(margin) else "differs" if outside else "too few", "margin"
         if printed is not None and not interval.low <= printed <= interval.high:
-            return "differs"
+            return "differs", "printed"
         if interval.low > self._none:
-            return "agrees"
+            return "agrees", "none"
         if interval.high < self._none:
-            return "differs"
-        return "equivalent" if interval.inside(margin) else "too few"
+            return "differs", "none"
+        return ("equivalent", "margin") if interval.inside(margin) else ("too few", "none")
 
-    def p(self, interval: Interval) -> float:
-        """p of the two-sided test that the effect is none ("more"), or minus the margin ("no less").
+    def tests(self, interval: Interval, printed: float | None = None) -> dict[Comparison, float]:
+        """p of every test that may decide, two-sided.
 
-        For "same" it is twice the larger p of the two one-sided tests that the effect reaches the margin, at most 1.
+        "printed": the effect is the paper's; "none": it is zero, for "no less" minus the margin; "margin": for a mean
+        within the margin, that the effect reaches it, the larger p of both ends (two one-sided tests), and for one
+        outside, that the effect is the margin.
 
         Source: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15 (two one-sided tests).
         """
-        if self.test != "same" or interval.number < 2:
-            return interval.p_at(self._none)
         margin = self.margin or 0.0
-        return max(interval.p_at(margin), interval.p_at(-margin)) if abs(interval.mean) < margin else 1.0
+        ends = interval.p_at(margin), interval.p_at(-margin)
+        beyond = {"margin": max(ends)}  # of a mean outside, that of the nearer end
+        if self.test == "same":
+            return beyond
+        p = {"none": interval.p_at(self._none), **({} if printed is None else {"printed": interval.p_at(printed)})}
+        return p | (beyond if self.test == "more" and margin else {})
 
     @property
     def _none(self) -> float:
@@ -199,21 +211,22 @@ def over_seeds(values: Sequence[float]) -> Interval:
     nan, count = float("nan"), len(values)
     if count < 2:
         return Interval(float(values[0]) if count else nan, nan, nan, count)
+    if len(set(values)) == 1:  # without the rounding of their mean
+        return Interval(*[float(values[0])] * 3, count, 0.0)
     mean, low, high = (float(end[0]) for end in t_interval(np.array(values, dtype=np.float64)[:, None]))
     return Interval(mean, low, high, count, float(np.std(values, ddof=1) / np.sqrt(count)))
 
 
 def adjusted(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The same verdicts with p adjusted by Holm over all of them that have three seeds or more.
+    """The same verdicts with p adjusted by Holm over all tests of those that have three seeds or more.
 
-    With the adjusted p the chance that any claim is decided wrongly is bounded, instead of that for each claim alone.
+    A claim may be decided by one of several tests (`Claim.tests`), and each of them counts. So the chance is bounded
+    that any claim is decided wrongly by an adjusted p below a level, instead of that for each claim alone.
 
     Source: Holm 1979, Scandinavian Journal of Statistics 6.
     """
-    tested = [place for place, verdict in enumerate(verdicts) if verdict.interval.number >= VERDICT]
-    tested.sort(key=lambda place: verdicts[place].p)
-    result, largest = list(verdicts), 0.0
-    for rank, place in enumerate(tested):
-        largest = max(largest, min(1.0, (len(tested) - rank) * verdicts[place].p))
-        result[place] = replace(verdicts[place], holm=largest)
-    return result
+    tested = [verdict.interval.number >= VERDICT for verdict in verdicts]
+    every = sorted(p for verdict, some in zip(verdicts, tested, strict=True) if some for p in verdict.tests)
+    times = (np.array(every) * np.arange(len(every), 0, -1)).clip(max=1.0)
+    holm = dict(zip(every, np.maximum.accumulate(times).tolist(), strict=True))
+    return [replace(one, holm=holm[one.p]) if some else one for one, some in zip(verdicts, tested, strict=True)]

@@ -59,10 +59,10 @@ def claims(
     claim of a difference agrees where the interval lies above zero and contains the paper's effect, differs where it
     excludes the paper's effect or lies below zero, and is equivalent where it lies within the margin. "At least as"
     counts from minus the margin. A claim of no difference is equivalent within the margin and differs outside. All
-    else, and fewer than three seeds, is too few. "p, Holm" is adjusted for all claims of the table. What a claim is
-    about, the gallery figure that shows it, and why it is not tested, is in the JSON (--json). The files of a
-    campaign (fedscape reproduce) stand for its runs; they alone have effects of the paper, which are those of a
-    setting.
+    else, and fewer than three seeds, is too few. "p, Holm" is that of the test which decided, adjusted for all tests
+    that could decide a claim of the table. What a claim is about, the gallery figure that shows it, and why it is not
+    tested, is in the JSON (--json). The files of a campaign (fedscape reproduce) stand for its runs; they alone have
+    effects of the paper, which are those of a setting.
 
     Example: `fedscape claims runs --paper ima`
     """

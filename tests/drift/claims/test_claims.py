@@ -93,9 +93,57 @@ def test_p_is_that_of_the_test_that_the_claim_asks_for(effects):
 
     assert p("more") == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
     assert p("no less", 0.3) == pytest.approx(stats.ttest_1samp(values, -0.3).pvalue)
-    below = stats.ttest_1samp(values, 0.3, alternative="less").pvalue
-    above = stats.ttest_1samp(values, -0.3, alternative="greater").pvalue
-    assert p("same", 0.3) == pytest.approx(min(1.0, 2 * max(below, above)))
+    if abs(np.mean(values)) < 0.3:
+        below = stats.ttest_1samp(values, 0.3, alternative="less").pvalue
+        above = stats.ttest_1samp(values, -0.3, alternative="greater").pvalue
+        assert p("same", 0.3) == pytest.approx(2 * max(below, above))
+    else:
+        assert p("same", 0.3) == pytest.approx(stats.ttest_1samp(values, 0.3).pvalue)
+
+
+@pytest.mark.parametrize(
+    ("effects", "test", "margin", "printed", "compared"),
+    [
+        ({0: 0.3, 1: 0.31, 2: 0.32}, "same", 0.1, None, 0.1),
+        ({0: -0.3, 1: -0.31, 2: -0.32}, "same", 0.1, None, -0.1),
+        ({0: 0.01, 1: 0.0, 2: -0.01}, "more", None, 0.5, 0.5),
+        ({0: 0.3, 1: 0.31, 2: 0.32}, "no less", 0.1, 0.5, 0.5),
+        ({0: -0.3, 1: -0.31, 2: -0.32}, "no less", 0.1, -0.31, -0.1),
+        ({0: -0.3, 1: -0.31, 2: -0.32}, "more", None, None, 0.0),
+        ({0: 0.1, 1: 0.1, 2: 0.1}, "more", None, 0.2, 0.2),
+    ],
+)
+def test_a_claim_that_differs_has_the_p_of_the_test_that_says_so(effects, test, margin, printed, compared):
+    verdict = claim(effects, test, margin).judge([run_of(seed) for seed in effects], printed=printed)
+    spread = np.std(list(effects.values()), ddof=1) > 1e-9
+    expected = stats.ttest_1samp(list(effects.values()), compared).pvalue if spread else 0.0
+    assert (verdict.outcome, verdict.p) == ("differs", pytest.approx(expected))
+    assert verdict.p < 0.05 and verdict.p in verdict.tests
+
+
+def test_equal_effects_contain_the_value_that_they_have():
+    verdict = claim(dict.fromkeys(range(3), 0.1)).judge([run_of(seed) for seed in range(3)], printed=0.1)
+    assert (verdict.outcome, verdict.p) == ("agrees", 0.0)
+
+
+def test_adjusted_p_of_any_decision_bounds_the_chance_of_a_wrong_one():
+    """Claims whose effect is the paper's, zero, or at the margin: none of them differs but by chance."""
+    source, wrong, draws = np.random.default_rng(0), 0, 200
+    runs = [run_of(seed) for seed in range(5)]
+    for _ in range(draws):
+        effects = [dict(enumerate(source.normal(mean, 1.0, 5))) for mean in (6.0, 0.0, 0.0, 2.0, 6.0)]
+        verdicts = [
+            claim(effects[0]).judge(runs, printed=6.0),
+            claim(effects[1]).judge(runs, printed=6.0),
+            claim(effects[2], "more", 5.0).judge(runs),
+            claim(effects[3], "same", 2.0).judge(runs),
+            claim(effects[4], "no less", 1.0).judge(runs, printed=6.0),
+        ]
+        mistaken = (("differs",), ("agrees",), ("agrees", "differs"), ("differs", "equivalent"), ("differs",))
+        wrong += any(
+            one.outcome in names and one.holm < 0.2 for one, names in zip(adjusted(verdicts), mistaken, strict=True)
+        )
+    assert wrong / draws < 0.2 + 2 * np.sqrt(0.16 / draws)
 
 
 def test_a_claim_of_no_difference_needs_a_margin():
@@ -125,6 +173,8 @@ def test_p_is_adjusted_over_the_claims_with_three_seeds():
     holm = [verdict.holm for verdict in adjusted(verdicts)]
     assert holm[:3] == pytest.approx([3 * p[0], max(3 * p[0], 2 * p[1]), max(2 * p[1], p[2])])
     assert np.isnan(holm[3])
+    with_printed = [claim(tested[0]).judge([run_of(seed) for seed in tested[0]], printed=1.2), *verdicts[1:]]
+    assert adjusted(with_printed)[0].holm == pytest.approx(4 * p[0])  # a fourth test might have decided
 
 
 @pytest.fixture(scope="module")
