@@ -104,8 +104,8 @@ def what_if(
         rows = _coefficients([*variants.values(), *shrunk], len(basis))
         values = losses_and_errors(run, torch.stack(basis), reporting, rows)
         places = [names.index(name) for name in variants]
-        for name in ("loss", "error"):
-            columns[name][row, places] = values[name][: len(places)]
+        columns["loss"][row, places] = values["loss"][: len(places)]
+        columns["error"][row, places] = values["error"].where(~values["loss"].isnan(), torch.nan)[: len(places)]
         if shrunk:
             columns["shrink_loss"][row] = values["loss"][len(places) :]
     columns |= {gain: columns[name][:, :1] - columns[name] for gain, name in _GAINS.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
+import numpy as np
 import pytest
 import recordings
 from gallery_runs import QUICK, suited
@@ -15,7 +16,7 @@ from drift.record.recorder import Recorder
 from drift.runs.run import Run
 from figures import gallery
 from figures.commands._draw_files import draw_one
-from figures.gallery import _runs
+from figures.gallery import _runs, accuracy_after, rounds_target
 from landscape.results import netcdf_files
 
 ELSEWHERE = ("ranking-table",)
@@ -164,3 +165,19 @@ def test_recorded_rounds_with_too_few_clients_are_not_chosen(tmp_path):
     run = Run(tmp_path / "run")
     assert _runs.rounds_with_clients(run, least=3) == [0, 2]
     assert _runs.rounds_with_clients(run, least=2) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("first", [0, 1, 40])
+def test_rounds_are_counted_from_the_first_one_of_a_run(tmp_path, first):
+    start = recordings.net().state_dict()
+    recorder = Recorder(tmp_path / "run", recordings.net(), method="FedAvg", seed=0, data="d", partition="p")
+    for place, accuracy in enumerate((0.3, 0.5, 0.81, 0.82)):
+        recorder.round(
+            start=start, clients={0: (start, 3)}, end=start, metrics={"accuracy": accuracy}, index=first + place
+        )
+    run = Run(tmp_path / "run")
+    assert rounds_target.data([run], target=0.8).measured.item() == 3
+    assert rounds_target.data([run], target=0.3).measured.item() == 1
+    assert np.isinf(rounds_target.data([run], target=0.9).measured.item())
+    after = accuracy_after.data([run], after=(1, 3, 4, 5)).measured.squeeze()
+    np.testing.assert_array_equal(after, [0.3, 0.81, 0.82, np.nan])

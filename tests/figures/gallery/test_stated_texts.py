@@ -16,6 +16,7 @@ from drift.analyses.landscapes.planes import round_plane
 from figures.axes import triangles
 from figures.gallery import (
     _stack,
+    accuracy_rounds,
     barriers_clients,
     clients_round,
     error_averaged,
@@ -353,3 +354,17 @@ def test_the_sentence_in_place_of_barriers_counts_the_pairs():
         ds = ds.assign_coords(mark=names, mark_other=names).assign_attrs(label="round 0")
         figure = barriers_clients.draw(_stack.join_panels([(ds.attrs["label"], ds)]))
         assert figure.get_supxlabel() == f"no loss barrier above 0.001 nats between any of {pairs} pairs"
+
+
+@pytest.mark.parametrize(("gap", "words"), [(np.inf, "gaps: a seed is infinite"), (np.nan, "means of the seeds that")])
+def test_numbers_over_rounds_say_their_gaps_as_curves_do(gap, words):
+    values = np.array([[1.0, 0.5, 0.2], [1.1, gap, 0.3]])
+    column = xr.DataArray(
+        values, {"run": range(2), "group": ("run", ["fedavg"] * 2), "round": range(3)}, ["run", "round"]
+    )
+    attrs = {"number": "loss", "reference": "", "seeds": "lines"}
+    ds = numbers_rounds._with_means(xr.Dataset({"value": column}, attrs=attrs))
+    assert words in _texts(numbers_rounds.draw(ds))
+    assert "thin: each of 2 seeds" in _texts(numbers_rounds.draw(ds))
+    seeds = xr.DataArray(values[None], {"algorithm": ["fedavg"], "seed": [0, 1], "round": range(3)}, name="loss")
+    assert words in _texts(accuracy_rounds.draw(seeds.transpose("algorithm", "seed", "round").to_dataset()))

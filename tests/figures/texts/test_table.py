@@ -215,3 +215,13 @@ def test_a_series_is_averaged_over_its_last_rounds_by_number_and_the_note_says_s
     written = figures.table(ds.assign_coords(round=range(12)))
     assert [cells[0].text for _, cells in written.rows] == ["31.25", "30.00"]
     assert "means over the last ten rounds" in written.note
+
+
+def test_a_time_measured_once_decides_no_bold_face():
+    ratio = ("row", [1.0, 1.02], {"long_name": "time over that of plain training", "units": "1"})
+    ends = {"plain_ratio_low": ("row", [1.0, NAN]), "plain_ratio_high": ("row", [1.0, NAN])}
+    macs = {"macs_round": ("row", [5.0, 5.0]), "macs_plain": ("row", [5.0, 5.0])}
+    ds = xr.Dataset({"plain_ratio": ratio, **ends, **macs}, {"row": ["fedavg", "scaffold"]})
+    assert [cell.mark for _, (cell,) in figures.table(ds, variables=["plain_ratio"]).rows] == ["", ""]
+    measured = ds.assign(plain_ratio_low=("row", [1.0, 1.01]), plain_ratio_high=("row", [1.0, 1.03]))
+    assert [cell.mark for _, (cell,) in figures.table(measured, variables=["plain_ratio"]).rows] == ["best", ""]

@@ -8,9 +8,13 @@ import torch
 from kinds import FEW, one_of_each
 from torch import nn
 
+import drift
 from drift.analyses.counterfactual.whatif import _best_weights, _samples, _stack, what_if, what_if_effort
+from drift.record.recorder import Recorder
 from drift.simulation.simulate import simulate
+from landscape import make_task
 from landscape.sweep.evaluate import evaluate
+from tests.drift import hand
 from tests.drift.methods.test_methods import NAMES, experiment
 from tests.tiny import trained
 
@@ -194,3 +198,23 @@ def test_every_method_has_its_what_if(name, tmp_path):
     found = what_if(run, windows=[2], points=3, steps=3)
     assert np.isfinite(found.gain.isel(round=-1)).all()
     assert all({"long_name", "units"} <= set(found[name].attrs) for name in found.data_vars)
+
+
+def test_a_round_in_which_every_shrunk_mean_has_no_loss_has_no_gamma_and_no_error(tmp_path):
+    model = nn.Linear(4, 3)
+    task = make_task(model, nn.CrossEntropyLoss(), (1e10 * hand.random(20, 4).float(), torch.arange(20) % 3))
+
+    def state(scale, seed):
+        return {name: scale * hand.random(*part.shape, seed=seed).float() for name, part in model.state_dict().items()}
+
+    recorder = Recorder(tmp_path / "run", model, method="FedAvg", seed=0, data="d", partition="p", settings={})
+    for index in range(2):
+        models = {0: (state(1, 1), 2), 1: (state(1e30 if index else 1, 2), 3)}
+        recorder.round(start=state(1, 4), clients=models, end=state(1, 1))
+    found = what_if(drift.open(tmp_path / "run", task=task), windows=())
+    whole, broken = found.sel(round=0), found.sel(round=1)
+    assert np.isfinite(whole.gamma) and np.isfinite(whole.shrink_loss).all() and np.isfinite(whole.error).all()
+    assert np.isnan(broken.gamma) and np.isnan(broken.shrink_loss).all()
+    assert np.isfinite(broken.error.sel(variant="end"))
+    for name in ("loss", "error", "gain", "error_gain"):
+        assert np.isnan(broken[name].sel(variant=["fma", "gamma", "weights"])).all(), name
