@@ -31,6 +31,7 @@ from figures.gallery import (
     simplex_settings,
     topology_rounds,
 )
+from figures.looks import style
 
 
 def _texts(figure) -> str:
@@ -359,12 +360,9 @@ def test_the_sentence_in_place_of_barriers_counts_the_pairs():
 @pytest.mark.parametrize(("gap", "words"), [(np.inf, "gaps: a seed is infinite"), (np.nan, "means of the seeds that")])
 def test_numbers_over_rounds_say_their_gaps_as_curves_do(gap, words):
     values = np.array([[1.0, 0.5, 0.2], [1.1, gap, 0.3]])
-    column = xr.DataArray(
-        values, {"run": range(2), "group": ("run", ["fedavg"] * 2), "round": range(3)}, ["run", "round"]
-    )
+    column = xr.DataArray(values, {"group": ("run", ["fedavg"] * 2), "round": range(3)}, ["run", "round"])
     attrs = {"number": "loss", "reference": "", "seeds": "lines"}
-    ds = numbers_rounds._with_means(xr.Dataset({"value": column}, attrs=attrs))
-    assert words in _texts(numbers_rounds.draw(ds))
-    assert "thin: each of 2 seeds" in _texts(numbers_rounds.draw(ds))
-    seeds = xr.DataArray(values[None], {"algorithm": ["fedavg"], "seed": [0, 1], "round": range(3)}, name="loss")
-    assert words in _texts(accuracy_rounds.draw(seeds.transpose("algorithm", "seed", "round").to_dataset()))
+    found = _texts(numbers_rounds.draw(numbers_rounds._with_means(xr.Dataset({"value": column}, attrs=attrs))))
+    assert words in found and "thin: each of 2 seeds" in found
+    seeds = xr.DataArray(values, {"seed": [0, 1], "round": range(3)}, ["seed", "round"])
+    assert words in _texts(style.styled(accuracy_rounds.draw)(xr.Dataset({"loss": seeds})))
