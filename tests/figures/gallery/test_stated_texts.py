@@ -13,10 +13,9 @@ from matplotlib.colors import to_hex, to_rgba
 from matplotlib.contour import ContourSet
 
 from drift.analyses.landscapes.planes import round_plane
-from figures.axes import triangles
+from figures.axes import curves, triangles
 from figures.gallery import (
     _stack,
-    accuracy_rounds,
     barriers_clients,
     clients_round,
     error_averaged,
@@ -31,7 +30,7 @@ from figures.gallery import (
     simplex_settings,
     topology_rounds,
 )
-from figures.looks import style
+from figures.looks import look
 
 
 def _texts(figure) -> str:
@@ -365,4 +364,6 @@ def test_numbers_over_rounds_say_their_gaps_as_curves_do(gap, words):
     found = _texts(numbers_rounds.draw(numbers_rounds._with_means(xr.Dataset({"value": column}, attrs=attrs))))
     assert words in found and "thin: each of 2 seeds" in found
     seeds = xr.DataArray(values, {"seed": [0, 1], "round": range(3)}, ["seed", "round"])
-    assert words in _texts(style.styled(accuracy_rounds.draw)(xr.Dataset({"loss": seeds})))
+    with look.drawing(look.read()) as part:
+        curves.curve(xr.Dataset({"loss": seeds}), variable="loss")
+    assert any(words in note for note in part.notes)
