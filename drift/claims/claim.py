@@ -68,8 +68,8 @@ class Verdict:
         setting: Item of a campaign whose runs were judged; empty for runs from elsewhere.
         printed: Effect that the paper prints for this setting; None where it prints none.
         p: Of the test that decided (`Claim.tests`), or that did not; NaN below two seeds.
-        holm: p adjusted for all tests of the claims that were judged together (`adjusted`); NaN below three seeds.
         tests: p of all tests that could have decided, this one included.
+        holm: p adjusted for all tests of the claims that were judged together (`adjusted`); NaN below three seeds.
     """
 
     claim: Claim
@@ -80,8 +80,8 @@ class Verdict:
     setting: str = ""
     printed: float | None = None
     p: float = float("nan")
-    holm: float = float("nan")
     tests: tuple[float, ...] = ()
+    holm: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,7 @@ class Claim:
             reason = "; ".join(filter(None, (few, reason)))
         tests = self.tests(interval, printed)
         outcome, decided = self.decision(interval, printed)
-        every = tuple(tests.values())
-        return Verdict(self, outcome, interval, seeds, reason, setting, printed, tests[decided], tests=every)
+        return Verdict(self, outcome, interval, seeds, reason, setting, printed, tests[decided], (*tests.values(),))
 
     def decision(self, interval: Interval, printed: float | None = None) -> tuple[Judgement, Comparison]:
         """What an interval says of the claim, and which of `tests` says so; for "too few" the test of its kind.
@@ -156,18 +155,16 @@ class Claim:
         equivalent where the interval lies within the margin, and differs where it lies outside. All else, and fewer
         than three seeds, is too few.
         """
-        margin, kind = self.margin or 0.0, "margin" if self.test == "same" else "none"
+        margin = self.margin or 0.0
         if interval.number < VERDICT:
-            return "too few", kind
+            return "too few", "margin" if self.test == "same" else "none"
         if self.test == "same":
             outside = interval.low >= margin or interval.high <= -margin
             return "equivalent" if interval.inside(margin) else "differs" if outside else "too few", "margin"
         if printed is not None and not interval.low <= printed <= interval.high:
             return "differs", "printed"
-        if interval.low > self._none:
-            return "agrees", "none"
-        if interval.high < self._none:
-            return "differs", "none"
+        if not interval.low <= self._none <= interval.high:
+            return "agrees" if interval.low > self._none else "differs", "none"
         return ("equivalent", "margin") if interval.inside(margin) else ("too few", "none")
 
     def tests(self, interval: Interval, printed: float | None = None) -> dict[Comparison, float]:
@@ -180,12 +177,11 @@ class Claim:
         Source: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15 (two one-sided tests).
         """
         margin = self.margin or 0.0
-        ends = interval.p_at(margin), interval.p_at(-margin)
-        beyond = {"margin": max(ends)}  # of a mean outside, that of the nearer end
+        p: dict[Comparison, float] = {"margin": max(interval.p_at(margin), interval.p_at(-margin))}
         if self.test == "same":
-            return beyond
-        p = {"none": interval.p_at(self._none), **({} if printed is None else {"printed": interval.p_at(printed)})}
-        return p | (beyond if self.test == "more" and margin else {})
+            return p
+        p |= {"none": interval.p_at(self._none)} | ({} if printed is None else {"printed": interval.p_at(printed)})
+        return p if self.test == "more" and margin else {name: value for name, value in p.items() if name != "margin"}
 
     @property
     def _none(self) -> float:

@@ -206,21 +206,13 @@ def _summary(table: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.nd
 def band(ds: xr.Dataset) -> str | None:
     """What was drawn of the seeds, for a legend; None where no line has several seeds."""
     part = current()
-    if part.notes or part.going_on:
-        return _joined(part.notes) or None
-    seeds = max((_most_seeds(values) for values in ds.data_vars.values() if "seed" in values.dims), default=1)
+    if part.notes or part.going_on:  # of notes that differ in a clause that follows, only the longest
+        last = [note for note in part.notes if not any(one != note and one.startswith(note) for one in part.notes)]
+        return "; ".join(last) or None
+    several = [values for values in ds.data_vars.values() if "seed" in values.dims]
+    counts = [values.notnull().any(set(values.dims) - {"seed", "algorithm"}).sum("seed").max() for values in several]
+    seeds = int(max(counts, default=1))
     return _TEXTS["lines" if seeds < FEW_SEEDS else "interval"].format(count=seeds) if seeds > 1 else None
-
-
-def _most_seeds(values: xr.DataArray) -> int:
-    """Seeds with values, of the method that has most."""
-    others = [name for name in values.dims if name not in ("seed", "algorithm")]
-    return int(values.notnull().any(others).sum("seed").max())
-
-
-def _joined(notes: list[str]) -> str:
-    """Notes in one line; of those that differ in a clause that follows, only the longest."""
-    return "; ".join(note for note in notes if not any(other != note and other.startswith(note) for other in notes))
 
 
 def split_algorithms(values: xr.DataArray) -> list[tuple[str | None, xr.DataArray]]:
