@@ -177,11 +177,11 @@ class Claim:
         Source: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15 (two one-sided tests).
         """
         margin = self.margin or 0.0
-        p: dict[Comparison, float] = {"margin": max(interval.p_at(margin), interval.p_at(-margin))}
-        if self.test == "same":
-            return p
-        p |= {"none": interval.p_at(self._none)} | ({} if printed is None else {"printed": interval.p_at(printed)})
-        return p if self.test == "more" and margin else {name: value for name, value in p.items() if name != "margin"}
+        compared: dict[Comparison, float | None] = {"none": self._none, "printed": printed}
+        p = {name: interval.p_at(at) for name, at in compared.items() if at is not None and self.test != "same"}
+        if margin and self.test != "no less":
+            p["margin"] = max(interval.p_at(margin), interval.p_at(-margin))
+        return p
 
     @property
     def _none(self) -> float:
@@ -208,7 +208,7 @@ def over_seeds(values: Sequence[float]) -> Interval:
     if count < 2:
         return Interval(float(values[0]) if count else nan, nan, nan, count)
     if len(set(values)) == 1:  # without the rounding of their mean
-        return Interval(*[float(values[0])] * 3, count, 0.0)
+        return Interval(mean := float(values[0]), mean, mean, count, 0.0)
     mean, low, high = (float(end[0]) for end in t_interval(np.array(values, dtype=np.float64)[:, None]))
     return Interval(mean, low, high, count, float(np.std(values, ddof=1) / np.sqrt(count)))
 
@@ -221,8 +221,8 @@ def adjusted(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
     Source: Holm 1979, Scandinavian Journal of Statistics 6.
     """
-    tested = [verdict.interval.number >= VERDICT for verdict in verdicts]
-    every = sorted(p for verdict, some in zip(verdicts, tested, strict=True) if some for p in verdict.tests)
+    pairs = [(verdict, verdict.interval.number >= VERDICT) for verdict in verdicts]
+    every = sorted(p for verdict, tested in pairs if tested for p in verdict.tests)
     times = (np.array(every) * np.arange(len(every), 0, -1)).clip(max=1.0)
     holm = dict(zip(every, np.maximum.accumulate(times).tolist(), strict=True))
-    return [replace(one, holm=holm[one.p]) if some else one for one, some in zip(verdicts, tested, strict=True)]
+    return [replace(verdict, holm=holm[verdict.p]) if tested else verdict for verdict, tested in pairs]

@@ -206,8 +206,8 @@ def _summary(table: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.nd
 def band(ds: xr.Dataset) -> str | None:
     """What was drawn of the seeds, for a legend; None where no line has several seeds."""
     part = current()
-    if part.notes or part.going_on:  # of notes that differ in a clause that follows, only the longest
-        last = [note for note in part.notes if not any(one != note and one.startswith(note) for one in part.notes)]
+    if (notes := part.notes) or part.going_on:  # of notes that differ in a clause that follows, only the longest
+        last = [text for text in notes if not any(more != text and more.startswith(text) for more in notes)]
         return "; ".join(last) or None
     several = [values for values in ds.data_vars.values() if "seed" in values.dims]
     counts = [values.notnull().any(set(values.dims) - {"seed", "algorithm"}).sum("seed").max() for values in several]
