@@ -11,7 +11,7 @@ import xarray as xr
 from drift.analyses.counterfactual.followed_changes import followed
 from drift.analyses.counterfactual.interventions import WINDOWS, interventions, window_length
 from drift.analyses.over_seeds import Estimate
-from drift.analyses.rounds.run_state import RunState, run_state
+from drift.analyses.rounds.run_state import RunState, recorded_losses, run_state
 from drift.diagnosis.causes import Cause, promising, ranked, suspects
 from drift.diagnosis.findings import Finding, findings
 from drift.diagnosis.outlying_clients import apart
@@ -90,14 +90,15 @@ def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
     state = run_state(run)
     tests = TestedCauses(untested="nothing was trained, as was asked") if quick else run_tests(run, state, workers)
     spec = run.experiment.clients
-    last = {name: _last(metrics[name].values) if name in metrics else np.nan for name in ("loss", "error")}
+    errors = metrics.error.dropna("round") if "error" in metrics else xr.DataArray(())
+    loss, error = (float(series[-1]) if series.size else np.nan for series in (recorded_losses(run), errors))
     return Diagnosis(
         run=run.name,
         rounds=len(indices),
         clients=spec.number,
         per_round=spec.per_round,
-        loss=last["loss"],
-        error=last["error"],
+        loss=loss,
+        error=error,
         state=state.name,
         fall=state.fall,
         broken=state.broken or state.name == "not learned",
@@ -130,8 +131,3 @@ def _starts(run: Run, state: RunState) -> list[int] | None:
     candidates = [0, first, first + window_length(run)]
     starts = sorted({index for index in candidates if index in stored and index <= last})[:WINDOWS]
     return starts or None
-
-
-def _last(values: np.ndarray) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite[-1]) if len(finite) else float("nan")

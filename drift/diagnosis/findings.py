@@ -64,11 +64,6 @@ def findings(run: Run, *, quick: bool, workers: int, state: RunState, long: xr.D
     return [replace(answer, unit=run.loss_units) if answer.unit == LOSS_UNITS else answer for answer in answers]
 
 
-def _last(series: xr.DataArray) -> np.ndarray:
-    """Values of the last rounds by number, of which some may not be recorded."""
-    return series.values[series["round"].values > series["round"].values.max(initial=0) - ROUNDS]
-
-
 def _late_globals(run: Run) -> list[int]:
     """The last rounds that kept their global model, as many as recorded series are averaged over."""
     if not (rounds := run.kept("globals")[-ROUNDS:]):
@@ -113,7 +108,7 @@ def _drift(run: Run, quick: bool, workers: int) -> Finding:
     (`drift.analyses.counterfactual.step_parts`).
     """
     if quick:
-        share = estimate(_last(drift_variances(run).change_share))
+        share = estimate(drift_variances(run).change_share.sel(round=slice(run.rounds()[-1] - ROUNDS + 1, None)).values)
         measure = "update change in the sum of both variances of equation 13"
         statement = "what the drifts cost is not known without training"
         return finding("drift", statement, measure, share, "fraction", "variance-rounds")
@@ -133,7 +128,7 @@ def _drift(run: Run, quick: bool, workers: int) -> Finding:
 def _coherence(run: Run) -> Finding:
     """Mean cosine of the last rounds, and the round of a clear change from positive to negative."""
     series = coherence(run)
-    cosine = estimate(_last(series.mean_cosine))
+    cosine = estimate(series.mean_cosine.sel(round=slice(run.rounds()[-1] - ROUNDS + 1, None)).values)
     if cosine.number == 0:
         raise LookupError("no round has two clients to compare.")
     point = critical_point(series["round"].values, series.coherence.values)

@@ -147,8 +147,8 @@ def test_tables_of_one_round(run):
 @reference("drift.update_norms", "drift.locality", by="norms of differences of models, float64")
 def test_norms_and_locality(run):
     def norms(record):
-        updates, start, end, _, sizes, _ = arrays(record)
-        own = [np.linalg.norm(update) for update in updates] or [np.nan]
+        updates, start, end, _, sizes, fma = arrays(record)
+        own = [np.linalg.norm(update) for update, share in zip(updates, fma, strict=True) if share > 0] or [np.nan]
         mean = np.linalg.norm(own_weights(run, sizes) @ updates) if len(updates) else np.nan
         return [np.linalg.norm(start), np.linalg.norm(end), np.linalg.norm(end - start), mean, np.mean(own), min(own)]
 
@@ -163,7 +163,7 @@ def test_norms_and_locality(run):
             return [np.nan, np.nan]
         mean = sum(share * client for share, client in zip(fma, clients, strict=True))
         lengths = np.array([np.linalg.norm(client - mean) for client in clients])
-        return [lengths.max(), fma @ lengths]
+        return [lengths[fma > 0].max(), fma @ lengths]
 
     found, expected = drift.locality(run), column(run, far)
     for place, name in enumerate(("locality", "mean_distance")):

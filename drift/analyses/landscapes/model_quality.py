@@ -158,12 +158,10 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
         round: Round that kept its clients; negative counts from the last one that did.
         criterion: "label" or "train".
 
-    Clients without samples have values and no part in the means.
-
     Returns:
         Dataset with global_accuracy (), local (client) on the test set, averaged_local (), ood (client, holder) (a_ij),
         worst_ood (), ood_min () and ood_mean (), fractions; NaN where a cohort has one client, a client no data, or a
-        model NaN outputs.
+        model NaN outputs. The means are those of clients with samples.
 
     Raises:
         LookupError: If the round kept no clients.
@@ -179,9 +177,8 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
     labels = run.task.labels("test").numpy()
     tested = histogram(labels, [np.arange(len(labels))], count)
     on_test = _mix(by_class, tested, tested > 0)[:, 0]
-    ids, parts = record.ids.tolist(), run.parts_in(record.index)
+    ids, parts, trained = record.ids.tolist(), run.parts_in(record.index), (record.shares > 0).numpy()
     counts = histogram(run.labels, [parts[client] for client in ids], count)
-    trained = (record.shares > 0).numpy()
     if criterion == "label":
         matrix = _mix(by_class[1:], counts, tested > 0)
     else:

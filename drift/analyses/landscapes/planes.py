@@ -216,10 +216,8 @@ def round_clients(
         ValueError: If the cohort does not hold such clients.
     """
     record = run.round(resolve_round(run, index, "clients"))
-    ids = record.ids.tolist()
-    trained = record.ids[record.shares > 0].tolist()
-    usual = trained if len(trained) >= number else ids
-    selected = usual[: first or number] if clients is None else list(clients)
+    ids, trained = record.ids.tolist(), record.ids[record.shares > 0].tolist()
+    selected = (trained if len(trained) >= number else ids)[: first or number] if clients is None else list(clients)
     word = ("any", "one", "two", "three")[number]
     if len(ids) < number:
         suited = spans(run.kept("clients", least=number))

@@ -22,7 +22,8 @@ SUFFIXES = (".csv", ".parquet")
 def table(run: Run) -> pd.DataFrame:
     """Every number of every round: one row per round, metrics first, then coherence and drift variances.
 
-    Units are in `table.attrs["units"]`, by column. Missing numbers are NaN.
+    Units are in `table.attrs["units"]`, by column. Missing numbers are NaN. Where a recorded number is called as one of
+    drift, the latter is "drift.coherence".
 
     Raises:
         LookupError: If the run has no complete round.
@@ -33,7 +34,7 @@ def table(run: Run) -> pd.DataFrame:
     for part in parts:
         for name, values in part.items():
             if values.dims == ("round",) and values.dtype.kind in "fiub":
-                columns.setdefault(str(name), values)
+                columns[f"drift.{name}" if name in columns else str(name)] = values
     dataset = xr.Dataset({name: values.variable for name, values in columns.items()}, coords={"round": run.rounds()})
     frame = dataset.to_dataframe()[list(columns)]
     frame.attrs["units"] = {name: values.attrs.get("units", "") for name, values in columns.items()}

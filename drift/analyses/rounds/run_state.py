@@ -73,7 +73,7 @@ def run_state(run: Run) -> RunState:
 
     Source: Theil 1950 and Sen 1968 for the slope and its interval.
     """
-    losses, constant = _losses(run), chance(run)
+    losses, constant = recorded_losses(run), chance(run)
     nothing = Estimate(nan, nan, nan, 0)
     values = losses.values
     if _diverged(run, values, constant):
@@ -111,10 +111,13 @@ def nonfinite(run: Run) -> list[int]:
     return sorted({int(client) for index in run.rounds() for client in run.round(index).extras.get("excluded", ())})
 
 
-def _losses(run: Run) -> xr.DataArray:
-    """Test loss of the evaluated rounds, over round; a model that is not finite has none."""
+def recorded_losses(run: Run) -> xr.DataArray:
+    """Test loss of the evaluated rounds, over round; NaN only where a run that was trained here has an error beside."""
     metrics = run.metrics()
-    return metrics.loss.dropna("round") if "loss" in metrics else xr.DataArray(np.zeros(0), {"round": []}, ("round",))
+    if "loss" not in metrics:
+        return xr.DataArray(np.zeros(0), {"round": []}, ("round",))
+    trained = "error" in metrics and not run.about.get("imported")
+    return metrics.loss[metrics.loss.notnull() | (metrics.error.notnull() if trained else False)]
 
 
 def _diverged(run: Run, values: np.ndarray, constant: float) -> bool:

@@ -71,8 +71,8 @@ def drift_variances(
 
     about = {name: text for name, text in _ABOUT.items() if name not in ("gain", "sigma")}
     dataset = series(run, measure, about, analysis="drift_variances", source="FedEve, equations 12 and 13")
-    variances = (dataset[name].values for name in ("change_variance", "client_variance"))
-    gain, sigma = gains(dataset["round"].values, *variances, sigma0)
+    change, client = dataset["change_variance"].values, dataset["client_variance"].values
+    gain, sigma = gains(dataset["round"].values, change, client, sigma0)
     dataset = dataset.assign(gain=("round", gain), sigma=("round", sigma))
     return result(dataset, _ABOUT, d=d, momentum=momentum, center=center, sigma0=sigma0)
 
@@ -193,8 +193,8 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Laye
             for name, value in _measure(run, record, previous, place, momentum).items():
                 columns[name][row, column] = value
     for column in range(len(places)):
-        variances = (columns[name][:, column] for name in ("change_variance", "client_variance"))
-        columns["gain"][:, column], _ = gains(indices, *variances)
+        q, r = (columns[name][:, column] for name in ("change_variance", "client_variance"))
+        columns["gain"][:, column], _ = gains(indices, q, r)
     sizes = [place.stop - place.start for place in places.values()]
     variables = {name: (("round", "layer"), values) for name, values in columns.items()} | {"size": ("layer", sizes)}
     coords = {"round": indices, "layer": list(places)}

@@ -16,6 +16,7 @@ from torch import nn
 
 import drift
 from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.export_table import table
 from drift.record.flat_arrays import FlatArrays
 from drift.record.flat_arrays import gram as plain_gram
 from drift.record.recorder import Recorder
@@ -281,3 +282,12 @@ def test_a_first_mistake_names_the_argument_and_records_nothing(what, tmp_path):
     sizes = {0: ({"w": W}, np.int64(5)), 1: ({"w": W}, torch.tensor(7)), 2: ({"w": W}, 3.0)}
     recorder.round(**(right | {"clients": sizes, "metrics": {"acc": torch.tensor(0.5), "val/acc": np.float32(0.25)}}))
     assert drift.open(recorder.folder).round(0).sizes.tolist() == [5, 7, 3]
+
+
+def test_a_recorded_number_hides_none_of_drift_in_a_table(tmp_path):
+    recorder, model = drift.Recorder(tmp_path / "run"), net().state_dict()
+    clients = {client: (moved(net(), client), 5) for client in range(2)}
+    recorder.round(start=model, clients=clients, end=model, metrics={"coherence": 9.0, "loss": 1.0})
+    run = drift.open(tmp_path / "run")
+    row = table(run).iloc[0]
+    assert row["coherence"] == 9 and row["drift.coherence"] == float(drift.coherence(run).coherence[0]) < 1

@@ -28,10 +28,12 @@ SERIES = {
 }
 
 
-def run_with(losses, folder):
+def run_with(losses, folder, errors=None, **about):
     metrics = xr.Dataset({"loss": ("round", losses)}, {"round": np.arange(len(losses))})
+    metrics = metrics if errors is None else metrics.assign(error=("round", errors))
     targets = SimpleNamespace(targets=torch.arange(100) % 10)
     return SimpleNamespace(
+        about=about,
         folder=folder,
         committed=len(losses),
         metrics=lambda: metrics,
@@ -45,6 +47,12 @@ def test_a_state_follows_from_the_losses(name, losses, tmp_path):
     state = run_state(run_with(losses, tmp_path))
     assert state.name == name and state.name in states.STATES
     assert state.broken == (name in ("diverged", "lost what it had"))
+
+
+def test_a_loss_that_is_not_a_number_has_diverged(tmp_path):
+    losses = np.where(ROUNDS > 27, np.nan, 0.5 + NOISE)
+    assert run_state(run_with(losses, tmp_path, np.full(30, 0.9))).name == "diverged"
+    assert run_state(run_with(losses, tmp_path, np.full(30, 0.9), imported=True)).name == "plateau"
 
 
 def test_the_expected_gain_per_round_is_the_slope(tmp_path):
