@@ -109,8 +109,7 @@ class OwnPartial(netcdf_files.Partial):
         Raises:
             LookupError: If it is broken, of another run or analysis, or computed from other rounds.
         """
-        stored = super().known()
-        if stored is not None and (what := _difference(stored, self.own)):
+        if (stored := super().known()) is not None and (what := _difference(stored, self.own)):
             raise LookupError(
                 f"the result {self.path} {what}; put the run's own in its place, or delete it and compute it "
                 "again (fedscape verify --repair sets it aside)."

@@ -24,7 +24,7 @@ COST = "seconds per run"
 
 @_selected.one_run
 def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 11, most: int = 8) -> xr.Dataset:
-    """barrier and midpoint (nats) over panel, mark and mark_other, with the names of each panel.
+    """barrier and midpoint over panel, mark and mark_other, with the names of each panel.
 
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
@@ -63,7 +63,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 NO_BARRIER = 1e-3
-"""Loss, nats, up to which a barrier counts as none."""
+"""Loss up to which a barrier counts as none."""
 
 
 def shown_variables(ds: xr.Dataset) -> list[str]:
@@ -76,11 +76,11 @@ def without_barriers(ds: xr.Dataset) -> str:
     """The sentence in place of matrices of zeros."""
     known = ds.barrier.notnull().transpose(..., "mark", "mark_other").values
     pairs = int(np.triu(known, 1).sum())
-    return f"no loss barrier above {NO_BARRIER:g} nats between any of {pairs} pairs"
+    return f"no loss barrier above {style.in_words(f'{NO_BARRIER:g}', ds.barrier)} between any of {pairs} pairs"
 
 
 LEAST = 0.01
-"""Least reach of a colour scale, nats."""
+"""Least reach of a colour scale."""
 
 
 def looks(ds: xr.Dataset) -> dict[str, dict[str, Any]]:

@@ -31,7 +31,7 @@ COST = "seconds per run"
 def data(
     run: Run, *, rounds: Sequence[int] | None = None, points: int = 11, count: int = 64, split: str = "test"
 ) -> xr.Dataset:
-    """barrier and midpoint (nats) over panel, mark and mark_other, loss at random averages over panel and value.
+    """barrier and midpoint over panel, mark and mark_other, loss at random averages over panel and value.
 
     Args:
         method, seed: Whose run is shown; by default that of LSS with the smallest seed.
@@ -67,7 +67,7 @@ def draw(ds: xr.Dataset) -> Figure:
             figure.colorbar(mesh, ax=ax, label=style.text(ds[variable]), aspect=20, **place)  # type: ignore[arg-type]
         _losses(part, row[-1])
         row[-1].set_title(f"{ds.attrs['split']} samples")
-        row[-1].set_ylabel(f"{ds.attrs['split']} loss [nats]")
+        row[-1].set_ylabel(style.with_unit(f"{ds.attrs['split']} loss", ds.loss))
     if variables == ["midpoint"]:
         figure.supxlabel(without_barriers(ds), fontsize=style.small())
     return figure

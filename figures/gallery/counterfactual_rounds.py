@@ -25,7 +25,7 @@ _DRAWN += [f"{drift}_{kind}" for drift in ("sampling", "client") for kind in ("v
 
 @_selected.each_run(select=_selected.of_method)
 def data(run: Run, *, rounds: int | Sequence[int] = 8, scale: str = "fit", workers: int = 1) -> xr.Dataset:
-    """norm and loss_cost (nats) over algorithm, seed, round and part; norms and variances of the drifts over round.
+    """norm and loss_cost over algorithm, seed, round and part; norms and variances of the drifts over round.
 
     Args:
         method: Whose runs are shown; by default those of FedAvg, or of the first method.
@@ -58,7 +58,7 @@ def draw(ds: xr.Dataset) -> Figure:
         _line(parts[f"{name}_variance"], axs[1, 1], name)
         _line(parts[f"{name}_estimate"], axs[1, 1], name, linestyle="--", marker="", label=f"{name} drift, equation 13")
     style.logarithmic(axs[1, 1])
-    texts = ("norm, drift parts", "norm, gradient parts", "loss that the part costs [nats]")
+    texts = ("norm, drift parts", "norm, gradient parts", style.with_unit("loss that the part costs", parts.loss_cost))
     for ax, text in zip(axs.flat, (*texts, "drift variance per parameter"), strict=True):
         style.name_axes(ax, "round", text, whole=5)
     title = ", ".join(filter(None, [style.label(str(ds.algorithm.values[0])), curves.band(ds)]))

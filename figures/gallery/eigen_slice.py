@@ -18,7 +18,7 @@ COST = "seconds per run"
 
 @_selected.each_run("split")
 def data(run: Run, *, radius: float = 0.5, points: int = 41, split: str = "test") -> xr.Dataset:
-    """loss (nats) and error (fraction) over algorithm, seed and t; eigenvalue over algorithm and seed.
+    """loss and error (fraction) over algorithm, seed and t; eigenvalue over algorithm and seed.
 
     Args:
         radius: The slice reaches this far on both sides (parameter-space length).
@@ -34,7 +34,7 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 2, height=2.7)
     spectra.sharpest(ds, ax=axs[0, 0], log=True)
     spectra.sharpest(ds, ax=axs[0, 1], above=True)
-    axs[0, 0].set_ylabel(f"{ds.attrs['split']} loss [nats]")
-    axs[0, 1].set_ylabel("loss above the model [nats]")
+    axs[0, 0].set_ylabel(style.with_unit(f"{ds.attrs['split']} loss", ds.loss))
+    axs[0, 1].set_ylabel(style.with_unit("loss above the model", ds.loss))
     style.key(figure, axs.flat, title=curves.band(ds), columns=3)
     return figure

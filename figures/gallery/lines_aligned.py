@@ -27,7 +27,7 @@ def data(
     points: int = 21,
     split: str = "test",
 ) -> xr.Dataset:
-    """loss and aligned_loss (nats) over panel and t, with barriers and distances.
+    """loss and aligned_loss over panel and t, with barriers and distances.
 
     Args:
         method: Whose runs are shown; by default those of FedAvg, or of the first method.
@@ -60,12 +60,13 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.plot(part.t, part.loss, "--", color=before, label="as trained")
         ax.set_xlabel("t")
         height, aligned = (f"{float(part[name]):.2g}" for name in ("barrier", "aligned_barrier"))
+        barrier = style.in_words(f"barrier {height} → {aligned}", ds.barrier)
         before_distance, near = (f"{float(part[name]):.3g}" for name in ("distance", "aligned_distance"))
-        note = f"{part.attrs['label']}\nbarrier {height} → {aligned} nats\ndistance {before_distance} → {near}"
+        note = f"{part.attrs['label']}\n{barrier}\ndistance {before_distance} → {near}"
         ax.set_title(note, fontsize=style.small())
         ax.set_xlim(0, 1)
         ax.xaxis.set_major_locator(MaxNLocator(5))
     for ax in row:
-        ax.set_ylabel(f"{ds.attrs['split']} loss [nats]")
+        ax.set_ylabel(style.with_unit(f"{ds.attrs['split']} loss", ds.loss))
     style.key(figure, row)
     return figure

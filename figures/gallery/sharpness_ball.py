@@ -29,7 +29,7 @@ def data(
     adaptive: bool = False,
     split: str = "train",
 ) -> xr.Dataset:
-    """worst, one_step and mean (nats) over algorithm, seed and value, the radius.
+    """worst, one_step and mean over algorithm, seed and value, the radius.
 
     Args:
         radii: Of the balls, parameter-space length.
@@ -53,6 +53,6 @@ def draw(ds: xr.Dataset) -> Figure:
         style.name_axes(ax, length, "")
         ax.set_title(name, fontsize=style.small())
     for ax in axs.flat:
-        ax.set_ylabel(f"rise of the {ds.attrs['split']} loss [nats]")
+        ax.set_ylabel(style.with_unit(f"rise of the {ds.attrs['split']} loss", ds.worst))
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

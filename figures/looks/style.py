@@ -23,12 +23,12 @@ from figures.looks.layout import NARROW, WIDE, is_beside, is_first, is_lowest, i
 from figures.looks.literal import literal
 from figures.looks.matplotlib_style import context, small
 from figures.looks.palette import CLIENT, GLOBAL, METHODS, SIGNED, dash, marker, order
-from figures.looks.words import text, with_unit
+from figures.looks.words import in_words, text, with_unit
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
 __all__ += ["dash", "is_beside", "is_first", "is_lowest", "is_narrow", "key", "label", "literal", "marker", "name_axes"]
 __all__ += ["name_edges", "order", "outline", "panels", "save", "sequential", "small", "steps", "text", "width"]
-__all__ += ["with_unit"]
+__all__ += ["in_words", "with_unit"]
 
 
 def label(name: str) -> str:

@@ -14,3 +14,9 @@ def with_unit(name: str, values: xr.DataArray) -> str:
     """A name with the unit of a variable in brackets, where it has one."""
     unit = values.attrs.get("units", "1")
     return name if unit in ("1", "fraction", "") else f"{name} [{unit}]"
+
+
+def in_words(number: str, values: xr.DataArray) -> str:
+    """A number with the unit of a variable behind it, where it has one."""
+    unit = values.attrs.get("units", "1")
+    return number if unit in ("1", "fraction", "") else f"{number} {unit}"

@@ -161,10 +161,13 @@ def _spectrum(values: xr.DataArray, ax: Axes, look: dict[str, Any], lost: int) -
 
 
 def _curve(values: xr.DataArray, ax: Axes, look: dict[str, Any]) -> Axes:
-    """The variable over its main dimension, a line per entry of the other."""
+    """The variable over its main dimension, a line per entry of the other; a dot where no line leads to a value."""
     over = _over(values)
     for label, part in _parts(values, over):
-        ax.plot(values[over], part, **{"label": label or None, **look})
+        around = np.pad(np.isfinite(part.astype(float)), 1)
+        alone = np.flatnonzero(around[1:-1] & ~around[:-2] & ~around[2:]).tolist()
+        dots = {"marker": "o", "markersize": 3, "markevery": alone} if alone else {}
+        ax.plot(values[over], part, **{"label": label or None, **dots, **look})
     if ax.get_legend_handles_labels()[0]:
         ax.legend()
     ax.set_xlabel(style.text(values[over]))
@@ -175,7 +178,7 @@ def _curve(values: xr.DataArray, ax: Axes, look: dict[str, Any]) -> Axes:
 def _over(values: xr.DataArray) -> str:
     """The dimension along the horizontal axis."""
     dims = tuple(map(str, values.dims))
-    first = next((name for name in ("round", "step", "t", "rank", "value") if name in dims), dims[0])
+    first = next((name for name in ("value", "round", "step", "t", "rank") if name in dims), dims[0])
     if len(dims) > 2 or (len(dims) == 2 and not np.issubdtype(values[first].dtype, np.number)):
         raise ValueError(
             f"{values.name} has the dimensions {', '.join(dims)}, for which there is no usual picture; select some, or "

@@ -216,6 +216,8 @@ def _concatenated(parts: list[Any]) -> Any:
         return {name: _concatenated([part[name] for part in parts]) for name in first}
     if isinstance(first, tuple | list) and not isinstance(first[0], str):
         return tuple(_concatenated(list(column)) for column in zip(*parts, strict=True))
+    if isinstance(first, int | float) or (isinstance(first, Tensor) and not first.ndim):
+        raise ValueError("its loader gives samples, no batches of them; give it a batch_size.")
     if not isinstance(first, Tensor):
         return [value for part in parts for value in part]  # texts and the like, which are no inputs
     if len({part.shape[1:] for part in parts}) > 1:

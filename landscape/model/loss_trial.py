@@ -86,7 +86,7 @@ class Trial:
             number: The user's own loss () of a batch; None: `found` gives values, which must not depend on the batch.
             small: Also try small batches; not needed where values are known not to depend on the batch.
         """
-        precise = Trial(self.outputs.double(), self.targets.to(_wide(self.targets)))
+        precise = Trial(self.outputs.to(_wide(self.outputs)), self.targets.to(_wide(self.targets)))
         for trial, convert in ((precise, in_float64), (self, lambda loss: loss)):
             try:
                 return trial._agrees(convert(form), None if number is None else convert(number), small)
@@ -159,7 +159,7 @@ def require_sum(loss: PerSample, outputs: Tensor, targets: Tensor) -> None:
     if loss.kind == "mean" and weights is None:
         weights = torch.ones(len(targets))
     try:
-        same = _follows(in_float64(loss.batch), outputs.double(), targets.to(_wide(targets)), weights)
+        same = _follows(in_float64(loss.batch), outputs.to(_wide(outputs)), targets.to(_wide(targets)), weights)
     except FAILS:  # it computes in float32 only
         same = _follows(loss.batch, outputs, targets, weights)
     if not same:
@@ -191,7 +191,8 @@ def _adds_up(form: PerSample, number: Loss | None, outputs: Tensor, targets: Ten
 
 
 def _wide(values: Tensor) -> torch.dtype:
-    return torch.float64 if values.is_floating_point() else values.dtype
+    kinds = torch.float64 if values.is_floating_point() else values.dtype
+    return torch.complex128 if values.is_complex() else kinds
 
 
 def _cut(outputs: Tensor, targets: Tensor) -> list[tuple[Tensor, Tensor]]:

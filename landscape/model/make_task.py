@@ -78,7 +78,8 @@ def make_task(
         if total_weight(form, part.targets) == 0:
             raise ValueError(f"split {name!r}: no sample counts in the loss ({loss_name(form)}): all are ignored.")
     targets = split.targets
-    classes = outputs.ndim == 2 and outputs.shape[1] > 1 and targets.ndim == 1 and not targets.is_floating_point()
+    classes = outputs.ndim == 2 and outputs.shape[1] > 1 and not outputs.is_complex()
+    classes = classes and targets.ndim == 1 and not targets.is_floating_point()
     made = replace(task, loss=form, metrics={"error": error_of(form)} if classes else {})
     made._tried.update(task._tried)
     return made

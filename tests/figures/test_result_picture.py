@@ -135,3 +135,26 @@ def test_numbers_of_pairs_are_matrices_with_zero_in_the_middle_of_signed_colours
     np.testing.assert_allclose(cells.z, values.values.T, rtol=1e-6)
     assert [*cells.x] == [*cells.y] == ["3", "7", "9"]
     assert (plotly(abs(ds)).data[0].zmin, plot(abs(ds), ax=style.panels()[1][0, 0]).images[0].norm.vmin) == (0, 0)
+
+
+def test_values_between_gaps_and_single_rounds_are_seen():
+    values = [[0.2, 0.4, np.nan, 0.5], [0.1, np.nan, 0.3, np.nan], [np.nan] * 4]
+    ds = xr.Dataset({"accuracy": (("client", "round"), values)}, {"client": [3, 5, 8], "round": [0, 1, 2, 3]})
+    seen = {}
+    for line in plot(ds).get_lines():
+        finite = np.isfinite(line.get_ydata())
+        joined = np.flatnonzero(finite[1:] & finite[:-1])
+        marked = line.get_markevery() if line.get_marker() == "o" else []
+        seen[line.get_label()] = sorted({*joined, *(joined + 1), *marked})
+    assert seen == {"client 3": [0, 1, 3], "client 5": [0, 2], "client 8": []}
+    axes = pyplot.subplots()[1]
+    axes.set_axis_off()
+    plot(ds.isel(client=0, round=[3]), ax=axes)
+    axes.figure.canvas.draw()
+    assert np.asarray(axes.figure.canvas.buffer_rgba())[:, :, :3].min() < 200
+
+
+def test_histograms_are_lines_over_their_values():
+    ds = xr.Dataset({"count": (("round", "value"), np.ones((2, 50)))}, {"round": [0, 9], "value": np.arange(50) / 7})
+    assert [line.get_label() for line in plot(ds).get_lines()] == ["round 0", "round 9"]
+    assert [trace.name for trace in plotly(ds).data] == ["round 0", "round 9"]

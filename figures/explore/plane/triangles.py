@@ -54,14 +54,14 @@ def share_of(weights: Sequence[float], three: Sequence[int]) -> np.ndarray:
     return own / own.sum() if own.sum() > 1e-12 else np.full(3, 1 / 3)
 
 
-def surface(shares: np.ndarray, losses: np.ndarray, names: Sequence[str]) -> xr.Dataset:
-    """Losses (P,) at barycentric coordinates (P, 3), as `drift.weight_simplex` labels them."""
+def surface(shares: np.ndarray, losses: np.ndarray, names: Sequence[str], units: str) -> xr.Dataset:
+    """Losses (P,), in these units, at barycentric coordinates (P, 3), as `drift.weight_simplex` labels them."""
     ticks = np.arange(STEPS + 1) / STEPS
     values = np.full((STEPS + 1, STEPS + 1), np.nan)
     cells = np.rint(shares[:, :2] * STEPS).astype(int)
     values[cells[:, 0], cells[:, 1]] = losses
     at_corner = np.array([values[-1, 0], values[0, -1], values[0, 0]])
-    about = {"long_name": "loss", "units": "nats"}
+    about = {"long_name": "loss", "units": units}
     return xr.Dataset(
         {
             "loss": (("alpha", "beta"), values, about),
@@ -155,7 +155,7 @@ class TrianglePanel:
             if key == self._key:
                 names = [f"client {ids[row]}" for row in three]
                 joined = np.concatenate([losses[part] for part in range(len(parts))])
-                self._surface = surface(shares, joined, names)
+                self._surface = surface(shares, joined, names, run.loss_units)
                 self.status.object = f"<p>{_in_words(names, weights, three)}</p>"
                 self._draw()
 

@@ -135,7 +135,8 @@ def parts_figure(ds: xr.Dataset, variable: str) -> go.Figure:
         hover = f"{label}, %{{x}}<br>{axis(values)} %{{y:.4g}}"
         figure.add_trace(bar(rounds, small(part), label, colour, hover, pattern=pattern))
     figure.update_xaxes(type="category")
-    figure.update_yaxes(title="loss that it costs [nats]" if variable == "loss_cost" else "norm")
+    cost = axis(values.assign_attrs(long_name="loss that it costs"))
+    figure.update_yaxes(title=cost if variable == "loss_cost" else "norm")
     return figure
 
 
@@ -154,8 +155,8 @@ def client_costs_figure(ds: xr.Dataset, index: int, clients: Sequence[int]) -> g
     texts = [f"client {client}, drift {length:.3g}" for client, length in zip(ids, drift_of, strict=True)]
     figure = blank(height=280, showlegend=False, uirevision="client costs")
     more = {"text": texts, "textposition": "none", "customdata": ids}
-    hover = "%{text}<br>costs %{y:.4g} nats"
+    hover = "%{text}<br>costs %{y:.4g}"
     figure.add_trace(bar([str(client) for client in ids], small(cost), "clients", colours, hover, **more))
     figure.update_xaxes(type="category", title=f"client of round {index}")
-    figure.update_yaxes(title="loss that its drift costs [nats]")
+    figure.update_yaxes(title=axis(cost.assign_attrs(long_name="loss that its drift costs")))
     return figure

@@ -25,7 +25,7 @@ COLUMNS = {
     "done": "done",
     "rounds": "rounds",
     "accuracy": "accuracy",
-    "loss": "loss [nats]",
+    "loss": "loss",
     "updated": "updated",
 }
 """Columns that every table has, with their headings; settings in which runs differ are further ones."""

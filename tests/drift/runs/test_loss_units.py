@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pytest
 import torch
+from matplotlib.text import Text
 from torch import nn
 
 import drift
@@ -13,6 +15,7 @@ import landscape
 from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.landscapes.topology import topology_rounds
 from drift.simulation.compare import mean_of_last
+from figures.explore.plane import triangles
 from figures.gallery import load
 from landscape.model.binary_losses import binary_cross_entropy
 from landscape.model.task import metric_units
@@ -45,10 +48,10 @@ def _task(loss: nn.Module, targets: torch.Tensor):
     return landscape.make_task(nn.Linear(3, 2), loss, {"train": (inputs, targets), "test": (inputs, targets)})
 
 
-@pytest.mark.parametrize(
-    ("loss", "targets", "units"),
-    [(nn.MSELoss(), torch.ones(12, 2), "1"), (nn.CrossEntropyLoss(), torch.arange(12) % 2, "nats")],
-)
+LOSSES = [(nn.MSELoss(), torch.ones(12, 2), "1"), (nn.CrossEntropyLoss(), torch.arange(12) % 2, "nats")]
+
+
+@pytest.mark.parametrize(("loss", "targets", "units"), LOSSES)
 def test_results_and_labels_have_the_unit_of_the_loss(folder, loss, targets, units):
     task = _task(loss, targets)
     assert metric_units(task, "loss") == units
@@ -65,6 +68,26 @@ def test_results_and_labels_have_the_unit_of_the_loss(folder, loss, targets, uni
     labels = [ax.get_ylabel() for ax in rules.draw(rules.data([run], windows=(2,))).axes]
     assert labels[0] == ("loss gained [nats]" if units == "nats" else "loss gained")
     assert ("accuracy gained [points]" in labels) == (units == "nats")  # a regression has no accuracy
+
+
+@pytest.mark.parametrize(("loss", "targets", "units"), LOSSES)
+def test_texts_of_figures_have_the_unit_of_the_loss(folder, loss, targets, units):
+    run = drift.open(folder, task=(_task(loss, targets), [range(4), range(4, 8), range(8, 12)]))
+    texts = []
+    for name, options in (
+        ("sharpness-ball", {"radii": [0.1], "directions": 2}),
+        ("eigen-slice", {"points": 5}),
+        ("lines-aligned", {"points": 5, "rounds": [1]}),
+        ("barriers-clients", {"points": 5, "rounds": [1]}),
+    ):
+        figure = load(name)
+        texts += [text.get_text() for text in figure.draw(figure.data([run], **options)).findobj(Text)]
+    about_losses = [text for text in texts if "loss" in text or "barrier " in text]
+    assert len(about_losses) >= 4
+    assert any("nats" in text for text in texts) == (units == "nats")
+    shares = triangles.grid()
+    ds = triangles.surface(shares, np.ones(len(shares)), "abc", run.loss_units)
+    assert ds.loss.attrs["units"] == units
 
 
 def test_a_run_without_its_task_has_losses_of_no_known_unit(folder):

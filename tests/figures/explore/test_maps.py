@@ -86,7 +86,7 @@ def test_numbers_of_a_point():
 
 def test_a_place_on_the_triangle_and_its_weights_are_one():
     for share in ([0.2, 0.5, 0.3], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]):
-        point = triangles.figure(triangles.surface(triangles.grid(), np.ones(66), "abc"), np.array(share)).data[-1]
+        point = triangles.figure(triangles.surface(triangles.grid(), np.ones(66), "abc", "1"), np.array(share)).data[-1]
         np.testing.assert_allclose(triangles.share_at(point.x[0], point.y[0]), share, atol=1e-12)
     outside = triangles.share_at(-1.0, -1.0)
     assert outside.sum() == pytest.approx(1) and (outside >= 0).all()
@@ -101,7 +101,7 @@ def test_three_clients_share_their_weight_and_others_keep_theirs():
     np.testing.assert_allclose(triangles.rows(weights, 1.0, three, share[None])[0], weights)
     assert triangles.corners(weights, [7], [5, 6, 7, 9]) == [2, 1, 3]
     losses = np.arange(66.0)
-    ds = triangles.surface(triangles.grid(), losses, ["x", "y", "z"])
+    ds = triangles.surface(triangles.grid(), losses, ["x", "y", "z"], "1")
     corner = {tuple(share): loss for share, loss in zip(triangles.grid().tolist(), losses, strict=True)}
     assert ds.mark_loss.values.tolist() == [corner[1, 0, 0], corner[0, 1, 0], corner[0, 0, 1]]
     assert int(ds.loss.notnull().sum()) == 66

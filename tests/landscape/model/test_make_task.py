@@ -268,3 +268,27 @@ def test_columns_reach_a_model_whose_wrapper_names_no_arguments():
     task = landscape.make_task(model, nn.CrossEntropyLoss(), table)
     expected = nn.functional.cross_entropy(model(X, table["mask"]), Y).item()
     assert landscape.loss(task, model) == pytest.approx(expected, rel=1e-5)
+
+
+class Phases(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.real, self.imaginary = nn.Linear(4, 3), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return torch.complex(self.real(x), self.imaginary(x))
+
+
+@pytest.mark.filterwarnings("error")
+def test_complex_outputs_have_the_loss_of_both_parts_and_no_error():
+    inputs, targets = torch.randn(20, 4), torch.arange(20) % 3
+    loss, model = lambda outputs, targets: F.cross_entropy(outputs.imag * outputs.abs(), targets), Phases()
+    line = landscape.surface(landscape.make_task(model, loss, (inputs, targets)), model, Phases())
+    with torch.no_grad():
+        assert float(line.mark_loss[0]) == pytest.approx(float(loss(model(inputs), targets)), rel=1e-5)
+    assert "error" not in line
+
+
+def test_a_loader_of_single_samples_is_refused_in_words():
+    with pytest.raises(ValueError, match="gives samples, no batches of them; give it a batch_size"):
+        landscape.make_task(net(), nn.CrossEntropyLoss(), DataLoader(Items(), batch_size=None))
