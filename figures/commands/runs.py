@@ -32,17 +32,12 @@ COLUMNS = {
 
 
 def runs(
-    folder: Annotated[list[Path] | None, Parameter(help="Folders of runs, and runs. By default --runs.")] = None,
+    folder: list[Path] | None = None,
     /,
     *,
-    where: Annotated[
-        list[str] | None,
-        several("--where", "COLUMN=VALUE", "List these alone: --where method=fedavg 'dataset=cifar*'. By default all."),
-    ] = None,
-    sort: Annotated[
-        str | None, Parameter(metavar="COLUMN", help="Order by a column or number, as in loss. By default by name.")
-    ] = None,
-    descending: Annotated[bool, flag("--descending", "The largest first.")] = False,
+    where: Annotated[list[str] | None, several("--where", "COLUMN=VALUE")] = None,
+    sort: Annotated[str | None, Parameter(metavar="COLUMN")] = None,
+    descending: Annotated[bool, flag("--descending")] = False,
     runs: Runs = Path("runs"),
     json: Json = False,
 ) -> None:
@@ -52,6 +47,12 @@ def runs(
     several columns all have to fit. Runs without a value come last in --sort.
 
     Example: `fedscape runs out/demo/runs --where method=fedavg --sort accuracy --descending`
+
+    Args:
+        folder: Folders of runs, and runs. By default --runs.
+        where: List these alone: --where method=fedavg 'dataset=cifar*'. By default all.
+        sort: Order by a column or number, as in loss. By default by name.
+        descending: The largest first.
     """
     from drift.runs.metric_names import stated
 
@@ -148,7 +149,7 @@ def verify(
     run: RunNames,
     /,
     *,
-    repair: Annotated[bool, flag("--repair", "Remove or recompute what is damaged, and name it.")] = False,
+    repair: Annotated[bool, flag("--repair")] = False,
     runs: Runs = Path("runs"),
     data: Data = None,
     json: Json = False,
@@ -160,6 +161,9 @@ def verify(
     damaged.
 
     Example: `fedscape verify fedavg-digits --repair`
+
+    Args:
+        repair: Remove or recompute what is damaged, and name it.
     """
     from drift.runs.run_names import find
 
