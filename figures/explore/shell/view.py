@@ -17,6 +17,7 @@ import panel as pn
 if TYPE_CHECKING:
     from drift.runs.run import Run
     from figures.explore.shell.app import Explorer
+    from figures.explore.shell.plot import Plot
     from figures.explore.shell.selection import Selection
     from figures.explore.work.job import Job
 
@@ -112,6 +113,15 @@ class View(ABC):
         """Select what a person chose."""
         if not self._quiet:
             self.selection.change(**changes)
+
+    def on_point(self, plot: Plot, act: Callable[[dict[str, Any]], Any]) -> None:
+        """Call a function with the point that is clicked in a figure; its errors become a line in the view."""
+
+        def clicked(event: dict[str, Any]) -> None:
+            for point in event.get("points", ())[:1]:
+                act(point)
+
+        plot.on("click", self.guarded(clicked))
 
     def brushed(self, event: dict[str, Any]) -> None:
         """Select the rounds of a box that was drawn over them."""
