@@ -72,23 +72,20 @@ def runs(
         rows = [row for row in rows if not row.get("problem") and fits(row)]
     if sort is not None:
         column = _column(sort, names)
-        known: list[Any] = []
-        rest: list[Any] = []
-        for row in rows:
-            (known if (own := value(row, column)) is not None and own == own else rest).append(row)
+        known = [row for row in rows if (own := value(row, column)) is not None and own == own]
+        rest = [row for row in rows if (own := value(row, column)) is None or own != own]
         rows = sorted(known, key=lambda row: value(row, column), reverse=descending) + rest
     if json:
         console.put_json(rows)
         return
-    whole = [row for row in rows if not row.get("problem")]
+    whole, damaged = ([row for row in rows if bool(row.get("problem")) is odd] for odd in (False, True))
     readable = [{**row["metrics"], **row, "progress": f"{row['done']}/{row['rounds']}"} for row in whole]
     empty = f"no runs in {runs}; train one by fedscape train, or name another folder by --runs DIR."
     empty = f"no run with {' and '.join(where)}." if where else empty
     columns = COLUMNS | ({sort: sort} if sort is not None and sort in names else {})
     console.table(readable, columns, empty="" if rows else empty)
-    for row in rows:
-        if row.get("problem"):
-            console.say(console.as_text(f"{row['name']} cannot be read: {row['problem']}"))
+    for row in damaged:
+        console.say(console.as_text(f"{row['name']} cannot be read: {row['problem']}"))
 
 
 LISTED = ("name", "method", "dataset", "model", "partition", "seed", "done", "rounds", "accuracy", "updated")
@@ -132,8 +129,7 @@ def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> N
     from drift.runs.run_names import find
     from drift.runs.run_summary import opened_summary, summary
 
-    folder = find(runs, run)
-    stored = summary(folder, whole=True) or opened_summary(Source(runs).open(run))
+    stored = summary(find(runs, run), whole=True) or opened_summary(Source(runs).open(run))
     described = {**_described(stored), "batch statistics": _odd_statistics(stored, run, runs)}
     if json:
         console.put_json(described)

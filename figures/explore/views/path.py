@@ -14,7 +14,8 @@ from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
-from figures.explore.shell.view import WRAP, View
+from figures.explore.shell.style import WRAP
+from figures.explore.shell.view import View
 from figures.explore.work.small_runs import is_small
 from figures.interactive.paths import path_until
 

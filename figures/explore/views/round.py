@@ -16,7 +16,8 @@ from drift.analyses.samples.client_losses import client_losses
 from drift.runs.run import Run
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
-from figures.explore.shell.view import HALF, WRAP, View
+from figures.explore.shell.style import HALF, WRAP
+from figures.explore.shell.view import View
 from figures.explore.work.small_runs import is_small
 from figures.interactive.cohort import client_cloud, cosine_map, label_bars, own_losses
 from figures.interactive.words import label_shares, label_words

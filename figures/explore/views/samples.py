@@ -12,7 +12,8 @@ from figures.explore.record.sample_cards import Card, cards
 from figures.explore.record.sample_tables import MODES, Answer, Filter, Question, answer, asked_question, pictures
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
-from figures.explore.shell.view import HALF, WRAP, View
+from figures.explore.shell.style import HALF, WRAP
+from figures.explore.shell.view import View
 from figures.interactive.confusions import class_errors, confusion_map, group_bars
 
 STEP = 48
