@@ -7,6 +7,7 @@ from typing import cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backend_bases import RendererBase
@@ -18,6 +19,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from matplotlib.transforms import Bbox
 
 from figures.looks import style
+from figures.looks.look import current
 
 _VALUES: WeakKeyDictionary[Axes, list[np.ndarray]] = WeakKeyDictionary()
 """Values that maps show, by their axes."""
@@ -142,3 +144,26 @@ class _ThinnedTicks(FixedLocator):
         long = (box.height if self.tall else box.width) / dots * 72
         room = 8.5 if self.tall else 26.0  # points that a label takes
         return ticks[:: max(1, int(np.ceil(room * (len(ticks) - 1) / max(long, 1.0))))]
+
+
+def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top: float = 0.9) -> np.ndarray:
+    """Contour levels common to several maps, evenly spaced in log (or not, for fractions such as the error).
+
+    Args:
+        values: Arrays that share the levels.
+        log: Space the levels logarithmically.
+        count: How many.
+        top: Quantile of the values at the highest level; the few beyond it share one colour.
+
+    Raises:
+        LookupError: If no value is finite.
+    """
+    flat = np.concatenate([np.ravel(part) for part in values])
+    flat = flat[np.isfinite(flat)]
+    if not len(flat):
+        raise LookupError("none of the surfaces has a finite value; compute them first.")
+    count = current().take("levels") or count
+    low, high = float(flat.min()), float(np.quantile(flat, top))
+    if log and low > 0:
+        return np.geomspace(low, max(high, low * 1.01), count)
+    return np.linspace(low, max(high, low + 1e-3), count)

@@ -12,10 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from figures.axes.colour_bars import colorbar, norm, remember
+from figures.axes.colour_bars import colorbar, common_levels, norm, remember
 from figures.axes.curves import is_logarithmic, line_look, line_with_band, require_values, split_algorithms
 from figures.looks import style
-from figures.looks.look import current
 from figures.selection.sampling_error import SURE
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 from landscape.surfaces.sampling_error import SUFFIX
@@ -145,29 +144,6 @@ def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], varia
         shown = [axs[place] for place in places]
         last = [ax for ax in shown if style.is_beside(ax, shown[-1])]
         colorbar(figure, shown, levels, style.text(values[0]), below=last)
-
-
-def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top: float = 0.9) -> np.ndarray:
-    """Contour levels common to several maps, evenly spaced in log (or not, for fractions such as the error).
-
-    Args:
-        values: Arrays that share the levels.
-        log: Space the levels logarithmically.
-        count: How many.
-        top: Quantile of the values at the highest level; the few beyond it share one colour.
-
-    Raises:
-        LookupError: If no value is finite.
-    """
-    flat = np.concatenate([np.ravel(part) for part in values])
-    flat = flat[np.isfinite(flat)]
-    if not len(flat):
-        raise LookupError("none of the surfaces has a finite value; compute them first.")
-    count = current().take("levels") or count
-    low, high = float(flat.min()), float(np.quantile(flat, top))
-    if log and low > 0:
-        return np.geomspace(low, max(high, low * 1.01), count)
-    return np.linspace(low, max(high, low + 1e-3), count)
 
 
 def profile(

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+ABSENT = "\u2013"
+"""Text of a cell without a value: a dash."""
+
 
 def amount(value: float, unit: str) -> str:
     """Three digits with a decimal prefix; seconds below one in ms."""
-    if unit == "1":
-        return "-" if value != value else f"{value:.2f}"
     if value != value:
-        return "-"
+        return ABSENT
+    if unit == "1":
+        return f"{value:.2f}"
     if unit == "s":
         return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
     for power, prefix in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):

@@ -36,42 +36,9 @@ if TYPE_CHECKING:
     from drift.simulation.many_results import Opening
     from figures.commands.analyse_rounds import Place
 
-Metric = Annotated[
-    list[str] | None,
-    Parameter(
-        name="--metric",
-        negative="",
-        metavar="FILE.py:FUNCTION",
-        help="Function of your own, (outputs, targets) -> one value per sample, that planes and lines are evaluated "
-        "with beside the loss. May be repeated. By default none.",
-    ),
-]
-
-Rounds = Annotated[
-    list[str] | None,
-    several(
-        "--rounds",
-        "ROUND",
-        "Compute it for each of these rounds: all, kept (those whose client models are stored), numbers such as "
-        "0 10 -1, or FIRST:LAST; only for an analysis of one round. By default for the last one, or the one of --set "
-        "round=N.",
-    ),
-]
-
 SHORT = {"plane": "round_plane", "eigenvalues": "eigen_rounds"}
 
 POINTS = "the cluster shares points of planes and lines alone."
-
-Tidy = Annotated[
-    bool,
-    Parameter(
-        name="--tidy",
-        negative="--wide",
-        show_default=lambda _: "--wide",
-        help="How .csv is written: --wide has a column per number, as pandas and spreadsheets take it; --tidy has a "
-        "row per value with its variable and units.",
-    ),
-]
 
 SUFFIXES = (".csv", ".nc", ".vtk", ".ply", ".tex", ".md", ".html")
 """Of files that numbers are written to."""
@@ -82,12 +49,12 @@ def analyse(
     run: RunNames,
     /,
     *,
-    rounds: Rounds = None,
+    rounds: Annotated[list[str] | None, several("--rounds", "ROUND")] = None,
     set: Options = None,
     out: Annotated[Path | None, OUT] = None,
-    tidy: Tidy = False,
+    tidy: Annotated[bool, Parameter(negative="--wide", show_default=lambda _: "--wide")] = False,
     source: Source = HERE,
-    metric: Metric = None,
+    metric: Annotated[list[str] | None, Parameter(negative="", metavar="FILE.py:FUNCTION")] = None,
     workers: Workers = 1,
     cluster: Cluster = None,
     memory: Memory = None,
@@ -107,6 +74,13 @@ def analyse(
         out: File for the numbers: .csv (for pandas), .nc (netCDF, for xarray), .vtk or .ply (a surface for
             ParaView), .tex, .md or .html (a table); of several results with {run} or {round} in its name. By default
             they are only stored in the run's folder.
+        rounds: Compute it for each of these rounds: all, kept (those whose client models are stored), numbers such as 0
+            10 -1, or FIRST:LAST; only for an analysis of one round. By default for the last one, or the one of --set
+            round=N.
+        tidy: How .csv is written: --wide has a column per number, as pandas and spreadsheets take it; --tidy has a row
+            per value with its variable and units.
+        metric: Function of your own, (outputs, targets) -> one value per sample, that planes and lines are evaluated
+            with beside the loss. May be repeated. By default none.
     """
     known = analyses()
     if name not in known:  # what is built in comes first

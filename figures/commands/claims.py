@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
 from figures.commands.opening import Source
 from figures.commands.options import Data, Json, RunNames, Runs, several
 from figures.texts import console
@@ -16,11 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from drift.claims.claim import Verdict
-
-Papers = Annotated[
-    list[str] | None,
-    several("--paper", "NAME", "Only claims of these papers (fedscape list papers). By default all."),
-]
 
 COLUMNS = {
     "claim": "claim",
@@ -39,16 +32,9 @@ def claims(
     run: RunNames | None = None,
     /,
     *,
-    paper: Papers = None,
-    files: Annotated[
-        Path | None,
-        Parameter(
-            name="--files", help="Folder of the small files of a campaign, judged in place of runs. By default none."
-        ),
-    ] = None,
-    plan: Annotated[
-        Path | None, Parameter(name="--plan", help="TOML file of the campaign's plan. By default that of fedscape.")
-    ] = None,
+    paper: Annotated[list[str] | None, several("--paper", "NAME")] = None,
+    files: Path | None = None,
+    plan: Path | None = None,
     runs: Runs = Path("runs"),
     data: Data = None,
     json: Json = False,
@@ -65,6 +51,11 @@ def claims(
     effects of the paper, which are those of a setting.
 
     Example: `fedscape claims runs --paper ima`
+
+    Args:
+        paper: Only claims of these papers (fedscape list papers). By default all.
+        files: Folder of the small files of a campaign, judged in place of runs. By default none.
+        plan: TOML file of the campaign's plan. By default that of fedscape.
     """
     from drift.claims import require_papers
 

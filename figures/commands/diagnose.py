@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from drift.diagnosis.diagnose import Diagnosis
     from drift.diagnosis.findings import Finding
 
-Quick = Annotated[bool, flag("--quick", "Use only what the run recorded; no round is trained again.")]
-
 WIDTH, INDENT = 100, 26
 
 
@@ -25,7 +23,7 @@ def diagnose(
     run: RunName,
     /,
     *,
-    quick: Quick = False,
+    quick: Annotated[bool, flag("--quick")] = False,
     source: Source = HERE,
     workers: Workers = 1,
     memory: Memory = None,
@@ -36,6 +34,9 @@ def diagnose(
     The tests train rounds of the run again with one change each; --quick leaves them out.
 
     Example: `fedscape diagnose fedavg-digits --quick`
+
+    Args:
+        quick: Use only what the run recorded; no round is trained again.
     """
     diagnosed = source.open(run)
     from drift.diagnosis.diagnose import diagnose as diagnosis

@@ -16,48 +16,31 @@ from cyclopts import Parameter
 from figures.commands.options import Data, Runs, Task, flag, run_names
 from figures.texts import console
 
-Places = Annotated[
-    list[str] | None,
-    Parameter(
-        completer=run_names,
-        help="Runs: folder, name in --runs or beginning of a name; a folder of runs stands for all of them, also for "
-        "those that appear in it later. By default all of --runs.",
-    ),
-]
-Port = Annotated[
-    int | None,
-    Parameter(
-        name="--port",
-        help="Port to listen on; 0 takes a free one. By default 7333, or a free one where that is taken.",
-    ),
-]
-Host = Annotated[
-    str,
-    Parameter(
-        name="--host",
-        help="Address to listen on. By default only this machine can connect; with another one, such as 0.0.0.0, "
-        "everybody can who reaches it and has the token.",
-    ),
-]
-NoBrowser = Annotated[bool, flag("--no-browser", "Write the address only; open no browser.")]
-
 
 def explore(
-    places: Places = None,
+    places: Annotated[list[str] | None, Parameter(completer=run_names)] = None,
     /,
     *,
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
-    port: Port = None,
-    host: Host = "127.0.0.1",
-    no_browser: NoBrowser = False,
+    port: int | None = None,
+    host: str = "127.0.0.1",
+    no_browser: Annotated[bool, flag("--no-browser")] = False,
 ) -> None:
     """Explore runs in the browser: planes, weights, clients, samples and drift, linked; also while they are trained.
 
     The printed address contains a token; without it the server answers nothing. Ctrl-C ends it.
 
     Example: `fedscape explore out/demo/runs`
+
+    Args:
+        places: Runs: folder, name in --runs or beginning of a name; a folder of runs stands for all of them, also for
+            those that appear in it later. By default all of --runs.
+        port: Port to listen on; 0 takes a free one. By default 7333, or a free one where that is taken.
+        host: Address to listen on. By default only this machine can connect; with another one, such as 0.0.0.0,
+            everybody can who reaches it and has the token.
+        no_browser: Write the address only; open no browser.
     """
     from figures.explore.shell.notebook import require_panel
 

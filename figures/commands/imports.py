@@ -17,22 +17,13 @@ def import_(
     pattern: str | None = None,
     globals: str | None = None,
     starts: str | None = None,
-    dry_run: Annotated[
-        bool, flag("--dry-run", "Only show what is understood of the files; nothing is written.")
-    ] = False,
+    dry_run: Annotated[bool, flag("--dry-run")] = False,
     model: str | None = None,
     dataset: str | None = None,
     task: Task = None,
     name: str | None = None,
     method: str | None = None,
-    set: Annotated[
-        list[str] | None,
-        several(
-            "--set",
-            "KEY=VALUE",
-            "What is known of the training, one or more: --set seed=1 partition=iid. By default nothing.",
-        ),
-    ] = None,
+    set: Annotated[list[str] | None, several("--set", "KEY=VALUE")] = None,
     runs: Runs = Path("runs"),
     data: Data = None,
     json: Json = False,
@@ -59,6 +50,8 @@ def import_(
             unknown.
         name: Name of the run. By default that of the folder.
         method: Name of the method in figures and lists, as in FedProx. By default unknown.
+        dry_run: Only show what is understood of the files; nothing is written.
+        set: What is known of the training, one or more: --set seed=1 partition=iid. By default nothing.
     """
     from dataclasses import replace
 

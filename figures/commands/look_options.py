@@ -18,7 +18,7 @@ def _one(metavar: str, text: str, kind: type = str) -> Any:
 
 def _some(word: str, metavar: str, text: str) -> Any:
     """An option with one value or more."""
-    return Annotated[list[str] | None, several(f"--{word}", metavar, text)]
+    return Annotated[list[str] | None, several(f"--{word}", metavar, help=text)]
 
 
 _LIMITS = "axes, or LABEL=LOW:HIGH of those whose label begins so. By default by the data."
@@ -51,8 +51,8 @@ OPTIONS = {
     "levels": _one("N", "Number of contour levels. By default 14.", int),
     "xlim": _some("xlim", "LOW:HIGH", f"Limits of horizontal {_LIMITS}"),
     "ylim": _some("ylim", "LOW:HIGH", f"Limits of vertical {_LIMITS}"),
-    "log": Annotated[bool, flag("--log", "Logarithmic vertical axes, where the numbers are positive.")],
-    "no_log": Annotated[bool, flag("--no-log", "No logarithmic vertical axes.")],
+    "log": Annotated[bool, flag("--log", help="Logarithmic vertical axes, where the numbers are positive.")],
+    "no_log": Annotated[bool, flag("--no-log", help="No logarithmic vertical axes.")],
     "title": _one("TEXT", "Title above the figure. By default none."),
     "labels": _some(
         "labels",
@@ -60,7 +60,7 @@ OPTIONS = {
         "Other texts for methods and axes: --labels ima=Ours x=rounds y=accuracy. By default none.",
     ),
     "legend": _one("PLACE", "above, below, right, inside or none. By default above."),
-    "no_note": Annotated[bool, flag("--no-note", "Leave out the small line that states what is shown.")],
+    "no_note": Annotated[bool, flag("--no-note", help="Leave out the small line that states what is shown.")],
 }
 """Kind and help of each option; all are unset by default."""
 

@@ -36,9 +36,9 @@ def _existing_folder(_: Any, value: Path | None) -> None:
         raise ValueError("there is no such folder.")
 
 
-def flag(name: str, text: str) -> Parameter:
-    """An option without a value, off by default."""
-    return Parameter(name=name, negative="", show_default=lambda _: "off", help=text)
+def flag(name: str, **more: Any) -> Parameter:
+    """An option without a value, off by default; without `help` the docstring of its verb says what it does."""
+    return Parameter(name=name, negative="", show_default=lambda _: "off", **more)
 
 
 OUT = Parameter(name=["--out", "-o"])
@@ -61,12 +61,12 @@ Task = Annotated[
         "ones. By default those recorded, if any.",
     ),
 ]
-Json = Annotated[bool, flag("--json", "Write the results to stdout as JSON, for programs, in place of a table.")]
+Json = Annotated[bool, flag("--json", help="Write the results to stdout as JSON, for programs, in place of a table.")]
 
 
-def several(name: str, metavar: str, text: str, **more: Any) -> Parameter:
-    """An option that takes one value or more, and may be repeated."""
-    return Parameter(name=name, consume_multiple=(1, None), negative="", metavar=metavar, help=text, **more)
+def several(name: str, metavar: str, **more: Any) -> Parameter:
+    """An option that takes one value or more, and may be repeated; `help` as in `flag`."""
+    return Parameter(name=name, consume_multiple=(1, None), negative="", metavar=metavar, **more)
 
 
 Settings = Annotated[
@@ -74,7 +74,7 @@ Settings = Annotated[
     several(
         "--set",
         "KEY=VALUE",
-        "Change settings of the experiment, one or more: --set rounds=20 local.lr=0.05. By default none.",
+        help="Change settings of the experiment, one or more: --set rounds=20 local.lr=0.05. By default none.",
     ),
 ]
 Options = Annotated[
@@ -82,8 +82,8 @@ Options = Annotated[
     several(
         "--set",
         "OPTION=VALUE",
-        "Options of the analysis or figure, one or more: --set round=-1 points=21. By default its own values; one that "
-        "it does not have is refused, with those that it has.",
+        help="Options of the analysis or figure, one or more: --set round=-1 points=21. By default its own values; one "
+        "that it does not have is refused, with those that it has.",
     ),
 ]
 Workers = Annotated[

@@ -33,7 +33,6 @@ figures.command(film)
 Paper = Annotated[
     str | None,
     Parameter(
-        name="--paper",
         metavar="NAME",
         help="All figures and tables of a paper: fedeve, fedlaw, ima or lss (fedscape list papers). By default none.",
     ),
@@ -79,17 +78,11 @@ def draw(
     /,
     *,
     paper: Paper = None,
-    item: Annotated[
-        list[str] | None,
-        several("--item", "NAME", "Only these figures and tables of the paper, as in fig6a table1. By default all."),
-    ] = None,
+    item: Annotated[list[str] | None, several("--item", "NAME")] = None,
     set: Options = None,
     source: Source = HERE,
     out: Annotated[Path, OUT] = Path("out/figures"),
-    formats: Annotated[
-        list[str] | None,
-        several("--format", "FORMAT", "Formats of the picture: pdf, png, svg, eps. By default the first three."),
-    ] = None,
+    formats: Annotated[list[str] | None, several("--format", "FORMAT")] = None,
     look: LookOptions | None = None,
     memory: Memory = None,
     json: Json = False,
@@ -110,6 +103,8 @@ def draw(
     Args:
         name: Name of a figure (fedscape figures list); with --paper, a run or a folder of runs in its place.
         out: Folder for the pictures.
+        item: Only these figures and tables of the paper, as in fig6a table1. By default all.
+        formats: Formats of the picture: pdf, png, svg, eps. By default the first three.
     """
     require_folder(out)
     from drift.store.memory_budget import limited
@@ -181,9 +176,7 @@ def gallery(
     *,
     source: Source = HERE,
     out: Annotated[Path, OUT] = Path("out/figures"),
-    tiny: Annotated[
-        bool, flag("--tiny", "Few points, rounds and random draws: quick and coarse, for a first look.")
-    ] = False,
+    tiny: Annotated[bool, flag("--tiny")] = False,
     workers: Workers = 1,
     memory: Memory = None,
     json: Json = False,
@@ -197,6 +190,7 @@ def gallery(
 
     Args:
         out: Folder for the pictures.
+        tiny: Few points, rounds and random draws: quick and coarse, for a first look.
     """
     require_folder(out)
     opened_runs = source.open_all(run)
@@ -239,24 +233,8 @@ def report(
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o", "--output"])] = Path("report.html"),
     source: Source = HERE,
-    also: Annotated[
-        list[str] | None,
-        several(
-            "--figures",
-            "NAME",
-            "Figures (fedscape figures list) that the page shows as well; FILE.py:NAME for your own. By default none.",
-        ),
-    ] = None,
-    samples: Annotated[
-        str,
-        Parameter(
-            metavar="INT|all",
-            validator=_number_or_all,
-            help="Samples that planes, triangles, the path and the centre offset (test) and eigenvalues (training) are "
-            "computed on at most, selected at random; the page says so, with the standard error. Where there are "
-            "fewer, and with all, they are all taken: of 60,000 that may take hours.",
-        ),
-    ] = "1000",
+    also: Annotated[list[str] | None, several("--figures", "NAME")] = None,
+    samples: Annotated[str, Parameter(metavar="INT|all", validator=_number_or_all)] = "1000",
     workers: Workers = 1,
     memory: Memory = None,
     json: Json = False,
@@ -271,6 +249,10 @@ def report(
 
     Args:
         out: HTML file to write.
+        also: Figures (fedscape figures list) that the page shows as well; FILE.py:NAME for your own. By default none.
+        samples: Samples that planes, triangles, the path and the centre offset (test) and eigenvalues (training) are
+            computed on at most, selected at random; the page says so, with the standard error. Where there are fewer,
+            and with all, they are all taken: of 60,000 that may take hours.
     """
     require_file(out)
     from drift.plugins.trust import allow_figure

@@ -28,18 +28,8 @@ def pretrain(
     /,
     *,
     dataset: str | None = None,
-    dataset_options: Annotated[
-        list[str] | None,
-        several(
-            "--dataset-options",
-            "OPTION=VALUE",
-            "Options of that dataset, one or more, as in size=32. By default its own values.",
-        ),
-    ] = None,
-    classes: Annotated[
-        list[int] | None,
-        several("--classes", "INT", "Classes to train on, as whole numbers from 0. By default all of the dataset."),
-    ] = None,
+    dataset_options: Annotated[list[str] | None, several("--dataset-options", "OPTION=VALUE")] = None,
+    classes: Annotated[list[int] | None, several("--classes", "INT")] = None,
     epochs: Annotated[int, Parameter(validator=at_least_one)] = 5,
     out: Annotated[Path | None, OUT] = None,
     set: Settings = None,
@@ -57,6 +47,8 @@ def pretrain(
         dataset: Dataset to train on (fedscape list datasets). By default the experiment's own.
         epochs: Number of passes over all samples.
         out: File for the trained model, .safetensors. By default pretrained/DATASET-MODEL-sSEED.safetensors.
+        dataset_options: Options of that dataset, one or more, as in size=32. By default its own values.
+        classes: Classes to train on, as whole numbers from 0. By default all of the dataset.
     """
     require_names(experiment, set, None if dataset is None else [f"task.dataset={dataset}"])
     from drift.config.load import read

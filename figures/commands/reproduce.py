@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from figures.commands.options import Data, Json, Runs, Workers, flag, require_folder, several
 from figures.texts import console
-
-Papers = Annotated[
-    list[str] | None,
-    several("--paper", "NAME", "Only items of these papers (fedscape list papers). By default all of the plan."),
-]
 
 COLUMNS = {
     "item": "item",
@@ -26,12 +22,10 @@ COLUMNS = {
 
 def reproduce(
     *,
-    paper: Papers = None,
+    paper: Annotated[builtins.list[str] | None, several("--paper", "NAME")] = None,
     budget: str | None = None,
     device: Literal["auto", "cpu", "cuda"] = "auto",
-    list: Annotated[
-        bool, flag("--list", "Show the items of the plan and the core-hours that are left; train nothing.")
-    ] = False,
+    list: Annotated[bool, flag("--list")] = False,
     plan: Path | None = None,
     files: Path = Path("docs/results/data"),
     runs: Runs = Path("runs"),
@@ -53,6 +47,8 @@ def reproduce(
         device: Where clients train; auto takes the GPU if it agrees with the CPU.
         plan: TOML file of a plan of your own. By default that of fedscape.
         files: Folder of the small files with the numbers, one per finished run.
+        paper: Only items of these papers (fedscape list papers). By default all of the plan.
+        list: Show the items of the plan and the core-hours that are left; train nothing.
     """
     from drift.claims.campaign.plan import load
     from drift.config.shipped import plans

@@ -32,17 +32,12 @@ COLUMNS = {
 
 
 def runs(
-    folder: Annotated[list[Path] | None, Parameter(help="Folders of runs, and runs. By default --runs.")] = None,
+    folder: list[Path] | None = None,
     /,
     *,
-    where: Annotated[
-        list[str] | None,
-        several("--where", "COLUMN=VALUE", "List these alone: --where method=fedavg 'dataset=cifar*'. By default all."),
-    ] = None,
-    sort: Annotated[
-        str | None, Parameter(metavar="COLUMN", help="Order by a column or number, as in loss. By default by name.")
-    ] = None,
-    descending: Annotated[bool, flag("--descending", "The largest first.")] = False,
+    where: Annotated[list[str] | None, several("--where", "COLUMN=VALUE")] = None,
+    sort: Annotated[str | None, Parameter(metavar="COLUMN")] = None,
+    descending: Annotated[bool, flag("--descending")] = False,
     runs: Runs = Path("runs"),
     json: Json = False,
 ) -> None:
@@ -52,6 +47,12 @@ def runs(
     several columns all have to fit. Runs without a value come last in --sort.
 
     Example: `fedscape runs out/demo/runs --where method=fedavg --sort accuracy --descending`
+
+    Args:
+        folder: Folders of runs, and runs. By default --runs.
+        where: List these alone: --where method=fedavg 'dataset=cifar*'. By default all.
+        sort: Order by a column or number, as in loss. By default by name.
+        descending: The largest first.
     """
     from drift.runs.metric_names import stated
 
@@ -71,23 +72,20 @@ def runs(
         rows = [row for row in rows if not row.get("problem") and fits(row)]
     if sort is not None:
         column = _column(sort, names)
-        known: list[Any] = []
-        rest: list[Any] = []
-        for row in rows:
-            (known if (own := value(row, column)) is not None and own == own else rest).append(row)
+        known = [row for row in rows if (own := value(row, column)) is not None and own == own]
+        rest = [row for row in rows if (own := value(row, column)) is None or own != own]
         rows = sorted(known, key=lambda row: value(row, column), reverse=descending) + rest
     if json:
         console.put_json(rows)
         return
-    whole = [row for row in rows if not row.get("problem")]
+    whole, damaged = ([row for row in rows if bool(row.get("problem")) is odd] for odd in (False, True))
     readable = [{**row["metrics"], **row, "progress": f"{row['done']}/{row['rounds']}"} for row in whole]
     empty = f"no runs in {runs}; train one by fedscape train, or name another folder by --runs DIR."
     empty = f"no run with {' and '.join(where)}." if where else empty
     columns = COLUMNS | ({sort: sort} if sort is not None and sort in names else {})
     console.table(readable, columns, empty="" if rows else empty)
-    for row in rows:
-        if row.get("problem"):
-            console.say(console.as_text(f"{row['name']} cannot be read: {row['problem']}"))
+    for row in damaged:
+        console.say(console.as_text(f"{row['name']} cannot be read: {row['problem']}"))
 
 
 LISTED = ("name", "method", "dataset", "model", "partition", "seed", "done", "rounds", "accuracy", "updated")
@@ -131,8 +129,7 @@ def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> N
     from drift.runs.run_names import find
     from drift.runs.run_summary import opened_summary, summary
 
-    folder = find(runs, run)
-    stored = summary(folder, whole=True) or opened_summary(Source(runs).open(run))
+    stored = summary(find(runs, run), whole=True) or opened_summary(Source(runs).open(run))
     described = {**_described(stored), "batch statistics": _odd_statistics(stored, run, runs)}
     if json:
         console.put_json(described)
@@ -148,7 +145,7 @@ def verify(
     run: RunNames,
     /,
     *,
-    repair: Annotated[bool, flag("--repair", "Remove or recompute what is damaged, and name it.")] = False,
+    repair: Annotated[bool, flag("--repair")] = False,
     runs: Runs = Path("runs"),
     data: Data = None,
     json: Json = False,
@@ -160,6 +157,9 @@ def verify(
     damaged.
 
     Example: `fedscape verify fedavg-digits --repair`
+
+    Args:
+        repair: Remove or recompute what is damaged, and name it.
     """
     from drift.runs.run_names import find
 

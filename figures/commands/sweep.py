@@ -40,14 +40,7 @@ def sweep(
     experiment: ExperimentName,
     /,
     *,
-    grid: Annotated[
-        list[str],
-        several(
-            "--grid",
-            "KEY=VALUE,VALUE",
-            "Settings and their values; one run per combination of values: --grid method=fedavg,ima seed=0,1,2.",
-        ),
-    ],
+    grid: Annotated[list[str], several("--grid", "KEY=VALUE,VALUE")],
     set: Settings = None,
     runs: Runs = Path("runs"),
     data: Data = None,
@@ -61,6 +54,9 @@ def sweep(
     and does not stop the others. Stopped at any moment, the same command resumes where it was.
 
     Example: `fedscape sweep digits-shards2 --grid method=fedavg,ima seed=0,1,2 --workers 2`
+
+    Args:
+        grid: Settings and their values; one run per combination of values: --grid method=fedavg,ima seed=0,1,2.
     """
     require_names(experiment, set, grid)
     from drift.simulation import settings_grid as grids

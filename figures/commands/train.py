@@ -106,14 +106,8 @@ def compare(
     experiment: ExperimentName,
     /,
     *,
-    methods: Annotated[
-        list[str],
-        several("--methods", "NAME", "Methods to train, one or more (fedscape list methods).", completer=method_names),
-    ],
-    seeds: Annotated[
-        list[int],
-        several("--seeds", "INT", "Seeds of each method, one or more, whole numbers from 0."),
-    ],
+    methods: Annotated[list[str], several("--methods", "NAME", completer=method_names)],
+    seeds: Annotated[list[int], several("--seeds", "INT")],
     set: Settings = None,
     runs: Runs = Path("runs"),
     data: Data = None,
@@ -128,6 +122,10 @@ def compare(
     one was refused or stopped early.
 
     Example: `fedscape compare digits-shards2 --methods fedavg fedprox --seeds 0 1 2`
+
+    Args:
+        methods: Methods to train, one or more (fedscape list methods).
+        seeds: Seeds of each method, one or more, whole numbers from 0.
     """
     require_names(experiment, set, [f"method={method}" for method in methods])
     from drift.runs.context import Context

@@ -12,10 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from figures.axes.units import ABSENT
 from figures.looks import look, style
 from figures.selection import setting_text
 from figures.texts import best_rows
-from figures.texts.table import ABSENT, Cell, cells, printed_cells
+from figures.texts.table import Cell, cells, printed_cells
 
 PALE = "#6a6a6a"
 """Colour of a paper's own numbers."""

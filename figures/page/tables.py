@@ -11,7 +11,7 @@ import xarray as xr
 from drift.analyses.rounds.cost import cost
 from drift.runs.run import Run
 from drift.store.files import digest
-from figures.axes.units import amount, ranged
+from figures.axes.units import ABSENT, amount, ranged
 from figures.gallery.cost_table import COLUMNS as cost_columns
 from figures.interactive.lines import written_name
 from figures.looks.style import with_unit
@@ -29,9 +29,6 @@ COLUMNS = {
     "client_variance": "Client-drift variance",
 }
 """Numbers of the summary table and their headings."""
-
-ABSENT = "\u2013"
-"""Text of a cell without a value: a dash."""
 
 Table = dict[str, Any]
 """head: headings; rows: (name of the row, cells)."""

@@ -61,6 +61,17 @@ def column_marks(ds: xr.Dataset, values: xr.DataArray, over: str, column: str = 
     return marks(numbers.values, larger=kind == "larger", samples=samples if is_fraction else None)
 
 
+def range_marks(ds: xr.Dataset, name: str, direction: str) -> list[Mark]:
+    """Marks of rows that are measured with a range, NAME_low to NAME_high: a row whose range meets the best's ties."""
+    low, high, value = (ds[key].values for key in (f"{name}_low", f"{name}_high", name))
+    if not direction or (~np.isnan(value)).sum() < 2 or np.isnan(low[~np.isnan(value)]).any():  # measured once
+        return [""] * len(value)
+    first = int(np.nanargmax(value if direction == "larger" else -value))
+    meets = (low <= high[first]) & (high >= low[first])
+    states: list[Mark] = ["best" if place == first else "tie" if meets[place] else "" for place in range(len(value))]
+    return [""] * len(value) if all(states) else states
+
+
 def spread(values: np.ndarray) -> float:
     """Deviation over seeds, from five on half the 95 % t interval of their mean; NaN of one or an infinite one."""
     present = values[~np.isnan(values)]

@@ -65,15 +65,12 @@ def table(
     """
     if json:
         put_json(list(rows))
-        return
-    if not rows:
-        if empty:
-            say(empty)
-        return
-    if len(rows) < MANY:
-        _console(sys.stdout).print(rich_table(rows, columns))
-    else:
+    elif len(rows) >= MANY:
         put("\n".join(_lines(rows, columns)))
+    elif rows:
+        _console(sys.stdout).print(rich_table(rows, columns))
+    elif empty:
+        say(empty)
 
 
 MANY = 300

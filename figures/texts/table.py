@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from figures.axes.units import amount, ranged, rounds_text
+from figures.axes.units import ABSENT, amount, ranged, rounds_text
 from figures.looks import look
 from figures.selection import setting_text
 from figures.selection.sampling_error import over_last_rounds
-from figures.texts.best_rows import MEANING, Mark, better, column_marks, spread, spread_text
+from figures.texts.best_rows import MEANING, Mark, better, column_marks, range_marks, spread, spread_text
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,6 @@ def table(
     return Table(corner, tuple(column[0] for column in columns), body, _note(ds, names, columns, title, over))
 
 
-ABSENT = "\u2013"
-"""Text of a cell without a value: a dash."""
-
 _Column = tuple[str, list[Cell]]
 
 
@@ -178,28 +175,14 @@ def cells(ds: xr.Dataset, part: xr.DataArray, over: str, entry: str = "") -> lis
     direction = better(part, entry)
     states: list[Mark] = [""] * len(numbers)
     if f"{name}_low" in ds:  # measured with a range: rows whose range meets that of the best are ties
-        texts = [_range(ds.isel({over: place}), name, part.attrs.get("units", "1")) for place in range(len(numbers))]
-        states = _range_marks(ds, name, direction)
+        unit = part.attrs.get("units", "1")
+        texts = [ranged(ds.isel({over: place}), name, unit).replace("\n", " ") for place in range(len(numbers))]
+        states = range_marks(ds, name, direction)
     else:
         texts = [_spread(row, part) for row in numbers.values]
         states = column_marks(ds, part, over, entry)
     printed = name.endswith("_printed")
     return [Cell(text, "" if printed else state, printed) for text, state in zip(texts, states, strict=True)]
-
-
-def _range_marks(ds: xr.Dataset, name: str, direction: str) -> list[Mark]:
-    low, high, value = (ds[key].values for key in (f"{name}_low", f"{name}_high", name))
-    if not direction or (~np.isnan(value)).sum() < 2 or np.isnan(low[~np.isnan(value)]).any():  # measured once
-        return [""] * len(value)
-    first = int(np.nanargmax(value if direction == "larger" else -value))
-    meets = (low <= high[first]) & (high >= low[first])
-    states: list[Mark] = ["best" if place == first else "tie" if meets[place] else "" for place in range(len(value))]
-    return [""] * len(value) if all(states) else states
-
-
-def _range(ds: xr.Dataset, name: str, unit: str) -> str:
-    text = ranged(ds, name, unit).replace("\n", " ")
-    return ABSENT if text == "-" else text
 
 
 def _spread(row: np.ndarray, values: xr.DataArray) -> str:

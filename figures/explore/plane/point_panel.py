@@ -57,7 +57,7 @@ class PointPanel:
         self._losses: dict[int, float] | None = None
         self._end: tuple[Any, Numbers] | None = None
         for plot in (self.classes, self.clients, self.cells):
-            plot.on("click", view.guarded(self._clicked))
+            view.on_point(plot, self._clicked)
 
     def clear(self) -> None:
         """Show no point."""
@@ -150,11 +150,10 @@ class PointPanel:
         self.classes.show(error_bars(errors, names, colours=(POINT, "#7f8c99")).update_layout(height=SMALL))
         self.cells.show(counts_map(number.confusion, names, height=SMALL))
 
-    def _clicked(self, event: dict[str, Any]) -> None:
+    def _clicked(self, hit: dict[str, Any]) -> None:
         """A class or a cell of the confusion is selected, for the views that show samples."""
-        if not event.get("points") or self._numbers is None:
+        if self._numbers is None:
             return
-        hit = event["points"][0]
         if hit["trace"] == "clients":
             self.view.selection.change(client=int(hit["x"]))
             return

@@ -10,6 +10,7 @@ import pandas as pd
 
 from drift.runs.growing_run import GrowingRun
 from drift.runs.run import Run
+from figures.axes.units import ABSENT
 from figures.explore.shell import html_table
 from figures.explore.work.open_runs import PROBLEMS, OpenRuns
 from figures.looks import palette
@@ -134,7 +135,3 @@ def _html(heads: Sequence[str], names: Sequence[str], tables: Sequence[Mapping[s
     cells = [[value_text(own[name]) if name in own else ABSENT for own in tables] for name in names]
     rows = ([name, *texts] for name, texts in zip(names, cells, strict=True))
     return html_table.table(["setting", *heads], rows)
-
-
-ABSENT = "\u2013"
-"""Stands for a setting that a method has not: a dash."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import panel as pn
-from tornado.ioloop import IOLoop
 
 from drift.runs.growing_run import GrowingRun
 from drift.runs.run import Run
@@ -17,7 +15,7 @@ from figures.explore.shell import style
 from figures.explore.shell.frame import Frame
 from figures.explore.shell.header import Header
 from figures.explore.shell.page import Page
-from figures.explore.shell.root import Root
+from figures.explore.shell.root import Root, scheduler
 from figures.explore.shell.selection import Selection
 from figures.explore.shell.view import View, Wanted
 from figures.explore.shell.workspace import Workspace
@@ -42,7 +40,7 @@ class Explorer:
             pn.config.design = style.Explore
         self.workspace = workspace
         self.selection = Selection()
-        self._push, self._closed = _scheduler(lambda: self._closed), False
+        self._push, self._closed = scheduler(lambda: self._closed), False
         self._document: Any = pn.state.curdoc
         self._displayed = address
         self._ready = not address
@@ -152,11 +150,8 @@ class Explorer:
     def readable(self, empty: str) -> list[Run]:
         """The selected runs that can be read.
 
-        Args:
-            empty: What is said where there is none.
-
         Raises:
-            LookupError: If there is none.
+            LookupError: If there is none; it says `empty`.
         """
         runs = [self.runs.run(name) for name in self.selection.runs if not self.runs.problem(name)]
         if not runs:
@@ -265,22 +260,3 @@ def _view(name: str) -> type[View]:
 
 CLASSES = {name: _view(name) for name in VIEWS}
 """The views, imported before the first page asks for them."""
-
-
-def _scheduler(closed: Callable[[], bool]) -> Callable[[Callable[[], Any]], Any]:
-    """How a function is called in the thread of this page: by its document, by the notebook's loop, or at once.
-
-    A document is only asked in its own thread: asking it makes it Bokeh's current document, in all threads.
-
-    Args:
-        closed: Whether the page is closed; then nothing is called.
-    """
-    document = pn.state.curdoc
-    if document is not None and document.session_context:
-        page = IOLoop.current()
-        return lambda act: page.add_callback(lambda: None if closed() else document.add_next_tick_callback(act))
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        return lambda act: act()
-    return loop.call_soon_threadsafe

@@ -25,7 +25,7 @@ class Frame:
         self._drawer = pn.Column(sizing_mode="stretch_width", css_classes=["drawer"], visible=False)
         top = pn.Row(self._title, pn.Spacer(sizing_mode="stretch_width"), self._button, css_classes=["frame-top"])
         self._top = top
-        self.panel = pn.Column(top, self._drawer, view.panel(), sizing_mode="stretch_width", css_classes=["frame"])
+        self.panel = pn.Column(top, self._drawer, view.panel, sizing_mode="stretch_width", css_classes=["frame"])
 
     def place(self, *, second: bool) -> None:
         """Show the title if the view stands beside another one; its tab shows it otherwise."""

@@ -1,11 +1,14 @@
-"""The outermost layout of the explorer, which one thread at a time changes and sends."""
+"""The outermost layout of the explorer, which one thread at a time changes and sends, and how to reach that thread."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import panel as pn
+from tornado.ioloop import IOLoop
 
 
 class Root(pn.Column):
@@ -24,3 +27,22 @@ class Root(pn.Column):
         """A message of the page, in whichever thread it arrives."""
         with self.lock:
             super()._on_msg(ref, manager, msg)
+
+
+def scheduler(closed: Callable[[], bool]) -> Callable[[Callable[[], Any]], Any]:
+    """How a function is called in the thread of this page: by its document, by the notebook's loop, or at once.
+
+    A document is only asked in its own thread: asking it makes it Bokeh's current document, in all threads.
+
+    Args:
+        closed: Whether the page is closed; then nothing is called.
+    """
+    document = pn.state.curdoc
+    if document is not None and document.session_context:
+        page = IOLoop.current()
+        return lambda act: page.add_callback(lambda: None if closed() else document.add_next_tick_callback(act))
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return lambda act: act()
+    return loop.call_soon_threadsafe

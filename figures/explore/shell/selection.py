@@ -173,3 +173,9 @@ def _value(name: str, text: str) -> Any:
         kind: Any = field.item_type
         return [kind(unquote(part)) for part in text.split(",") if part]
     return {param.Integer: int, param.Number: float}.get(type(field), str)(text)
+
+
+def span(ends: list[float]) -> list[int]:
+    """First and last round between two places of an axis; empty where there is none."""
+    first, last = max(0, math.ceil(min(ends))), math.floor(max(ends))
+    return [first, last] if last >= first else []

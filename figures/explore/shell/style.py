@@ -48,3 +48,10 @@ def _as_text(sheet: Any) -> Any:
     name = url.removeprefix(CDN_DIST).removeprefix(LOCAL_DIST)
     path = DIST_DIR / name
     return InlineStyleSheet(css=path.read_text(encoding="utf-8")) if name != url and path.is_file() else sheet
+
+
+WRAP = {"flex-wrap": "wrap", "min-width": "0"}
+"""Style of a row whose parts stand below each other on a narrow page."""
+
+HALF = {"flex": "1 1 330px", "min-width": "0", "max-width": "100%"}
+"""Style of a part that takes half of such a row."""

@@ -8,15 +8,17 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property, wraps
-from math import ceil, floor
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import panel as pn
 
+from figures.explore.shell.selection import span
+
 if TYPE_CHECKING:
     from drift.runs.run import Run
     from figures.explore.shell.app import Explorer
+    from figures.explore.shell.plot import Plot
     from figures.explore.shell.selection import Selection
     from figures.explore.work.job import Job
 
@@ -26,15 +28,8 @@ Wanted = Callable[[], bool]
 PROBLEMS = (LookupError, ValueError, OSError)
 """Errors that are messages to the person: each becomes one line in the view."""
 
-
 EVERY = 0.5
 """Seconds between two texts on the progress of a computation."""
-
-WRAP = {"flex-wrap": "wrap", "min-width": "0"}
-"""Style of a row whose parts stand below each other on a narrow page."""
-
-HALF = {"flex": "1 1 330px", "min-width": "0", "max-width": "100%"}
-"""Style of a part that takes half of such a row."""
 
 
 class View(ABC):
@@ -69,7 +64,8 @@ class View(ABC):
         return pn.pane.HTML("", css_classes=["line"], visible=False, sizing_mode="stretch_width")
 
     @cached_property
-    def _panel(self) -> pn.Column:
+    def panel(self) -> pn.Column:
+        """Line and body; for the shell."""
         return pn.Column(self._line, sizing_mode="stretch_width", css_classes=["view", f"view-{self.name}"])
 
     @cached_property
@@ -113,6 +109,15 @@ class View(ABC):
         if not self._quiet:
             self.selection.change(**changes)
 
+    def on_point(self, plot: Plot, act: Callable[[dict[str, Any]], Any]) -> None:
+        """Call a function with the point that is clicked in a figure; its errors become a line in the view."""
+
+        def clicked(event: dict[str, Any]) -> None:
+            for point in event.get("points", ())[:1]:
+                act(point)
+
+        plot.on("click", self.guarded(clicked))
+
     def brushed(self, event: dict[str, Any]) -> None:
         """Select the rounds of a box that was drawn over them."""
         if event["x"] is not None:  # drawing anew ends the box, which is reported as well
@@ -125,19 +130,13 @@ class View(ABC):
 
     def picker(self, field: str, label: str, options: Any = (), **look: Any) -> pn.widgets.Select:
         """A list from which a person chooses a field of the selection, or the look of a view (`plane.depth`)."""
-        widget = pn.widgets.Select(label=label, options=options, **look)
+        widget = pn.widgets.Select(label=label, options=options or [], **look)
         self.picks({field: widget})
         return widget
 
     def guarded(self, act: Callable[..., Any]) -> Callable[..., Any]:
         """A handler of events whose errors become a line in the view: `button.on_click(self.guarded(self._go))`."""
-
-        @wraps(act)
-        def run(*arguments: Any, **options: Any) -> Any:
-            with self.guard():
-                return act(*arguments, **options)
-
-        return run
+        return self.guard()(act)
 
     @contextmanager
     def guard(self) -> Iterator[None]:
@@ -233,10 +232,6 @@ class View(ABC):
             job.cancel()
         self._jobs = []
 
-    def panel(self) -> pn.viewable.Viewable:
-        """Line and body, the same object at every call; for the shell."""
-        return self._panel
-
     def show(self, changed: set[str], *, visible: bool) -> None:
         """Update it with what changed, now if it is visible, else when it is next; for the shell."""
         self._waiting |= changed & self.follows
@@ -250,11 +245,5 @@ class View(ABC):
             self.update(waiting)
         if self._body is not None:
             self._body.visible = bool(self.explorer.runs.names)  # without a run there is nothing to pick
-            if len(self._panel) == 1:
-                self._panel.append(self._body)
-
-
-def span(ends: list[float]) -> list[int]:
-    """First and last round between two places of an axis; empty where there is none."""
-    first, last = max(0, ceil(min(ends))), floor(max(ends))
-    return [first, last] if last >= first else []
+            if len(self.panel) == 1:
+                self.panel.append(self._body)

@@ -83,7 +83,7 @@ class Drift(View):
         self.plots = {name: Plot(text, height=300) for name, text in PANELS.items()}
         self.distances = Plot("distance of each client to the mean of its cohort over rounds", height=300)
         for plot in (*self.plots.values(), self.distances):
-            plot.on("click", self._clicked)
+            self.on_point(plot, self._clicked)
             plot.on("select", self.brushed)
         self.remarks = html_table.pane("remarks")
         self.rounds = self.picker("drift.rounds", "rounds", ROUNDS, width=140)
@@ -95,7 +95,7 @@ class Drift(View):
         self.norms = Plot("norms of the parts of the global step", height=320)
         self.costs = Plot("loss that each part of the global step costs", height=320)
         self.clients = Plot("loss that the drift of each client costs", height=280, visible=False)
-        self.clients.on("click", self._client_clicked)
+        self.on_point(self.clients, lambda point: self.selection.change(client=int(point["data"])))
         self.step_plots = _wrapped(self.norms, self.costs)
         self.step_plots.visible = False
         curves = _wrapped(*self.plots.values(), self.distances)
@@ -209,16 +209,9 @@ class Drift(View):
         number = self.explorer.round()
         self.clients.show(client_costs_figure(ds, number if number in rounds else rounds[-1], _clients(self.selection)))
 
-    def _clicked(self, event: dict[str, Any]) -> None:
-        if not event["points"]:
-            return
-        point = event["points"][0]
+    def _clicked(self, point: dict[str, Any]) -> None:
         client = {} if point["data"] is None else {"client": int(point["data"])}
         self.selection.change(round=int(point["x"]), **client)
-
-    def _client_clicked(self, event: dict[str, Any]) -> None:
-        if event["points"]:
-            self.selection.change(client=int(event["points"][0]["data"]))
 
 
 def of_the_record(runs: OpenRuns, names: list[str], marks: Marks, clients: list[int]) -> Recorded:

@@ -14,7 +14,8 @@ from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
-from figures.explore.shell.view import WRAP, View
+from figures.explore.shell.style import WRAP
+from figures.explore.shell.view import View
 from figures.explore.work.small_runs import is_small
 from figures.interactive.paths import path_until
 
@@ -48,7 +49,7 @@ class PathView(View):
         self._map = pn.widgets.Checkbox(label="map of the loss", value=True)
         self._map.param.watch(lambda event: self.pick(**{"path.map": "" if event.new else "off"}), "value")
         self._plot = Plot("path of the global model on its principal plane", height=520, config={"scrollZoom": True})
-        self._plot.on("click", self.guarded(self._clicked))
+        self.on_point(self._plot, self._clicked)
         controls = pn.Row(self._play, self._map, styles=WRAP, sizing_mode="stretch_width")
         return pn.Column(controls, self.busy, self._plot, sizing_mode="stretch_width")
 
@@ -144,13 +145,12 @@ class PathView(View):
             self.selection.change(round=following[0])
             self._play.value = len(following) > 1
 
-    def _clicked(self, event: dict[str, Any]) -> None:
+    def _clicked(self, point: dict[str, Any]) -> None:
         """A click on the path selects the round, one on a client the client."""
-        for point in event["points"][:1]:
-            if point["trace"] == "global model":
-                self.selection.change(round=int(point["data"][0]))
-            elif point["trace"] == "clients":
-                self.selection.change(clients=[int(point["data"])], client=int(point["data"]))
+        if point["trace"] == "global model":
+            self.selection.change(round=int(point["data"][0]))
+        elif point["trace"] == "clients":
+            self.selection.change(clients=[int(point["data"])], client=int(point["data"]))
 
 
 def path_rounds(run: Run) -> list[int]:

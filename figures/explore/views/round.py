@@ -16,7 +16,8 @@ from drift.analyses.samples.client_losses import client_losses
 from drift.runs.run import Run
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
-from figures.explore.shell.view import HALF, WRAP, View
+from figures.explore.shell.style import HALF, WRAP
+from figures.explore.shell.view import View
 from figures.explore.work.small_runs import is_small
 from figures.interactive.cohort import client_cloud, cosine_map, label_bars, own_losses
 from figures.interactive.words import label_shares, label_words
@@ -78,10 +79,10 @@ class RoundView(View):
         self._place = pn.Column(sizing_mode="stretch_width")
         self._summary = pn.pane.HTML("", sizing_mode="stretch_width")
         self._cloud.on("select", self.guarded(self._brushed))
-        self._cloud.on("click", self.guarded(self._clicked))
-        self._matrix.on("click", self.guarded(self._pair))
-        self._bars.on("click", self.guarded(self._bar))
-        self._losses.on("click", self.guarded(self._clicked))
+        self.on_point(self._cloud, self._clicked)
+        self.on_point(self._matrix, lambda point: self._pick([*{int(point["x"]), int(point["y"])}]))
+        self.on_point(self._bars, self._bar)
+        self.on_point(self._losses, self._clicked)
         return pn.Column(
             pn.Row(self._across, self._up, self._order, styles=WRAP, sizing_mode="stretch_width"),
             self._summary,
@@ -193,21 +194,14 @@ class RoundView(View):
     def _brushed(self, event: dict[str, Any]) -> None:
         self._pick([int(point["data"]) for point in event["points"]])
 
-    def _clicked(self, event: dict[str, Any]) -> None:
+    def _clicked(self, point: dict[str, Any]) -> None:
         """A click adds a client to the selected ones, or takes it out."""
-        for point in event["points"][:1]:
-            client = int(point["data"])
-            self._pick([*set(self.selection.clients) ^ {client}])
+        self._pick([*set(self.selection.clients) ^ {int(point["data"])}])
 
-    def _pair(self, event: dict[str, Any]) -> None:
-        for point in event["points"][:1]:
-            self._pick([*{int(point["x"]), int(point["y"])}])
-
-    def _bar(self, event: dict[str, Any]) -> None:
+    def _bar(self, point: dict[str, Any]) -> None:
         """A click on a class of a client selects both, for Samples."""
-        for point in event["points"][:1]:
-            client, label = (int(value) for value in point["data"])
-            self.selection.change(clients=[client], client=client, truth=label)
+        client, label = (int(value) for value in point["data"])
+        self.selection.change(clients=[client], client=client, truth=label)
 
     def _pick(self, clients: list[int]) -> None:
         self.selection.change(clients=sorted(clients), client=clients[0] if len(clients) == 1 else None)

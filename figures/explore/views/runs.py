@@ -39,7 +39,7 @@ class Runs(View):
         self._latest = Latest(self)
         self.table = RunTable(self)
         self.plot = Plot("curves over rounds", height=420)
-        self.plot.on("click", self._clicked)
+        self.on_point(self.plot, lambda point: self.selection.change(round=int(point["x"])))
         self.plot.on("select", self.brushed)
         self.plot.on("zoom", self._zoomed)
         self._window: list[float] = []
@@ -139,10 +139,6 @@ class Runs(View):
     def _spanned(self, first: int, last: int) -> None:
         whole = (first, last) == (self.span.start, self.span.end)
         self.pick(rounds=[] if whole else [first, last])
-
-    def _clicked(self, event: dict[str, Any]) -> None:
-        if event["points"]:
-            self.selection.change(round=int(event["points"][0]["x"]))
 
 
 def _with(offered: dict[str, dict[str, str]], name: str) -> dict[str, dict[str, str]]:

@@ -12,7 +12,8 @@ from figures.explore.record.sample_cards import Card, cards
 from figures.explore.record.sample_tables import MODES, Answer, Filter, Question, answer, asked_question, pictures
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
-from figures.explore.shell.view import HALF, WRAP, View
+from figures.explore.shell.style import HALF, WRAP
+from figures.explore.shell.view import View
 from figures.interactive.confusions import class_errors, confusion_map, group_bars
 
 STEP = 48
@@ -50,9 +51,9 @@ class SamplesView(View):
         self._map = Plot("confusion matrix: samples by class and predicted class", height=400, styles=HALF)
         self._errors = Plot("error of each class", height=260)
         self._groups = Plot("groups of like samples with two predictions", height=400, styles=HALF)
-        self._map.on("click", self.guarded(self._cell))
-        self._errors.on("click", self.guarded(self._class))
-        self._groups.on("click", self.guarded(self._group))
+        self.on_point(self._map, self._cell)
+        self.on_point(self._errors, self._class)
+        self.on_point(self._groups, self._group)
         self._cards = pn.pane.HTML("", sizing_mode="stretch_width")
         return pn.Column(
             pn.Row(self._model, self._client, self._split, styles=WRAP, sizing_mode="stretch_width"),
@@ -185,25 +186,22 @@ class SamplesView(View):
             return "selected point" if self.selection.model == "point" else "weighted model"
         return WRITTEN.get(name, name)
 
-    def _cell(self, event: dict[str, Any]) -> None:
+    def _cell(self, point: dict[str, Any]) -> None:
         """A click on a cell selects it, or nothing where it is selected."""
-        for point in event["points"][:1]:
-            cell = int(point["y"]), int(point["x"])
-            same = cell == (self.selection.truth, self.selection.predicted)
-            truth, predicted = (None, None) if same else cell
-            self.selection.change(truth=truth, predicted=predicted, **{"samples.group": ""})
+        cell = int(point["y"]), int(point["x"])
+        same = cell == (self.selection.truth, self.selection.predicted)
+        truth, predicted = (None, None) if same else cell
+        self.selection.change(truth=truth, predicted=predicted, **{"samples.group": ""})
 
-    def _class(self, event: dict[str, Any]) -> None:
-        for point in event["points"][:1]:
-            truth = int(point["x"])
-            truth_or_none = None if truth == self.selection.truth else truth
-            self.selection.change(truth=truth_or_none, predicted=None, **{"samples.group": ""})
+    def _class(self, point: dict[str, Any]) -> None:
+        truth = int(point["x"])
+        truth_or_none = None if truth == self.selection.truth else truth
+        self.selection.change(truth=truth_or_none, predicted=None, **{"samples.group": ""})
 
-    def _group(self, event: dict[str, Any]) -> None:
-        for point in event["points"][:1]:
-            group = int(point["data"])
-            text = "" if group == self._filter().group else str(group + 1)
-            self.selection.change(truth=None, predicted=None, **{"samples.group": text})
+    def _group(self, point: dict[str, Any]) -> None:
+        group = int(point["data"])
+        text = "" if group == self._filter().group else str(group + 1)
+        self.selection.change(truth=None, predicted=None, **{"samples.group": text})
 
 
 OFFERED = {**WRITTEN, "point": "point on the plane", "weights": "weights of Weights"}

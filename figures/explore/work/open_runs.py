@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from pathlib import Path
 
-import xarray as xr
-
 from drift.runs.context import Context
 from drift.runs.growing_run import GrowingRun, Stamp
 from drift.runs.run import Run
@@ -144,14 +142,6 @@ class OpenRuns:
             LookupError: If there is no such run.
         """
         return self._entry(name).recorded
-
-    def numbers(self, name: str) -> xr.Dataset:
-        """Every recorded number of every round of a run, over `round`.
-
-        Raises:
-            LookupError: If there is no such run.
-        """
-        return self.recorded(name).numbers()
 
     def problem(self, name: str) -> str:
         """Why a run cannot be read further, in one line; empty if it can.

@@ -12,7 +12,7 @@ from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.numbers import OF_RECORD, quantity
 from figures.explore.record.line_figure import Marks, line_figure, thinned
 from figures.explore.record.series import curves, lines, number_names, recorded_runs
-from figures.explore.shell.view import span
+from figures.explore.shell.selection import span
 from figures.explore.work.open_runs import OpenRuns
 from figures.selection.lines import differences, interval_lines, mean_line, summaries
 

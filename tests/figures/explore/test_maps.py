@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from unittest.mock import MagicMock
+
 import numpy as np
 import pytest
 import tiny
@@ -18,7 +21,8 @@ from figures.explore.plane.maps import (
     quantity_of,
 )
 from figures.explore.plane.model_choices import default_corners, model_choices
-from figures.explore.plane.places import Numbers
+from figures.explore.plane.places import Numbers, Place
+from figures.explore.plane.point_panel import PointPanel
 from figures.interactive.confusions import counts_map, error_bars
 from landscape.surfaces.minimum import Minimum
 
@@ -82,6 +86,21 @@ def test_numbers_of_a_point():
     shares = counts_map(NUMBERS.confusion, ["a", "b", "c"]).data[0].z
     np.testing.assert_allclose(shares, [[0.5, 0.5, 0], [np.nan] * 3, [0, 0, 1]])
     assert list(clients_figure({7: 0.5, 2: 1.5}).data[0].x) == ["7", "2"]
+
+
+def test_numbers_of_an_earlier_point_never_stand_beside_a_new_one(runs):
+    view, takes = MagicMock(), []
+    view.ask.side_effect = lambda function, run, item, take, **how: takes.append(take) or MagicMock()
+    panel, place = PointPanel(view), Place(1, ("start", "end", "mean"))
+    for row in ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0]):
+        panel.show(runs[0], place, row, whole=False)
+        if row[0]:
+            takes[0](NUMBERS)
+            assert "loss 0.5" in panel.text.object and "1 start" in panel.text.object
+    takes[3](replace(NUMBERS, loss=0.75))
+    assert "1 start" in panel.text.object, "the end of the round came before the numbers of the second point"
+    takes[-2](replace(NUMBERS, loss=2.0))
+    assert "1 mean" in panel.text.object and "loss 2," in panel.text.object and "end: loss 0.75" in panel.text.object
 
 
 def test_a_place_on_the_triangle_and_its_weights_are_one():

@@ -42,23 +42,23 @@ def test_a_run_appears_and_grows_and_only_commits_count(tmp_path):
     name = tiny.experiment("rounds=4").slug
     simulate(tiny.experiment("rounds=4"), runs=tmp_path, until=2)
     assert runs.poll().added == {name}
-    assert runs.numbers(name).sizes == {"round": 2}
+    assert runs.recorded(name).numbers().sizes == {"round": 2}
     (runs.run(name).folder / "rounds" / "half-written.tmp").write_bytes(b"x")
     assert not runs.poll().grown
     simulate(tiny.experiment("rounds=4"), runs=tmp_path)
     changes = runs.poll()
-    assert changes.grown == {name} and not changes.added and runs.numbers(name).sizes == {"round": 4}
+    assert changes.grown == {name} and not changes.added and runs.recorded(name).numbers().sizes == {"round": 4}
     assert not runs.poll().grown
 
 
 def test_vanished_and_cut_runs_have_one_line_and_what_was_read(tmp_path):
     run = tiny.trained(tmp_path, "rounds=3")
     runs = OpenRuns([tmp_path])
-    assert runs.numbers(run.name).sizes == {"round": 3} and runs.problem(run.name) == ""
+    assert runs.recorded(run.name).numbers().sizes == {"round": 3} and runs.problem(run.name) == ""
     away = tmp_path.parent / "away"
     shutil.move(run.folder, away)
     assert runs.poll().gone == {run.name}
-    assert "is gone" in runs.problem(run.name) and runs.numbers(run.name).sizes == {"round": 3}
+    assert "is gone" in runs.problem(run.name) and runs.recorded(run.name).numbers().sizes == {"round": 3}
     with pytest.raises(LookupError):
         runs.run(run.name)
     shutil.move(away, run.folder)

@@ -15,10 +15,11 @@ from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.cost import cost
 from drift.diagnosis.causes import Cause
 from drift.runs.run import Run
+from figures.axes.units import ABSENT
 from figures.interactive.curves import curves
 from figures.page import diagnosis
 from figures.page.remembered_runs import Job, JobProgress, Remembered
-from figures.page.tables import ABSENT, cost_table, fingerprints
+from figures.page.tables import cost_table, fingerprints
 from figures.selection.groups import groups
 
 
