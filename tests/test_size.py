@@ -30,7 +30,7 @@ ROOMS = {
     "drift/config": 1010,
     "drift/diagnosis": 505,
     "drift/engines": 595,
-    "drift/importers": 715,
+    "drift/importers": 720,
     "drift/methods": 1980,
     "drift/parallel": 335,
     "drift/partitions": 505,
@@ -60,14 +60,14 @@ ROOMS = {
     "landscape/curvature": 955,
     "landscape/datasets": 1115,
     "landscape/geometry": 645,
-    "landscape/measures": 690,
+    "landscape/measures": 615,
     "landscape/model": 3735,
     "landscape/models": 545,
     "landscape/plugins": 350,
     "landscape/results": 545,
     "landscape/spectra": 180,
     "landscape/surfaces": 1210,
-    "landscape/sweep": 910,
+    "landscape/sweep": 895,
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 

@@ -46,9 +46,9 @@ class ClusterWorkers(JobPool):
         self.number = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
         self._begun = self._sent("begin", begin_call, _begun)
 
-    def _sent(self, name: str, text: bytes, made: Callable[[Any], Any] | None = None) -> Any:
+    def _sent(self, name: str, text: bytes, convert: Callable[[Any], Any] | None = None) -> Any:
         """A serialised value that each worker receives once, when a job of it needs it."""
-        return self._client.submit(Serialized, text, made, key=(self._name, name), pure=False)
+        return self._client.submit(Serialized, text, convert, key=(self._name, name), pure=False)
 
     def results(
         self,
@@ -174,22 +174,22 @@ class Serialized:
     """A serialised value that a worker deserialises once, for all tasks that read it.
 
     Args:
-        made: Makes of it what `load` returns; None: the value itself.
+        convert: Makes of it what `load` returns; None: the value itself.
     """
 
     text: bytes
-    made: Callable[[Any], Any] | None = None
+    convert: Callable[[Any], Any] | None = None
 
     def load(self) -> Any:
         """The value, the same object each time."""
         if "_value" not in self.__dict__:
             keep_memory()
             value = deserialize(self.text)
-            self._value = value if self.made is None else self.made(value)
+            self._value = value if self.convert is None else self.convert(value)
         return self._value
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"text": self.text, "made": self.made}
+        return {"text": self.text, "convert": self.convert}
 
 
 TORCH_LOCK = threading.Lock()

@@ -78,7 +78,7 @@ def pooled_clients(
         Lost: If no scheduler answers at the address of a cluster.
         LookupError: If Dask is not installed.
     """
-    with job_pool(workers, cluster, _held, WorkerData.of_run(setting, data, folder)) as pool:
+    with job_pool(workers, cluster, _ready, WorkerData.of_run(setting, data, folder)) as pool:
         yield PooledClients(setting, pool, workers)
 
 
@@ -123,7 +123,7 @@ class _Jobs(Sequence[Any]):
         return client, self.states.get(client, {}), self.rows[place]
 
 
-def _held(data: WorkerData) -> WorkerData:
+def _ready(data: WorkerData) -> WorkerData:
     return data
 
 

@@ -76,13 +76,13 @@ def record_checkpoints(
     recorder = Recorder(path, None if user_task is None else user_task.task.model, continuous=False, **description)
     known = None if user_task is None else user_task.task
     read = _read if known is None else partial(read_model, task=known)
-    for one in read_rounds(files, read, sizes, progress, first=recorder.next - 1):
-        if one.start is None or one.index < recorder.next:
+    for read_round in read_rounds(files, read, sizes, progress, first=recorder.next - 1):
+        if read_round.start is None or read_round.index < recorder.next:
             continue  # where its clients began is not known, or it was recorded before a stop
-        counts = {name: (_state(known, model), sizes.get(name, 1)) for name, model in one.clients.items()}
-        start, end = _state(known, one.start), _state(known, one.end)
-        metrics = {} if known is None else evaluate_model(known, one.end)
-        recorder.round(start=start, clients=counts, end=end, metrics=metrics, index=one.index)
+        counts = {name: (_state(known, model), sizes.get(name, 1)) for name, model in read_round.clients.items()}
+        start, end = _state(known, read_round.start), _state(known, read_round.end)
+        metrics = {} if known is None else evaluate_model(known, read_round.end)
+        recorder.round(start=start, clients=counts, end=end, metrics=metrics, index=read_round.index)
     run = Run(path)
     if user_task is None:
         return run

@@ -135,11 +135,13 @@ def _write(
 ) -> None:
     """Write all rounds with a known start, then the commit point."""
     end, previous, link = {"theta": task.theta, "buffers": task.buffers}, torch.zeros(task.layout.size), ""
-    for one in read_rounds(files, partial(read_model, task=task), sizes, progress):
-        end = one.end
-        if one.start is None:
+    for read_round in read_rounds(files, partial(read_model, task=task), sizes, progress):
+        end = read_round.end
+        if read_round.start is None:
             continue
-        record = _record(one.index, task, one.start, end, previous, one.clients, sizes, files.numbers())
+        record = _record(
+            read_round.index, task, read_round.start, end, previous, read_round.clients, sizes, files.numbers()
+        )
         store.write_round(path, record, experiment.keep, experiment.rounds, links.origin(run, link))
         link = store.link(record)
         if len(record.ids):

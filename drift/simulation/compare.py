@@ -96,14 +96,14 @@ def train_all(
         seen = dict.fromkeys(unfinished, 0)
 
         def watch(planned: list[Planned]) -> None:
-            for one in planned:
-                if one.rounds != seen[one.run.name]:
-                    seen[one.run.name] = one.rounds
-                    report(one.run.name, min(one.rounds, one.experiment.rounds), one.experiment.rounds)
+            for entry in planned:
+                if entry.rounds != seen[entry.run.name]:
+                    seen[entry.run.name] = entry.rounds
+                    report(entry.run.name, min(entry.rounds, entry.experiment.rounds), entry.experiment.rounds)
 
-        for one in train_grid(unfinished.values(), runs=runs, data=data, workers=workers, watch=watch):
-            if one.error is not None:
-                _note(one.run.name, one.error, errors)
+        for entry in train_grid(unfinished.values(), runs=runs, data=data, workers=workers, watch=watch):
+            if entry.error is not None:
+                _note(entry.run.name, entry.error, errors)
     if errors and len(errors) == len(by_name):
         raise next(errors[name] for name in by_name)
     for name, error in errors.items():

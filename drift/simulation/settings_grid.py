@@ -111,7 +111,7 @@ def train_grid(
     by_name = {experiment.slug: experiment for experiment in experiments}
     runs_of = {name: Run(folder / name, Context(home)) for name in by_name}
     planned = [_plan_run(runs_of[name], experiment) for name, experiment in by_name.items()]
-    waiting = [place for place, one in enumerate(planned) if one.state == "waiting"]
+    waiting = [place for place, entry in enumerate(planned) if entry.state == "waiting"]
     jobs = [Training(planned[place].experiment.resolved(), folder, home) for place in waiting]
     report = watch or (lambda planned: None)
     report(list(planned))

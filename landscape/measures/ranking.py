@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -90,20 +89,6 @@ def ndcg(ranks: Tensor, k: int) -> float:
     FedEve prints an indicator inside the logarithm, which would make it equal HR@k (papers.md 7).
     """
     return float((1 / torch.log2(ranks.double() + 1)).where(ranks <= k, 0).mean())
-
-
-def ranking(scores: Tensor, targets: Tensor, users: Tensor, k: Sequence[int] = (5, 10)) -> dict[str, float]:
-    """AUC over all pairs, HR@k and NDCG@k by name: "auc", "hr@5", "ndcg@5" and so on.
-
-    Args:
-        scores, targets, users: As in `positive_ranks`.
-        k: Lengths of the lists.
-    """
-    ranks = positive_ranks(scores, targets, users)
-    values = {"auc": auc(scores, targets)}
-    for length in k:
-        values |= {f"hr@{length}": hit_rate(ranks, length), f"ndcg@{length}": ndcg(ranks, length)}
-    return values
 
 
 def _checked(scores: Tensor, targets: Tensor, users: Tensor | None) -> tuple[Tensor, Tensor]:

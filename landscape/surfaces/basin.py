@@ -60,17 +60,6 @@ def loss_excess(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> flo
     return float(_mark(ds, mark)[f"mark_{metric}"]) - smallest(ds, mark, metric)
 
 
-def connected(ds: xr.Dataset, level: float | None = None, metric: str = "loss") -> bool:
-    """Whether the grid cells nearest to the marks lie in one component of the cells at or below a level.
-
-    Cells touch along edges. The default level is the largest value in the cells of the marks, the lowest
-    one at which they can be connected.
-    """
-    values, cells = ds[metric].values, mark_cells(ds, metric)
-    bound = values[cells].max() if level is None else level
-    return _component(values, cells, bound) is not None
-
-
 def basin(ds: xr.Dataset, level: float | None = None, metric: str = "loss") -> xr.Dataset:
     """The component of the cells at or below a level that contains all marks, and its size.
 

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from landscape.model.batchnorm import Statistics, resolve_statistics
-from landscape.model.bound_model import Flat
 from landscape.model.losses import is_coupled
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
@@ -18,7 +17,6 @@ from landscape.model.vectors import takes_models
 from landscape.results.stated import state
 from landscape.sweep import vmap_points
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
-from landscape.sweep.first_layer import combine
 from landscape.sweep.grid import stack_models
 from landscape.sweep.memory import explain_oom as memory_said
 from landscape.sweep.memory import keep_memory
@@ -124,30 +122,6 @@ def sweep_work(task: Task, basis: Tensor, evaluation: Evaluation = USUAL, *, buf
     block = len(samples) if any(map(is_coupled, (task.loss, *measures.values()))) else block
     basis_buffers = None if buffers is None or how == "task" else buffers
     return Work(task, basis, basis_buffers, samples, groups, measures, block, fixed, evaluation.precision)
-
-
-def loss(flat: Flat, basis: Tensor, coefficients: Tensor, samples: Samples) -> Tensor:
-    """Mean loss () of `samples` at coefficients (n,) @ basis (n, d), differentiable once in the coefficients.
-
-    One forward and one backward pass through the model, then the n inner products dL/dc_j = <basis_j, dL/dtheta>.
-    Afterwards `flat` is at the point and its `grad` is dL/dtheta; its mode (train or eval) does not change.
-    """
-    return _Loss.apply(coefficients, basis, flat, samples)
-
-
-class _Loss(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, coefficients: Tensor, basis: Tensor, flat: Flat, samples: Samples) -> Tensor:
-        flat.load(combine(basis, coefficients.tolist()))
-        with torch.enable_grad():
-            value = flat.gradient(samples)
-        ctx.save_for_backward((basis @ flat.grad).to(coefficients))
-        return value.to(coefficients)
-
-    @staticmethod
-    def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor, None, None, None]:
-        (gradient,) = ctx.saved_tensors
-        return outer[0] * gradient, None, None, None
 
 
 def _chunk_values(

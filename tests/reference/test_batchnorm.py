@@ -11,7 +11,6 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from kinds import one_of_each
 from reference.normalised_models import (
     FORMS,
@@ -34,7 +33,7 @@ from reference.statistics_checks import CHECKS
 from torch import Tensor
 
 import landscape
-from landscape.measures.ensemble import ensemble_gap, subset_errors
+from landscape.measures.ensemble import subset_errors
 from landscape.measures.predictions import predictions
 
 BY = "module with its state dict in eval mode, float64, one sample after the other"
@@ -102,9 +101,7 @@ def test_some_with_and_some_without_statistics_are_refused():
             landscape.plane(*given, C, task=TASK)
 
 
-@reference(
-    "landscape.predictions", "landscape.ensemble_gap", "landscape.subset_errors", "landscape.Task.outputs", by=BY
-)
+@reference("landscape.predictions", "landscape.subset_errors", "landscape.Task.outputs", by=BY)
 def test_further_functions_use_the_models_own_statistics():
     samples = TASK.split("test")
     with torch.no_grad():
@@ -112,9 +109,6 @@ def test_further_functions_use_the_models_own_statistics():
     probabilities = torch.softmax(A(samples.inputs), 1).detach()
     agree("landscape.predictions", predictions(TASK, carried(A)).probabilities, probabilities, relative=1e-9)
     pair = torch.stack([carried(A), carried(B)])
-    gap = ensemble_gap(TASK, pair, torch.ones(2))
-    ensemble = F.cross_entropy((A(samples.inputs) + B(samples.inputs)) / 2, samples.targets).item()
-    agree("landscape.ensemble_gap", gap.ensemble_loss, ensemble, relative=1e-9)
     single = subset_errors(TASK, pair, torch.ones(2), counts=(1,), subsets=2)
     agree("landscape.subset_errors", np.sort(single.loss.values.ravel()), sorted([loss(A), loss(B)]), relative=1e-9)
 

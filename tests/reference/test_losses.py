@@ -17,7 +17,6 @@ from torch.func import functional_call
 import landscape
 from landscape.measures.predictions import predictions
 from landscape.model.losses import loss_blocks
-from landscape.sweep import evaluate as sweeps
 
 N = 83
 DRAW = torch.Generator().manual_seed(5)
@@ -311,13 +310,3 @@ def test_ignored_samples_are_no_errors():
         for options in ({}, {"groups": torch.zeros(N, dtype=torch.int64)}):
             found = landscape.evaluate(task, task.theta[None], [[1.0]], **options)["error"]
             agree("landscape.evaluate", found.reshape(-1), [wrong], relative=1e-12)
-
-
-def test_the_differentiable_loss_of_a_sweep_is_the_users():
-    task, number, inputs, targets = made("weights, ignored, smoothing")
-    basis = torch.stack([task.theta, task.theta + 0.3])
-    row = torch.tensor([0.4, 0.6], dtype=torch.float64, requires_grad=True)
-    value = sweeps.loss(task.flat(task.theta), basis, row, task.split("train"))
-    expected = naive(task, number, inputs, targets)(row @ basis)
-    torch.testing.assert_close(value, expected)
-    torch.testing.assert_close(torch.autograd.grad(value, row)[0], torch.autograd.grad(expected, row)[0])

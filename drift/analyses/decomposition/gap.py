@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from drift.analyses.per_round import result, selected_rounds, stack_rows
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from landscape.measures.ensemble import OUTPUTS
 from landscape.model.samples import Samples
 from landscape.plugins import unknown
 from landscape.results.stated import state
@@ -112,8 +111,8 @@ def _check(scales: Sequence[float], samples: int, outputs: str) -> None:
         raise ValueError(f"scales are {list(scales)}; a slope needs two different positive ones or more.")
     if samples < 1:
         raise ValueError(f"samples is {samples}; give at least 1.")
-    if outputs not in OUTPUTS:
-        raise ValueError(unknown("kind of outputs", outputs, OUTPUTS))
+    if outputs not in get_args(Outputs):
+        raise ValueError(unknown("kind of outputs", outputs, get_args(Outputs)))
 
 
 def _gap_and_slopes(

@@ -53,6 +53,23 @@ def work(values, job):
     return values[0] + value
 
 
+def shared_work(values, shared, job):
+    values.append(shared["models"].data_ptr())
+    return len(set(values)) - 1, float(shared["models"].sum()) + job, torch.get_num_threads()
+
+
+def test_a_shared_value_reaches_a_worker_once_per_call_and_jobs_have_one_thread():
+    with Workers(1, begun, 0) as workers:
+        for value in (torch.ones(3), torch.full((5,), 2.0)):
+            done = dict(workers.as_completed(shared_work, [10, 20, 30], shared={"models": value}))
+            total = float(value.sum())
+            assert [done[place][1:] for place in range(3)] == [(total + job, 1) for job in (10, 20, 30)]
+            assert len({done[place][0] for place in range(3)}) == 1, "its tensors lie at one place"
+        with workers.memory(8) as path:
+            path.write_bytes(b"12345678")
+            assert path.read_bytes() == b"12345678"
+
+
 def test_warnings_of_jobs_are_given_again_with_their_class(recwarn):
     with Workers(2, begun, "a") as workers:
         results = sorted(result.result for result in workers.results(work, [("add", "b"), ("warn", "is odd")]))

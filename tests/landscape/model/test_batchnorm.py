@@ -15,7 +15,7 @@ from landscape.geometry.directions import slice_along
 from landscape.geometry.planes import plane
 from landscape.geometry.simplex import points as simplex_points
 from landscape.geometry.trajectory import principal_plane
-from landscape.measures.ensemble import ensemble_gap, subset_errors
+from landscape.measures.ensemble import subset_errors
 from landscape.model.batchnorm import calibration_of, recalibrate, recompute_statistics, usual_statistics
 from landscape.model.samples import Samples
 from landscape.model.task import Task
@@ -161,25 +161,14 @@ def test_means_of_models_recompute_and_single_models_do_not(task, models, buffer
     np.testing.assert_array_equal(subsets.loss.sel(models=1), own_losses(task, models, buffers))
     middle = by_hand(task, share @ models)
     assert float(subsets.loss.sel(models=3, draw=0)) == pytest.approx(middle, rel=1e-10)
-    gap = ensemble_gap(task, models, WEIGHTS, buffers=buffers)
-    assert float(gap.mean_loss) == pytest.approx(middle, rel=1e-10)
-    averaged = ensemble_gap(task, models, WEIGHTS, buffers=buffers, statistics="averaged")
-    assert float(averaged.ensemble_loss) == float(gap.ensemble_loss)
-    assert abs(float(averaged.mean_loss) - middle) > 1e-3
-    one = ensemble_gap(task, models, torch.tensor([0.0, 1.0, 0.0]), buffers=buffers)
-    assert float(one.gap) == 0
-    assert float(one.mean_loss) == pytest.approx(by_hand(task, models[1], buffers[1]), rel=1e-12)
+    averaged = subset_errors(task, models, WEIGHTS, buffers=buffers, statistics="averaged")
+    assert abs(float(averaged.loss.sel(models=3, draw=0)) - middle) > 1e-3
 
 
 def test_models_without_statistics_of_their_own_get_recomputed_ones_too(task, models):
     models = models.theta
-    gap = ensemble_gap(task, models[:1], WEIGHTS[:1], statistics="recomputed")
-    assert float(gap.mean_loss) == pytest.approx(by_hand(task, models[0]), rel=1e-10)
-    assert float(gap.gap) == 0
     pairs = pairwise_barriers(task, models[:2], points=3, statistics="recomputed")
     np.testing.assert_allclose(pairs.mark_loss, [by_hand(task, model) for model in models[:2]], rtol=1e-10)
-    asked = ensemble_gap(task, models[:1], WEIGHTS[:1], statistics="task")
-    assert float(asked.mean_loss) == pytest.approx(by_hand(task, models[0], task.buffers), rel=1e-12)
 
 
 @pytest.mark.seconds
@@ -212,7 +201,6 @@ ANALYSES: dict[str, Callable[..., xr.Dataset]] = {
     "along": lambda task, models, buffers, **asked: along(
         task, Curve("bezier", models), points=3, buffers=None if buffers is None else buffers[[0, 2]], **asked
     ),
-    "gap": lambda task, models, buffers, **asked: ensemble_gap(task, models, WEIGHTS, buffers=buffers, **asked),
     "subsets": lambda task, models, buffers, **asked: subset_errors(task, models, WEIGHTS, buffers=buffers, **asked),
 }
 

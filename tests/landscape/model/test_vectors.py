@@ -42,7 +42,6 @@ def functions() -> dict[str, Callable[..., Any]]:
     beside = {
         "weight_norm": "norms",
         "weight_histogram": "norms",
-        "ensemble_gap": "ensemble",
         "subset_errors": "ensemble",
     }
     public |= {

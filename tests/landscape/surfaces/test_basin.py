@@ -12,7 +12,6 @@ from landscape.surfaces.basin import (
     area_below,
     basin,
     centre_offset,
-    connected,
     curvature,
     flatness_radius,
     line_summary,
@@ -73,15 +72,6 @@ def test_offset_and_excess_are_measured_from_the_mark():
     assert loss_excess(_valley()) == 4.5
     with pytest.raises(LookupError, match="no mark 'middle'; it has 1, 2, mean"):
         loss_excess(_valley(), "middle")
-
-
-def test_connection_depends_on_the_level():
-    ds = _valley().isel(mark=[0, 1])
-    assert connected(ds, 3.0)
-    assert not connected(ds, 2.9)
-    assert not connected(ds)  # at the marks' own level, 1
-    assert not connected(ds, 0.7)  # no mark below
-    assert connected(_valley())  # the mean's level is the wall
 
 
 def test_line_summary_of_a_parabola_is_known():
@@ -189,8 +179,6 @@ def test_marks_outside_of_the_grid_have_no_basin():
     inner = ds.isel(beta=slice(1, -1))
     with pytest.raises(LookupError, match=r"^mark .* lies outside of the grid \(.* from .* to .*\); enlarge it\.$"):
         basin(inner)
-    with pytest.raises(LookupError, match="outside of the grid"):
-        connected(inner)
 
 
 def test_a_line_that_does_not_reach_both_models_has_no_barrier():

@@ -16,7 +16,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Task, error
 from landscape.sweep import first_layer, threads
 from landscape.sweep import worker as sweeping
-from landscape.sweep.evaluate import evaluate, loss
+from landscape.sweep.evaluate import evaluate
 from landscape.sweep.worker import blocks_and_sharing
 from tests.oracles import cnn_task, mlp_task, quadratic, thetas
 
@@ -195,29 +195,6 @@ def test_block_shrinks_with_the_activations(monkeypatch):
     monkeypatch.setattr(sweeping, "BLOCK_BYTES", 20 * output)
     assert blocks_and_sharing(flat, basis, task.split("test"))[0] == 20
     assert blocks_and_sharing(flat, basis, task.split("test"), 5)[0] == 5
-
-
-def test_loss_gradient_in_the_coefficients_equals_autograd():
-    task = mlp_task()
-    basis, samples = thetas(task, 3), task.split("train")
-    flat = task.flat(basis)
-    coefficients = torch.tensor([0.2, 0.5, 0.4], dtype=torch.float64, requires_grad=True)
-    found = loss(flat, basis, coefficients, samples)
-    (2 * found).backward()
-    again = coefficients.detach().clone().requires_grad_()
-    expected = flat.functional_loss(again @ basis, samples)
-    (2 * expected).backward()
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(coefficients.grad, again.grad)
-
-
-def test_loss_passes_the_gradient_on_to_a_softmax():
-    oracle = quadratic(3)
-    basis, flat = thetas(oracle.task, 2), oracle.task.flat(oracle.centre)
-    scores = torch.zeros(2, dtype=torch.float64, requires_grad=True)
-    loss(flat, basis, scores.softmax(0), oracle.task.split("test")).backward()
-    slope = oracle.gradient(basis.mean(0)) @ (basis[0] - basis[1]) / 4
-    torch.testing.assert_close(scores.grad, torch.stack([slope, -slope]))
 
 
 def test_recomputed_statistics_are_those_of_the_calibration_samples():

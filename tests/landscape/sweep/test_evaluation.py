@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import landscape
-from landscape.measures.ensemble import ensemble_gap, subset_errors
+from landscape.measures.ensemble import subset_errors
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 
@@ -36,18 +36,15 @@ CALLS = {
     "interpolated_surface": lambda **how: landscape.interpolated_surface(TASK, PLANE, **how),
     "sampled_surface": lambda **how: landscape.sampled_surface(TASK, PLANE, samples=25, **how),
     "subset_errors": lambda **how: subset_errors(TASK, MODELS, SHARES, **how),
-    "ensemble_gap": lambda **how: ensemble_gap(TASK, MODELS, SHARES, **how),
 }
 PLANE = landscape.plane(*MODELS, points=5)
-ONLY_SPLIT = ("ensemble_gap",)
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_an_evaluation_gives_the_numbers_of_its_fields_by_name(name):
-    how = {"split": "train"} if name in ONLY_SPLIT else WHOLE
-    by_name, whole = CALLS[name](**how), CALLS[name](evaluation=landscape.Evaluation(**how))
+    by_name, whole = CALLS[name](**WHOLE), CALLS[name](evaluation=landscape.Evaluation(**WHOLE))
     assert by_name.identical(whole)
-    fewer = landscape.Evaluation(**{**how, "split": "test"})
+    fewer = landscape.Evaluation(**{**WHOLE, "split": "test"})
     assert CALLS[name](evaluation=fewer, split="train").identical(whole), "a name differs from the value"
     assert name == "sampled_surface" or not CALLS[name](split="test").equals(whole), "the split counts"
 
@@ -57,7 +54,6 @@ REFUSED = [
     *((name, "precision", "fast") for name in CALLS if name not in ("surface", "barrier", "aligned_barrier")),
     *((name, "metrics", ("error",)) for name in ("barrier", "pairwise_barriers", "ball_sharpness", "sampled_surface")),
     ("ball_sharpness", "statistics", "recomputed"),
-    ("ensemble_gap", "workers", 2),
 ]
 
 

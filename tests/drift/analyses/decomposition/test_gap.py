@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from drift.analyses.decomposition.gap import gap_scaling, gap_scaling_effort
 from drift.runs.run import Run
-from landscape.measures.ensemble import ensemble_gap
 from tests import tiny
 
 
@@ -52,9 +52,13 @@ def test_network_with_kinks_is_near_2(network: Run) -> None:
 def test_scale_1_is_the_gap_of_the_recorded_clients(network: Run, outputs) -> None:
     found = gap_scaling(network, rounds=[1], outputs=outputs, samples=10**6).isel(round=0)
     record = network.round(1)
-    whole = ensemble_gap(network.task, record.kept("clients").double(), record.shares, outputs=outputs)
-    assert float(found.gap.sel(scale=1.0)) == pytest.approx(float(whole.gap), rel=1e-9)
-    assert float(found.locality) == pytest.approx(float(whole.distance), rel=1e-6)
+    models = record.kept("clients").double()
+    mean = record.shares @ models
+    each = torch.stack([network.task.outputs(theta, "test") for theta in (*models, mean)])
+    each = each.softmax(2) if outputs == "probabilities" else each
+    gap = (torch.einsum("k,knc->nc", record.shares, each[:-1]) - each[-1]).norm(dim=1).mean()
+    assert float(found.gap.sel(scale=1.0)) == pytest.approx(float(gap), rel=1e-9)
+    assert float(found.locality) == pytest.approx(float((models - mean).norm(dim=1).max()), rel=1e-6)
 
 
 def test_batch_statistics_move_with_the_models(tmp_path: Path) -> None:

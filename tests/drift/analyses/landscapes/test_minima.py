@@ -16,7 +16,6 @@ from figures.page.summary import summary
 from landscape.surfaces.basin import mark_place
 from landscape.surfaces.minimum import fitted_minimum
 from landscape.surfaces.surface import surface
-from landscape.sweep.evaluate import loss
 from tests import tiny
 
 ROUNDS = (3, 7)
@@ -40,7 +39,7 @@ def optimum(run, sweep, start):
 
     def closure():
         search.zero_grad()
-        value = loss(flat, basis, origin + place @ axes, run.task.split("test"))
+        value = flat.functional_loss((origin + place @ axes) @ basis, run.task.split("test"))
         value.backward()
         return value
 
