@@ -117,14 +117,8 @@ def line_with_band(
     """
     part = current()
     if over.endswith("round") and (rounds := part.take("smooth")):
-<<<<<<< HEAD
         every = values.reindex({over: np.arange(int(values[over][0]), int(values[over][-1]) + 1)})
-        means = every.rolling({over: rounds}, center=True, min_periods=1).mean()
-        values = means.reindex_like(values).where(values.notnull())
-=======
-        every = values.reindex({over: range(int(values[over][0]), int(values[over][-1]) + 1)})
         values = every.rolling({over: rounds}, center=True, min_periods=1).mean().where(values.notnull())
->>>>>>> truth4
         part.remark(f"moving mean of {rounds} rounds")
     values = values.transpose(*(name for name in (across, over) if name in values.dims))
     table = np.atleast_2d(values.values.astype(float))

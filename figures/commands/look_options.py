@@ -11,7 +11,7 @@ from figures.commands.options import flag, several
 from figures.looks import look
 
 
-def _one(metavar: str, text: str, kind: type = str) -> Any:
+def _single(metavar: str, text: str, kind: type = str) -> Any:
     """An option with one value."""
     return Annotated[kind | None, Parameter(metavar=metavar, help=text)]
 
@@ -26,40 +26,40 @@ _LIMITS = "axes, or LABEL=LOW:HIGH of those whose label begins so. By default by
 OPTIONS = {
     "methods": _some("methods", "NAME", "Only runs of these methods. By default all that it shows."),
     "over": _some("over", "SETTING", "Show each value of these settings, such as local.lr. By default one setting."),
-    "paired_to": _one(
+    "paired_to": _single(
         "METHOD",
         "Show the others as differences to this method, seed by seed and on the same cohorts. By default not.",
     ),
-    "rounds": _one("FIRST:LAST", "Only these rounds, such as 10:50 or 10:. By default all."),
-    "seeds": _one(
+    "rounds": _single("FIRST:LAST", "Only these rounds, such as 10:50 or 10:. By default all."),
+    "seeds": _single(
         "HOW",
         "Several seeds as thin lines, as a band (one standard deviation) or as an interval (95 % t interval of the "
         "mean): lines, band or interval. By default lines below five seeds, else the interval.",
     ),
-    "smooth": _one("N", "Moving mean of the lines over so many rounds. By default none.", int),
-    "width": _one("WIDTH", "column (3.3 inches), page (6.9), slide, or inches. By default that of the figure."),
-    "style": _one(
+    "smooth": _single("N", "Moving mean of the lines over so many rounds. By default none.", int),
+    "width": _single("WIDTH", "column (3.3 inches), page (6.9), slide, or inches. By default that of the figure."),
+    "style": _single(
         "STYLE",
         "ieee, neurips, icml, nature (fonts and widths of these venues), a style of matplotlib, or FILE.mplstyle. By "
         "default none.",
     ),
-    "palette": _one(
+    "palette": _single(
         "NAME",
         "Colour map of matplotlib: of methods if it has at most 20 colours (tab10), else of maps (cividis). By default "
         "that of the figure.",
     ),
-    "levels": _one("N", "Number of contour levels. By default 14.", int),
+    "levels": _single("N", "Number of contour levels. By default 14.", int),
     "xlim": _some("xlim", "LOW:HIGH", f"Limits of horizontal {_LIMITS}"),
     "ylim": _some("ylim", "LOW:HIGH", f"Limits of vertical {_LIMITS}"),
     "log": Annotated[bool, flag("--log", help="Logarithmic vertical axes, where the numbers are positive.")],
     "no_log": Annotated[bool, flag("--no-log", help="No logarithmic vertical axes.")],
-    "title": _one("TEXT", "Title above the figure. By default none."),
+    "title": _single("TEXT", "Title above the figure. By default none."),
     "labels": _some(
         "labels",
         "NAME=TEXT",
         "Other texts for methods and axes: --labels ima=Ours x=rounds y=accuracy. By default none.",
     ),
-    "legend": _one("PLACE", "above, below, right, inside or none. By default above."),
+    "legend": _single("PLACE", "above, below, right, inside or none. By default above."),
     "no_note": Annotated[bool, flag("--no-note", help="Leave out the small line that states what is shown.")],
 }
 """Kind and help of each option; all are unset by default."""

@@ -126,7 +126,7 @@ class PointPanel:
         self.clients.show(clients_figure(self._losses) if self._losses else None)
         if self._numbers is None or self._of != asked or losses is not None:
             return
-        number, other, (_, place, row, chosen) = self._numbers, None if self._end is None else self._end[1], asked
+        number, other, (_, place, row, settled) = self._numbers, None if self._end is None else self._end[1], asked
         terms = " + ".join(f"{value:.3g} {escape(name)}" for value, name in zip(row, self._names, strict=False))
         comparison = "" if other is None else f" (the round's end: {in_words(other)})"
         self.text.object = (
@@ -135,7 +135,7 @@ class PointPanel:
         )
         self.plots.visible = True
         self._draw(number, other)
-        if result is not None and chosen and self._on_numbers is not None:
+        if result is not None and settled and self._on_numbers is not None:
             self._on_numbers(list(row), result)
 
     def _draw(self, number: Numbers, other: Numbers | None) -> None:

@@ -89,8 +89,8 @@ class OnDemand:
         self._say("starting ...")
         begin = partial(self._view.explorer.jobs.cached, self._run, self._analysis, title=title, **self._arguments)
         wanted = lambda: key == self._key  # noqa: E731
-        told = lambda text: self._say(f"steps: {text}")  # noqa: E731
-        self._job = self._view.compute(begin, self._done, wanted=wanted, ended=self._ended, told=told)
+        say = lambda text: self._say(f"steps: {text}")  # noqa: E731
+        self._job = self._view.compute(begin, self._done, wanted=wanted, ended=self._ended, say=say)
 
     def _ended(self, job: Job) -> None:
         self.button.label = f"Compute {self._title}"

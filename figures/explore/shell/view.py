@@ -191,7 +191,7 @@ class View(ABC):
         *,
         wanted: Wanted,
         ended: Callable[[Job], Any],
-        told: Callable[[str], Any] | None = None,
+        say: Callable[[str], Any] | None = None,
     ) -> Job:
         """Begin a long computation, of which the page shows the progress and the result while it is wanted.
 
@@ -200,15 +200,15 @@ class View(ABC):
             show: Takes the result.
             wanted: Whether it is.
             ended: Takes a job without a result.
-            told: Takes a text on the progress, now and then.
+            say: Takes a text on the progress, now and then.
         """
         push, last = self.explorer.push, 0.0
 
         def on_progress(job: Job) -> None:
             nonlocal last
-            if told is not None and (now := time.monotonic()) - last > EVERY:
+            if say is not None and (now := time.monotonic()) - last > EVERY:
                 last = now
-                push(told, job.progress, view=self, wanted=lambda: wanted() and not job.ended)
+                push(say, job.progress, view=self, wanted=lambda: wanted() and not job.ended)
 
         def on_end(job: Job) -> None:
             act, value = (show, job.result) if job.state == "done" else (ended, job)

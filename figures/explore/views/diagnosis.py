@@ -88,8 +88,8 @@ class Diagnosis(View):
             return self.explorer.jobs.long(diagnosed, run, quick, title=title, on_progress=on_progress, on_end=ended)
 
         wanted = lambda: key == self._key  # noqa: E731
-        told = lambda text: self._say(f"steps of the present test: {text}")  # noqa: E731
-        self._job = self.compute(begin, self._show, wanted=wanted, ended=self._ended, told=told)
+        say = lambda text: self._say(f"steps of the present test: {text}")  # noqa: E731
+        self._job = self.compute(begin, self._show, wanted=wanted, ended=self._ended, say=say)
 
     def _ended(self, job: Job) -> None:
         self._busy(False)

@@ -238,9 +238,9 @@ class Plane(View):
             point = [float(place == index) for place in range(len(corners))]
         else:
             point = self._coefficients(grid, event)
-        chosen = event.get("done", True)  # a drag that goes on has not
-        self.point.show(self.explorer.run(), grid.place, point, whole=chosen, ids=self._ids)
-        if chosen:
+        settled = event.get("done", True)  # a drag that goes on has not
+        self.point.show(self.explorer.run(), grid.place, point, whole=settled, ids=self._ids)
+        if settled:
             self.selection.change(corners=corners, point=point)
 
     def _zoomed(self, event: dict[str, Any]) -> None:
