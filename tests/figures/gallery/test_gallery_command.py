@@ -69,7 +69,7 @@ def test_a_task_of_ones_own_reaches_every_worker(fedscape, tmp_path, monkeypatch
     recorder, start = Recorder("runs/mine"), torch.nn.Linear(8, 4).state_dict()
     for _ in range(2):
         moved = {k: {name: value + 0.3 * torch.randn_like(value) for name, value in start.items()} for k in range(4)}
-        recorder.round(start=start, clients={k: (state, 8) for k, state in moved.items()}, end=moved[1])
+        recorder.round(start=start, clients={k: (state, 8 - k // 2) for k, state in moved.items()}, end=moved[1])
         start = moved[1]
     names = ["labels-scatter", "planes-clients"]
     monkeypatch.setattr(gallery, "names", lambda: names)
