@@ -25,7 +25,8 @@ class Diagnosis:
     Args:
         run: Name of the run.
         rounds, clients, per_round: Complete rounds, clients in all and per round.
-        loss, error: Test loss (nats) and error (fraction) of the last evaluated round.
+        loss, error: Test loss (in `loss_units`) and error (fraction) of the last evaluated round.
+        loss_units: Unit of the run's losses.
         state: State of the run, one of `drift.analyses.rounds.run_state.STATES`.
         fall: Expected decrease of the loss in the next round, nats.
         broken: Whether it diverged, lost what it had learned, or learned nothing.
@@ -41,6 +42,7 @@ class Diagnosis:
     per_round: int
     loss: float
     error: float
+    loss_units: str
     state: str
     fall: Estimate
     broken: bool
@@ -99,6 +101,7 @@ def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
         per_round=spec.per_round,
         loss=loss,
         error=error,
+        loss_units=run.loss_units,
         state=state.name,
         fall=state.fall,
         broken=state.broken or state.name == "not learned",

@@ -67,7 +67,8 @@ def screen(diagnosis: Diagnosis) -> list[str]:
 
 def _measured(diagnosis: Diagnosis) -> str:
     """Test loss and error of the last evaluated round, as far as the run records them."""
-    loss = [f"loss {number(diagnosis.loss, 3)} nats"] if not math.isnan(diagnosis.loss) else []
+    unit = "" if diagnosis.loss_units == "1" else f" {diagnosis.loss_units}"
+    loss = [f"loss {number(diagnosis.loss, 3)}{unit}"] if not math.isnan(diagnosis.loss) else []
     error = [f"error {number(100 * diagnosis.error, 3)} %"] if math.isfinite(diagnosis.error) else []
     return f"test {', '.join(loss + error)}" if loss or error else "no test loss or error recorded"
 

@@ -57,6 +57,7 @@ def test_no_number_that_nobody_recorded_and_whole_sentences(tmp_path, metrics, o
     how = OPENED[opened] | ({"task": task()} if "task" in OPENED[opened] else {})
     run = drift.open(recorded(tmp_path / "run", metrics), **how)
     said = " ".join(" ".join(screen(diagnose(run, quick=quick))).split())
+    assert opened != "alone" or "loss 0.57 nats" not in said, "nobody said that it is a cross-entropy"
     assert "nan" not in said.lower() and ".." not in said.replace("parts=...", "") and ". ." not in said, said
     finite = {name for name, value in metrics.items() if value == value}
     assert ("% " in said.partition("STATE")[0]) == ("error" in finite)
