@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from drift.plugins import trust
 from drift.plugins.tables import table_name
 from drift.store import files
 from landscape import plugins
-from landscape.results.parsed_text import from_toml
+from landscape.results.parsed_text import from_toml, toml_value
 
 __all__ = ["plans", "presets", "read", "validated"]
 
@@ -155,14 +154,6 @@ def _parse_assignment(text: str) -> tuple[str, Any]:
     if not equals or not name.strip():
         raise ValueError(f"cannot read {text!r}; write KEY=VALUE, as in method.window=5.")
     return name.strip(), toml_value(value)
-
-
-def toml_value(text: str) -> Any:
-    """The value of a text in TOML, else the text itself."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text.strip()
 
 
 def _select(content: dict[str, Any], name: str, value: Any) -> None:

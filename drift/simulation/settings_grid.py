@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from drift.config.experiment import Experiment
-from drift.config.load import toml_value
 from drift.engines import job_pool
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.crossed_settings import OnRefused, cross_settings
 from drift.simulation.simulate import simulate
+from landscape.results.parsed_text import toml_value
 
 LOOK = 0.5
 """Seconds between two checks of the files on disk."""

@@ -241,7 +241,7 @@ def arguments(texts: Sequence[str] | None, *, example: str = "round=-1") -> dict
     Raises:
         ValueError: If a text has no equals sign.
     """
-    from drift.config.load import toml_value
+    from landscape.results.parsed_text import toml_value
 
     options = {}
     for text in texts or ():

@@ -86,3 +86,11 @@ def _number(text: str) -> float:
     if math.isinf(value) and "inf" not in text:
         raise ValueError(f"the number {text[:40]} is beyond float64")
     return value
+
+
+def toml_value(text: str) -> Any:
+    """The value of a text in TOML, else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text.strip()

@@ -72,7 +72,7 @@ def test_no_cell_of_a_table_lies_over_another():
         (0.0123, "s", "12.3 ms"),
         (20.4, "s", "20.4 s"),
         (432, "B", "432 B"),
-        (np.nan, "B", "-"),
+        (np.nan, "B", "\u2013"),
     ],
 )
 def test_costs_are_written_in_three_digits(value, unit, text):

@@ -68,7 +68,9 @@ def test_numbers_have_no_exponent_and_zero_no_sign(value):
 def test_the_state_comes_first(state):
     fall = Estimate(0.012, 0.01, 0.014, 8)
     training = finding("training", "learns", "gain", fall, "nats", "accuracy-rounds")
-    found = Diagnosis("r", 9, 4, 2, 1.0, 0.5, "nats", state, fall, False, (), findings=(training,), untested="", memory="anew")
+    found = Diagnosis(
+        "r", 9, 4, 2, 1.0, 0.5, "nats", state, fall, False, (), findings=(training,), untested="", memory="anew"
+    )
     said = verdict(found)
     assert said.startswith("No clear cause" if state == "not known" else ("Training", "Not finished"))
     assert ("expected to gain +0.012 [+0.01, +0.014] nats" in said) == (state == "still learning")

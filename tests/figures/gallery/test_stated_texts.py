@@ -350,7 +350,8 @@ def test_the_sentence_in_place_of_barriers_counts_the_pairs():
         if missing:
             heights[0, 1] = heights[1, 0] = np.nan
         tables = {"barrier": heights, "midpoint": heights - 0.5 * (1 - np.eye(4))}
-        ds = xr.Dataset({name: (("mark", "mark_other"), table) for name, table in tables.items()})
+        nats = {"units": "nats"}
+        ds = xr.Dataset({name: (("mark", "mark_other"), table, nats) for name, table in tables.items()})
         ds = ds.assign_coords(mark=names, mark_other=names).assign_attrs(label="round 0")
         figure = barriers_clients.draw(_stack.join_panels([(ds.attrs["label"], ds)]))
         assert figure.get_supxlabel() == f"no loss barrier above 0.001 nats between any of {pairs} pairs"
