@@ -169,7 +169,8 @@ def _require_sizes(data: Data, run: RunFiles) -> None:
             if own[client] != size:
                 raise ValueError(
                     f"parts gives client {client} {own[client]} samples, run {run.name} recorded {size} in round "
-                    f"{record.index}; give those that it trained on, or the task without parts."
+                    f"{record.index}; give those that it trained on, or the task without parts. Sizes are numbers of "
+                    "samples; numbers of steps are recorded as weights."
                 )
 
 

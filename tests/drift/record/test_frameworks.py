@@ -37,8 +37,10 @@ def test_a_framework_is_recorded_as_the_howto_says(framework, program, folder, t
     assert run.rounds() == [0, 1, 2]
     for index in run.rounds():
         record, samples = run.round(index), [len(part) for part in run.parts]
+        assert record.sizes.tolist() == [samples[client] for client in record.ids.tolist()]
         per_step = 16 if framework == "nvflare" else 1  # NVFlare weighs clients by their steps
-        assert record.sizes.tolist() == [-(-samples[client] // per_step) for client in record.ids.tolist()]
+        steps = np.array([-(-samples[client] // per_step) for client in record.ids.tolist()])
+        np.testing.assert_allclose(record.weights, steps / steps.sum(), rtol=1e-6)
         mean = record.weights.to(record.clients) @ record.clients
         torch.testing.assert_close(record.end, mean, rtol=0, atol=1e-5)
         assert index == 0 or torch.equal(record.start, run.round(index - 1).end)
