@@ -36,7 +36,7 @@ ROOMS = {
     "drift/partitions": 505,
     "drift/plugins": 205,
     "drift/record": 545,
-    "drift/runs": 1150,
+    "drift/runs": 1155,
     "drift/simulation": 1760,
     "drift/store": 1560,
     "drift/trackers": 100,

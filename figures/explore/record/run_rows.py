@@ -98,7 +98,7 @@ def _time(run: GrowingRun) -> str:
     """When the last round was committed, in local time; without one, when the run was begun."""
     about, state, _ = run.stamp()
     stamp = state or about
-    return "" if stamp is None else f"{datetime.fromtimestamp(stamp[1] / 1e9):%Y-%m-%d %H:%M:%S}"
+    return "" if stamp is None else f"{datetime.fromtimestamp(stamp.written / 1e9):%Y-%m-%d %H:%M:%S}"
 
 
 def what_differs(runs: Sequence[GrowingRun]) -> str:

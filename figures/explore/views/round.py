@@ -110,11 +110,11 @@ class RoundView(View):
 
     def _read(self, run: Run, index: int, about: tuple[str, int, str]) -> None:
         """The table from the record at once, labels and losses when they are computed."""
-        self._about, self._labels = about, None
         self.close()
-        self._ds = cohort_table(run, round=index)
-        if not self._ds.sizes["client"]:
+        ds = cohort_table(run, round=index)
+        if not ds.sizes["client"]:
             raise LookupError(f"every client of round {index} of {run.name} diverged; select another round.")
+        self._about, self._labels, self._ds = about, None, ds
         whole = self.explorer.run()
         shown: dict[str, Any] = {"wanted": lambda: about == self._about, "ended": lambda _: None}
         self.ask(cohort_labels, whole, index, self._show_labels, **shown)
@@ -216,9 +216,9 @@ def cohort_labels(run: Run, index: int) -> tuple[np.ndarray, list[str]] | None:
 
 
 def _rounded(values: np.ndarray) -> list[float] | list[int]:
-    """Numbers for a table: whole ones without decimals, others with four."""
+    """Numbers for a table: whole ones without decimals, others with four digits."""
     whole = np.isfinite(values).all() and (values == np.round(values)).all() and (abs(values) > 1).any()
-    return values.astype(int).tolist() if whole else np.round(values, 4).tolist()
+    return values.astype(int).tolist() if whole else [float(f"{value:.4g}") for value in values]
 
 
 def _summary(ds: xr.Dataset) -> str:

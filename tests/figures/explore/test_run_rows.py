@@ -1,11 +1,14 @@
 """The table of runs: settings that differ are columns, texts of runs are escaped, rounds are not read."""
 
+from datetime import datetime
+
 import numpy as np
 import tiny
 
 from drift.record.recorder import Recorder
 from figures.explore.record.run_rows import COLUMNS, run_row, table, what_differs
 from figures.explore.record.run_table import changed_rows
+from figures.explore.views.round import _rounded
 from figures.explore.work.open_runs import OpenRuns
 
 
@@ -19,6 +22,8 @@ def test_rows_have_settings_and_last_numbers_without_reading_rounds(tmp_path):
     assert runs.described(run.name).rounds() == []
     row = rows[run.name]
     assert (row["method"], row["seed"], row["done"], row["rounds"]) == ("FedAvg", 5, 2, 2)
+    written = (run.folder / "state.safetensors").stat().st_mtime
+    assert row["updated"] == f"{datetime.fromtimestamp(written):%Y-%m-%d %H:%M:%S}"
     assert row["loss"] == run.metrics().loss.values[-1] and row["problem"] == ""
     assert set(rows["broken"]) == {"problem"}
     frame = table(rows)
@@ -58,3 +63,8 @@ def test_texts_of_runs_are_escaped(tmp_path):
     runs = OpenRuns([tmp_path])
     text = what_differs([runs.recorded(name) for name in runs.names])
     assert "<img" not in text and "<b>" not in text and "&lt;b&gt;bold" in text
+
+
+def test_small_numbers_of_a_table_are_no_zeros():
+    assert _rounded(np.array([9.19e-06, 0.383214, np.nan]))[:2] == [9.19e-06, 0.3832]
+    assert _rounded(np.array([3.0, 12.0])) == [3, 12]
