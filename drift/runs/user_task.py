@@ -158,18 +158,17 @@ def require_fit(user_task: UserTask, run: RunFiles) -> None:
 
 
 def _require_sizes(data: Data, run: RunFiles) -> None:
-    recorded = list(run.without_models(run.rounds()))
-    if all(bool((record.sizes == 1).all()) for record in recorded):
+    rounds = run.without_models(run.rounds())  # each with a Gram matrix, which is not held
+    recorded = [(record.index, dict(zip(record.ids.tolist(), record.sizes.tolist(), strict=True))) for record in rounds]
+    if all(size == 1 for _, sizes in recorded for size in sizes.values()):
         return
-    for record in recorded:
-        own = [
-            len(part) + len(out) for part, out in zip(*client_samples(run.experiment, data, record.index), strict=True)
-        ]
-        for client, size in zip(record.ids.tolist(), record.sizes.tolist(), strict=True):
+    for index, sizes in recorded:
+        own = [len(part) + len(out) for part, out in zip(*client_samples(run.experiment, data, index), strict=True)]
+        for client, size in sizes.items():
             if own[client] != size:
                 raise ValueError(
                     f"parts gives client {client} {own[client]} samples, run {run.name} recorded {size} in round "
-                    f"{record.index}; give those that it trained on, or the task without parts. Sizes are numbers of "
+                    f"{index}; give those that it trained on, or the task without parts. Sizes are numbers of "
                     "samples; numbers of steps are recorded as weights."
                 )
 
