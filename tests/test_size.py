@@ -26,7 +26,7 @@ SILENT = {
 ROOMS = {
     "drift": 25,
     "drift/analyses": 5070,
-    "drift/claims": 1710,
+    "drift/claims": 1765,
     "drift/config": 1005,
     "drift/diagnosis": 500,
     "drift/engines": 595,

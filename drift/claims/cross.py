@@ -85,6 +85,29 @@ _FEDEVE = (
         "log2",
         with_ima(_CHANGE, "fedeve"),
     ),
+    *(
+        (
+            f"fedeve-{key}",
+            f"{what} drift, exact",
+            "FedEve with IMA over FedEve, seven rounds while it averages",
+            "log2",
+            with_ima(exact_while_averaging(variable), "fedeve"),
+        )
+        for key, what, variable in (
+            ("sampling", "sampling", "sampling_variance"),
+            ("client-exact", "client", "client_variance"),
+        )
+    ),
+    *(
+        (
+            f"fedeve-estimate-{key}",
+            f"FedEve's own estimate of sampling drift, {title}",
+            "update change from its prediction over the exact variance, seven rounds while IMA averages",
+            "log2",
+            with_ima(measures.estimate_while_averaging(place), "fedeve"),
+        )
+        for key, title, place in (("alone", "FedEve", 1), ("ima", "FedEve with IMA", 0))
+    ),
     (
         "fedeve-accuracy",
         "accuracy without IMA",
@@ -157,7 +180,11 @@ _LOSS = tuple(
             measures.quadratic_error,
         ),
     )
-    for part, moved in (("client", "client drift"), ("change", "the update change"))
+    for part, moved in (
+        ("client", "client drift"),
+        ("sampling", "sampling drift, exact,"),
+        ("change", "the update change"),
+    )
 )
 
 _EXACT = (

@@ -73,6 +73,20 @@ def exact_while_averaging(name: str) -> Callable[[Run, Run], float]:
     return measure
 
 
+def estimate_while_averaging(place: int) -> Callable[[Run, Run], float]:
+    """Binary logarithm of FedEve's estimate of the sampling-drift variance over the exact one, at the same rounds.
+
+    Args:
+        place: 0 for the run of IMA, 1 for that of its base.
+    """
+
+    def measure(*pair: Run) -> float:
+        parts = pair[place].cached(counterfactual, rounds=_late_rounds(*pair))
+        return float(np.log2(parts["sampling_estimate"].mean() / parts["sampling_variance"].mean()))
+
+    return measure
+
+
 def carried(label: str, **options: object) -> Callable[[Sequence[Run]], Effects]:
     """What the next start undoes of a round's squared sampling drift, in the update change: a fraction, by seed.
 
@@ -168,17 +182,18 @@ def gain_and_coherence(run: Run) -> float:
     return float(stats.spearmanr(near, gains).statistic)
 
 
-def costs(run: Run) -> xr.Dataset:
-    """`averaging_cost` at a few rounds that kept their clients."""
-    return run.cached(averaging_cost, rounds=_spread(run, run.kept("clients"), FEW))
+def costs(run: Run, kind: str = "client") -> xr.Dataset:
+    """`averaging_cost` at a few rounds that kept their clients, of the exact sampling drift or of what is recorded."""
+    kinds = {"kinds": ["sampling"]} if kind == "sampling" else {}
+    return run.cached(averaging_cost, rounds=_spread(run, run.kept("clients"), FEW), **kinds)
 
 
 def share_ahead(kind: str) -> Callable[[Run], float]:
-    """A drift's share in the leading eigenspace minus that of random directions as long."""
+    """A drift's share in the leading eigenspace minus that of random directions as long as client drift."""
 
     def measure(run: Run) -> float:
-        share = costs(run)["share"].mean("round")
-        return float(share.sel(kind=kind) - share.sel(kind="random"))
+        share, random = (costs(run, name)["share"].sel(kind=name).mean("round") for name in (kind, "random"))
+        return float(share - random)
 
     return measure
 
@@ -187,7 +202,7 @@ def quadratic_error(kind: str) -> Callable[[Run], float]:
     """Binary logarithm of the second-order cost over the measured one, means over rounds."""
 
     def measure(run: Run) -> float:
-        values = costs(run).sel(kind=kind).mean("round")
+        values = costs(run, kind).sel(kind=kind).mean("round")
         return float(np.log2(values["quadratic"] / values["cost"])) if values["quadratic"] > 0 else float("nan")
 
     return measure

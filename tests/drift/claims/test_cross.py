@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import tiny
 import torch
 
 import landscape
+from drift.analyses.counterfactual.all_clients import find_clients_to_train, train_all_clients
+from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.analyses.rounds.variance import drift_variances
 from drift.claims.averaging_cost import averaging_cost
 from drift.claims.cross import QUESTIONS, SECTIONS
-from drift.claims.cross_measures import averaging_rounds, margin_changed, paying_from, while_averaging, with_ima
+from drift.claims.cross_measures import (
+    averaging_rounds,
+    estimate_while_averaging,
+    margin_changed,
+    paying_from,
+    while_averaging,
+    with_ima,
+)
 
 IMA = ("method=ima", "method.start=6", "rounds=14")
 
@@ -39,6 +50,62 @@ def test_short_drifts_cost_what_the_second_order_says(tmp_path):
     for kind in ("client", "change"):
         cost, quadratic = (float(result[name].sel(kind=kind)) for name in ("cost", "quadratic"))
         assert quadratic == pytest.approx(cost, abs=2e-6), kind
+
+
+def test_the_cost_of_sampling_drift_is_that_of_the_exact_split(tmp_path):
+    run = tiny.trained(tmp_path, "rounds=3")
+    count = len(run.task.split("test"))
+    ours = averaging_cost(run, rounds=[1, 2], kinds=["sampling"], k=2, samples=count).sel(kind="sampling")
+    exact = counterfactual(run, rounds=[1, 2]).sel(part="sampling")  # FedAvg's end is the mean of its cohort
+    np.testing.assert_allclose(ours["norm"], exact["norm"], rtol=1e-5)
+    np.testing.assert_allclose(ours["cost"], exact["loss_cost"], rtol=1e-3, atol=1e-6)
+    assert float(abs(ours["cost"]).min()) > 1e-5
+    short = tiny.trained(tmp_path, "rounds=2", "local.lr=0.001")
+    near = averaging_cost(short, rounds=[1], kinds=["sampling"], k=2, samples=count).isel(round=0, kind=0)
+    assert float(near["quadratic"]) == pytest.approx(float(near["cost"]), abs=2e-6)
+
+
+def _dense_hessian(module, theta, samples):
+    """Hessian (d, d) of the mean cross-entropy at theta (d,), in float64, by torch alone."""
+    model = copy.deepcopy(module).double()
+    shapes = [(name, values.shape) for name, values in model.named_parameters()]
+
+    def loss(vector):
+        parts = vector.split([shape.numel() for _, shape in shapes])
+        named = {name: part.view(shape) for (name, shape), part in zip(shapes, parts, strict=True)}
+        outputs = torch.func.functional_call(model, named, (samples.inputs.double(),))
+        return torch.nn.functional.cross_entropy(outputs, samples.targets)
+
+    return torch.autograd.functional.hessian(loss, theta)
+
+
+def test_shares_are_those_of_the_dense_eigenvectors(tmp_path):
+    run = tiny.trained(tmp_path, "rounds=3")
+    result = averaging_cost(run, rounds=[2], kinds=["sampling", "client"], k=3, samples=20).isel(round=0)
+    weights = (run.round(2).sizes / run.round(2).sizes.sum()).double()
+    trained = train_all_clients(run, find_clients_to_train(run, 2))
+    models = torch.stack([trained.models[k].double() for k in range(len(trained.shares))])
+    full, clients = trained.shares @ models, run.round(2).clients.double()
+    mean = weights @ clients
+    for kind, model, moves, shares in (
+        ("sampling", full, (trained.weights @ models - full)[None], torch.ones(1).double()),
+        ("client", mean, clients - mean, weights),
+    ):
+        samples = run.task.split("test")[:20]
+        values, vectors = torch.linalg.eigh(_dense_hessian(run.task.model, model, samples))
+        span = vectors[:, values.abs().argsort(descending=True)[:3]]
+        expected = shares @ ((moves @ span).square().sum(1) / moves.square().sum(1))
+        assert float(result["share"].sel(kind=kind)) == pytest.approx(float(expected), abs=2e-3), kind
+        assert float(result["residual"].sel(kind=kind)) <= 1e-2
+
+
+def test_the_estimate_is_compared_with_the_exact_variance_at_the_same_rounds(tmp_path):
+    base = tiny.trained(tmp_path, "rounds=14", "method=fedeve", "keep.globals=all")
+    run = tiny.trained(tmp_path, *IMA, "method.base=fedeve", "keep.globals=all")
+    for place, member in enumerate((run, base)):
+        exact = counterfactual(member, rounds=[12, 13])
+        expected = np.log2(float(exact["sampling_estimate"].mean()) / float(exact["sampling_variance"].mean()))
+        assert estimate_while_averaging(place)(run, base) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
