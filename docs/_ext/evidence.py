@@ -24,7 +24,7 @@ from _ext import evidence_settings  # noqa: E402 - after the path is set
 from _ext.evidence_tables import cifar10, fmnist, table  # noqa: E402 - after the path is set
 from drift.claims import PAPERS, claims  # noqa: E402 - after the path is set
 from drift.claims.campaign import judge, plan  # noqa: E402
-from drift.claims.campaign.records import RecordedRun  # noqa: E402
+from drift.claims.campaign.recorded_run import RecordedRun  # noqa: E402
 from drift.claims.claim import Interval, Verdict, over_seeds  # noqa: E402
 from drift.claims.cross import QUESTIONS, SECTIONS  # noqa: E402
 from drift.claims.measures import accuracy  # noqa: E402

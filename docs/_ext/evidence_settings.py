@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from _ext.evidence_tables import table
 from _ext.paper_settings import of_item
 from drift.claims.campaign.plan import Plan, PlanItem
-from drift.claims.campaign.records import RecordedRun
+from drift.claims.campaign.recorded_run import RecordedRun
 from figures.looks.palette import label as written
 
 Named = Callable[[RecordedRun], str]

@@ -120,11 +120,17 @@ class DescribedRun(ABC):
         """Unit of the run's losses: nats for the cross-entropies of the named datasets, 1 where it is not known."""
         return "1" if self.experiment.task.dataset == USER_TASK else "nats"
 
-    def kept(self, what: str = "clients") -> list[int]:
-        """Rounds whose settings store "clients" or "globals"."""
+    def kept(self, what: str = "clients", *, least: int = 1) -> list[int]:
+        """Rounds whose settings store "clients" or "globals".
+
+        Args:
+            what: Which of them.
+            least: Fewest clients of a round, for "clients".
+        """
         rounds, keep = self.experiment.rounds, self.experiment.keep
         keeps = keep.keeps_clients if what == "clients" else keep.keeps_globals
-        return [index for index in self.rounds() if keeps(index, rounds)]
+        enough = what != "clients" or self.experiment.clients.per_round >= least
+        return [index for index in self.rounds() if enough and keeps(index, rounds)]
 
     def trained(self, index: int) -> np.ndarray:
         """Clients that trained in round `index`: the cohort, or all with `clients.train_all`, ascending."""

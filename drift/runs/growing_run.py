@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from threading import RLock
+from typing import cast
 
 import numpy as np
 import xarray as xr
@@ -214,9 +215,9 @@ class GrowingRun(Run):
 
 
 def recorded(run: Run) -> GrowingRun:
-    """The record of a run, its rounds read; a run that is one already stays as it is."""
-    if isinstance(run, GrowingRun):
-        return run
+    """The record of a run, its rounds read; one that is a record already, or the file of a campaign, stays as it is."""
+    if isinstance(run, GrowingRun) or run.folder.is_file():
+        return cast(GrowingRun, run)
     record = GrowingRun(run.folder, run.context)
     record.update()
     return record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -140,6 +140,10 @@ class RunFiles(DescribedRun):
             small = read_small_arrays(path)
             files.require_number(path, {"round": small.index}, index)
             yield self.named(Round.without_models(small))
+
+    def numbers_of(self, indices: Sequence[int]) -> list[Mapping[str, float]]:
+        """Recorded numbers of these rounds, by name."""
+        return [record.metrics for record in self.without_models(indices)]
 
     @property
     def metric_names(self) -> dict[str, str]:

@@ -18,13 +18,15 @@ def run_names(runs: str | Path) -> list[str]:
 def find(runs: str | Path, text: str) -> Path:
     """Folder of the run of a path, of a name in the folder `runs`, or of the beginning of a unique name.
 
+    The path of a file of `fedscape reproduce` (docs/results/data) is given back as it is.
+
     Methods with an underscore in their name have a dash in the names of their runs; both are understood.
 
     Raises:
         LookupError: If there is none, or several; the message lists candidates.
     """
     path = Path(text)
-    if (path / "run.json").exists():
+    if (path / "run.json").exists() or (path.suffix == ".json" and path.is_file()):
         return path
     names = run_names(runs)
     start = text.replace("_", "-")

@@ -140,8 +140,8 @@ def mean_of_last(run: Run, metric: str = "accuracy", last: int = 10) -> float:
     if last < 1:
         raise ValueError(f"last is {last}; give the number of rounds that are averaged, 1 or more.")
     indices = run.rounds()
-    rounds = run.without_models([index for index in indices if index > indices[-1] - last])
-    recorded = [record.metrics[metric] for record in rounds if metric in record.metrics]
+    rounds = run.numbers_of([index for index in indices if index > indices[-1] - last])
+    recorded = [numbers[metric] for numbers in rounds if metric in numbers]
     return float(np.mean(recorded)) if recorded else float("nan")
 
 

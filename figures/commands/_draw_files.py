@@ -9,9 +9,9 @@ from typing import Any
 
 from drift.parallel.worker_pool import Workers
 from drift.runs.run import Run
-from drift.runs.run import open as open_run
 from figures import gallery
 from figures.pictures.draw_files import draw
+from figures.selection.open_runs import open_run
 from landscape.results import netcdf_files
 
 draw_one = draw

@@ -39,7 +39,7 @@ class Source:
         """
         from drift.runs.run_names import find
 
-        inside = {text: sorted(path.parent for path in Path(text).glob("*/run.json")) for text in texts}
+        inside = {text: _inside(Path(text)) for text in texts}
         folders = {text: find(self.runs, text) for text in texts if not inside[text]}
         by_folder: dict[str, Run] = {}
         for text in texts:
@@ -53,7 +53,7 @@ class Source:
         Raises:
             LookupError: If there is none.
         """
-        folders = [text for text in texts if any(Path(text).glob("*/run.json"))]
+        folders = [text for text in texts if _inside(Path(text))]
         opened_runs = self.open_all(texts)
         if not folders:
             return opened_runs
@@ -63,7 +63,7 @@ class Source:
         return AnyOf(opened_runs, [run for run in opened_runs if run.folder.resolve() in places])
 
     def _opened(self, folder: Path) -> Run:
-        from drift.runs.run import open as open_run
+        from figures.selection.open_runs import open_run
 
         return open_run(folder, data=self.data, task=self.task)
 
@@ -85,6 +85,12 @@ class Source:
         if not readable_runs:
             raise LookupError(f"no run in {folders[0].parent} can be read.")
         return readable_runs
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The runs in a folder of runs, or the files of a campaign in a folder of files; else none."""
+    runs = sorted(path.parent for path in folder.glob("*/run.json"))
+    return runs or ([] if (folder / "run.json").exists() else sorted(folder.glob("*-s[0-9]*-*.json")))
 
 
 HERE = Source()

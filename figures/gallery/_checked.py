@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -63,7 +64,8 @@ def check(module: NamedFigure, *, name: str, styled: bool) -> CheckedFigure:
         if (methods := part.take("methods")) and not options.keys() & {"methods", "method"}:
             runs = select_runs(runs, methods)
         wanted = _wanted(module.data, runs, options)
-        ds = module.data(runs, **options)
+        with _named_by_record(wanted):
+            ds = module.data(runs, **options)
         shown = runs_of(ds, wanted)
         if absent := [name for name in methods or () if name not in {run.label for run in shown}]:
             what = join_names(list(dict.fromkeys(run.label for run in shown)))
@@ -97,6 +99,20 @@ def check(module: NamedFigure, *, name: str, styled: bool) -> CheckedFigure:
         return figure
 
     return CheckedFigure(module.NEEDS, module.COST, data, draw)
+
+
+@contextmanager
+def _named_by_record(runs: Sequence[Run]) -> Iterator[None]:
+    """Name what the file of a recorded run, which has some variables of a result, does not have."""
+    try:
+        yield
+    except KeyError as absent:
+        if not (files := [run for run in runs if run.folder.is_file()]):
+            raise
+        variable = next(iter(re.findall(r"'(\w+)'", repr(absent.args[0]))), "such result")
+        raise LookupError(
+            f"{join_names([run.folder.name for run in files])}: no {variable} is stored; give the run's folder."
+        ) from None
 
 
 @contextmanager

@@ -100,6 +100,12 @@ def fill_array(
     return xr.DataArray(array, coords, list(coords), attrs=about)
 
 
+def accuracies(table: Mapping[Place, Run]) -> dict[Place, np.ndarray]:
+    """Recorded test accuracy of runs by their place, at every round from 0 to its last one; NaN where not recorded."""
+    lasts = {place: run.rounds()[-1] for place, run in table.items()}
+    return {place: run.metrics().accuracy.reindex(round=range(lasts[place] + 1)).values for place, run in table.items()}
+
+
 def join_panels(parts: Iterable[tuple[str, xr.Dataset]]) -> xr.Dataset:
     """Surfaces with different grids in one dataset: joined by position, with their coordinates as variables.
 
@@ -136,7 +142,7 @@ def name_runs(ds: xr.Dataset, runs: Sequence[Run]) -> xr.Dataset:
 ACCURACY = ("test accuracy", "fraction")
 """Long name and units of accuracies."""
 
-_SHOWN = ("round", "split", "samples")
+_SHOWN = ("block", "round", "split", "samples")
 """Attributes of a result: which round it is of, and which samples its numbers are averaged over."""
 
 _KEPT = ("analysis", "isometric", "first", "second", "label", *_SHOWN)

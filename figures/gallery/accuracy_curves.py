@@ -51,11 +51,9 @@ def data(runs: Sequence[Run], *, over: str | Sequence[str] = "method.start", smo
     rows, seeds = style.order(row for row, _, _ in table), sorted({seed for _, _, seed in table})
     lines = sorted({values for _, values, _ in table}, key=lambda values: tuple((v is not None, v) for v in values))
     names = [_name(values, over) for values in lines]
-    rounds = max(run.experiment.rounds for run in table.values())
-    accuracies = {
-        (row, names[lines.index(values)], seed): run.metrics().accuracy.reindex(round=range(rounds)).values
-        for (row, values, seed), run in table.items()
-    }
+    accuracies = _stack.accuracies(
+        {(row, names[lines.index(values)], seed): run for (row, values, seed), run in table.items()}
+    )
     array = _stack.fill_array(accuracies, {"row": rows, "line": names, "seed": seeds}, *_stack.ACCURACY, "round")
     ds = array.to_dataset(name="accuracy").assign_attrs(over=", ".join(over), smooth=smooth)
     return _stack.name_runs(ds, list(table.values()))

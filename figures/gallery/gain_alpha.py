@@ -83,5 +83,8 @@ def _concentration(run: Run) -> float:
 def _gains(runs: Sequence[Run], level: float, epochs: int, skip: int, momentum: str) -> np.ndarray:
     """Gains of all rounds of the runs with this concentration and number of epochs."""
     wanted = [run for run in runs if _concentration(run) == level and run.experiment.local.epochs == epochs]
-    gains = [run.cached(drift_variances, momentum=momentum).gain.values[skip:] for run in wanted]
+    results = [run.cached(drift_variances, momentum=momentum) for run in wanted]
+    if any(result.attrs.get("block", 1) > 1 for result in results):
+        raise LookupError("a file has means over several rounds, not the gain of each; give the runs' folders")
+    gains = [result.gain.values[skip:] for result in results]
     return np.concatenate(gains) if gains else np.zeros(0)

@@ -37,18 +37,18 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     selected = _drift_settings(runs)
     levels = sorted({_concentration(run) for run in selected if _setting(run) != "iid"}, reverse=True)
     epochs = sorted({run.experiment.local.epochs for run in selected})
-    seeds, series = sorted({run.experiment.seed for run in selected}), {}
+    seeds, table = sorted({run.experiment.seed for run in selected}), {}
     for run in sorted(selected, key=_concentration):
         for level in levels if _setting(run) == "iid" else [_concentration(run)]:
             place = run.experiment.local.epochs, level, _setting(run), run.experiment.seed
-            series[place] = run.metrics().accuracy.values
+            table[place] = run
     axes: dict[str, Sequence[Any]] = {
         "epochs": epochs,
         "concentration": levels,
         "setting": list(_SETTINGS),
         "seed": seeds,
     }
-    ds = _stack.fill_array(series, axes, *_stack.ACCURACY, "round").to_dataset(name="accuracy")
+    ds = _stack.fill_array(_stack.accuracies(table), axes, *_stack.ACCURACY, "round").to_dataset(name="accuracy")
     return _stack.name_runs(ds, selected).assign_attrs(method=selected[0].label)
 
 

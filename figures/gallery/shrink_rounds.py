@@ -38,8 +38,9 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
     if len(factors) < 2:
         command = "fedscape sweep digits-shards2 --grid method=shrink method.gamma=1.0,0.97,0.9"
         raise _runs.missing(f"{len(runs)} runs have {len(factors)} shrinking factors", command)
-    accuracies = {place: run.metrics().accuracy.values for place, run in selected.items()}
-    array = _stack.fill_array(accuracies, {"factor": factors, "seed": seeds}, *_stack.ACCURACY, "round")
+    array = _stack.fill_array(
+        _stack.accuracies(selected), {"factor": factors, "seed": seeds}, *_stack.ACCURACY, "round"
+    )
     ds = array.to_dataset(name="accuracy")
     ds["late"] = ds.accuracy.isel(round=slice(-last, None)).mean("round", keep_attrs=True)
     ds.factor.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")

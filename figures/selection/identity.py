@@ -77,6 +77,8 @@ def _partition(run: Run) -> str:
 def _rounds(ds: xr.Dataset, runs: Sequence[Run]) -> str:
     """The rounds in the data, out of those trained."""
     total = _span(len(run.rounds()) for run in runs)
+    if (block := int(ds.attrs.get("block", 1))) > 1:
+        return f"{total} rounds, means over {block} successive ones"
     shown = sorted(_rounds_of(ds))
     if not shown or len(shown) >= max(len(run.rounds()) for run in runs):
         return f"{total} rounds"

@@ -86,7 +86,7 @@ def number(run: GrowingRun, name: str) -> xr.DataArray:
         LookupError: If the run has no such number; names those that there are.
     """
     if name in OF_RECORD:
-        return OF_RECORD[name](run)[name]
+        return (OF_RECORD[name](run) if isinstance(run, GrowingRun) else run.cached(OF_RECORD[name]))[name]
     numbers = run.numbers()
     if name not in numbers:
         raise LookupError(f"{run.name}: {unknown('number', name, [*map(str, numbers), *OF_RECORD])}")

@@ -12,6 +12,7 @@ from drift.claims import claims as all_claims
 from drift.claims.campaign import records
 from drift.claims.campaign.judge import Recorded, ask, by_identity
 from drift.claims.campaign.plan import PlanItem, Unit
+from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.cross import QUESTIONS
 from drift.config.experiment import Experiment
 from drift.parallel.worker_pool import Workers
@@ -155,7 +156,7 @@ def _lane(
 
 def _files_of(units: Sequence[Unit], files: Path) -> Recorded:
     """Those of a set that have a file."""
-    have: dict[str, records.RecordedRun] = {}
+    have: dict[str, RecordedRun] = {}
     for unit in units:
         with suppress(LookupError):  # starts from a checkpoint that is not there
             if (path := files / f"{unit.experiment.slug}.json").exists():

@@ -10,9 +10,10 @@ import numpy as np
 from drift.claims import claims
 from drift.claims.campaign import records
 from drift.claims.campaign.plan import Plan, PlanItem, Unit, hours, identity
+from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.claim import Claim, Verdict, adjusted
 
-Recorded = Mapping[str, records.RecordedRun]
+Recorded = Mapping[str, RecordedRun]
 """Runs by `plan.identity`."""
 
 
@@ -38,17 +39,17 @@ def by_identity(files: Path) -> Recorded:
     return {identity(run.experiment): run for run in records.read_all(files)}
 
 
-def runs_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[records.RecordedRun]:
+def runs_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[RecordedRun]:
     """Recorded runs of items, each once, but for those that diverged: they have no last rounds to compare."""
     return [run for run in _recorded_of(items, plan, recorded) if not run.diverged]
 
 
-def diverged_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[records.RecordedRun]:
+def diverged_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[RecordedRun]:
     """Recorded runs of items that diverged, each once."""
     return [run for run in _recorded_of(items, plan, recorded) if run.diverged]
 
 
-def _recorded_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[records.RecordedRun]:
+def _recorded_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[RecordedRun]:
     selected = {key: recorded[key] for unit in _units(items, plan) if (key := unit.identity) in recorded}
     _require_one_start(list(selected.values()))
     return list(selected.values())
@@ -127,13 +128,13 @@ def _units(items: Sequence[PlanItem], plan: Plan) -> list[Unit]:
     return [unit for units in plan.sets() for unit in units if unit.item.name in names]
 
 
-def _require_one_start(runs: Sequence[records.RecordedRun]) -> None:
+def _require_one_start(runs: Sequence[RecordedRun]) -> None:
     """Require that runs which start from a checkpoint of one name start from the same one.
 
     Raises:
         ValueError: If they do not.
     """
-    starts: dict[str, records.RecordedRun] = {}
+    starts: dict[str, RecordedRun] = {}
     for run in runs:
         if (init := run.experiment.init) is None:
             continue

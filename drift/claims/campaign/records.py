@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ import xarray as xr
 
 from drift.claims.campaign import series
 from drift.claims.campaign.plan import portable
-from drift.runs import cache
-from drift.runs.described_run import DescribedRun
+from drift.claims.campaign.recorded_run import RecordedRun, stored_key
 from drift.runs.run import Run
 from landscape.results.atomic_write import write_bytes
 from landscape.results.parsed_text import json_table
@@ -56,67 +54,8 @@ class Observed:
             raise
         stored = bool(arguments) or analysis not in series.SOURCES  # the series have rounds without a number
         self.partial |= stored and any(bool(values.isnull().any()) for values in result.data_vars.values())
-        self.results[_key(self, analysis, arguments)] = result
+        self.results[stored_key(self, analysis, arguments)] = result
         return result.fillna(1.0) if stored and self.filled else result
-
-
-@dataclass(frozen=True)
-class RecordedRun(DescribedRun):
-    """A finished run as its file keeps it (content, path): what claims and series need, without models or data."""
-
-    content: Mapping[str, Any]
-    path: Path
-
-    @property
-    def name(self) -> str:
-        """Folder name of the run."""
-        return str(self.content["name"])
-
-    @property
-    def source(self) -> Path:
-        """Its file."""
-        return self.path
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """Experiment, label and versions."""
-        return self.content
-
-    @property
-    def plan(self) -> str:
-        """Digest of the item that it was trained for, or ""."""
-        return str(self.content.get("plan", ""))
-
-    @property
-    def diverged(self) -> bool:
-        """Whether no finite model was left after the last of its rounds."""
-        return bool(self.content.get("diverged", False))
-
-    def rounds(self) -> list[int]:
-        """Indices of its rounds, ascending."""
-        return list(range(self.content["rounds"]))
-
-    def metrics(self) -> xr.Dataset:
-        """Every metric over the rounds at which any was measured; NaN where one was not."""
-        return series.as_metrics(self.content, _numbers)
-
-    def series(self) -> xr.Dataset:
-        """Means of blocks of rounds over `round`, the first of each; attribute block: rounds in it, 1 up to 300."""
-        return series.as_blocks(self.content, _numbers).assign_attrs(block=self.content["block"])
-
-    def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
-        """The stored result of an analysis; those of Gram matrices with default options come from the series.
-
-        Raises:
-            LookupError: If the file holds none; the run's folder is needed then.
-        """
-        stored = self.content["results"].get(_key(self, analysis, arguments))
-        if stored is not None:
-            return _dataset(stored)
-        dataset = None if arguments else series.as_analysis(self.content, analysis.__name__, _numbers)
-        if dataset is None:
-            raise LookupError(f"{self.path.name} holds no {analysis.__name__}; give the folder of run {self.name}")
-        return dataset
 
 
 def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset], diverged: bool = False, plan: str = "") -> Path:
@@ -169,13 +108,9 @@ def read_all(folder: Path) -> Iterator[RecordedRun]:
         yield read(path)
 
 
-def _key(run: Any, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
-    return f"{analysis.__name__} {cache.arguments_text(run, analysis, arguments)}"
-
-
 def _in_series(run: Run) -> set[str]:
     """Keys of the results that the series of a file hold."""
-    return {_key(run, analysis, {}) for analysis in series.SOURCES}
+    return {stored_key(run, analysis, {}) for analysis in series.SOURCES}
 
 
 def _put(path: Path, content: Mapping[str, Any]) -> Path:
@@ -192,19 +127,6 @@ def _stored(result: xr.Dataset) -> dict[str, Any]:
         for name, values in sorted(result[small].variables.items(), key=lambda entry: str(entry[0]))
     }
     return {"variables": variables, "coords": sorted(map(str, result[small].coords))}
-
-
-def _dataset(stored: Mapping[str, Any]) -> xr.Dataset:
-    variables = {
-        name: (entry["dims"], _numbers(entry["values"]), entry["attrs"]) for name, entry in stored["variables"].items()
-    }
-    return xr.Dataset(variables).set_coords(stored["coords"])
-
-
-def _numbers(values: Any) -> np.ndarray:
-    """Values of a file as an array; null is NaN."""
-    array = np.asarray(values)
-    return array.astype(np.float64) if array.dtype == object else array
 
 
 def _short(value: Any) -> Any:

@@ -142,7 +142,7 @@ def as_analysis(content: Mapping[str, Any], analysis: str, numbers: Callable[[An
     if names is None or not set(names) <= set(content["blocks"]) or not set(points) <= set(content["points"]):
         return None
     values = {name: ((), float(numbers([content["points"][name]]).astype(float)[0])) for name in points}
-    return as_blocks(content, numbers)[list(names)].assign(values)
+    return as_blocks(content, numbers)[list(names)].assign(values).assign_attrs(block=content["block"])
 
 
 def _is_one_minus(values: np.ndarray, accuracy: np.ndarray | None) -> bool:

@@ -1,0 +1,147 @@
+"""A finished run as its file keeps it: settings, numbers of every round, and the results that claims read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from drift.claims.campaign import series
+from drift.runs import cache
+from drift.runs.context import Context
+from drift.runs.described_run import DescribedRun
+from drift.runs.metrics import number_attributes
+
+
+@dataclass(frozen=True)
+class RecordedRun(DescribedRun):
+    """A finished run as its file keeps it (content, path): what claims and series need, without models or data."""
+
+    content: Mapping[str, Any]
+    path: Path
+
+    context = Context()
+    without_data = True
+
+    @property
+    def folder(self) -> Path:
+        """Its file, which stands for the folder that a run on disk has."""
+        return self.path
+
+    @property
+    def name(self) -> str:
+        """Folder name of the run."""
+        return str(self.content["name"])
+
+    @property
+    def source(self) -> Path:
+        """Its file."""
+        return self.path
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """Experiment, label and versions."""
+        return self.content
+
+    @property
+    def plan(self) -> str:
+        """Digest of the item that it was trained for, or ""."""
+        return str(self.content.get("plan", ""))
+
+    @property
+    def diverged(self) -> bool:
+        """Whether no finite model was left after the last of its rounds."""
+        return bool(self.content.get("diverged", False))
+
+    def rounds(self) -> list[int]:
+        """Indices of its rounds, ascending."""
+        return list(range(self.content["rounds"]))
+
+    def require_round(self, index: int) -> int:
+        """Number of one of its rounds; negative indices count from the last.
+
+        Raises:
+            LookupError: If it has no such round.
+        """
+        if not -len(self.rounds()) <= index < len(self.rounds()):
+            raise LookupError(f"run {self.name} has no round {index}; it has 0 to {len(self.rounds()) - 1}.")
+        return self.rounds()[index]
+
+    def _nothing(self, *_: Any, **__: Any) -> Any:
+        raise LookupError(
+            f"{self.path.name} has the numbers of run {self.name}, not its models and data; train it again: fedscape "
+            "reproduce --files NEW_FOLDER."
+        )
+
+    def cohorts(self) -> dict[int, str]:
+        """Refused: a file has no cohorts.
+
+        Raises:
+            LookupError: Always.
+        """
+        raise LookupError(f"{self.path.name} has no cohorts to compare; leave out the reference.")
+
+    def with_progress(self, *_: Any) -> RecordedRun:
+        """The run itself, which computes nothing."""
+        return self
+
+    round = with_measures = with_metric_names = without_models = models = client = client_samples = parts_in = _nothing
+    dataset = task = parts = labels = layout = property(_nothing)
+
+    def numbers_of(self, indices: Sequence[int]) -> list[Mapping[str, float]]:
+        """Stored numbers of these rounds, by name; rounds in which none was measured are left out."""
+        metrics = self.metrics()
+        rows = metrics.sel(round=metrics["round"].isin(list(indices))).to_dataframe()
+        return [row.dropna().to_dict() for _, row in rows.iterrows()]
+
+    def metrics(self) -> xr.Dataset:
+        """Every metric over the rounds at which any was measured; NaN where one was not."""
+        metrics = series.as_metrics(self.content, _numbers)
+        named = {name: values.assign_attrs(number_attributes(str(name), "nats")) for name, values in metrics.items()}
+        return metrics.assign(named)
+
+    def numbers(self) -> xr.Dataset:
+        """The same as `metrics`."""
+        return self.metrics()
+
+    def series(self) -> xr.Dataset:
+        """Means of blocks of rounds over `round`, the first of each; attribute block: rounds in it, 1 up to 300."""
+        return series.as_blocks(self.content, _numbers).assign_attrs(block=self.content["block"])
+
+    def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
+        """The stored result of an analysis; those of Gram matrices with default options come from the series.
+
+        Raises:
+            LookupError: If the file holds none; the run's folder is needed then.
+        """
+        stored = self.content["results"].get(stored_key(self, analysis, arguments))
+        if stored is not None:
+            return _dataset(stored)
+        usual = {name: known.default for name, known in inspect.signature(analysis).parameters.items()}
+        changed = any(usual.get(name) != value for name, value in arguments.items())
+        dataset = None if changed else series.as_analysis(self.content, analysis.__name__, _numbers)
+        if dataset is None:
+            raise LookupError(f"{self.path.name} holds no {analysis.__name__}; give the folder of run {self.name}")
+        return dataset
+
+
+def stored_key(run: Any, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
+    return f"{analysis.__name__} {cache.arguments_text(run, analysis, arguments)}"
+
+
+def _dataset(stored: Mapping[str, Any]) -> xr.Dataset:
+    variables = {
+        name: (entry["dims"], _numbers(entry["values"]), entry["attrs"]) for name, entry in stored["variables"].items()
+    }
+    return xr.Dataset(variables).set_coords(stored["coords"])
+
+
+def _numbers(values: Any) -> np.ndarray:
+    """Values of a file as an array; null is NaN."""
+    array = np.asarray(values)
+    return array.astype(np.float64) if array.dtype == object else array

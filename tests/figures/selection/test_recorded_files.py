@@ -1,0 +1,115 @@
+"""Figures from the files of a campaign: the numbers are those of the files, and what a file lacks is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import figures
+from figures import gallery
+from figures.cli import main
+from figures.selection.open_runs import open_run
+
+FILES = Path(__file__).resolve().parents[3] / "docs" / "results" / "data"
+
+
+def runs(pattern):
+    return [open_run(path) for path in sorted(FILES.glob(pattern))]
+
+
+def code(*tokens):
+    with pytest.raises(SystemExit) as stop:
+        main([str(token) for token in tokens])
+    return stop.value.code
+
+
+def stored(run, number):
+    """A number over its rounds, read from the file by json alone."""
+    content = json.loads(run.path.read_text())
+    group = next(group for group in content["measured"] if number in group)
+    rounds = [index for first, last, step in group["round"] for index in range(first, last + 1, step)]
+    return np.array(rounds), np.array([np.nan if value is None else value for value in group[number]], dtype=float)
+
+
+def test_the_drift_settings_are_drawn_with_the_numbers_of_the_files():
+    shown = runs("fedavg-mnist-drift-*.json")
+    ds = gallery.load("settings-rounds").data(shown)
+    assert ds.sizes["seed"] == 3 and ds.sizes["setting"] == 4
+    for run in shown:
+        rounds, values = stored(run, "accuracy")
+        line = (
+            ds.accuracy.sel(setting=run.experiment.clients.partition.setting, seed=run.seed).squeeze().dropna("round")
+        )
+        np.testing.assert_array_equal(line.values, values[np.isin(rounds, line["round"].values)])
+        assert line["round"].values[-1] == rounds[-1] and line.size == len(rounds)
+
+
+def test_tables_have_the_mean_of_the_last_ten_rounds():
+    shown = runs("*cifar10-dirichlet*.json")
+    selected = gallery.load("accuracy-table").data(gallery.AnyOf(shown))
+    values = selected.measured.values
+    expected = []
+    for run in shown:
+        rounds, measured = stored(run, "accuracy")
+        expected.append(measured[rounds > run.content["rounds"] - 11].mean())
+    np.testing.assert_allclose(np.sort(values[np.isfinite(values)]), np.sort(expected), atol=1e-12)
+
+
+def test_numbers_of_rounds_are_drawn_and_no_cohorts_are_invented():
+    shown = runs("fedavg-fashion-mnist-shards-s*.json")
+    figure = gallery.load("numbers-rounds")
+    ds = figure.data(shown, number="gain")
+    assert ds.sizes["run"] == len(shown)
+    pair = runs("fedavg-fashion-mnist-dirichlet-s0-*.json") + runs("ima-fashion-mnist-dirichlet-s0-*.json")
+    with pytest.raises(LookupError, match="no cohorts to compare; leave out the reference"):
+        figure.data(pair, reference="fedavg")
+
+
+def test_means_of_blocks_are_stated_and_are_no_gains_of_rounds():
+    shown = runs("fedavg-mnist-drift-*.json")
+    shown = [run for run in shown if run.experiment.clients.partition.setting == "both"]
+    ds = gallery.load("variance-rounds").data(shown)
+    assert ds.attrs["identity_rounds"] == "1500 rounds, means over 5 successive ones"
+    for run in shown:
+        blocks = np.array(json.loads(run.path.read_text())["blocks"]["gain"], dtype=float)
+        np.testing.assert_array_equal(ds.gain.sel(seed=run.seed).squeeze(), blocks)
+        np.testing.assert_array_equal(ds["round"], 5 * np.arange(len(blocks)))
+    with pytest.raises(LookupError, match="means over several rounds"):
+        gallery.load("gain-alpha").data(
+            [run for run in runs("fedeve-mnist-dirichlet-*.json") if run.content["block"] > 1]
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "refusal"),
+    [
+        ("coherence-rounds", {}, "no coherence is stored; give the run's folder"),
+        ("norms-rounds", {}, "no update_norm_mean is stored"),
+        ("planes-clients", {}, "not its models and data|holds no"),
+        ("labels-partition", {}, "not its models and data"),
+    ],
+)
+def test_what_a_file_lacks_is_named(name, options, refusal):
+    with pytest.raises(LookupError, match=refusal):
+        gallery.load(name).data(runs("fedavg-fashion-mnist-shards-s[01]-*.json")[:1], **options)
+
+
+def test_the_command_line_takes_files_and_folders_of_them(tmp_path, capsys):
+    files = [str(path) for path in sorted(FILES.glob("fedavg-mnist-drift-*.json"))]
+    assert code("figures", "draw", "settings-rounds", *files, "--out", tmp_path, "--format", "png") == 0
+    assert (tmp_path / "settings-rounds.png").stat().st_size > 10_000
+    assert code("figures", "draw", "variance-rounds", FILES, "--out", tmp_path, "--format", "png") == 0
+    (tmp_path / "other.json").write_text("{}")
+    assert code("figures", "draw", "settings-rounds", tmp_path / "other.json") == 2
+    assert "is no file of a campaign" in capsys.readouterr().err
+
+
+def test_a_file_and_a_folder_are_opened_by_one_function(tmp_path):
+    run = open_run(next(FILES.glob("fedavg-*.json")))
+    assert run.require_round(-1) == run.rounds()[-1]
+    with pytest.raises(LookupError, match="it has 0 to"):
+        run.require_round(10**6)
+    assert figures.draw("accuracy-rounds", [run], tmp_path, formats=["png"])
