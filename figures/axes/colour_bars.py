@@ -78,7 +78,7 @@ def colorbar(
         upright = not below and inside is None
         if upright:
             _match_height(bar.ax, maps)
-        _round_ticks(bar, levels, tall=upright)
+        round_ticks(bar, levels, tall=upright)
 
 
 def _beyond(part: float, below: Sequence[Axes]) -> str:
@@ -87,7 +87,7 @@ def _beyond(part: float, below: Sequence[Axes]) -> str:
     return f"\n{text})" if len(below) == 1 else f"{' ' if below else chr(10)}{text} the scale)"
 
 
-def _round_ticks(bar: Colorbar, levels: np.ndarray, *, tall: bool) -> None:
+def round_ticks(bar: Colorbar, levels: np.ndarray, *, tall: bool) -> None:
     """A few round numbers within the levels; on a logarithmic scale 1, 2 and 5 by powers of ten, or finer."""
     ticks = round_numbers(float(levels[0]), float(levels[-1]), log=isinstance(bar.norm, LogNorm))
     bar.locator = _ThinnedTicks(ticks, tall=tall)

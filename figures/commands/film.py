@@ -22,11 +22,12 @@ def film(
     points: int = 25,
     frames: int = 8,
     rate: float = 12.0,
-    turn: float = 120.0,
+    turn: float = 60.0,
+    ground: Literal["dark", "light"] = "dark",
     source: Source = HERE,
     json: Json = False,
 ) -> None:
-    """Write a film of a run over rounds: the lit surface of the loss with a turning camera, beside its map.
+    """Write a film of a run over rounds: the lit surface of the loss with a turning camera, above its map.
 
     A GIF needs Pillow, MP4 and WebM need ffmpeg: pip install 'fedscape[film]' brings both.
 
@@ -41,6 +42,7 @@ def film(
         frames: Frames per round.
         rate: Frames per second.
         turn: Angle that the camera turns through, degrees.
+        ground: "dark" or "light".
     """
     from figures.films.encoders import require_encoder
 
@@ -59,6 +61,7 @@ def film(
             frames=frames,
             rate=rate,
             turn=turn,
+            ground=ground,
             progress=lambda done, total: step(done, f"frame {done} of {total}"),
         )
     console.answer([out], {"file": out, "run": opened_run.name}, json=json)

@@ -8,17 +8,25 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
-from figures.axes.surfaces import common_levels, contour
+from figures.axes.colour_bars import norm, round_ticks
+from figures.axes.surfaces import common_levels
 from figures.films.encoders import encoder, require_encoder
-from figures.films.lit_surface import lit_surface
+from figures.films.lit_surface import GROUNDS, lit_surface
 from figures.looks import style
 from figures.selection.identity import add_identity, caption
+
+SIZE = (9.6, 5.4)
+"""Width and height of a frame, inches."""
+
+FINE = 160
+"""Cells along each axis of the surface in a frame."""
 
 KINDS = ("surface", "trajectory")
 """What a film may show."""
@@ -35,15 +43,16 @@ def film(
     points: int = 25,
     frames: int = 8,
     rate: float = 12.0,
-    turn: float = 120.0,
-    dpi: int = 110,
+    turn: float = 60.0,
+    dpi: int = 200,
+    ground: str = "dark",
     progress: Progress | None = None,
 ) -> Path:
     """Write a film of a run as GIF, MP4 or WebM, by the suffix of the file.
 
     A surface is the loss on the plane through three clients of each round, lit, on one scale, from a camera that turns
     around it; a trajectory is the path of the global model, round by round, on the plane of its principal components.
-    Each frame has the map beside the surface.
+    Each frame has the map below the surface.
 
     Args:
         run: Its clients, or for a trajectory its global models, were kept.
@@ -54,7 +63,8 @@ def film(
         frames: Frames per round.
         rate: Frames per second.
         turn: Angle that the camera turns through, degrees.
-        dpi: Pixels per inch; a frame is 6.9 inches wide.
+        dpi: Pixels per inch of a frame of 9.6 x 5.4 inches; 200 makes 1920 x 1080 pixels.
+        ground: "dark" or "light".
         progress: Called with (frames done, all frames).
 
     Returns:
@@ -68,6 +78,8 @@ def film(
     require_encoder(path)
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}; a film shows a {' or a '.join(KINDS)}.")
+    if ground not in GROUNDS:
+        raise ValueError(f"ground is {ground!r}; accepted: {', '.join(GROUNDS)}.")
     if min(rounds, frames) < 1 or points < 3 or not rate > 0:
         raise ValueError(
             f"rounds is {rounds}, frames {frames}, points {points}, rate {rate:g}; take 1, 1 and 3 or more, and a rate."
@@ -78,7 +90,7 @@ def film(
     first, last = -60.0 - turn / 2, -60.0 + turn / 2
     notes = [caption(add_identity(plane, [run], [run], {})) for plane in planes]
     with style.context():
-        figure = Figure(figsize=(style.WIDE, 3.3))
+        figure = Figure(figsize=SIZE)
         writer = encoder(path, rate)
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f".{path.stem}.new{path.suffix}")
@@ -86,7 +98,7 @@ def film(
             with writer.saving(figure, str(fresh), dpi):
                 for frame in range(total):
                     place, share = frame // frames, frame / max(total - 1, 1)
-                    _draw(figure, planes[place], levels, first + share * (last - first), notes[place])
+                    _draw(figure, planes[place], levels, first + share * (last - first), ground, notes[place])
                     writer.grab_frame()
                     if progress is not None:
                         progress(frame + 1, total)
@@ -96,19 +108,20 @@ def film(
     return path
 
 
-def _draw(figure: Figure, plane: xr.Dataset, levels: np.ndarray, azimuth: float, note: str) -> None:
-    """One frame: the surface, the map, the round and what is shown."""
+def _draw(figure: Figure, plane: xr.Dataset, levels: np.ndarray, azimuth: float, ground: str, note: str) -> None:
+    """One frame: the surface over its map, the scale, the round and what is shown."""
     figure.clear()
-    left = figure.add_axes((0.0, 0.1, 0.5, 0.82), projection="3d")
-    right = figure.add_axes((0.6, 0.24, 0.26, 0.62))
-    trail = plane.attrs.get("trail", 0)
-    lit_surface(plane, ax=left, azimuth=azimuth, levels=levels)
-    filled = contour(plane, ax=right, levels=levels, marks=not trail, bar=False).collections[0]
-    if trail:
-        right.plot(plane.mark_alpha, plane.mark_beta, "o-", color="black", markersize=3, markeredgecolor="white")
-    figure.colorbar(filled, cax=figure.add_axes((0.89, 0.24, 0.02, 0.62)), label=style.text(plane.loss), format="%.2g")
-    figure.text(0.5, 0.94, f"round {plane.attrs['round']}", ha="center", fontsize=9)
-    figure.text(0.02, 0.02, note, fontsize=6, color="#444444")
+    paper, ink = GROUNDS[ground]
+    figure.set_facecolor(paper)
+    scene = figure.add_axes((0.0, 0.03, 0.92, 0.97), projection="3d")
+    lit_surface(plane, ax=scene, azimuth=azimuth, levels=levels, ground=ground, fine=FINE)
+    scale = ScalarMappable(norm(levels), style.sequential())
+    bar = figure.colorbar(scale, cax=figure.add_axes((0.92, 0.25, 0.012, 0.5)))
+    round_ticks(bar, levels, tall=True)
+    bar.set_label(style.text(plane.loss), color=ink)
+    bar.ax.tick_params(which="both", colors=ink)
+    figure.text(0.02, 0.93, f"round {plane.attrs['round']}", fontsize=13, color=ink)
+    figure.text(0.02, 0.02, note, fontsize=6, color=ink, alpha=0.7)
 
 
 def _planes(run: Run, rounds: int, points: int) -> list[xr.Dataset]:

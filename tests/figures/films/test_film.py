@@ -14,7 +14,7 @@ from PIL import Image
 
 import figures
 from figures.films import encoders
-from figures.films.lit_surface import _brightness
+from figures.films.lit_surface import _colours, interpolated
 
 FFMPEG = shutil.which("ffmpeg") or importlib.util.find_spec("imageio_ffmpeg")
 
@@ -69,20 +69,25 @@ def test_the_command_writes_a_film(run, fedscape):
     assert "the suffix says the format" in err
 
 
-def test_slopes_towards_the_light_are_bright_and_hills_cast_shadows():
-    light = (0.0, 45.0)  # from the end of the first axis
-    x = np.linspace(0, 1, 11)
-    slope = np.broadcast_to(x[:, None], (11, 7))
-    towards, away = _brightness(-slope, 0.1, 0.1, light), _brightness(slope, 0.1, 0.1, light)
-    assert towards[5, 3] == pytest.approx(1.0)
-    assert away[5, 3] == pytest.approx(0.0, abs=1e-12)
-    wall = np.zeros((21, 5))
-    wall[15] = 0.5
-    lit = _brightness(wall, 0.1, 0.1, light)
-    flat = np.sin(np.pi / 4)
-    assert lit[3, 2] == pytest.approx(flat)  # too far for the shadow
-    assert lit[12, 2] == pytest.approx(0.55 * flat)
-    assert lit[19, 2] == pytest.approx(flat)  # on the other side
+def test_the_drawn_surface_has_the_values_of_the_grid_and_no_minimum_of_its_own():
+    a, b = np.linspace(-1, 2, 7), np.linspace(0, 1, 5)
+    rough = np.random.default_rng(0).normal(size=(7, 5))
+    x, y = np.linspace(-1, 2, 61), np.linspace(0, 1, 41)
+    fine = interpolated(a, b, rough, x, y)
+    np.testing.assert_allclose(fine[::10, ::10], rough, atol=1e-12)
+    assert fine.min() >= rough.min() - 1e-12 and fine.max() <= rough.max() + 1e-12
+    rough[2, 3] = np.inf
+    fine = interpolated(a, b, rough, x, y)
+    assert np.isnan(fine[11:29, 21:39]).all()  # the four cells around it
+    assert np.isfinite(fine[:10]).all() and np.isfinite(fine[31:]).all()
+
+
+def test_sides_towards_the_light_are_brighter():
+    x = np.linspace(-1, 1, 41)
+    ridge = np.broadcast_to(-np.abs(x)[:, None], (41, 41))
+    colours = _colours(ridge, x, x, np.array([-1.5, 0.0]), (90.0, 40.0), 0.5)[..., :3].sum(-1)
+    assert colours[30, 20] > 1.1 * colours[10, 20]  # equal heights; azimuth 90 is the first axis
+    assert np.allclose(colours[10, 5], colours[10, 30])
 
 
 def test_a_surface_needs_two_dimensions_and_deep_axes():
@@ -90,9 +95,11 @@ def test_a_surface_needs_two_dimensions_and_deep_axes():
     ds = xr.Dataset({"loss": (("alpha", "beta"), 1 + np.add.outer(grid, grid))}, {"alpha": grid, "beta": grid})
     figure = Figure()
     ax = figures.lit_surface(ds, ax=figure.add_subplot(projection="3d"))
-    (surface,) = [artist for artist in ax.collections if isinstance(artist, Poly3DCollection)]
-    assert len(surface.get_facecolor()) == 9
+    surface = max((one for one in ax.collections if isinstance(one, Poly3DCollection)), key=lambda one: one.zorder)
+    assert 0.9 * 200 * 200 < len(surface.get_facecolor()) <= 200 * 200  # corners above the levels are left out
     with pytest.raises(ValueError, match="a surface needs two"):
         figures.lit_surface(ds.isel(beta=0), ax=ax)
+    with pytest.raises(ValueError, match="ground is 'grey'; accepted: light, dark"):
+        figures.lit_surface(ds, ax=ax, ground="grey")
     with pytest.raises(ValueError, match="three dimensions"):
         figures.lit_surface(ds, ax=figure.add_subplot())
