@@ -102,8 +102,7 @@ def draw(ds: xr.Dataset) -> Figure:
             ("o", "none", "#555555", "minimum with standard errors"),
         )
     ]
-    style.key(figure, axs.flat, handles=marks, columns=3, title="white bar: a distance in parameter space" * close)
-    return figure
+    return style.key(figure, axs.flat, handles=marks, columns=3, title="white bar: a distance in parameter space" * close)
 
 
 def _differing(names: Sequence[str]) -> list[str]:
