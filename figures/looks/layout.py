@@ -98,7 +98,6 @@ def panels(
         down = -(-rows * columns // across)
         tall = 0.38 * NARROW if cell is None else cell * inches / across
         usual = down * (tall + 0.3) + KEY
-        options = {name: value for name, value in options.items() if not name.endswith("_ratios")}
         options = {name: value for name, value in options.items() if value is True}
     else:
         down = rows
