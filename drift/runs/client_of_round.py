@@ -1,4 +1,4 @@
-"""Clients of a recorded round as they were before local training, with their state."""
+"""Clients of a recorded round as they were before local training, with their state; and what they returned."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from drift.config.method_values import State
+from drift.config.method_values import Cohort, State
 from drift.store.column_blocks import release
+from drift.store.round_record import Round
 from drift.training.client import Client
 from drift.training.data import client_samples
 from drift.training.server import Server, clients
@@ -32,6 +34,21 @@ def recorded_client(run: Run, index: int, client: int, replicate: int = 0) -> Cl
     server = Server(start, record.start_buffers, start, record.sent, states, index)
     (ready,) = clients(run.setting, *client_samples(experiment, run.dataset, index), server, start, np.array([client]))
     return replace(ready, replicate=replicate)
+
+
+def recorded_cohort(run: Run, record: Round, theta: Tensor) -> Cohort:
+    """The cohort of a round that kept its clients, of a server with model `theta` (d,); steps, not recorded, are -1."""
+    return Cohort(
+        index=record.index,
+        theta=theta,
+        start=record.kept("start"),
+        ids=record.ids,
+        sizes=record.sizes,
+        weights=run.experiment.cohort_weights(record.sizes),
+        clients=record.kept("clients"),
+        steps=torch.full_like(record.sizes, -1),
+        buffers=record.client_buffers,
+    )
 
 
 def client_state(run: Run, index: int, client: int) -> State:

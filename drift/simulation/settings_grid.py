@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,6 @@ from drift.config.experiment import Experiment
 from drift.engines import job_pool
 from drift.runs.context import Context
 from drift.runs.run import Run
-from drift.simulation.crossed_settings import OnRefused, cross_settings
 from drift.simulation.simulate import simulate
 from landscape.results.parsed_text import toml_value
 
@@ -47,28 +46,6 @@ class Planned:
 
 Watch = Callable[[list[Planned]], None]
 """Called with all runs of a grid, in their order, when one begins, ends or has written a round."""
-
-
-def grid(
-    source: str | Path | Experiment,
-    crossed: Mapping[str, Sequence[Any]],
-    *overrides: str,
-    hear: OnRefused | None = None,
-) -> list[Experiment]:
-    """One experiment for each combination of the settings' values; the last setting changes fastest.
-
-    Args:
-        crossed: Values by setting, such as {"method": ["fedavg", "ima"], "seed": [0, 1, 2]}.
-        overrides: Settings of all of them, like "rounds=10".
-        hear: Called with every combination that is refused, as where a method does not suit the setting; a warning for
-            each where it is left out.
-
-    Raises:
-        ValueError, LookupError: If there is no combination, a name is wrong, or every combination is refused.
-    """
-    if not crossed or not all(crossed.values()):
-        raise ValueError("nothing to cross; give settings with one value or more, as in method=fedavg,ima seed=0,1,2.")
-    return cross_settings(source, crossed, *overrides, hear=hear)
 
 
 def values(texts: Iterable[str]) -> dict[str, list[Any]]:

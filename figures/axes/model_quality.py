@@ -1,4 +1,4 @@
-"""Robustness, size and use of models: grouped bars, histograms of parameters, tables."""
+"""Robustness and size of models: grouped bars, histograms of parameters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib import cbook, font_manager, textpath
 from matplotlib.axes import Axes
 
 from figures.axes.curves import line_look, mean, method_look, require_values, seeds_at, split_algorithms
@@ -73,52 +72,3 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         ax.stairs(mean(part, "seed").values, edges, **{"linewidth": 1.1, **line_look(name), **look})
     ax.set_yscale("log")
     return style.name_axes(ax, "parameter value", f"parameters in a bin of {width:.2g}")
-
-
-def table(rows: Sequence[Sequence[str]], *, ax: Axes, **look: Any) -> Axes:
-    """Text in rows and columns between three rules, numbers to the right.
-
-    Args:
-        rows: Texts of each row, the heads of the columns first; the first of a row is its name.
-        look: Passed to the texts.
-    """
-    ax.set_axis_off()
-    widths = _widths(rows)
-    whole = max(sum(widths), 0.97 * 72 * style.width())  # points; a table that is narrower does not spread
-    right = np.cumsum(widths) / whole
-    tall = [max(text.count("\n") for text in texts) + 1.0 for texts in rows]
-    edges = np.cumsum([size + _BETWEEN for size in tall])  # from the top, in lines
-    ax.set(xlim=(0, 1), ylim=(edges[-1] + 0.2, -0.2))
-    for rule, wide in ((0.0, 0.9), (edges[0], 0.6), (edges[-1], 0.9)):
-        ax.plot([0, right[-1]], [rule, rule], color="black", linewidth=wide, clip_on=False)
-    look = {"va": "center", "fontsize": style.small(), "linespacing": 1.1, **look}
-    for texts, low, size in zip(rows, edges, tall, strict=True):
-        height = low - (size + _BETWEEN) / 2
-        for index, text in enumerate(texts):
-            ax.text(0.0 if index == 0 else right[index], height, text, ha="left" if index == 0 else "right", **look)
-    return ax
-
-
-def table_width(rows: Sequence[Sequence[str]]) -> float:
-    """Inches that a table takes across."""
-    return sum(_widths(rows)) / 72
-
-
-_BETWEEN = 0.45
-"""Space between rows, lines."""
-
-_GAP = 7.0
-"""Space between columns, points."""
-
-
-def _widths(rows: Sequence[Sequence[str]]) -> list[float]:
-    """Points across that each column takes."""
-    columns = [[line for text in column for line in text.split("\n")] for column in zip(*rows, strict=True)]
-    font = font_manager.FontProperties(size=style.small())
-    widths = [max(_width(line, font) for line in column) for column in columns]
-    return [width + _GAP * (index > 0) for index, width in enumerate(widths)]
-
-
-def _width(line: str, font: font_manager.FontProperties) -> float:
-    """Points that a line of text takes across."""
-    return float(textpath.text_to_path.get_text_width_height_descent(line, font, cbook.is_math_text(line))[0])

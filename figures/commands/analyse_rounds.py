@@ -38,11 +38,7 @@ class Place:
 
     def path(self, pattern: Path) -> Path:
         """The file of this result, by a name with {run} and {round}."""
-        words = {"{run}": self.run.name, "{round}": str(self.round)}
-        text = str(pattern)
-        for word, value in words.items():
-            text = text.replace(word, value)
-        return Path(text)
+        return Path(str(pattern).replace("{run}", self.run.name).replace("{round}", str(self.round)))
 
 
 def result_places(runs: Sequence[Run], rounds: Sequence[str] | None, function: Callable[..., Any]) -> list[Place]:

@@ -59,15 +59,16 @@ def sweep(
         grid: Settings and their values; one run per combination of values: --grid method=fedavg,ima seed=0,1,2.
     """
     require_names(experiment, set, grid)
-    from drift.simulation import settings_grid as grids
+    from drift.simulation.crossed_settings import cross_settings
+    from drift.simulation.settings_grid import train_grid, values
 
     refused: list[Refused] = []
-    experiments = grids.grid(experiment, grids.values(grid), *(set or ()), hear=refused.append)
+    experiments = cross_settings(experiment, values(grid), *(set or ()), hear=refused.append)
     for out in refused:
         console.say(str(out))
     require_folder(runs)
     with _live_table() as watch:
-        planned = grids.train_grid(experiments, runs=runs, data=data, workers=workers, cluster=cluster, watch=watch)
+        planned = train_grid(experiments, runs=runs, data=data, workers=workers, cluster=cluster, watch=watch)
     console.table([*map(_row, planned), *map(_refused_row, refused)], COLUMNS, json=json)
     failed = [entry for entry in planned if entry.state == "failed"]
     console.say(f"{len(planned) - len(failed)} of {len(planned) + len(refused)} runs are whole; runs: {runs}")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,6 +21,9 @@ from figures.texts.table import Cell, cells, printed_cells
 
 PALE = "#6a6a6a"
 """Colour of a paper's own numbers."""
+
+LINE = 0.76
+"""Height of a further line of text in a cell or head, in rows."""
 
 
 def draw_table(ds: xr.Dataset, title: str) -> Figure:
@@ -36,22 +40,22 @@ def draw_table(ds: xr.Dataset, title: str) -> Figure:
     names = [style.literal(setting_text.row_label(str(name))) for name in ds.row.values]
     heads, common = _heads([str(column) for column in ds.column.values])
     groups = [_group(ds.isel(column=place), head) for place, head in enumerate(heads)]
-    letters = _letters()
+    return draw_groups(groups, names, _note(ds, title, common, groups))
+
+
+def draw_groups(groups: Sequence[Group], names: Sequence[str], note: str) -> Figure:
+    """Groups of columns in blocks that fit the width, with the names of their rows, below a note."""
+    letters = style.width() / (0.575 * style.small() / 72)  # of small text, side by side
     blocks = _blocks(groups, names, letters)
     extents = [(*_extent(block), _lift(block)) for block in blocks]
-    heights = [len(rows) * 0.17 + tall * 0.13 + 0.27 + 0.15 * lift for rows, tall, lift in extents]
-    note = textwrap.wrap(_note(ds, title, common, groups), int(letters))
-    height = sum(heights) + 0.2 + 0.13 * len(note)
+    heights = [sum(rows.values()) * 0.17 + tall * 0.13 + 0.27 + 0.15 * lift for rows, tall, lift in extents]
+    lines = textwrap.wrap(note, int(letters))
+    height = sum(heights) + 0.2 + 0.13 * len(lines)
     figure, axs = style.panels(len(blocks), 1, height=height, height_ratios=heights)
     for ax, block in zip(axs[:, 0], blocks, strict=True):
         _table(ax, names, block, letters)
-    axs[0, 0].set_title(style.literal("\n".join(note)), fontsize=style.small(), loc="left")
+    axs[0, 0].set_title(style.literal("\n".join(lines)), fontsize=style.small(), loc="left")
     return figure
-
-
-def _letters() -> float:
-    """Letters of small text that fit side by side into the figure."""
-    return style.width() / (0.575 * style.small() / 72)
 
 
 def _heads(columns: Sequence[str]) -> tuple[list[list[str]], list[str]]:
@@ -64,7 +68,7 @@ def _heads(columns: Sequence[str]) -> tuple[list[list[str]], list[str]]:
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """Columns under one head: its lines, and the cells of what was measured and perhaps printed, by their subheads."""
 
     head: list[str]
@@ -73,7 +77,8 @@ class _Group:
     @property
     def widths(self) -> list[float]:
         """Letters of each column."""
-        inner = [max(map(len, [name, *(cell.text for cell in rows)])) + 2.5 for name, rows in self.columns.items()]
+        texts = ["\n".join([name, *(cell.text for cell in rows)]) for name, rows in self.columns.items()]
+        inner = [max(map(len, text.split("\n"))) + 2.5 for text in texts]
         lack = max(0.0, max(map(len, self.head), default=0) + 2.0 - sum(inner))
         return [width + lack / len(inner) for width in inner]
 
@@ -83,15 +88,15 @@ class _Group:
         return next(iter(self.columns.values()))
 
 
-def _group(ds: xr.Dataset, head: list[str]) -> _Group:
+def _group(ds: xr.Dataset, head: list[str]) -> Group:
     measured, printed = cells(ds, ds.measured, "row", str(ds.column.item())), printed_cells(ds)
     name = "quick" if int(ds.quick) else "" if head and not printed else "measured"
-    return _Group(head, {name: measured, **({"paper": printed} if printed else {})})
+    return Group(head, {name: measured, **({"paper": printed} if printed else {})})
 
 
-def _blocks(groups: Sequence[_Group], names: Sequence[str], letters: float) -> list[list[_Group]]:
+def _blocks(groups: Sequence[Group], names: Sequence[str], letters: float) -> list[list[Group]]:
     """The groups in blocks that fit the width, of about equal numbers of groups."""
-    room, blocks = letters - 2 - max(map(len, names)), list[list[_Group]]()
+    room, blocks = letters - 2 - max(map(len, names)), list[list[Group]]()
     for group in groups:
         if blocks and sum(sum(other.widths) for other in [*blocks[-1], group]) <= room:
             blocks[-1].append(group)
@@ -100,38 +105,42 @@ def _blocks(groups: Sequence[_Group], names: Sequence[str], letters: float) -> l
     return blocks
 
 
-def _extent(groups: Sequence[_Group]) -> tuple[list[int], int]:
-    """Places of the rows with a measured number in a block (all where none has), and the lines of its heads."""
-    count = len(groups[0].measured)
-    shown = [row for row in range(count) if any(group.measured[row].text != ABSENT for group in groups)]
-    return shown or list(range(count)), max(len(group.head) for group in groups)
+def _extent(groups: Sequence[Group]) -> tuple[dict[int, float], int]:
+    """Heights of the rows with a measured number in a block (of all where none has) by place; lines of its heads."""
+    every = range(len(groups[0].measured))
+    shown = [row for row in every if any(group.measured[row].text != ABSENT for group in groups)]
+    columns = [column for group in groups for column in group.columns.values()]
+    more = {row: max(column[row].text.count("\n") for column in columns) for row in shown or every}
+    return {row: 1 + LINE * lines for row, lines in more.items()}, max(len(group.head) for group in groups)
 
 
-def _lift(groups: Sequence[_Group]) -> float:
+def _lift(groups: Sequence[Group]) -> float:
     """Height of the line of subheads, in rows: next to none where there is no subhead."""
     return 1.0 if any(any(group.columns) for group in groups) else 0.1
 
 
-def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: float) -> None:
+def _table(ax: Axes, names: Sequence[str], groups: Sequence[Group], letters: float) -> None:
     """One block: names at the left, each group under its head between thin rules."""
     ax.set_axis_off()
     shown, tall = _extent(groups)
     first = 2.0 + max(map(len, names))
-    rows, line, lift = len(shown), 0.76, _lift(groups)
-    top = rows + 0.1 + lift + tall * line
+    rows, lift = sum(shown.values()), _lift(groups)
+    edges = rows - np.cumsum([0, *shown.values()])
+    middles = dict(zip(shown, (edges[:-1] + edges[1:]) / 2, strict=True))
+    top = rows + 0.1 + lift + tall * LINE
     end = first + sum(sum(group.widths) for group in groups)
     ax.set(xlim=(0, max(end, letters)), ylim=(-0.1, top + 0.1))
     for place, wide in ((0.0, 0.9), (rows + 0.1, 0.6), (top, 0.9)):
         ax.plot([0, end], [place, place], color="black", linewidth=wide, clip_on=False)
-    for row, place in enumerate(shown):
-        ax.text(0, rows - row - 0.5, names[place], va="center", fontsize=style.small())
+    for row, middle in middles.items():
+        ax.text(0, middle, names[row], va="center", fontsize=style.small())
     at = first
     for group in groups:
         right = at + sum(group.widths)
         if any(group.columns) and group.head:
             ax.plot([at + 1.5, right], [rows + 1.0, rows + 1.0], color="black", linewidth=0.4)
         for number, text in enumerate(reversed(group.head)):
-            place = rows + 0.15 + lift + number * line
+            place = rows + 0.15 + lift + number * LINE
             ax.text(right, place, style.literal(text), ha="right", va="bottom", fontsize=style.small())
         for width, (subhead, column) in zip(group.widths, group.columns.items(), strict=True):
             pale = column[0].printed
@@ -140,14 +149,15 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: fl
                 ax.add_patch(Rectangle((at + 1.0, 0), width - 0.5, rows + 0.98, color="#efefef", linewidth=0))
             at += width
             ax.text(at, rows + 0.5, subhead, fontsize=style.small(), style="italic", **about)
-            for row, cell in enumerate(column[place] for place in shown):
+            for row, middle in middles.items():
+                cell = column[row]
                 weight = "bold" if cell.mark == "best" else "normal"
                 slope = "italic" if cell.mark == "tie" else "normal"
-                note = ax.text(at, rows - row - 0.5, cell.text, fontsize=style.small(), **about)
+                note = ax.text(at, middle, cell.text, fontsize=style.small(), **about)
                 note.set(fontweight=weight, fontstyle=slope)
 
 
-def _note(ds: xr.Dataset, title: str, common: Sequence[str], groups: Sequence[_Group]) -> str:
+def _note(ds: xr.Dataset, title: str, common: Sequence[str], groups: Sequence[Group]) -> str:
     seeds, over = ds.sizes["seed"], str(ds.attrs.get("over", "")).split(", ")
     named = ", ".join(setting_text.key_label(key) for key in over if key)
     what = best_rows.spread_text(ds.measured.transpose("row", "column", "seed").values)

@@ -51,5 +51,4 @@ def draw(ds: xr.Dataset) -> Figure:
     style.name_axes(matrices.matrix(ood, ax=axs[0, 1], high=1.0), "data of client", "model of client")
     kind = "test data, label shares" if ds.attrs["criterion"] == "label" else "training data"
     axs[0, 1].set_title(f"{style.label(ds.attrs['method'])}, round {ds.attrs['round']}: {kind}", fontsize=style.small())
-    style.key(figure, [axs[0, 0]], title=curves.band(ds))
-    return figure
+    return style.key(figure, [axs[0, 0]], title=curves.band(ds))

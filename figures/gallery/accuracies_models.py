@@ -53,8 +53,7 @@ def draw(ds: xr.Dataset) -> Figure:
     _same_span(axs[0])
     for ax in axs.flat:
         ax.set_ylabel("accuracy")
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))
 
 
 def _same_span(axs: Sequence[Axes]) -> None:

@@ -95,8 +95,8 @@ def draw(ds: xr.Dataset) -> Figure:
     lines = (ds.accuracy.sel(row=row, line=line) for row in ds.row for line in ds.line)
     filtered = any(_smoothed(values, smooth) is not values for values in lines)
     title = [f"smoothed over {smooth} rounds" if filtered else "", curves.band(ds) or ""]
-    style.key(figure, axs.flat[:count], title="; ".join(filter(None, title)) or None, columns=3 if columns > 1 else 2)
-    return figure
+    about = "; ".join(filter(None, title)) or None
+    return style.key(figure, axs.flat[:count], title=about, columns=3 if columns > 1 else 2)
 
 
 _WITHOUT = "without"

@@ -44,5 +44,4 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.set(title=title, xlabel="rounds trained", ylabel="test accuracy")
     shown = np.isfinite(ds.accuracy.values).any(axis=tuple(range(ds.accuracy.ndim - 1)))
     axs[0, 1].set_xlim(0.5, float(ds["round"].values[shown][-1]) + 0.5)
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

@@ -64,8 +64,7 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.set_title(style.literal(panel), fontsize=style.small())
     for ax in axs.flat[count:]:
         ax.set_axis_off()
-    style.key(figure, axs.flat[:count], title=curves.band(ds), columns=5 if columns > 1 else 2)
-    return figure
+    return style.key(figure, axs.flat[:count], title=curves.band(ds), columns=5 if columns > 1 else 2)
 
 
 def _panel(run: Run, over: Sequence[str]) -> str:

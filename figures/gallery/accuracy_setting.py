@@ -78,8 +78,7 @@ def draw(ds: xr.Dataset) -> Figure:
         other = str(ds.attrs["reference"])
         whose = "the same without IMA" if other == "base" else style.literal(setting_text.row_label(other))
         axs[0, 1].set_title(f"over {whose}", fontsize=style.small())
-    style.key(figure, axs.flat, title=curves.band(ds), columns=5 if len(shown) > 1 else 2)
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds), columns=5 if len(shown) > 1 else 2)
 
 
 def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:

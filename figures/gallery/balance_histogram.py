@@ -60,5 +60,4 @@ def draw(ds: xr.Dataset) -> Figure:
     axs[0, 1].axvline(1, color="#555555", linewidth=0.6, zorder=1)
     style.name_axes(axs[0, 1], style.text(ds.gamma), style.text(ds.ratio))
     style.logarithmic(axs[0, 1])
-    style.key(figure, axs.flat, title=f"means over {ds.attrs['about']}")
-    return figure
+    return style.key(figure, axs.flat, title=f"means over {ds.attrs['about']}")

@@ -42,5 +42,4 @@ def draw(ds: xr.Dataset) -> Figure:
     axs[0, 0].set_ylabel("update (solid), shrinking (dashed)", fontsize=style.small())
     curves.curve(ds, ax=axs[0, 1], variable="ratio", log=True, label="balance ratio r")
     curves.curve(ds, ax=axs[0, 2], variable="gamma", label=r"shrinking factor $\gamma$", level=1)
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

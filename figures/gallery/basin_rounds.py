@@ -88,8 +88,7 @@ def draw(ds: xr.Dataset) -> Figure:
         axs.flat[-1].set_axis_off()
         look: dict[str, Any] = {"fontsize": style.small(), "ha": "center", "va": "center"}
         axs.flat[-1].text(0.5, 0.5, textwrap.fill(note, 22), transform=axs.flat[-1].transAxes, **look)
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))
 
 
 NO_CLIMB = 1e-3

@@ -48,5 +48,4 @@ def draw(ds: xr.Dataset) -> Figure:
         _cases.set_title(row[0], title)
     _cases.share_ranges(axs)
     style.same_range(*axs[:, :2].flat)
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

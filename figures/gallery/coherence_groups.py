@@ -78,5 +78,4 @@ def draw(ds: xr.Dataset) -> Figure:
     drifts.evenness(ds[["evenness", "balanced"]].sel(seed=seed).max("algorithm"), ax=axs[0, -1])
     axs[0, -1].legend(loc="lower right")
     axs[0, -1].set_title(f"seed {seed}" if ds.sizes["seed"] > 1 else "", fontsize=style.small())
-    style.key(figure, axs[0, :-1], title=curves.band(ds))
-    return figure
+    return style.key(figure, axs[0, :-1], title=curves.band(ds))

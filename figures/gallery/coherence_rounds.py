@@ -39,5 +39,4 @@ def draw(ds: xr.Dataset) -> Figure:
     curves.curve(ds, ax=axs[0, 1], variable="mean_cosine", label="mean cosine of updates", level=0)
     if has_accuracy:
         curves.curve(ds, ax=axs[0, 2], label="test accuracy")
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

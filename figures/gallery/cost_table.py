@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,11 +11,11 @@ from matplotlib.figure import Figure
 from drift.analyses.rounds.cost import cost
 from drift.runs.run import Run
 from figures import papers
-from figures.axes import model_quality
 from figures.axes.units import ranged
 from figures.gallery import _runs, _stack, _table_figure
 from figures.looks import style
 from figures.selection import run_selection, setting_text
+from figures.texts.table import Cell
 from landscape.measures.cost import REPEATS
 
 NEEDS = "runs of any methods, trained in one setting, that kept a global model and what its clients received"
@@ -73,42 +72,20 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A table, one row per method, where that is too wide one column; in grey, what the paper prints."""
+    """A table, one row per method; in grey beside the measured numbers, what the paper prints."""
     names = [style.literal(setting_text.row_label(str(name))) for name in ds.row.values]
-    printed = {f"{key}_printed": COLUMNS[key] for key in PRINTED if f"{key}_printed" in ds}
-    tables = [_table(ds, COLUMNS, names, turned=False)]
-    for size in range(len(names), 0, -1):  # methods side by side
-        if all(model_quality.table_width(table) <= style.width() - _EDGES for table in tables):
-            break
-        some = [slice(first, first + size) for first in range(0, len(names), size)]
-        tables = [_table(ds.isel(row=part), COLUMNS, names[part], turned=True) for part in some]
-    tables += [_table(ds, printed, names, turned=False)] if printed else []
-    heights = [0.5 + sum(0.14 * max(text.count("\n") + 1 for text in row) + 0.06 for row in rows) for rows in tables]
-    note = textwrap.wrap(_NOTE, int(style.width() / (0.575 * style.small() / 72)))
-    height = sum(heights) + 0.25 * len(tables) + 0.13 * len(note)
-    figure, axs = style.panels(len(tables), 1, height=height, height_ratios=heights)
-    for place, (ax, rows) in enumerate(zip(axs[:, 0], tables, strict=True)):
-        pale = printed and place == len(tables) - 1
-        model_quality.table(rows, ax=ax, color=_table_figure.PALE if pale else "black")
-    axs[0, 0].set_title("\n".join(note), fontsize=style.small(), loc="left")
-    if printed:
-        where = f"printed in the paper: {ds.attrs['printed']}"
-        axs[-1, 0].set_title(where, fontsize=style.small(), color=_table_figure.PALE)
-    return figure
+    groups = []
+    for key, (head, unit) in COLUMNS.items():
+        columns = {"": _cells(ds, key, unit)}
+        if f"{key}_printed" in ds:
+            columns = {"measured": columns[""], "paper": _cells(ds, f"{key}_printed", unit, printed=True)}
+        groups.append(_table_figure.Group(head.split("\n"), columns))
+    where = f"; paper: {ds.attrs['printed']}" if "printed" in ds.attrs else ""
+    return _table_figure.draw_groups(groups, names, f"{_NOTE}{where}")
 
 
-_EDGES = 0.15
-"""What the layout leaves free at both edges of a figure, inches."""
-
-
-def _table(
-    ds: xr.Dataset, columns: Mapping[str, tuple[str, str]], names: Sequence[str], *, turned: bool
-) -> list[list[str]]:
-    """Texts of a table, its head first."""
-    rows = [["method", *(text for text, _ in columns.values())]]
-    for place, name in enumerate(names):
-        rows.append([name, *(ranged(ds.isel(row=place), key, unit) for key, (_, unit) in columns.items())])
-    return [list(column) for column in zip(*rows, strict=True)] if turned else rows
+def _cells(ds: xr.Dataset, key: str, unit: str, *, printed: bool = False) -> list[Cell]:
+    return [Cell(ranged(ds.isel(row=place), key, unit), printed=printed) for place in range(ds.sizes["row"])]
 
 
 def _ordered(rows: Mapping[str, Run]) -> list[str]:

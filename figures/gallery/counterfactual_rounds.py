@@ -62,8 +62,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, text in zip(axs.flat, (*texts, "drift variance per parameter"), strict=True):
         style.name_axes(ax, "round", text, whole=5)
     title = ", ".join(filter(None, [style.label(str(ds.algorithm.values[0])), curves.band(ds)]))
-    style.key(figure, axs.flat, title=title, columns=3)
-    return figure
+    return style.key(figure, axs.flat, title=title, columns=3)
 
 
 def _line(values: xr.DataArray, ax: Axes, name: str, **look: Any) -> None:

@@ -51,5 +51,4 @@ def draw(ds: xr.Dataset) -> Figure:
         style.name_axes(ax, style.text(ds.t), style.text(ds[variable]))
         surfaces.ends(ax, "one client", "another")
     style.logarithmic(row[0])
-    style.key(figure, row, columns=2 * ds.sizes["round"] if ds.sizes["round"] < 3 else 4)
-    return figure
+    return style.key(figure, row, columns=2 * ds.sizes["round"] if ds.sizes["round"] < 3 else 4)

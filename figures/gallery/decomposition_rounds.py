@@ -74,5 +74,4 @@ def draw(ds: xr.Dataset) -> Figure:
     bound = ds[["cov_bound"]].mean("seed", keep_attrs=True)
     curves.curve(bound, ax=axs[0, 2], label="covariance (bound dashed)", level=0, **look)
     curves.mark_level(axs[0, 3])
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

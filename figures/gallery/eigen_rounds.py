@@ -48,5 +48,4 @@ def draw(ds: xr.Dataset) -> Figure:
     spectra.remark_unconverged(ds)
     label = rf"$\lambda_1\,/\,\lambda_{{{int(ds['rank'].max())}}}$"
     curves.curve(ds, ax=axs[0, 2], variable="ratio", over="eigen_round", label=label, **curves.DOTS)
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

@@ -36,5 +36,4 @@ def draw(ds: xr.Dataset) -> Figure:
     spectra.sharpest(ds, ax=axs[0, 1], above=True)
     axs[0, 0].set_ylabel(style.with_unit(f"{ds.attrs['split']} loss", ds.loss))
     axs[0, 1].set_ylabel(style.with_unit("loss above the model", ds.loss))
-    style.key(figure, axs.flat, title=curves.band(ds), columns=3)
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds), columns=3)

@@ -51,5 +51,4 @@ def draw(ds: xr.Dataset) -> Figure:
     _cases.share_ranges(axs)
     seeds = curves.band(ds)
     notes = [averaged if len(parts) > 1 else "", f"CKA: {seeds}" if seeds else ""]
-    style.key(figure, axs[:, 0], title="; ".join(filter(None, notes)) or None)
-    return figure
+    return style.key(figure, axs[:, 0], title="; ".join(filter(None, notes)) or None)

@@ -44,8 +44,7 @@ def draw(ds: xr.Dataset) -> Figure:
     axs[0, 1].axhline(2, color="#777777", linewidth=0.8, linestyle="--", label="slope 2 (lemma 1)")
     axs[0, 1].set_ylabel("log-log slope of the gap")
     axs[0, 1].set_ylim(min(1.0, axs[0, 1].get_ylim()[0]), max(2.2, axs[0, 1].get_ylim()[1]))
-    style.key(figure, axs[0, 1:], title=curves.band(ds))
-    return figure
+    return style.key(figure, axs[0, 1:], title=curves.band(ds))
 
 
 def _against_scale(values: xr.DataArray, ax: Axes) -> None:

@@ -82,8 +82,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, name in zip(axs.flat, _SHOWN, strict=True):
         _lines(ds, name, ax)
     curves.mark_level(axs[0, 0])
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))
 
 
 def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:

@@ -57,5 +57,4 @@ def draw(ds: xr.Dataset) -> Figure:
         if not np.allclose(own, plain, equal_nan=True):  # else the method's weights are those by data size
             plain = plain.dropna("round")
             ax.plot(plain["round"], plain, color="#555555", linewidth=0.9, linestyle=":", label="weights by data size")
-    style.key(figure, axs[1], title=curves.band(ds))
-    return figure
+    return style.key(figure, axs[1], title=curves.band(ds))

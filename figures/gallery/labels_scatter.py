@@ -75,8 +75,7 @@ def draw(ds: xr.Dataset) -> Figure:
         axs[row, 1].xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axs[-1, 0].set_xlabel("round (its clients side by side)")
     axs[-1, 1].set_xlabel("round")
-    style.key(figure, axs[:, 1], columns=2)
-    return figure
+    return style.key(figure, axs[:, 1], columns=2)
 
 
 def _scatter(count: xr.DataArray, ax: Axes, *, largest: float) -> None:

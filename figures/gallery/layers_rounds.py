@@ -44,5 +44,4 @@ def draw(ds: xr.Dataset) -> Figure:
     kind = {"hessian": "Hessian", "gauss_newton": "Gauss-Newton"}[ds.attrs["curvature"]]
     for ax in row:
         ax.set_ylabel(f"largest eigenvalue of the layer's\n{kind} block, {ds.attrs['split']} loss")
-    style.key(figure, row, title=curves.band(ds))
-    return figure
+    return style.key(figure, row, title=curves.band(ds))

@@ -68,5 +68,4 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.xaxis.set_major_locator(MaxNLocator(5))
     for ax in row:
         ax.set_ylabel(style.with_unit(f"{ds.attrs['split']} loss", ds.loss))
-    style.key(figure, row)
-    return figure
+    return style.key(figure, row)

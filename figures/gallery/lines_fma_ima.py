@@ -40,5 +40,4 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, variable in zip(axs.flat, variables, strict=True):
         surfaces.profile(ds, ax=ax, variable=variable)
         surfaces.ends(ax, "last model", f"mean of last {ds.attrs['window']}")
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

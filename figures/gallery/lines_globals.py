@@ -52,5 +52,4 @@ def draw(ds: xr.Dataset) -> Figure:
             label = f"rounds {int(line['round'])} to {int(line.second)}"
             surfaces.profile(line, ax=ax, variable=variable, log=variable == "loss", color=colour, label=label)
         surfaces.ends(ax, "earlier", "later")
-    style.key(figure, axs.flat, columns=4)
-    return figure
+    return style.key(figure, axs.flat, columns=4)

@@ -37,5 +37,4 @@ def draw(ds: xr.Dataset) -> Figure:
     _cases.share_ranges(axs)
     for ax in axs[:, 0]:
         ax.set_ylim(bottom=0)
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

@@ -43,5 +43,4 @@ def draw(ds: xr.Dataset) -> Figure:
     curves.mark_level(axs[0, 1])
     noise = f"amplitude of uniform noise on inputs in [0, 1], mean of {ds.attrs['draws']} draws"
     style.name_axes(axs[0, 1], noise, "accuracy drop [points]")
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

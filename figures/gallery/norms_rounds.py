@@ -33,5 +33,4 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 3)
     for ax, (name, text) in zip(axs.flat, _SHOWN.items(), strict=True):
         curves.curve(ds, ax=ax, variable=name, log=name != "end_norm", label=f"norm of the {text}")
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

@@ -59,5 +59,4 @@ def draw(ds: xr.Dataset) -> Figure:
     axs[0, 2].set_ylim(0, 1.08 * max(1.0, float(ds.off_diagonal.max())))
     curves.mark_level(axs[0, 2], 1)
     title = f"{style.label(ds.attrs['label'])}, one dot per client; $\\lambda$: mean kernel of a point with itself"
-    style.key(figure, axs[0, :2], title=title)
-    return figure
+    return style.key(figure, axs[0, :2], title=title)

@@ -119,8 +119,7 @@ def draw(ds: xr.Dataset) -> Figure:
     shown = f"bands: {INTERVAL} of the mean of" if ds.attrs["seeds"] == "interval" else "thin: each of"
     if max(sizes) > 1:
         current().remark(f"{shown} {_span(sizes)} seeds")
-    style.key(figure, [ax], columns=3, title=curves.band(ds))
-    return figure
+    return style.key(figure, [ax], columns=3, title=curves.band(ds))
 
 
 def _span(sizes: Sequence[int]) -> str:

@@ -49,8 +49,7 @@ def draw(ds: xr.Dataset) -> Figure:
         note.set(ha=across, va=up, path_effects=style.outline())
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
     _gaps(ds, row[1])
-    style.key(figure, row[1:])
-    return figure
+    return style.key(figure, row[1:])
 
 
 _SIDES = {"start": ((0, -5), "center", "top"), "global": ((-5, 0), "right", "center")}

@@ -102,8 +102,8 @@ def draw(ds: xr.Dataset) -> Figure:
             ("o", "none", "#555555", "minimum with standard errors"),
         )
     ]
-    style.key(figure, axs.flat, handles=marks, columns=3, title="white bar: a distance in parameter space" * close)
-    return figure
+    about = "white bar: a distance in parameter space" * close
+    return style.key(figure, axs.flat, handles=marks, columns=3, title=about)
 
 
 def _differing(names: Sequence[str]) -> list[str]:

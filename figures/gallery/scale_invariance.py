@@ -37,5 +37,4 @@ def draw(ds: xr.Dataset) -> Figure:
         surfaces.profile(ds, ax=ax, variable=variable)
         ax.axvline(1, color=style.GLOBAL, linewidth=0.6, linestyle=":", zorder=1)
         style.name_axes(ax, r"factor $\gamma$ of all parameters", f"{ds.attrs['split']} {style.text(ds[variable])}")
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

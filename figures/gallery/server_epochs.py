@@ -53,5 +53,4 @@ def draw(ds: xr.Dataset) -> Figure:
     axs[0, 1].set_ylabel(r"client weight $\lambda$")
     axs[0, 1].set_title(f"{style.label(ds.attrs['label'])}, round {int(last['round'])}", fontsize=style.small())
     weights.epochs(ds, ax=axs[0, 2], variable="proxy_loss")
-    style.key(figure, axs.flat)
-    return figure
+    return style.key(figure, axs.flat)

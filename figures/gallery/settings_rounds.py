@@ -69,8 +69,7 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.set_xlabel("round" if place[0] == rows - 1 else "")
     for ax in axs.flat:
         ax.set_ylabel("test accuracy" if style.is_first(ax) else "")
-    style.key(figure, axs.flat, title=curves.band(ds), columns=2 if columns == 1 else 4)
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds), columns=2 if columns == 1 else 4)
 
 
 def _drift_settings(runs: Sequence[Run]) -> list[Run]:

@@ -54,5 +54,4 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.set_title(name, fontsize=style.small())
     for ax in axs.flat:
         ax.set_ylabel(style.with_unit(f"rise of the {ds.attrs['split']} loss", ds.worst))
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

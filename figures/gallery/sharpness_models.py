@@ -62,8 +62,7 @@ def draw(ds: xr.Dataset) -> Figure:
         _paper(ds, axs[0, 2])
     for ax in axs.flat:
         style.name_axes(ax, style.text(ds.models), whole=6)
-    style.key(figure, axs[0, :2], title=curves.band(ds))
-    return figure
+    return style.key(figure, axs[0, :2], title=curves.band(ds))
 
 
 def _printed(paper: str, item: str) -> xr.Dataset:

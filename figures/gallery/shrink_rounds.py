@@ -70,5 +70,4 @@ def draw(ds: xr.Dataset) -> Figure:
     curves.line_with_band(ds.late, ax=axs[0, 1], over="factor", color="#777777", linewidth=0.8, zorder=1)
     axs[0, 1].scatter(ds.factor, curves.mean(ds.late, "seed"), c=colours, s=16, zorder=3)
     style.name_axes(axs[0, 1], style.text(ds.factor), f"accuracy, {ds.attrs['rounds']}")
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

@@ -70,8 +70,7 @@ def draw(ds: xr.Dataset) -> Figure:
     )
     surfaces.colorbar(figure, [ax], levels, style.text(ds.loss))
     _losses(ds, axs[0, 1])
-    style.key(figure, axs.flat)
-    return figure
+    return style.key(figure, axs.flat)
 
 
 def _losses(ds: xr.Dataset, ax: Axes) -> None:

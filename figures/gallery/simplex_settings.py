@@ -85,8 +85,7 @@ def draw(ds: xr.Dataset) -> Figure:
     surfaces.colorbar(figure, axs.flat, levels, style.text(ds.loss))
     path = ds["round"].values
     title = f"dots: best weights of rounds {path[0]} (dark) to {path[-1]} (pale)"
-    style.key(figure, axs[1], title=title)
-    return figure
+    return style.key(figure, axs[1], title=title)
 
 
 def _part(run: Run, ds: xr.Dataset) -> xr.Dataset:

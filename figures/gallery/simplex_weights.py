@@ -51,5 +51,4 @@ def draw(ds: xr.Dataset) -> Figure:
             ax.set_title(f"{part.attrs['label']}, {variable}", fontsize=style.small(), pad=15)
         below = list(row) if style.is_narrow() and len(parts) > 1 else ()
         surfaces.colorbar(figure, row, levels, style.text(ds[variable]), below=below)
-    style.key(figure, rows[0, :1])
-    return figure
+    return style.key(figure, rows[0, :1])

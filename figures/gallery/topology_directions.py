@@ -40,5 +40,4 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, (variable, label) in zip(axs.flat, labels.items(), strict=True):
         model_quality.bars(ds[variable], ax=ax, over="rank")
         style.name_axes(ax, "directions", label)
-    style.key(figure, axs.flat)
-    return figure
+    return style.key(figure, axs.flat)

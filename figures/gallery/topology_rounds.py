@@ -61,5 +61,4 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
     axs[0, 0].yaxis.set_major_locator(MaxNLocator(4, integer=True))
     note = f"dashed: one point in {strides[-1]} along each axis"
-    style.key(figure, axs.flat, title="; ".join(filter(None, (curves.band(ds), note))))
-    return figure
+    return style.key(figure, axs.flat, title="; ".join(filter(None, (curves.band(ds), note))))

@@ -58,5 +58,4 @@ def draw(ds: xr.Dataset) -> Figure:
     curves.curve(ds, ax=row[2], variable="share", label="Gauss-Newton trace\n/ Hessian trace", level=1, **look)
     for ax, variable in zip(row, (*labels, "share"), strict=True):
         error_bars(ds, variable, ax=ax, over="trace_round")
-    style.key(figure, row, title=curves.band(ds))
-    return figure
+    return style.key(figure, row, title=curves.band(ds))

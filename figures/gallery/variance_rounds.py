@@ -35,5 +35,4 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax in axs[0, :2]:
         style.logarithmic(ax)
     curves.curve(ds, ax=axs[0, 2], variable="gain", label="Kalman gain G").set_ylim(0, 1.02)
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

@@ -51,5 +51,4 @@ def draw(ds: xr.Dataset) -> Figure:
     ):
         model_quality.bars(ds[name].expand_dims("mark"), ax=ax, over="mark", ticks=[""])
         style.name_axes(ax, "method", label)
-    style.key(figure, axs.flat, title=curves.band(ds))
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds))

@@ -70,5 +70,4 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.set_xlabel("round")
     for ax in axs.flat:
         ax.set_ylabel(style.text(ds.weight_ratio))
-    style.key(figure, axs.flat, title=curves.band(ds), columns=4 if count > 1 else 2)
-    return figure
+    return style.key(figure, axs.flat, title=curves.band(ds), columns=4 if count > 1 else 2)

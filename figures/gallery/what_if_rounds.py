@@ -69,8 +69,7 @@ def draw(ds: xr.Dataset) -> Figure:
     title = title if seeds == 1 else f"{title}, mean of {seeds} seeds"
     if number := ds.attrs.get("samples"):
         title = f"{title}, on the {number} test samples that chose no weights"
-    style.key(figure, axs.flat, title=title, columns=4)
-    return figure
+    return style.key(figure, axs.flat, title=title, columns=4)
 
 
 def _line(values: xr.DataArray, ax: Axes, **look: Any) -> None:

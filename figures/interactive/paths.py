@@ -32,17 +32,11 @@ def trajectory_play(ds: xr.Dataset, *, notes: Mapping[int, Mapping[int, str]] | 
     Raises:
         LookupError: If the map has no values.
     """
-    log = True
-    figure = blank(height=460, showlegend=False)
-    figure.add_trace(contours(ds, "loss", span(ds.loss, log=log), log))
-    x, y = small(ds.mark_alpha), small(ds.mark_beta)
-    whole = {"color": "rgba(255,255,255,0.75)", "width": 1.5, "dash": "dot"}
-    figure.add_trace(go.Scatter(x=x, y=y, mode="lines", line=whole, hoverinfo="skip", name="path"))
+    figure = _whole_path(ds, True, height=460)
     rounds = [int(number) for number in ds.mark_round.values]
     parts = [_part(ds, place, (notes or {}).get(number, {})) for place, number in enumerate(rounds)]
     playing(figure, parts, rounds)
-    lay_flat(figure, ds, "loss")
-    return _name_axes(figure, ds)
+    return _name_axes(figure, ds, True)
 
 
 def path_until(ds: xr.Dataset, number: int, clients: Collection[int] = ()) -> go.Figure:
@@ -55,15 +49,10 @@ def path_until(ds: xr.Dataset, number: int, clients: Collection[int] = ()) -> go
         number: Round; the last one of the path that is not after it is drawn.
         clients: Ids of selected clients, which are named and filled.
     """
-    figure = blank(height=520, showlegend=False)
     has_map = "loss" in ds and bool(np.isfinite(ds.loss.values).any())
-    if has_map:
-        figure.add_trace(contours(ds, "loss", span(ds.loss, log=True), True))
+    figure = _whole_path(ds, has_map, height=520)
     rounds = ds.mark_round.values.astype(int)
     place = max(int(np.searchsorted(rounds, number, side="right")) - 1, 0)
-    pale = {"color": "rgba(255,255,255,0.75)" if has_map else palette.CLIENT, "width": 1.5, "dash": "dot"}
-    x, y = small(ds.mark_alpha), small(ds.mark_beta)
-    figure.add_trace(go.Scatter(x=x, y=y, mode="lines", line=pale, hoverinfo="skip", name="whole path"))
     whole = ds if has_map else ds.assign(loss=ds.mark_loss.assign_attrs(long_name="recorded loss"))
     path, cohort = _part(whole, place, {})
     ids = _ids(ds, int(rounds[place]))
@@ -74,15 +63,24 @@ def path_until(ds: xr.Dataset, number: int, clients: Collection[int] = ()) -> go
     )
     cohort.update(hovertemplate="%{hovertext}<extra></extra>", textposition="top center")
     cohort.marker.update(color=np.where(picked, PICKED, "white").tolist(), size=11)
-    figure.add_traces([path, cohort])
+    return _name_axes(figure.add_traces([path, cohort]), ds, has_map)
+
+
+def _whole_path(ds: xr.Dataset, has_map: bool, height: int) -> go.Figure:
+    """The map, where there is one, and the whole path, pale."""
+    figure = blank(height=height, showlegend=False)
+    if has_map:
+        figure.add_trace(contours(ds, "loss", span(ds.loss, log=True), True))
+    pale = {"color": "rgba(255,255,255,0.75)" if has_map else palette.CLIENT, "width": 1.5, "dash": "dot"}
+    x, y = small(ds.mark_alpha), small(ds.mark_beta)
+    return figure.add_trace(go.Scatter(x=x, y=y, mode="lines", line=pale, hoverinfo="skip", name="whole path"))
+
+
+def _name_axes(figure: go.Figure, ds: xr.Dataset, has_map: bool) -> go.Figure:
     if has_map:
         lay_flat(figure, ds, "loss")
     else:
         figure.update_yaxes(scaleanchor="x")
-    return _name_axes(figure, ds)
-
-
-def _name_axes(figure: go.Figure, ds: xr.Dataset) -> go.Figure:
     for name, update in (("alpha", figure.update_xaxes), ("beta", figure.update_yaxes)):
         share = ds.attrs.get(f"explained_{name}")
         update(title=coordinate(ds, name) + ("" if share is None else f" ({100 * share:.0f} % of the variance)"))

@@ -98,7 +98,6 @@ def panels(
         down = -(-rows * columns // across)
         tall = 0.38 * NARROW if cell is None else cell * inches / across
         usual = down * (tall + 0.3) + KEY
-        options = {name: value for name, value in options.items() if not name.endswith("_ratios")}
         options = {name: value for name, value in options.items() if value is True}
     else:
         down = rows
@@ -180,8 +179,8 @@ def key(
     title: str | None = None,
     columns: int = 6,
     handles: Sequence[Artist] | None = None,
-) -> None:
-    """Draw one legend above all panels, with each label once, or where the look asks for it.
+) -> Figure:
+    """The figure with one legend above all panels, with each label once, or where the look asks for it.
 
     Args:
         title: A line above it, such as what the bands are.
@@ -194,11 +193,11 @@ def key(
             entries.setdefault(name, handle)
     entries |= {str(handle.get_label()): handle for handle in handles or ()}
     if not entries:
-        return
+        return figure
     part = look.current()
     place = part.take("legend") or ("inside" if part.ax is not None and len(cells) == 1 else "above")
     if place == "none":
-        return
+        return figure
     with context():
         inches = float(figure.bbox.width / figure.get_figure(root=True).dpi)
         names = ["\n".join(textwrap.wrap(name, max(20, int((inches - 0.5) / _letter())))) for name in entries]
@@ -207,7 +206,7 @@ def key(
         options: dict[str, Any] = {"title": wrapped, "columnspacing": 1.2, "alignment": "center"}
         if place == "inside":
             cells[0].legend(list(entries.values()), names, **options)
-            return
+            return figure
         options |= {"ncols": 1 if at_side else fitting(names, inches, columns)}
         rows = -(-len(names) // options["ncols"])
         lines = max(
@@ -220,6 +219,7 @@ def key(
         where = {"above": "outside upper center", "below": "outside lower center", "right": "outside right upper"}
         options["loc"] = where[place]
         figure.legend(list(entries.values()), names, **options).set_label(place)
+    return figure
 
 
 def fitting(names: Sequence[str], inches: float, most: int) -> int:

@@ -111,14 +111,15 @@ def require_domains(name: str, domains: Sequence[str], accepted: Sequence[str]) 
         raise ValueError(f"domains is {domains!r}; {name} takes a list of different ones of {', '.join(accepted)}.")
 
 
-def require_count(name: str, option: str, value: int | None) -> None:
-    """Require a number of samples that is a whole number >= 1 or None.
+def require_counts(name: str, **options: int | None) -> None:
+    """Require numbers of samples, by option, that are whole numbers >= 1 or None.
 
     Raises:
-        ValueError: If it is another value.
+        ValueError: If one is another value.
     """
-    if value is not None and (type(value) is not int or value < 1):
-        raise ValueError(f"{option} is {value!r}; {name} takes a whole number, {option} >= 1, or none for all.")
+    for option, value in options.items():
+        if value is not None and (type(value) is not int or value < 1):
+            raise ValueError(f"{option} is {value!r}; {name} takes a whole number, {option} >= 1, or none for all.")
 
 
 def require_size(name: str, size: int) -> None:

@@ -53,9 +53,8 @@ def loader(name: str, accepted: tuple[str, ...]) -> Callable[..., Dataset]:
         """
         _split.require_domains(name, domains, accepted)
         _split.require_size(name, size)
-        _split.require_count(name, "train_per_domain", train_per_domain)
-        _split.require_count(name, "test_per_domain", test_per_domain)
-        _split.require_count(name, "test_per_class", test_per_class)
+        limits = {"train_per_domain": train_per_domain, "test_per_domain": test_per_domain}
+        _split.require_counts(name, **limits, test_per_class=test_per_class)
         parts: dict[str, list[Samples]] = {"train": [], "test": []}
         for domain in domains:
             dataset: Dataset = import_module(f"landscape.datasets.{domain}").load(folder)

@@ -48,8 +48,7 @@ def load(
         ValueError: If an option is out of range.
     """
     _split.require_size("domainnet", size)
-    for option, value in (("train_per_domain", train_per_domain), ("test_per_domain", test_per_domain)):
-        _split.require_count("domainnet", option, value)
+    _split.require_counts("domainnet", train_per_domain=train_per_domain, test_per_domain=test_per_domain)
     dataset = _split.select_domains(_images.load(replace(SOURCE, shape=(3, size, size)), folder), domains)
     if train_per_domain is None and test_per_domain is None:
         return dataset

@@ -40,7 +40,7 @@ def load(folder: Path | None = None, *, writers: int | None = None, test_share: 
     Raises:
         ValueError: If an option is out of range.
     """
-    _split.require_count("femnist", "writers", writers)
+    _split.require_counts("femnist", writers=writers)
     _split.require_share("femnist", "test_share", test_share)
     whole = _select_writers(_images.load(SOURCE, folder), writers)
     parts = _split.split_by_group(whole.groups["user"].train, test_share, seed)

@@ -47,8 +47,7 @@ def load(
         LookupError: If a file is absent; names its folder and its source.
         ValueError: If an option is out of range or the files hold something else.
     """
-    for option, value in (("history", history), ("test_negatives", test_negatives), ("recent", recent)):
-        _split.require_count("movielens1m", option, value)
+    _split.require_counts("movielens1m", history=history, test_negatives=test_negatives, recent=recent)
     if type(negatives) is not int or negatives < 0 or type(seed) is not int or seed < 0:
         raise ValueError(f"negatives is {negatives!r} and seed {seed!r}; movielens1m takes whole numbers >= 0.")
     ratings = _movielens.read(folder, any_size=any_size)

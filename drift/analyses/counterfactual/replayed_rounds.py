@@ -14,14 +14,13 @@ from torch import Tensor
 from drift.analyses.counterfactual.changes import changed
 from drift.analyses.evaluate_on import evaluate_models
 from drift.analyses.rounds.run_state import chance
-from drift.config.method_values import Cohort, Setting, State
+from drift.config.method_values import Setting, State
 from drift.config.random_keys import key
 from drift.parallel.threads import torch_threads
-from drift.runs.client_of_round import client_state
+from drift.runs.client_of_round import client_state, recorded_cohort
 from drift.runs.run import Run
 from drift.simulation.one_round import train_round
 from drift.simulation.retrain import share_jobs
-from drift.store.round_record import Round
 from drift.training.server import Server
 
 Job = tuple[str, int, int, int]
@@ -162,25 +161,10 @@ def _aggregated(run: Run, setting: Setting, first: int) -> State | None:
             return None
         theta = setting.task.theta if index == 0 else _theta(run, index)
         try:
-            outcome = run.method.aggregate(setting, state, _cohort(run, record, theta))
+            outcome = run.method.aggregate(setting, state, recorded_cohort(run, record, theta))
         except KeyError:  # of a client report, which is not recorded
             return None
         if not torch.allclose(outcome.end, record.end, rtol=0, atol=NEAR * float(record.end.abs().max())):
             return None
         state = outcome.state
     return state
-
-
-def _cohort(run: Run, record: Round, theta: torch.Tensor) -> Cohort:
-    """A recorded cohort; its numbers of steps are not recorded."""
-    return Cohort(
-        index=record.index,
-        theta=theta,
-        start=record.kept("start"),
-        ids=record.ids,
-        sizes=record.sizes,
-        weights=run.experiment.cohort_weights(record.sizes),
-        clients=record.kept("clients"),
-        steps=torch.full_like(record.sizes, -1),
-        buffers=record.client_buffers,
-    )

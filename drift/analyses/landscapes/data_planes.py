@@ -10,6 +10,7 @@ import torch
 import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
+from drift.analyses.landscapes.models_plane import labelled
 from drift.analyses.landscapes.planes import client_sweep
 from drift.analyses.per_round import result
 from drift.runs.registry import analysis
@@ -52,19 +53,11 @@ def class_plane(
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold three such clients.
     """
-    names = run.dataset.class_names
+    _ = run.dataset.class_names  # refuses data without classes
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin)
     task = replace(run.task, metrics={**run.task.metrics, "class_error": class_error_of(run.task.loss)})
     dataset = evaluate_on(run, sweep, partial, split=split, task=task)
-    names = names + [str(number) for number in range(len(names), dataset.sizes["class"])]  # of outputs without samples
-    dataset = dataset.assign_coords({"class": names[: dataset.sizes["class"]]})
-    return result(dataset, _ABOUT, analysis="class_plane", source="IMA paper, section 3.2", round=record.index)
-
-
-_ABOUT = {
-    "class_error": ("error of the class", "fraction"),
-    "mark_class_error": ("error of the class at the mark", "fraction"),
-}
+    return labelled(run, dataset, record.index, split, "class_plane")
 
 
 @analysis("mark", "alpha", "beta", "client", cost="evaluations")

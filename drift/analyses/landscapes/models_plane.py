@@ -67,8 +67,7 @@ def models_plane(
     index = run.require_round(round)
     names = default_models(run, index, 3) if models is None else list(models)
     sweep = plane_sweep(run, index, names, points=points, margin=margin, box=box)
-    selected = selected_samples(run, index, split, samples)
-    dataset = _evaluated(run, sweep, selected, partial, precision=precision, folds=folds)
+    dataset = _evaluated(run, sweep, selected_samples(run, index, split, samples), partial, precision, folds)
     return labelled(run, dataset, index, split, "models_plane")
 
 
@@ -101,8 +100,7 @@ def models_line(
     index = run.require_round(round)
     names = default_models(run, index, 2) if models is None else list(models)
     sweep = line_sweep(run, index, names, points=points)
-    selected = selected_samples(run, index, split, samples)
-    dataset = _evaluated(run, sweep, selected, partial, precision=precision, folds=folds)
+    dataset = _evaluated(run, sweep, selected_samples(run, index, split, samples), partial, precision, folds)
     return labelled(run, dataset, index, split, "models_line")
 
 
@@ -173,7 +171,7 @@ def task_with_classes(run: Run, samples: Samples) -> Task:
 
 
 def _evaluated(
-    run: Run, sweep: Sweep, samples: Samples, partial: Partial | None, *, precision: Precision, folds: int
+    run: Run, sweep: Sweep, samples: Samples, partial: Partial | None, precision: Precision, folds: int
 ) -> xr.Dataset:
     task = run.task if folds else task_with_classes(run, samples)
     return evaluate_on(run, sweep, partial, split=samples, task=task, precision=precision, folds=folds)

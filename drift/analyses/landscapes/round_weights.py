@@ -16,9 +16,9 @@ from drift.analyses.landscapes.models_plane import task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models
 from drift.analyses.per_round import resolve_round, result
 from drift.analyses.selected_samples import selected_samples
-from drift.config.method_values import Cohort
 from drift.methods._learned_weights import Aggregate, initial, mixture, slopes
 from drift.methods.fedlaw import FedLAW
+from drift.runs.client_of_round import recorded_cohort
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import Updates, weighted_models
@@ -142,20 +142,8 @@ def learned_weights(run: Run, round: int) -> Weights:
     if run.method.name() == "fedlaw":
         return own_weights(record)
     _require_proxy(run)
-    sizes, ids = record.sizes, record.ids
-    cohort = Cohort(
-        index=record.index,
-        theta=record.kept("start"),
-        start=record.kept("start"),
-        ids=ids,
-        sizes=sizes,
-        weights=run.experiment.cohort_weights(sizes),
-        clients=record.kept("clients"),
-        steps=torch.zeros_like(ids),
-        buffers=record.client_buffers,
-    )
-    combined = FedLAW().combine(run.setting, {}, cohort)
-    return Weights.from_values(combined.weights[ids.argsort()].double())
+    combined = FedLAW().combine(run.setting, {}, recorded_cohort(run, record, record.kept("start")))
+    return Weights.from_values(combined.weights[record.ids.argsort()].double())
 
 
 def proxy_weights(run: Run, round: int) -> Weights:

@@ -1,5 +1,3 @@
-from itertools import combinations
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -42,27 +40,6 @@ def test_matrix_has_models_in_rows():
     assert ax.images[0].get_array().shape == (2, 3)
     assert [text.get_text() for text in ax.texts] == [".90", ".20", ".30", ".10", ".80"]
     assert [text.get_text() for text in ax.get_yticklabels()] == ["3", "7"]
-
-
-def test_table_writes_every_cell():
-    rows = [["method", "x\n[s]", "y"], ["a", "1", "2"], ["b", "3", "4"]]
-    ax = model_quality.table(rows, ax=style.panels()[1][0, 0])
-    assert [text.get_text() for text in ax.texts] == ["method", "x\n[s]", "y", "a", "1", "2", "b", "3", "4"]
-    assert len(ax.lines) == 3
-
-
-def test_no_cell_of_a_table_lies_over_another():
-    figure, axs = style.panels(height=3.0)
-    heads = ["method", *("local training\nof a client" for _ in range(8)), "II"]
-    rows, cells = (
-        ["FedAvg+IMA", "LSS, M = 4"],
-        ["91.8 kMAC", *["WWWW", "14.4 ms\n[11.1, 26.8]", "as plain", "274 kB"] * 2],
-    )
-    model_quality.table([heads, *([name, *cells] for name in rows)], ax=axs[0, 0])
-    figure.draw_without_rendering()
-    boxes = [text.get_window_extent() for text in axs[0, 0].texts]
-    assert not [(one, other) for one, other in combinations(boxes, 2) if one.overlaps(other)]
-    assert min(box.x0 for box in boxes) >= 0 and max(box.x1 for box in boxes) <= figure.bbox.x1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,9 @@ from drift.analyses.landscapes.model_quality import noise_robustness
 from drift.config.experiment import Experiment
 from drift.config.load import read
 from figures import gallery, papers
-from figures.gallery import _pools
+from figures.gallery import _pools, _table_figure
 from figures.looks import style
+from figures.texts.table import Cell
 
 
 def _run(folder, method, seed, *, rounds=3, valid=0.0, **local):
@@ -117,7 +120,7 @@ def test_early_rounds_end_where_asked(runs):
         figure.data(runs, early=0)
 
 
-def test_costs_have_a_row_for_each_size_of_the_pool_and_the_papers_below(runs, tmp_path):
+def test_costs_have_a_row_for_each_size_of_the_pool_with_the_papers_in_grey(runs, tmp_path):
     held = _run(tmp_path, {"name": "soups", "candidates": 5}, 0, valid=0.2)
     table = gallery.load("cost-table")
     ds = table.data(gallery.AnyOf([*runs, held]), paper="lss", item="Table 5")
@@ -128,8 +131,23 @@ def test_costs_have_a_row_for_each_size_of_the_pool_and_the_papers_below(runs, t
     assert thrice == 2 * once
     assert float(ds.macs_training_printed.sel(row="fedavg")) == 1.82e9
     assert np.isnan(ds.macs_training_printed.sel(row="lss, M = 3"))
-    assert len(table.draw(ds).axes) == 2
-    assert len(table.draw(table.data(gallery.AnyOf(runs))).axes) == 1
+    shown = [text for ax in table.draw(ds).axes for text in ax.texts]
+    assert {text.get_text() for text in shown if text.get_color() == _table_figure.PALE} >= {"paper", "1.82 GMAC"}
+    plain = [text for ax in table.draw(table.data(gallery.AnyOf(runs))).axes for text in ax.texts]
+    assert {text.get_color() for text in plain} == {"black"}
+
+
+def test_no_cell_of_a_table_lies_over_another():
+    paper, groups = [Cell("21.3 s", printed=True)] * 2, []
+    for text in ["91.8 kMAC", "14.4 ms\n[11.1, 26.8]", "as plain", "274 kB"] * 2:
+        columns = {"measured": [Cell(text)] * 2, "paper": paper}
+        groups.append(_table_figure.Group(["local training", "of a client"], columns))
+    figure = _table_figure.draw_groups(groups, ["FedAvg+IMA", "LSS, M = 4"], "what the numbers are")
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
+        assert not [(one, other) for one, other in combinations(boxes, 2) if one.overlaps(other)]
+        assert min(box.x0 for box in boxes) >= 0 and max(box.x1 for box in boxes) <= figure.bbox.x1
 
 
 def test_quick_variants_leave_the_options_of_the_papers_model_and_data_behind():
