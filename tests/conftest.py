@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-sys.dont_write_bytecode = False  # else every process that a test starts compiles what it imports, which takes seconds
+sys.dont_write_bytecode = False  # else each run rewrites the assertions of all modules, half of the time of collection
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
