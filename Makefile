@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 QUICK := tests/test_imports.py tests/test_habits.py \
   $(addprefix tests/landscape/,batched_training geometry measures model results surfaces sweep) \
   $(addprefix tests/drift/,config plugins store training analyses/rounds) tests/figures/axes \
-  tests/drift/test_conformance.py::test_a_method_has_what_analyses_read[fedavg] \
+  tests/drift/test_conformance.py::test_a_method_has_what_analyses_read[fedadam] \
   tests/drift/partitions/test_partitions.py tests/landscape/datasets/test_datasets.py::test_every_dataset_is_what_it_says[blobs] \
   tests/landscape/models/test_models.py::test_every_model_is_head_after_body[cnn_fmnist] \
   tests/figures/gallery/test_gallery.py::test_every_file_says_what_it_shows_and_needs

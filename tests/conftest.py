@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections import Counter
 
-os.environ.setdefault("MPLBACKEND", "Agg")
-
-import numpy as np
 import pytest
-import torch
-import warm
-from hypothesis import settings
 
-settings.register_profile("fedscape", deadline=None, max_examples=25, derandomize=True, database=None)
-settings.load_profile("fedscape")
-torch.set_num_threads(1)
-torch.use_deterministic_algorithms(True)
+os.environ.setdefault("MPLBACKEND", "Agg")
+sys.dont_write_bytecode = False  # else each run rewrites the assertions of all modules, half of the time of collection
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 LONG = re.compile(
@@ -29,6 +23,19 @@ LONG = re.compile(
 """Modules of few tests that take long; they begin first, so that no worker waits for one of them at the end."""
 
 
+def pytest_sessionstart(session):
+    """A process that runs tests imports what they need; that which hands them out to workers does not."""
+    if getattr(session.config.option, "dist", "no") != "no" and not hasattr(session.config, "workerinput"):
+        return
+    import torch
+    from hypothesis import settings
+
+    settings.register_profile("fedscape", deadline=None, max_examples=25, derandomize=True, database=None)
+    settings.load_profile("fedscape")
+    torch.set_num_threads(1)
+    torch.set_deterministic_debug_mode("error")
+
+
 def pytest_collection_modifyitems(items):
     counts = Counter(item.path for item in items)
     items.sort(key=lambda item: (not LONG.search(item.path.as_posix()), -counts[item.path]))
@@ -37,6 +44,8 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(autouse=True, scope="session")
 def _warm_processes():
     """Processes of the library are forked from one that has imported what they need."""
+    import warm
+
     warm.take_over()
     yield
     warm.give_back()
@@ -54,6 +63,8 @@ def _no_waiting_for_the_disk():
 @pytest.fixture
 def cold(_warm_processes):
     """Processes start as in use."""
+    import warm
+
     with warm.begun_cold():
         yield
 
@@ -69,6 +80,9 @@ def not_laid_out(monkeypatch):
 @pytest.fixture(autouse=True)
 def _same_global_draws():
     """A test gives the same result alone, in any order and on any worker."""
+    import numpy as np
+    import torch
+
     torch.manual_seed(0)
     np.random.seed(0)  # noqa: NPY002 - libraries under test may draw from the global generator
 

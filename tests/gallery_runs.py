@@ -60,7 +60,11 @@ KINDS = (
     *("lines-globals", "simplex-weights", "accuracy-table", "topology-distances", "accuracy-after", "layers-drift"),
 )
 """Figures of each kind: of each file of figures/axes, and tables. Panels of all are stacked by the same layout in a
-column, put into a part of another figure and read by the same door; the slow tests look at the others there."""
+column; the slow tests look at the others there."""
+
+FEW = KINDS[3:12]
+"""Those whose panels differ in how they are put into a part of another figure, and read by the door that finds them
+empty: a table, bars, points, curves and maps."""
 
 
 def normalised(shape, classes):

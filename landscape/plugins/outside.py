@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import re
 import sys
@@ -133,18 +132,18 @@ def _file(path: Path) -> ModuleType:
     main = sys.modules["__main__"]
     if (main_file := getattr(main, "__file__", None)) is not None and Path(main_file).resolve() == path.resolve():
         return main
-    content = hashlib.sha256(str(path.resolve()).encode() + path.read_bytes()).hexdigest()[:8]
+    source = path.read_bytes()
+    content = hashlib.sha256(str(path.resolve()).encode() + source).hexdigest()[:8]
     called = f"{_PREFIX}{re.sub(r'[^a-zA-Z0-9]', '_', path.stem)}_{content}"
     if called in sys.modules:
         return sys.modules[called]
-    spec = importlib.util.spec_from_file_location(called, path.resolve())
-    if spec is None or spec.loader is None:
-        raise LookupError(f"{path} is no Python file.")
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(called)
+    module.__file__ = str(path.resolve())
     sys.modules[called] = module
     sys.path.insert(0, str(path.resolve().parent))  # the file can import its neighbours
     try:
-        spec.loader.exec_module(module)
+        code = compile(source, module.__file__, "exec", dont_inherit=True)  # a .pyc of the same second may be older
+        exec(code, module.__dict__)
     except BaseException:
         del sys.modules[called]
         raise

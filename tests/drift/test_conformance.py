@@ -1,17 +1,21 @@
-"""Every analysis on a run of every method: a new file of either kind is tested unasked."""
+"""Every analysis on a run of every method, to files and back: a new file of either kind is tested unasked."""
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny
-from kinds import METHODS
+import xarray as xr
+from kinds import METHODS, quick
 
 from drift.config import method as methods
 from figures.commands.analyse import analyses
+from landscape.results.export import export_bytes
 
 ANALYSES = analyses()
 
@@ -64,7 +68,7 @@ def test_the_samples_reach_every_analysis():
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_has_what_analyses_read(name, tmp_path):
-    _require_works(name, _sample(name), tmp_path)
+    _require_works(name, _sample(name), tmp_path, coarse=True)
 
 
 @pytest.mark.slow  # 30 methods times 60 analyses
@@ -73,7 +77,7 @@ def test_every_analysis_works_on_every_method(name, tmp_path):
     _require_works(name, list(ANALYSES), tmp_path)
 
 
-def _require_works(name: str, wanted: list[str], folder: Path) -> None:
+def _require_works(name: str, wanted: list[str], folder: Path, coarse: bool = False) -> None:
     run = tiny.trained(folder, f"method={name}", *EXTRA.get(name, []))
     for analysis in (ANALYSES[one] for one in wanted):
         function = getattr(importlib.import_module(analysis.module), analysis.name)
@@ -85,7 +89,10 @@ def _require_works(name: str, wanted: list[str], folder: Path) -> None:
             with pytest.raises(ValueError, match=REFUSED[name, analysis.name]):
                 run.cached(function)
             continue
-        found = function(run)
+        found = run.cached(function, **quick(analysis)) if coarse else function(run)
+        if coarse:
+            assert found.attrs["run"] == run.name
+            _require_equal_from_files(found)
         assert {"analysis", "source"} <= set(found.attrs), analysis.name
         numbers = [values for values in found.data_vars.values() if values.dtype.kind == "f"]
         finite = any(bool(np.isfinite(values.values).any()) for values in numbers)
@@ -93,3 +100,42 @@ def _require_works(name: str, wanted: list[str], folder: Path) -> None:
         assert finite or none, analysis.name  # a plane may hold no minimum, and says so
         for values in found.data_vars.values():
             assert {"long_name", "units"} <= set(values.attrs), (analysis.name, values.name)
+
+
+def _require_equal_from_files(result: xr.Dataset) -> None:
+    """A result comes back equal from netCDF, CSV and pandas."""
+    xr.testing.assert_identical(xr.load_dataset(io.BytesIO(export_bytes(result, "nc")), engine="h5netcdf"), result)
+    for array in result.data_vars.values():
+        if array.dims:
+            back = array.to_series().to_xarray()  # sorts the coordinates
+            places = {dim: array[dim].values for dim in array.dims if dim in array.coords}
+            np.testing.assert_array_equal(back.sel(places).transpose(*array.dims).values, array.values)
+    for form in ("csv", "tidy"):
+        rows = list(csv.DictReader(io.StringIO(export_bytes(result, form).decode())))
+        assert not any(cell.startswith("attribute:") for row in rows for cell in row.values())
+        for label, array in result.data_vars.items():
+            assert _from_rows(rows, array, str(label), form) == _texts(array), (label, form)
+
+
+def _from_rows(rows: list[dict[str, str]], array: xr.DataArray, name: str, form: str) -> dict[tuple[str, ...], str]:
+    """Texts of one variable by place, from the rows of a table that have its dimensions."""
+    dims = [f"at_{dim}" if form == "tidy" and dim == "value" else str(dim) for dim in array.dims]
+    own = [row for row in rows if all(row[dim] for dim in dims)]
+    if form == "tidy":
+        own = [row for row in own if row["variable"] == name]
+    column = "value" if form == "tidy" else name
+    found: dict[tuple[str, ...], str] = {}
+    for row in own:
+        place = tuple(row[dim] for dim in dims)
+        found[place] = found.get(place) or row[column]  # empty in the rows of other dimensions
+    return found
+
+
+def _texts(array: xr.DataArray) -> dict[tuple[str, ...], str]:
+    """What stands in a table for each value: numbers so that they read back to the bit, missing ones empty."""
+    places = [array[dim].values.tolist() if dim in array.coords else range(array.sizes[dim]) for dim in array.dims]
+    return {
+        tuple(str(place[at]) for place, at in zip(places, index, strict=True)): "" if value != value else str(value)
+        for index in np.ndindex(array.shape)
+        for value in [array.values[index].item()]
+    }

@@ -80,6 +80,8 @@ def test_a_round_is_that_of_plain_pytorch(name, engine):
         choice = choose_engine(engine, setting.experiment.method, first_cohort(setting, data, Server.fresh(setting)))
         assert (choice.name == "batched") == (engine == "batched" and name in BATCHED), choice.reason
         assert "\n" not in choice.reason
+        if choice.name != engine:
+            return  # trained as by the other engine
         setting, data = posed(name, choice.name)
         record, after = run_round(setting, data, Server.fresh(setting))
         models = [plain_client(name, setting, data, client) for client in range(3)]

@@ -23,6 +23,7 @@ def test_key_never_changes():
 
 
 @pytest.mark.seconds
+@pytest.mark.seconds
 def test_other_processes_draw_the_same():
     code = (
         "from drift.config.random_keys import *; print(key(8, 'batches', 2), cohort(8, 3, 50, 4), rng(1, 'a').random())"

@@ -21,6 +21,8 @@ from drift.simulation.verify import verify
 from drift.store import files, server_state
 from landscape.results import netcdf_files
 
+pytestmark = pytest.mark.seconds
+
 LENGTH, DONE, ALTERED = 6, 4, 1
 ARRAYS = ("gram", "weights", "ids", "sizes", "metric.loss", "metric.accuracy", "metric.local_loss", "metric.seconds")
 
@@ -90,7 +92,6 @@ def test_a_flipped_bit_of_a_small_array_is_noticed_by_every_reader(mine, array, 
     READERS[reader](mine)
 
 
-@pytest.mark.seconds
 def test_every_byte_of_a_header_is_compared_by_readers_of_small_arrays(mine):
     path, run = files.round_path(mine, ALTERED), drift.open(mine)
     right = next(run.without_models([ALTERED]))
@@ -173,7 +174,6 @@ def asked(computed, tmp_path):
     return copy, {copy / "results" / name: call for name, call in found.items()}
 
 
-@pytest.mark.seconds
 @pytest.mark.parametrize(("one", "two"), [(0, 1), (2, 3), (4, 5)])
 def test_results_exchanged_within_a_run_are_refused_named_and_set_aside(asked, one, two):
     mine, found = asked
@@ -227,7 +227,6 @@ BESIDE = {
 }
 
 
-@pytest.mark.seconds
 @pytest.mark.parametrize("beside", BESIDE)
 @pytest.mark.parametrize("called", ["own", "mine"])
 def test_repair_trains_no_foreign_run_in_a_folder(stored, tmp_path, beside, called):

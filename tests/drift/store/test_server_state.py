@@ -17,6 +17,8 @@ from drift.store import files, numpy_files, server_state
 from drift.store.paths import CLIENTS
 from landscape.results import atomic_write
 
+pytestmark = pytest.mark.seconds
+
 SCAFFOLD = ("method=scaffold", "local.momentum=0.0")
 MANY = ("clients.number=12", "clients.per_round=2", "clients.partition=iid", "rounds=5")
 
@@ -89,7 +91,6 @@ def test_a_round_writes_the_states_of_its_cohort_only(tmp_path, apart, monkeypat
     assert growth < 100 * (len(last_rounds(run)) - 2)  # a line of the table per client, and no state
 
 
-@pytest.mark.seconds
 def test_workers_train_clients_from_files(tmp_path, apart):
     one = tiny.trained(tmp_path / "one", *SCAFFOLD)
     two = drift.simulate(tiny.experiment(*SCAFFOLD), runs=tmp_path / "two", workers=2)
@@ -138,7 +139,6 @@ for times in range(2, 100, int(os.environ["EVERY"])):
 """Trains once for each replacement and removal of a file, and is killed before it."""
 
 
-@pytest.mark.seconds
 @pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_a_kill_at_any_write_or_removal_costs_a_round_and_no_bit(tmp_path, apart, every):
     settings = [*SCAFFOLD, *MANY, "rounds=3", "clients.number=3"]

@@ -18,6 +18,8 @@ from figures.interactive.matrix import coherence_matrix
 from figures.looks import palette, style
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
+pytestmark = pytest.mark.seconds
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 from figures.axes.fit import fit, lay_out
 
+pytestmark = pytest.mark.seconds
+
 
 def _panel(width, *, tall=False, scale="linear"):
     """A panel with nine numbers on one axis."""

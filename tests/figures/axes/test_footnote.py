@@ -6,6 +6,8 @@ from matplotlib.figure import Figure
 from figures.axes.footnote import footnote
 from figures.looks import style
 
+pytestmark = pytest.mark.seconds
+
 
 def _plain(layout, **options):
     figure = Figure(layout=layout, figsize=(4, 3))

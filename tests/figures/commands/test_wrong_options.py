@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ def words(chain):
     return " ".join(chain)
 
 
+@cache
 def arguments(chain):
     collection = COMMANDS[chain].assemble_argument_collection(parse_docstring=True)
     return [one for one in collection if one.name != "*"]  # the name of a group, whose options follow

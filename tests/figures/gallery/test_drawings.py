@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
-from gallery_runs import KINDS, QUICK, suited
+from gallery_runs import FEW, KINDS, QUICK, suited
 from kinds import one_of_each
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -111,7 +111,7 @@ def _require_line(figure: Figure, ds: xr.Dataset) -> None:
     assert all(box is None or box.y0 >= below - 1 for box in boxes), "the small line lies on a panel"
 
 
-@pytest.mark.parametrize("name", one_of_each(NAMES, KINDS))
+@pytest.mark.parametrize("name", one_of_each(NAMES, FEW))
 def test_every_figure_becomes_a_part_of_another_one(name, numbers, not_laid_out):
     whole = Figure(figsize=(6.9, 5.0), layout="constrained")
     _, part = whole.subfigures(1, 2)
@@ -154,7 +154,7 @@ def _told(name: str, ds: xr.Dataset) -> list[str]:
         return [str(reason)]
 
 
-@pytest.mark.parametrize("name", one_of_each(NAMES, KINDS))
+@pytest.mark.parametrize("name", one_of_each(NAMES, FEW))
 def test_no_figure_of_empty_numbers_is_drawn_without_a_word(name, numbers, not_laid_out):
     ds = numbers(name)
     for value in (0.0, 0.5):

@@ -26,6 +26,8 @@ from landscape.surfaces.surface import surface
 from landscape.sweep.evaluate import evaluate
 from tests.oracles import thetas
 
+pytestmark = pytest.mark.seconds
+
 WEIGHTS = torch.tensor([2.0, 7.0, 1.0])
 
 
@@ -171,7 +173,6 @@ def test_models_without_statistics_of_their_own_get_recomputed_ones_too(task, mo
     np.testing.assert_allclose(pairs.mark_loss, [by_hand(task, model) for model in models[:2]], rtol=1e-10)
 
 
-@pytest.mark.seconds
 def test_interpolated_surface_takes_what_surface_takes(task, models, buffers):
     sweep = plane(*models, points=(5, 7), buffers=buffers)
     asked = {

@@ -125,6 +125,7 @@ def test_quantised_models_are_named_as_such(tmp_path):
                 loss(task, given)
 
 
+@pytest.mark.seconds
 @pytest.mark.filterwarnings("ignore")
 def test_torchscript_exports_and_unzipped_files_are_refused_by_name(tmp_path):
     torch.jit.script(net()).save(str(tmp_path / "script.pt"))

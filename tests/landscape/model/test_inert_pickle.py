@@ -249,6 +249,7 @@ def test_tensors_that_the_file_does_not_hold_are_refused_before_memory_is_taken(
     tracemalloc.stop()
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("legacy", [False, True])
 def test_a_file_cut_anywhere_or_with_flipped_bits_is_refused_or_right(legacy, tmp_path):
     values = {"a.weight": torch.arange(12.0).view(3, 4), "b": torch.arange(5), "c": torch.ones(2).half()}

@@ -68,7 +68,9 @@ def net() -> nn.Module:
     return nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
 
 
-@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.seconds if kind == "Hugging Face" else ()) for kind in DATA]
+)
 def test_data_of_every_kind_gives_the_same_samples(kind):
     task = landscape.make_task(net, nn.CrossEntropyLoss(), {"train": DATA[kind](), "test": (X[:9], Y[:9])})
     samples = task.samples["train"]

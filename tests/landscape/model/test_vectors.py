@@ -58,7 +58,12 @@ WITHOUT_TASK = sorted(set(FUNCTIONS) - set(WITH_TASK))
 NO_BUFFERS = ("align", "aligned_barrier")
 """Functions that refuse models with buffers."""
 
-CASES = [(name, norm) for name in WITH_TASK for norm in (False, True) if not (norm and name in NO_BUFFERS)]
+CASES = [
+    pytest.param(name, norm, marks=() if norm or name in NO_BUFFERS else pytest.mark.seconds)
+    for name in WITH_TASK
+    for norm in (False, True)
+    if not (norm and name in NO_BUFFERS)
+]
 
 
 def net(seed: int, norm: bool) -> nn.Module:

@@ -96,6 +96,7 @@ def test_absent_results_are_named(tmp_path):
     assert Partial(tmp_path / "x.nc").known() is None
 
 
+@pytest.mark.seconds
 def test_no_altered_byte_reaches_the_reader_of_the_format(tmp_path, monkeypatch):
     path = tmp_path / "x.nc"
     save(_dataset(), path)

@@ -16,6 +16,8 @@ from landscape.surfaces.sampled_surface import FOLDS, _Estimate, sample_rows, sa
 from landscape.surfaces.sampling_error import sample_folds
 from landscape.surfaces.surface import surface
 
+pytestmark = pytest.mark.seconds
+
 
 @pytest.fixture(scope="module")
 def case():
@@ -50,7 +52,6 @@ def test_it_is_nearer_than_the_subset_alone_for_a_fraction_of_the_passes(case):
     assert ds.attrs["passes_of_all"] == (21 * 17 + marks) * 600
 
 
-@pytest.mark.seconds
 def test_estimates_are_unbiased_and_their_standard_error_covers(case):
     task, *_ = case
     draws = torch.randn(3, task.layout.size, dtype=torch.float64, generator=torch.Generator().manual_seed(1))

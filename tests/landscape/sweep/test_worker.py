@@ -120,6 +120,7 @@ def test_chunks_cover_all_points_once_and_all_workers_get_alike(count, workers):
     assert count < 100 or len(turns[-1]) == workers
 
 
+@pytest.mark.seconds
 @pytest.mark.parametrize("precision", ["exact", "fast"])
 def test_a_worker_and_its_model_are_freed_without_a_search_for_cycles(precision, monkeypatch):
     monkeypatch.setattr("landscape.sweep.precision.has_bfloat16", lambda: True)

@@ -6,6 +6,8 @@ import torch
 from drift.analyses.rounds.cost import cost
 from figures.axes.units import ranged
 
+pytestmark = pytest.mark.seconds
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
