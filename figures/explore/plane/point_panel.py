@@ -89,12 +89,15 @@ class PointPanel:
             whole: With the losses of the clients; without them while it is dragged.
         """
         exact = replace(place, precision="exact")
-        asked = (round_version(run, place.round), exact, tuple(row), whole)
+        asked = (round_version(run, place.round, place.models), exact, tuple(row), whole)
         if asked == self._asked:
             return
         self._cancel()
-        if self._numbers is None:
+        if self._numbers is None or self._of[:2] != asked[:2]:
+            self._numbers = None
             self.text.object = "<p>evaluating the selected point ...</p>"
+            for plot in (self.classes, self.cells):
+                plot.show(None)
         self._asked, self._names, self._ids = asked, names or place.models, ids
         self._losses = {client: float("nan") for client in ids} or None
         self._classes = [str(label) for label in run.about.get("classes", [])]
@@ -107,9 +110,15 @@ class PointPanel:
             asks.append((numbers, (end, [1.0]), came, 2))
         if whole:
             asks.append((client_losses, (exact, row), lambda result: self._arrived(asked, losses=result), 3))
-        wanted = lambda: self._asked == asked  # noqa: E731
+        how: dict[str, Any] = {"wanted": lambda: self._asked == asked}
         for function, item, take, priority in asks:
-            self._jobs.append(self.view.ask(function, run, item, take, wanted=wanted, priority=priority))
+            ended = self._failed if function is numbers else self.view.say_error
+            self._jobs.append(self.view.ask(function, run, item, take, ended=ended, priority=priority, **how))
+
+    def _failed(self, job: Job) -> None:
+        """Say why a point has no numbers, and show none."""
+        self.view.say_error(job)
+        self.clear()
 
     def _arrived(
         self,

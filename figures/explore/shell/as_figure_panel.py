@@ -42,7 +42,7 @@ class AsFigure:
 
     def _selected(self, changed: set[str]) -> None:
         try:
-            requests, problem = self.view.figures(), NOTHING
+            requests, problem = self.view.figures() if self.view.content.visible else [], self.view.problem or NOTHING
         except PROBLEMS as reason:
             requests, problem = [], " ".join(str(reason).split())
         if requests and requests == self._requests:

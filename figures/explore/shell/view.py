@@ -37,7 +37,8 @@ class View(ABC):
 
     `body` is called when the view is first shown, then `update` with all fields. After that `update` is called with
     what changed, only while the view is shown and only if `follows` has some of it; what changes while it is hidden
-    arrives when it is shown again. Its errors become a line in the view. No view reads another one.
+    arrives when it is shown again. Its errors become a line in the view, which then shows nothing else but its pickers.
+    No view reads another one.
 
     Args:
         explorer: Selection, runs, jobs.
@@ -49,12 +50,14 @@ class View(ABC):
     """As in the list of views."""
     follows: ClassVar[frozenset[str]] = frozenset()
     """Fields of the selection, looks (`plane.depth`), and "growth" (a run grew) at whose change it is updated."""
+    pickers: ClassVar[int] = 1
+    """Parts of the body, the first ones, that stay where the others would be of something else that was selected."""
 
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
         self.problem = ""
         self._waiting: set[str] = set()
-        self._body: pn.viewable.Viewable | None = None
+        self._body: pn.Column | None = None
         self._jobs: list[Job] = []
         self._quiet = False
 
@@ -69,6 +72,11 @@ class View(ABC):
         return pn.Column(self._line, sizing_mode="stretch_width", css_classes=["view", f"view-{self.name}"])
 
     @cached_property
+    def content(self) -> pn.Column:
+        """The body without its pickers; not visible where what is selected cannot be shown."""
+        return pn.Column(sizing_mode="stretch_width")
+
+    @cached_property
     def busy(self) -> pn.pane.HTML:
         """A line in the body, which `write` fills; for views that have one."""
         return pn.pane.HTML("", sizing_mode="stretch_width")
@@ -79,7 +87,7 @@ class View(ABC):
         return self.explorer.selection
 
     @abstractmethod
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         """What is shown, without numbers yet: `update` follows at once."""
 
     @abstractmethod
@@ -139,11 +147,16 @@ class View(ABC):
         return self.guard()(act)
 
     @contextmanager
-    def guard(self) -> Iterator[None]:
-        """Errors become a line in the view; a mistake of the code is printed besides, and stops no other view."""
+    def guard(self, *, whole: bool = False) -> Iterator[None]:
+        """Errors become a line in the view; a mistake of the code is printed besides, and stops no other view.
+
+        Args:
+            whole: Whether nothing of what is selected can be shown then: `content` is hidden.
+        """
         try:
             yield
         except Exception as reason:  # noqa: BLE001 - see above
+            self.content.visible = self.content.visible and not whole
             if isinstance(reason, PROBLEMS) and not isinstance(reason, KeyError | IndexError):
                 self.say(str(reason))
                 return
@@ -222,6 +235,11 @@ class View(ABC):
             self.busy.object = ""
             self.say(str(job.error))
 
+    def fail(self, job: Job) -> None:
+        """Say why the job failed that computes all that is shown, and hide what was shown before."""
+        self.say_error(job)
+        self.content.visible = job.error is None
+
     def write(self, text: str) -> None:
         """Show one line as the status; none if empty."""
         self.busy.object = f"<p>{html.escape(text)}</p>" if text else ""
@@ -239,9 +257,12 @@ class View(ABC):
             return
         waiting, self._waiting = self._waiting, set()
         self.say()
-        with self.guard():
+        self.content.visible = True
+        with self.guard(whole=True):
             if self._body is None:
-                self._body, waiting = self.body(), set(self.follows)
+                body, waiting = self.body(), set(self.follows)
+                self.content[:] = body[self.pickers :]
+                self._body = pn.Column(*body[: self.pickers], self.content, sizing_mode="stretch_width")
             self.update(waiting)
         if self._body is not None:
             self._body.visible = bool(self.explorer.runs.names)  # without a run there is nothing to pick

@@ -30,7 +30,7 @@ class Diagnosis(View):
     title = "Diagnosis"
     follows = frozenset({"runs", "growth"})
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         self._key: tuple[str, str] | None = None
         self._job: Job | None = None
         self._result: Diagnosed | None = None
@@ -46,10 +46,7 @@ class Diagnosis(View):
         return pn.Column(buttons, self.text, self.answers, sizing_mode="stretch_width")
 
     def update(self, changed: set[str]) -> None:
-        if not self.selection.run:
-            self.answers.objects = []
-            self.explorer.run()  # says why there is none
-        run = self.explorer.runs.recorded(self.selection.run)
+        run = self.explorer.recorded()
         key = (str(run.folder), run.head)
         if key == self._key:
             return

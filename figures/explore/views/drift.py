@@ -74,11 +74,12 @@ class Drift(View):
 
     name = "drift"
     title = "Drift"
+    pickers = 0
     follows = frozenset(
         {"growth", "runs", "round", "rounds", "client", "clients", "layers"} | {"drift.rounds", "drift.models"}
     )
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         self._latest = Latest(self)
         self.plots = {name: Plot(text, height=300) for name, text in PANELS.items()}
         self.distances = Plot("distance of each client to the mean of its cohort over rounds", height=300)
@@ -106,8 +107,7 @@ class Drift(View):
 
     def update(self, changed: set[str]) -> None:
         selection, runs = self.selection, self.explorer.runs
-        if not selection.runs:
-            self.explorer.run()  # says why there is none
+        self.explorer.recorded()  # says why there is none
         if changed == {"layers"}:
             self.layers.update()
             return

@@ -61,7 +61,7 @@ class RoundView(View):
     title = "Round"
     follows = frozenset({"runs", "round", "clients", "growth", "round.across", "round.up", "round.order"})
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         """Cloud and matrix, labels, table."""
         self._about: tuple[str, int, str] | None = None
         self._ds = xr.Dataset()
@@ -111,6 +111,7 @@ class RoundView(View):
     def _read(self, run: Run, index: int, about: tuple[str, int, str]) -> None:
         """The table from the record at once, labels and losses when they are computed."""
         self.close()
+        self._about = None
         ds = cohort_table(run, round=index)
         if not ds.sizes["client"]:
             raise LookupError(f"every client of round {index} of {run.name} diverged; select another round.")

@@ -34,7 +34,7 @@ class Runs(View):
     title = "Runs"
     follows = frozenset({"growth", "runs", "number", "reference", "round", "rounds", "runs.seeds", "runs.group"})
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         self._curves: Curves | None = None
         self._latest = Latest(self)
         self.table = RunTable(self)
@@ -63,9 +63,7 @@ class Runs(View):
             self.table.update()
         if not self.selection.runs:
             self._curves = None
-            self.plot.show(None)
-            self.say(self._empty())
-            return
+            raise LookupError(self._empty())
         self._ask(self._curves if not changed & {"growth", "runs", "number", "reference"} else None, FIRST)
 
     def _ask(self, read: Curves | None, seconds: float) -> None:

@@ -14,6 +14,7 @@ from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.style import HALF, WRAP
 from figures.explore.shell.view import View
+from figures.explore.work.versions import version
 from figures.interactive.confusions import class_errors, confusion_map, group_bars
 
 STEP = 48
@@ -33,7 +34,7 @@ class SamplesView(View):
         | {"truth", "predicted", "growth", "samples.show", "samples.group"}
     )
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         """Pickers; confusion and errors; groups; the samples."""
         self._asked: tuple[Any, ...] = ()
         self._answer: Answer | None = None
@@ -71,15 +72,17 @@ class SamplesView(View):
         run, index = self.explorer.run(), self.explorer.round()
         question = self._question(run, index)
         self._offer(run, question)
-        asked = (self.selection.run, run.head, question)
+        asked = (version(run, [question.model]), question)
         if asked == self._asked:
             self._draw()
             return
-        self._asked, self._answer = asked, None
+        self._asked, self._answer, self._cards.object = asked, None, ""
+        for plot in (self._map, self._errors, self._groups):
+            plot.show(None)
         self.write("predicting ...")
         self.close()
         title, wanted = f"samples of the {self._called(question.model)}", lambda: asked == self._asked
-        self.ask(answer, run, question, self._arrived, wanted=wanted, title=title)
+        self.ask(answer, run, question, self._arrived, wanted=wanted, ended=self.fail, title=title)
 
     def figures(self) -> list[Request]:
         """Confusion, groups, and the samples of the selected cell."""
@@ -127,7 +130,7 @@ class SamplesView(View):
         if self._answer is None:
             return
         result, selection = self._answer, self.selection
-        question: Question = self._asked[2]
+        question: Question = self._asked[1]
         cell = (selection.truth, selection.predicted)
         model = str(result.confusion.model.values[0])
         self._map.show(confusion_map(result.confusion, model, cell))
@@ -152,7 +155,7 @@ class SamplesView(View):
         if not places:
             self._cards.object = ""
             return
-        asked, question, shown = self._asked, self._asked[2], places[:count]
+        asked, question, shown = self._asked, self._asked[1], places[:count]
 
         def show(contents: list[bytes] | np.ndarray) -> None:
             if self._answer is not None:
@@ -172,7 +175,7 @@ class SamplesView(View):
 
     def _words(self, result: Answer, count: int, shown: int) -> str:
         """What is shown, in a sentence."""
-        question, model = self._asked[2], self._called(self._asked[2].model)
+        question, model = self._asked[1], self._called(self._asked[1].model)
         parts = self._filter().words(result, model, question.client)
         if not count:
             return f"No such sample: {', '.join(parts)}. Click a class or a cell, or show all."

@@ -43,7 +43,7 @@ class WeightsView(View):
         {"runs", "round", "weights", "gamma", "clients", "split", "growth", "weights.samples"}
     )
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         self._where: tuple[Any, ...] | None = None
         self._ids: list[int] = []
         self._own = self._sizes = self._shown = Weights(1.0, ())
@@ -93,7 +93,6 @@ class WeightsView(View):
         record = recorded.round(number)
         ids = sorted(record.ids.tolist())
         if not ids or not run.experiment.keep.keeps_clients(number, run.experiment.rounds):
-            self._clear()
             raise LookupError(
                 f"round {number} of {run.name} kept no clients; select another round, or train with "
                 "--set keep.clients=all."
@@ -219,9 +218,3 @@ class WeightsView(View):
     def _back(self, event: Any) -> None:
         if not self._quiet and event.new in self._history:
             self._go(self._history[event.new], event.new.partition(": ")[2].partition(", gamma")[0])
-
-    def _clear(self) -> None:
-        self._where = None
-        self.triangle.clear()
-        self.point.clear()
-        self.step.object = ""
