@@ -8,7 +8,7 @@ from typing import Any
 import panel as pn
 
 from drift.runs.growing_run import GrowingRun
-from figures.explore.plane.model_choices import default_corners
+from figures.explore.plane.model_choices import WRITTEN, default_corners
 from figures.explore.plane.places import Grid, Place
 from figures.explore.shell.view import View
 from landscape.sweep.precision import Precision
@@ -89,6 +89,7 @@ class PlaneControls:
         listed = {name for group in groups.values() for name in group}
         more = [name for name in names if name not in listed]
         groups = {**groups, **({"selected": more} if more else {})}
+        offered = {group: {WRITTEN.get(name, name): name for name in names} for group, names in groups.items()}
         classes = [str(label) for label in recorded.about.get("classes", [])]
         quantities = {"loss": "loss", "error": "error"}
         quantities |= {f"error of class {label}": f"class {place}" for place, label in enumerate(classes)}
@@ -99,7 +100,7 @@ class PlaneControls:
         splits = ["test", "train", *(["proxy"] if recorded.experiment.proxy else []), "client"]
         with self.view.quietly():
             for place, widget in enumerate(self.corners):
-                own = {**groups, "": [NO_THIRD]} if place == 2 else groups
+                own = {**offered, "": {NO_THIRD: NO_THIRD}} if place == 2 else offered
                 value = names[place] if place < len(names) else NO_THIRD
                 if widget.groups != own:
                     widget.param.update(groups=own, value=value)

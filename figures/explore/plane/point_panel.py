@@ -19,6 +19,7 @@ from figures.explore.shell.view import View
 from figures.explore.work.jobs import Job
 from figures.explore.work.versions import round_version
 from figures.interactive.confusions import counts_map, error_bars
+from figures.selection.statistics_text import statistics_text
 
 
 class PointPanel:
@@ -138,9 +139,12 @@ class PointPanel:
         number, other, (_, place, row, settled) = self._numbers, None if self._end is None else self._end[1], asked
         terms = " + ".join(f"{value:.3g} {escape(name)}" for value, name in zip(row, self._names, strict=False))
         comparison = "" if other is None else f" (the round's end: {in_words(other)})"
+        first, others = "it has its" if number.statistics == "own" else "it has", "" if other is None else other.statistics
+        text = statistics_text(first, number.statistics, "the round's end its", others) if number.statistics else ""
         self.text.object = (
             f"<p><b>{self._title}</b> {terms.replace('+ -', '- ')}</p>"
-            f"<p class='number'>{in_words(number)}{comparison}; {number.samples} samples of {escape(place.split)}</p>"
+            f"<p class='number'>{in_words(number)}{comparison}; {number.samples} samples of {escape(place.split)}"
+            f"{'; ' * bool(text)}{text}</p>"
         )
         self.plots.visible = True
         self._draw(number, other)

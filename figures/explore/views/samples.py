@@ -8,6 +8,7 @@ import numpy as np
 import panel as pn
 
 from drift.runs.run import Run
+from figures.explore.plane.model_choices import WRITTEN
 from figures.explore.record.sample_cards import Card, cards
 from figures.explore.record.sample_tables import MODES, Answer, Filter, Question, answer, asked_question, pictures
 from figures.explore.shell.as_figure import Request
@@ -16,12 +17,10 @@ from figures.explore.shell.style import HALF, WRAP
 from figures.explore.shell.view import View
 from figures.explore.work.versions import version
 from figures.interactive.confusions import class_errors, confusion_map, group_bars
+from figures.selection.statistics_text import statistics_text
 
 STEP = 48
 """Samples that are shown at first, and more at each "more"."""
-
-WRITTEN = {"end": "global model", "start": "model before the round", "mean": "mean of the clients"}
-"""Names of models in words; others are called by their names."""
 
 
 class SamplesView(View):
@@ -107,7 +106,7 @@ class SamplesView(View):
         selection, ids = self.selection, []
         if question.round in run.kept("clients"):
             ids = sorted(run.round(question.round).ids.tolist())
-        names = ["end", "start", *(["mean"] if ids else []), *(f"client {client}" for client in ids)]
+        names = ["end", "start", *(["aggregate"] if ids else []), *(f"client {client}" for client in ids)]
         names += (["point"] if selection.point else []) + (["weights"] if ids else [])
         names += [] if selection.model in names else [selection.model]
         splits = {"test samples": "test", "training samples": "train"}
@@ -182,7 +181,13 @@ class SamplesView(View):
         whole = f"{count} of {result.predictions.sizes['sample']} {question.split} samples"
         below = f"its class, the {model}'s prediction"
         below += "" if question.client is None else f", that of client {question.client}"
-        return f"{', '.join([whole, *parts])}; {shown} shown. Below each: {below}."
+        sentences = [f"{', '.join([whole, *parts])}; {shown} shown.", f"Below each: {below}."]
+        if result.normalised:
+            own = "recomputed" not in result.predictions.attrs["statistics"]
+            first = f"The {model} has its" if own else f"The {model} has"
+            own_text = statistics_text(first, "own" if own else "recomputed", "a client's model its", "own")
+            sentences.append(f"{own_text}.")
+        return " ".join(sentences)
 
     def _called(self, name: str) -> str:
         if " * " in name:
