@@ -87,7 +87,7 @@ class RunTable:
             titles={**COLUMNS, **{name: name.rpartition(".")[2].replace("_", " ") for name in frame.columns[9:]}},
             header_filters=_filters(frame),
             header_tooltips={name: name for name in frame.columns[9:]},
-            formatters={"accuracy": _number("0.000"), "loss": _number("0.000")},
+            formatters={name: html_table.as_written() for name in ("accuracy", "loss")},
             text_align=dict.fromkeys(NUMBERS, "right"),
             selectable="checkbox",
             show_index=True,
@@ -172,12 +172,6 @@ def _filters(frame: pd.DataFrame) -> dict[str, Any]:
         **dict.fromkeys(("done", "rounds", "accuracy", "loss", "seed"), least),
         **listed,
     }
-
-
-def _number(form: str) -> Any:
-    from bokeh.models.widgets.tables import NumberFormatter
-
-    return NumberFormatter(format=form, nan_format="\u2013")
 
 
 def _plain(value: Any) -> Any:

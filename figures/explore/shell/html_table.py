@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+import numpy as np
 import panel as pn
+from bokeh.models.widgets.tables import StringFormatter
+
+from figures.axes.units import ABSENT
 
 STYLE = """
 .wide { overflow-x: auto; margin: 4px 8px; }
@@ -48,6 +52,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = 
 def _row(cells: Sequence[str]) -> str:
     first, *rest = (escape(cell) for cell in cells)
     return f"<tr><th scope='row'>{first}</th>{''.join(f'<td>{cell}</td>' for cell in rest)}</tr>"
+
+
+def rounded(values: np.ndarray) -> list[float] | list[int]:
+    """Numbers for a table that is sorted: whole ones without decimals, others with four digits."""
+    whole = np.isfinite(values).all() and (values == np.round(values)).all() and (abs(values) > 1).any()
+    return values.astype(int).tolist() if whole else [float(f"{value:.4g}") for value in values]
+
+
+def as_written() -> StringFormatter:
+    """Format of a column of rounded numbers, whose digits all stand on the page; a dash where there is none."""
+    return StringFormatter(nan_format=ABSENT, null_format=ABSENT)
 
 
 def lines(texts: Iterable[str]) -> str:

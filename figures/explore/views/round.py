@@ -14,6 +14,7 @@ import xarray as xr
 from drift.analyses.rounds.cohort_table import cohort_table
 from drift.analyses.samples.client_losses import client_losses
 from drift.runs.run import Run
+from figures.explore.shell import html_table
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.style import HALF, WRAP
@@ -158,7 +159,7 @@ class RoundView(View):
     def _show_table(self, ds: xr.Dataset, selected: set[int]) -> None:
         ids = ds.client.values.tolist()
         columns = {"client": ids}
-        columns |= {head: _rounded(ds[name].values) for name, head in COLUMNS.items() if name in ds}
+        columns |= {head: html_table.rounded(ds[name].values) for name, head in COLUMNS.items() if name in ds}
         if self._labels is not None:
             columns["labels"] = [label_words(row, self._labels[1]).removeprefix("labels ") for row in self._labels[0]]
         picked = [place for place, client in enumerate(ids) if client in selected]
@@ -176,6 +177,8 @@ class RoundView(View):
         table = pn.widgets.Tabulator(
             frame,
             selection=picked,
+            formatters={name: html_table.as_written() for name in frame.columns[frame.dtypes == float]},
+            text_align=dict.fromkeys(frame.columns[frame.dtypes == float], "right"),
             show_index=False,
             disabled=True,
             selectable="toggle",
@@ -214,12 +217,6 @@ def cohort_labels(run: Run, index: int) -> tuple[np.ndarray, list[str]] | None:
     if shares is None:
         return None
     return shares[run.round(index).ids.numpy()], [str(name) for name in run.dataset.classes]
-
-
-def _rounded(values: np.ndarray) -> list[float] | list[int]:
-    """Numbers for a table: whole ones without decimals, others with four digits."""
-    whole = np.isfinite(values).all() and (values == np.round(values)).all() and (abs(values) > 1).any()
-    return values.astype(int).tolist() if whole else [float(f"{value:.4g}") for value in values]
 
 
 def _summary(ds: xr.Dataset) -> str:
