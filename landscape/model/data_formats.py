@@ -85,12 +85,14 @@ def _pair(data: Any, model: nn.Module) -> tuple[Any, Any]:
             return _split_batch(_joined(default_collate([item]) for item in items), model)
     if isinstance(data, tuple | list) and len(data) == 2 and _is_array(data[1]):
         return _split_batch(data, model)
-    if isinstance(data, tuple | list) and len(data) == 2:
+    several = isinstance(data, tuple | list) and any(isinstance(part, DataLoader | Dataset) for part in data)
+    if isinstance(data, tuple | list) and len(data) == 2 and not several:
         raise ValueError(
             f"its targets are a {type(data[1]).__name__}; give one tensor or array of numbers. Weights of samples can "
             "be a column of it, or make_task(..., weight=...)."
         )
-    raise ValueError(f"a {type(data).__name__} was given; give {FORMS}.")
+    one = "one of them, or several splits as {'train': .., 'test': ..}" if several else FORMS
+    raise ValueError(f"a {type(data).__name__}{' of several sets of samples' * several} was given; give {one}.")
 
 
 def _whole(model: Any) -> Any:

@@ -93,8 +93,10 @@ class PlaneControls:
         classes = [str(label) for label in recorded.about.get("classes", [])]
         quantities = {"loss": "loss", "error": "error"}
         quantities |= {f"error of class {label}": f"class {place}" for place, label in enumerate(classes)}
-        ids = sorted(recorded.round(number).ids.tolist())
-        quantities |= {f"loss of client {client}'s samples": f"client {client}" for client in ids}
+        of_clients = [f"client {client}" for client in sorted(recorded.round(number).ids.tolist())]
+        if selection.quantity.startswith("client ") and selection.quantity not in of_clients:
+            of_clients.append(selection.quantity)
+        quantities |= {f"loss of {client}'s samples": client for client in of_clients}
         if selection.quantity not in quantities.values():
             quantities[selection.quantity] = selection.quantity
         splits = ["test", "train", *(["proxy"] if recorded.experiment.proxy else []), "client"]

@@ -13,7 +13,7 @@ from figures.explore.shell import html_table
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.view import View
 from figures.explore.work.job import Job, OnJob
-from figures.page.diagnosis_text import QUESTIONS, brackets, interval, percent, verdict
+from figures.page.diagnosis_text import QUESTIONS, brackets, extent, interval, percent, verdict
 
 ABOUT = (
     "Reading the record answers eight questions about a run in seconds to minutes. Testing causes also repeats "
@@ -102,8 +102,7 @@ class Diagnosis(View):
     def _show(self, result: Diagnosed) -> None:
         self._busy(False)
         diagnosis, self._result = result.diagnosis, result
-        rounds = f"{diagnosis.rounds} rounds, {diagnosis.per_round} of {diagnosis.clients} clients per round."
-        self._say(f"{verdict(diagnosis)} {rounds} {brackets()}")
+        self._say(f"{verdict(diagnosis)} {extent(diagnosis)}. {brackets()}")
         rows = [self._cause(cause, result) for cause in diagnosis.causes]
         heads = [_head("Causes that were tested, clear ones first")] if rows else []
         findings = [self._finding(finding, result) for finding in diagnosis.findings]
@@ -125,7 +124,7 @@ class Diagnosis(View):
         """A line of an answer with a button that leads to the view that shows it."""
         more = f"<p class='remark'>To do: <code>{escape(advice)}</code></p>" if advice else ""
         content = html_table.pane()
-        content.object = f"<p><b>{escape(title)}</b>: {escape(text)}.</p>{more}"
+        content.object = f"<p><b>{escape(title)}</b>: {escape(text.rstrip('.'))}.</p>{more}"
         place = place_of(answer, result)
         views = self.explorer.views
         if not place or place["view"] not in views:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import panel as pn
 import xarray as xr
 
@@ -169,6 +170,8 @@ def _words(ds: xr.Dataset, shown: int, number: int) -> str:
     part = ds.isel(mark=int((ds.mark_round.values == shown).argmax()))
     text = f"Global model after round {shown}"
     text += f" (round {number} is between two of the path)" if shown != number else ""
-    text += f": loss {float(part.mark_loss):.4g}, {float(part.distance):.3g} out of the plane"
+    loss, name = float(part.mark_loss), part.mark_loss.attrs.get("long_name", "loss")
+    text += f": {name} {loss:.4g}" if np.isfinite(loss) else f": the {name} is not finite, or there is none"
+    text += f", {float(part.distance):.3g} out of the plane"
     explained = 100 * (float(ds.attrs["explained_alpha"]) + float(ds.attrs["explained_beta"]))
     return f"{text}. The plane has {explained:.0f} % of the variance of {ds.sizes['mark']} global models."

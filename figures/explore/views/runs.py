@@ -19,7 +19,7 @@ from figures.explore.shell.view import View
 from figures.interactive.lines import written_name
 from figures.interactive.look import axis
 from figures.page.diagnosis_text import number
-from figures.selection.lines import Line, Summary, summaries
+from figures.selection.lines import Line, Summary, in_span, summaries
 
 FIRST, NEXT = 0.2, 1.0
 """Seconds of reading, at first and then, after which the page shows what is read so far, before it reads on."""
@@ -158,7 +158,9 @@ def _summary(results: list[Summary], shown: list[Line], rounds: list[int], *, co
     if not shown:
         return ""
     name = axis(shown[0].values)
-    where = f"rounds {min(rounds)} to {max(rounds)}" if len(rounds) == 2 else "the last ten rounds"
+    sizes = [in_span(line.values, rounds).size for line in shown]
+    last = f"the last {' to '.join(map(str, sorted({min(sizes), max(sizes)})))} rounds"
+    where = f"rounds {min(rounds)} to {max(rounds)}" if len(rounds) == 2 else last
     rows = ([written_name(summary.group), str(summary.seeds), _interval(summary, sign=compared)] for summary in results)
     return html_table.table(["group", "runs", f"{name} [{INTERVAL}]"], rows, caption=f"mean of {name} over {where}")
 
