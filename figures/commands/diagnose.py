@@ -49,7 +49,8 @@ def diagnose(
 
 def screen(diagnosis: Diagnosis) -> list[str]:
     """A diagnosis as lines of at most 100 columns; commands may be longer, so that they can be copied."""
-    lines = [diagnosis.run, f"{extent(diagnosis)}; {_measured(diagnosis)}", "", *textwrap.wrap(verdict(diagnosis), WIDTH)]
+    head = f"{extent(diagnosis)}; {_measured(diagnosis)}"
+    lines = [diagnosis.run, head, "", *textwrap.wrap(verdict(diagnosis), WIDTH)]
     followed = [cause for cause in diagnosis.causes if cause.followed]
     if diagnosis.causes:
         title = "FOLLOWED (clear: every seed gains, beyond another seed)"

@@ -1,7 +1,5 @@
 """Statistics of batch normalisation in words: those of a model's own, recomputed ones."""
 
-from __future__ import annotations
-
 
 def statistics_text(first: str, own: str, second: str = "", others: str = "") -> str:
     """Which statistics of batch normalisation models have, as in "points have recomputed ..., marks their own".

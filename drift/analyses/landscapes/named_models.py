@@ -36,9 +36,9 @@ def named_models(run: Run, round: int, names: Sequence[str]) -> NamedModels:
     """Models of a run by their names.
 
     The names are start, end (the global models before and after the round), aggregate (the mean of the cohort by the
-    run's own weights, as FedAvg takes it), client 3 (after its local training), round 12 (the global model after that round) and
-    NAME: round 12 (that of another run in the same folder of runs); and sums of them, such as 0.3 * client 3 + 0.7 *
-    start. Batch statistics of aggregates and sums are recomputed.
+    run's own weights, as FedAvg takes it), client 3 (after its local training), round 12 (the global model after that
+    round) and NAME: round 12 (that of another run in the same folder of runs); and sums of them, such as 0.3 * client 3
+    + 0.7 * start. Batch statistics of aggregates and sums are recomputed.
 
     Args:
         round: Number of a round.

@@ -124,12 +124,7 @@ LABEL = 0.08
 
 
 def line_figure(
-    ds: xr.Dataset,
-    variable: str,
-    *,
-    point: float | None = None,
-    minimum: Minimum | None = None,
-    revision: str = "",
+    ds: xr.Dataset, variable: str, *, point: float | None = None, minimum: Minimum | None = None, revision: str = ""
 ) -> go.Figure:
     """A line with its two models, the selected point and the minimum."""
     ds, values, unit = _named(ds), ds[variable], axis(ds[variable])
@@ -190,6 +185,9 @@ def shown_text(ds: xr.Dataset, quantity: str, how: str) -> str:
     """
     size, points, marks = " x ".join(map(str, ds.loss.shape)), *(ds.attrs.get(name, "") for name in NAMES[:2])
     more = f"; {statistics_text('points have', points, 'marks their', marks)}" if points == "recomputed" else ""
+    if "precision_error" in ds.attrs:
+        both, error = ds.attrs["precision_points"], ds.attrs["precision_error"]
+        more += f"; at {both} points that were computed exactly as well, the loss is off by {error:.2g} of it at most"
     if "evaluated" not in ds.attrs:
         return f"shown: {size} points {how}{more}"
     ds, variable = quantity_of(ds, quantity)

@@ -39,10 +39,10 @@ class PlaneControls:
         self.samples = picker("plane.samples", "at most", samples, width=140)
         self.points = picker("plane.points", "refined to", points, width=95)
         self.precision = picker("plane.precision", "precision", {"exact": "", "bfloat16": "fast"}, width=105)
-        self.whole = pn.widgets.Button(label="whole plane", width=100, margin=(20, 5, 2, 5), visible=False)
+        low: dict[str, Any] = {"width": 100, "margin": (20, 5, 2, 5), "visible": False}
+        self.whole = view.button("whole plane", lambda _: self.selection.change(box=[]), **low)
         for widget in self.corners:
             widget.param.watch(view.guarded(self._corner), "value")
-        self.whole.on_click(lambda _: self.selection.change(box=[]))
         what, how = (self.quantity, self.depth), (self.split, self.samples, self.points, self.precision)
         self.panel = pn.Row(*self.corners, *what, *how, self.whole, css_classes=["wrap"])
 

@@ -139,7 +139,10 @@ class PointPanel:
         number, other, (_, place, row, settled) = self._numbers, None if self._end is None else self._end[1], asked
         terms = " + ".join(f"{value:.3g} {escape(name)}" for value, name in zip(row, self._names, strict=False))
         comparison = "" if other is None else f" (the round's end: {in_words(other)})"
-        first, others = "it has its" if number.statistics == "own" else "it has", "" if other is None else other.statistics
+        first, others = (
+            "it has its" if number.statistics == "own" else "it has",
+            "" if other is None else other.statistics,
+        )
         text = statistics_text(first, number.statistics, "the round's end its", others) if number.statistics else ""
         self.text.object = (
             f"<p><b>{self._title}</b> {terms.replace('+ -', '- ')}</p>"

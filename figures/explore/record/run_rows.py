@@ -119,7 +119,7 @@ def what_differs(runs: Sequence[GrowingRun]) -> str:
     heads = [f"{palette.label(members[0].label)}, {_seeds(members)}" for members in grouped.values()]
     shared = [name for name in names if len({value_text(own[name]) for own in tables if name in own}) > 1]
     rest = [name for name in names if name not in shared]
-    folded = html_table.folded("settings that only some methods have, or only some runs state", _html(heads, rest, tables))
+    folded = html_table.folded("settings that only some methods have, or runs state", _html(heads, rest, tables))
     return _html(heads, shared, tables) + (folded if rest else "")
 
 

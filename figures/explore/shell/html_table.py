@@ -11,18 +11,6 @@ from bokeh.models.widgets.tables import StringFormatter
 
 from figures.axes.units import ABSENT
 
-STYLE = """
-.wide { overflow-x: auto; margin: 4px 8px; }
-table.numbers { border-collapse: collapse; font-size: 13px; }
-table.numbers caption { text-align: left; padding: 4px 6px; opacity: 0.8; }
-table.numbers th, table.numbers td { padding: 3px 10px 3px 6px; text-align: left; vertical-align: top; }
-table.numbers tbody tr { border-top: 1px solid var(--line, #d3d9df); }
-table.numbers th { font-weight: 600; }
-table.numbers tbody th { font-weight: 400; opacity: 0.85; white-space: nowrap; }
-p.remark { margin: 2px 10px; font-size: 13px; opacity: 0.85; }
-summary { margin: 2px 10px; font-size: 13px; cursor: pointer; }
-"""
-
 
 def pane(label: str = "") -> pn.pane.HTML:
     """An empty place for tables and lines.
@@ -31,7 +19,7 @@ def pane(label: str = "") -> pn.pane.HTML:
         label: What stands in it, as a class of the page, for tests and styles.
     """
     classes = [label] if label else []
-    return pn.pane.HTML("", sizing_mode="stretch_width", stylesheets=[STYLE], css_classes=classes)
+    return pn.pane.HTML("", sizing_mode="stretch_width", css_classes=classes)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "") -> str:

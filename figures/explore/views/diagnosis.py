@@ -34,12 +34,9 @@ class Diagnosis(View):
         self._key: tuple[str, str] | None = None
         self._job: Job | None = None
         self._result: Diagnosed | None = None
-        self.quick = pn.widgets.Button(label="Read the record", color="primary")
-        self.full = pn.widgets.Button(label="Test causes by training")
-        self.cancel = pn.widgets.Button(label="Cancel", visible=False)
-        self.quick.on_click(self.guarded(lambda _: self._start(quick=True)))
-        self.full.on_click(self.guarded(lambda _: self._start(quick=False)))
-        self.cancel.on_click(lambda _: self._job.cancel() if self._job is not None else None)
+        self.quick = self.button("Read the record", lambda _: self._start(quick=True), color="primary")
+        self.full = self.button("Test causes by training", lambda _: self._start(quick=False))
+        self.cancel = self.button("Cancel", lambda _: self._cancel(), visible=False)
         self.text = html_table.pane("state")
         self.answers = pn.Column(sizing_mode="stretch_width", css_classes=["answers"])
         buttons = pn.Row(self.quick, self.full, self.cancel, css_classes=["pickers"])
@@ -92,6 +89,10 @@ class Diagnosis(View):
         self._busy(False)
         self._say("Cancelled; what was computed is stored." if job.error is None else f"It failed: {job.error}")
 
+    def _cancel(self) -> None:
+        if self._job is not None:
+            self._job.cancel()
+
     def _busy(self, busy: bool) -> None:
         self.quick.disabled = self.full.disabled = busy
         self.cancel.visible = busy
@@ -129,8 +130,8 @@ class Diagnosis(View):
         views = self.explorer.views
         if not place or place["view"] not in views:
             return pn.Row(content, sizing_mode="stretch_width", css_classes=["answer"])
-        button = pn.widgets.Button(label=f"Show in {views[place['view']].title}", width=140)
-        button.on_click(self.guarded(lambda _: self.selection.change(**place)))
+        title = f"Show in {views[place['view']].title}"
+        button = self.button(title, lambda _: self.selection.change(**place), width=140)
         return pn.Row(content, button, sizing_mode="stretch_width", css_classes=["answer"])
 
 

@@ -80,9 +80,9 @@ class PathView(View):
             self._plot.show(None)
         self._about = ()
         rounds = path_rounds(run)
-        if len(rounds) < 2 and rounds == list(self.explorer.recorded().rounds()):
-            raise LookupError(f"{run.name} has one round so far; a path takes two.")
         if len(rounds) < 2:
+            if rounds == list(self.explorer.recorded().rounds()):
+                raise LookupError(f"{run.name} has one round so far; a path takes two.")
             many = "no global model" if not rounds else "one global model"
             raise LookupError(f"{run.name} kept {many}; a path takes two. Train with --set keep.globals=all.")
         self._rounds, self._about = rounds, about

@@ -27,8 +27,7 @@ from figures.explore.work.jobs import Job
 from figures.explore.work.versions import round_version
 from landscape.surfaces.minimum import Minimum
 
-EVERY = 0.25
-"""Seconds between two lines of progress."""
+EVERY = 0.25  # seconds between two lines of progress
 HINT = "Click on the picture, or drag the ring: that point is evaluated whole."
 
 
@@ -124,7 +123,6 @@ class Plane(View):
         self._survey = Survey(self.explorer.jobs, run, grid, on_change=changed, on_progress=self._progress, priority=10)
 
     def _progress(self, survey: Survey) -> None:
-        """In a thread of the jobs: show a line now and then."""
         now = time.monotonic()
         if now - self._told > EVERY:
             self._told = now

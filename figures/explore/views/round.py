@@ -37,17 +37,7 @@ COLUMNS = {
 }
 """Heads of the table, by variable."""
 
-SHOWN = (
-    "update_norm",
-    "cosine_mean",
-    "cosine_step",
-    "distance",
-    "relative_weight",
-    "share",
-    "samples",
-    "loss",
-    "own_loss",
-)
+SHOWN = (*COLUMNS, "distance")
 """What the cloud can show along its axes."""
 
 
@@ -174,19 +164,11 @@ class RoundView(View):
 
     def _new_table(self, frame: pd.DataFrame, picked: list[int]) -> pn.widgets.Tabulator:
         """A table of these columns for good: the page cannot change those of a table that it is still making."""
-        table = pn.widgets.Tabulator(
-            frame,
-            selection=picked,
-            formatters={name: html_table.as_written() for name in frame.columns[frame.dtypes == float]},
-            text_align=dict.fromkeys(frame.columns[frame.dtypes == float], "right"),
-            show_index=False,
-            disabled=True,
-            selectable="toggle",
-            pagination=None,
-            height=280,
-            sizing_mode="stretch_width",
-            layout="fit_data_fill",
-        )
+        numbers = [name for name in frame.columns if frame[name].dtype.kind == "f"]
+        look: dict[str, Any] = {"formatters": {name: html_table.as_written() for name in numbers}}
+        look |= {"text_align": dict.fromkeys(numbers, "right"), "show_index": False, "disabled": True, "height": 280}
+        look |= {"selectable": "toggle", "pagination": None, "sizing_mode": "stretch_width", "layout": "fit_data_fill"}
+        table = pn.widgets.Tabulator(frame, selection=picked, **look)
         table.param.watch(self.guarded(self._rows_picked), "selection")
         return table
 

@@ -43,11 +43,10 @@ class SamplesView(View):
         self._client = self.picker("client", "against client", sizing_mode="stretch_width", max_width=150)
         self._split = self.picker("split", "samples", sizing_mode="stretch_width", max_width=170)
         self._mode = pn.widgets.RadioButtonGroup(options={text: name for name, text in MODES.items()})
-        self._clear = pn.widgets.Button(label="all classes", disabled=True)
-        self._more = pn.widgets.Button(label="more", disabled=True)
+        every: dict[str, Any] = {"truth": None, "predicted": None, "samples.group": ""}
+        self._clear = self.button("all classes", lambda _: self.selection.change(**every), disabled=True)
+        self._more = self.button("more", lambda _: self._show_cards(self._shown[1] + STEP), disabled=True)
         self.picks({"samples.show": self._mode})
-        self._clear.on_click(lambda _: self.selection.change(truth=None, predicted=None, **{"samples.group": ""}))
-        self._more.on_click(self.guarded(lambda _: self._show_cards(self._shown[1] + STEP)))
         self._map = Plot("confusion matrix: samples by class and predicted class", height=400, styles=HALF)
         self._errors = Plot("error of each class", height=260)
         self._groups = Plot("groups of like samples with two predictions", height=400, styles=HALF)
@@ -184,9 +183,8 @@ class SamplesView(View):
         sentences = [f"{', '.join([whole, *parts])}; {shown} shown.", f"Below each: {below}."]
         if result.normalised:
             own = "recomputed" not in result.predictions.attrs["statistics"]
-            first = f"The {model} has its" if own else f"The {model} has"
-            own_text = statistics_text(first, "own" if own else "recomputed", "a client's model its", "own")
-            sentences.append(f"{own_text}.")
+            first, statistics = f"The {model} has{' its' * own}", "own" if own else "recomputed"
+            sentences.append(statistics_text(first, statistics, "a client's model its", "own") + ".")
         return " ".join(sentences)
 
     def _called(self, name: str) -> str:

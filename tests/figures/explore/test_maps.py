@@ -56,7 +56,9 @@ def test_a_plane_has_its_point_and_minimum(plane):
         for trace in plane_figure(plane, "loss", minimum=Minimum("inside", "", at, 0.5, np.eye(2) * 1e-9)).data
         if getattr(trace, "mode", "") == "markers+text"
     ]
-    assert dict(zip(models.text, models.textposition, strict=True))["mean of these three"] == "top right", "beside the cross"
+    assert dict(zip(models.text, models.textposition, strict=True))["mean of these three"] == "top right", (
+        "beside the cross"
+    )
     relief = plane_figure(plane, "loss", deep=True, point=(float(plane.alpha[2]), float(plane.beta[1])))
     assert relief.data[0].type == "surface"
     assert relief.data[-1].z[0] == pytest.approx(float(plane.loss[2, 1]))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from html import unescape
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest

@@ -111,7 +111,7 @@ def test_a_click_on_a_cell_shows_its_samples(shown, run):
 
 
 def test_samples_of_a_point_of_the_plane(shown, run):
-    page = shown.go(f"view=samples&round={ROUND}&model=point&corners=start,end,mean&point=0.5,0.25,0.25")
+    page = shown.go(f"view=samples&round={ROUND}&model=point&corners=start,end,aggregate&point=0.5,0.25,0.25")
     shown.wait(DRAWN, ["confusion matrix", "confusion", 10])
     page.get_by_role("button", name="as figure").click()
     page.get_by_text("model='0.5 * start + 0.25 * end + 0.25 * aggregate'").first.wait_for()

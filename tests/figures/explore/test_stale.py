@@ -84,7 +84,9 @@ def test_a_round_all_of_whose_clients_diverged_shows_no_other_cohort(opened, mon
     own = round_view.cohort_table
     empty = {2}
     monkeypatch.setattr(
-        round_view, "cohort_table", lambda run, round: own(run, round=round).isel(client=slice(0, 0 if round in empty else None))
+        round_view,
+        "cohort_table",
+        lambda run, round: own(run, round=round).isel(client=slice(0, 0 if round in empty else None)),
     )
     explorer, _, _ = opened("view=round")
     view = explorer.views["round"]

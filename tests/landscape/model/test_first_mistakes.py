@@ -83,9 +83,9 @@ MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
     "floating classes": ((net(), CE, (X, Y.float())), r"give classes as targets.long\(\)"),
     "list of loaders": (
         (net(), CE, [DataLoader(TensorDataset(X, Y)), DataLoader(TensorDataset(X, Y))]),
-        "a list of several sets of samples was given; give one of them, or several splits as .*'test'",
+        "split 'train': several sets of samples were given; give one, or splits as .*'test'",
     ),
-    "pair of sets": ((net(), CE, (TensorDataset(X, Y), TensorDataset(X, Y))), "a tuple of several sets of samples"),
+    "pair of sets": ((net(), CE, (TensorDataset(X, Y), TensorDataset(X, Y))), "several sets of samples were given"),
     "all frozen": (
         (net().requires_grad_(False), CE, (X, Y)),
         r"no parameter of Sequential is trained",
