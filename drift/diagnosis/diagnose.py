@@ -25,6 +25,7 @@ class Diagnosis:
     Args:
         run: Name of the run.
         rounds, clients, per_round: Complete rounds, clients in all and per round.
+        last: Number of the last round; rounds before it may not have been recorded.
         loss, error: Test loss (in `loss_units`) and error (fraction) of the last evaluated round.
         loss_units: Unit of the run's losses.
         state: State of the run, one of `drift.analyses.rounds.run_state.STATES`.
@@ -40,6 +41,7 @@ class Diagnosis:
     rounds: int
     clients: int
     per_round: int
+    last: int
     loss: float
     error: float
     loss_units: str
@@ -91,14 +93,14 @@ def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
     run.require_round(-1)
     state = run_state(run)
     tests = TestedCauses(untested="nothing was trained, as was asked") if quick else run_tests(run, state, workers)
-    spec = run.experiment.clients
     errors = metrics.error.dropna("round") if "error" in metrics else xr.DataArray(())
     loss, error = (float(series[-1]) if series.size else np.nan for series in (recorded_losses(run), errors))
     return Diagnosis(
         run=run.name,
         rounds=len(indices),
-        clients=spec.number,
-        per_round=spec.per_round,
+        clients=run.experiment.clients.number,
+        per_round=run.experiment.clients.per_round,
+        last=indices[-1],
         loss=loss,
         error=error,
         loss_units=run.loss_units,
@@ -132,5 +134,4 @@ def _starts(run: Run, state: RunState) -> list[int] | None:
     stored, first = set(run.kept("globals")), max(0, state.best + 1)
     last = len(run.rounds()) - 1
     candidates = [0, first, first + window_length(run)]
-    starts = sorted({index for index in candidates if index in stored and index <= last})[:WINDOWS]
-    return starts or None
+    return sorted({index for index in candidates if index in stored and index <= last})[:WINDOWS] or None

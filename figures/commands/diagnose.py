@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from figures.commands.opening import HERE, Source
 from figures.commands.options import Json, Memory, RunName, Workers, flag
-from figures.page.diagnosis_text import QUESTIONS, answer, brackets, interval, number, percent, verdict
+from figures.page.diagnosis_text import QUESTIONS, answer, brackets, extent, interval, number, percent, verdict
 from figures.texts import console
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def diagnose(
 
 def screen(diagnosis: Diagnosis) -> list[str]:
     """A diagnosis as lines of at most 100 columns; commands may be longer, so that they can be copied."""
-    head = f"{diagnosis.rounds} rounds, {diagnosis.per_round} of {diagnosis.clients} clients per round"
-    lines = [diagnosis.run, f"{head}; {_measured(diagnosis)}", "", *textwrap.wrap(verdict(diagnosis), WIDTH)]
+    head = f"{extent(diagnosis)}; {_measured(diagnosis)}"
+    lines = [diagnosis.run, head, "", *textwrap.wrap(verdict(diagnosis), WIDTH)]
     followed = [cause for cause in diagnosis.causes if cause.followed]
     if diagnosis.causes:
         title = "FOLLOWED (clear: every seed gains, beyond another seed)"

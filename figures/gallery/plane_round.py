@@ -41,7 +41,8 @@ def data(
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         round: By default the last one.
-        models: Names of three models, or of two for a line: start, end, mean, "client 3", "round 12", "RUN: round 12".
+        models: Names of three models, or of two for a line: start, end, aggregate, "client 3", "round 12", "RUN: round
+            12".
         variable: What is drawn: loss, error, or the error of a class, "class NAME".
         points, margin, box: The grid, as in `drift.models_plane`.
         split, samples, precision: How it is evaluated, as in `drift.models_plane`.

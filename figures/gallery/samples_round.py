@@ -44,7 +44,7 @@ def data(
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         round: By default the last one that kept its global model.
-        model: Name of the model, such as end, start, mean, "client 3" or "round 12".
+        model: Name of the model, such as end, start, aggregate, "client 3" or "round 12".
         client: The client that it is compared with; by default the first of the cohort, where the round kept it.
         split: test, train, proxy, or "client 3" for what that client trains on.
         groups: Number of groups of like samples.
@@ -175,9 +175,8 @@ def _images(ds: xr.Dataset, ax: Axes) -> None:
 
 def _called(ds: xr.Dataset) -> str:
     """The model in words."""
-    return {"end": "global model", "start": "model before", "mean": "mean model"}.get(
-        ds.attrs["model"], ds.attrs["model"]
-    )
+    words = {"end": "round's end", "start": "round's start", "aggregate": "cohort's aggregate"}
+    return words.get(ds.attrs["model"], ds.attrs["model"])
 
 
 _LOOKS: tuple[dict[str, Any], ...] = (

@@ -16,7 +16,7 @@ from figures.axes import weights
 from figures.gallery import _runs, _stack, _table_figure
 from figures.looks import style
 from figures.selection import run_selection
-from figures.selection.groups import grouped
+from figures.selection.groups import grouped, settings
 
 NEEDS = "runs of a method that learns client weights, such as FedLAW (not GWS), of any settings; four clients or more"
 
@@ -51,7 +51,7 @@ def data(
     joined = xr.concat([part.drop_attrs(deep=False) for part in results], "sample", join="exact")
     joined = joined.assign_coords(name=("sample", names))
     if paper:
-        epochs = [f"E = {run.experiment.local.epochs}" for run, _ in usable]
+        epochs = [f"E = {settings(run).get('local.epochs')}" for run, _ in usable]
         numbers = {number.column: number.value for number in papers.load(paper).item(item).numbers}
         labels = [*epochs, *["pooled"] * len(_pools(usable))]
         printed = [[numbers.get(f"{label}, {factor}", np.nan) for factor in _FACTORS] for label in labels]

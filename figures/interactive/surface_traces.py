@@ -52,7 +52,7 @@ def mark_words(ds: xr.Dataset, notes: Notes) -> list[str]:
 
 def symbols(ds: xr.Dataset, model: str, mean: str) -> list[str]:
     """Symbol of every mark: means have their own."""
-    return [mean if name in ("mean", "by size") else model for name in parts.mark_names(ds)]
+    return [mean if name.startswith(("mean", "by size")) else model for name in parts.mark_names(ds)]
 
 
 def lay_deep(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool) -> dict[str, Any]:

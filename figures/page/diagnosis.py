@@ -38,11 +38,9 @@ def diagnosis(run: Run) -> dict[str, Any]:
 def _read(result: Diagnosis) -> str:
     """The answers from a record without tests, in one sentence."""
     statements = {finding.name: finding.statement.partition(";")[0] for finding in result.findings}
-    start = f"{standing(result)} " if standing(result) else ""
-    answers = [
-        statements[name] for name in _TELLING if name in statements and not statements[name].startswith("not known")
-    ]
-    return f"{start}Read from the record: {'; '.join(answers) or 'too little is known'}."
+    known = [statements[name] for name in _TELLING if not statements.get(name, "not known").startswith("not known")]
+    read = f"Read from the record: {'; '.join(known) or 'too little is known'}."
+    return " ".join(filter(None, (standing(result), read)))
 
 
 _TELLING = ("labels", "coherence", "clients")

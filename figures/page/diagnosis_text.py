@@ -54,6 +54,13 @@ def verdict(diagnosis: Diagnosis) -> str:
     return " ".join(filter(None, (standing(diagnosis), text)))
 
 
+def extent(diagnosis: Diagnosis) -> str:
+    """How many rounds were recorded, of how many where that is not all, and the clients."""
+    rounds = f"{diagnosis.rounds} of {diagnosis.last + 1}" if diagnosis.last >= diagnosis.rounds else diagnosis.rounds
+    recorded = " recorded" if diagnosis.last >= diagnosis.rounds else ""
+    return f"{rounds} rounds{recorded}, {diagnosis.per_round} of {diagnosis.clients} clients per round"
+
+
 def standing(diagnosis: Diagnosis) -> str:
     """The state of training, in a sentence; empty where it is not known."""
     if diagnosis.state == "still learning":

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from drift.config.external_run import complete_experiment
 from drift.runs.run import Run
 from figures.looks import palette
 from landscape.results.parsed_text import dotted
@@ -56,8 +57,11 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
 
 
 def settings(run: Run, *, seed: bool = True) -> dict[str, Any]:
-    """Resolved settings of a run by dotted name, such as local.lr."""
+    """Resolved settings of a run by dotted name, such as local.lr; of another program's run those that it states."""
     flat = dotted(run.experiment.resolved())
+    if run.about.get("imported"):
+        stated = tuple(f"{name}." for name in dotted(complete_experiment(run.about)))
+        flat = {name: value for name, value in flat.items() if f"{name}.".startswith(stated) and value is not None}
     return flat if seed else {name: value for name, value in flat.items() if name != "seed"}
 
 

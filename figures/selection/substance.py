@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from figures.selection import sampling_error
 from figures.selection.groups import grouped
 from figures.selection.panels import equal_panels, panels
+from figures.selection.statistics_text import statistics_text
 
 
 def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None = None) -> list[str]:
@@ -51,12 +52,8 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
 
 def _statistics(ds: xr.Dataset) -> list[str]:
     """That marks have other statistics of batch normalisation than the points beside them, where they have."""
-    points, marks = (str(ds.attrs.get(name, "")) for name in ("statistics", "mark_statistics"))
-    if not points or not marks or points == marks:
-        return []
-    return [
-        f"points have {points} statistics of batch normalisation, marks their {marks}: both may differ at one place"
-    ]
+    own, marks = (str(ds.attrs.get(name, "")) for name in ("statistics", "mark_statistics"))
+    return [statistics_text("points have", own, "marks their", marks)] if own and marks not in ("", own) else []
 
 
 def _labels(figure: Figure) -> list[str]:

@@ -85,6 +85,8 @@ def _pair(data: Any, model: nn.Module) -> tuple[Any, Any]:
             return _split_batch(_joined(default_collate([item]) for item in items), model)
     if isinstance(data, tuple | list) and len(data) == 2 and _is_array(data[1]):
         return _split_batch(data, model)
+    if isinstance(data, tuple | list) and any(isinstance(part, DataLoader | Dataset) for part in data):
+        raise ValueError("several sets of samples were given; give one, or splits as {'train': .., 'test': ..}.")
     if isinstance(data, tuple | list) and len(data) == 2:
         raise ValueError(
             f"its targets are a {type(data[1]).__name__}; give one tensor or array of numbers. Weights of samples can "
@@ -114,9 +116,7 @@ def _is_array(value: Any) -> bool:
 def _typed_inputs(inputs: Any, dtype: torch.dtype) -> Inputs:
     if isinstance(inputs, Mapping):
         return {str(name): _typed(leaf, dtype) for name, leaf in inputs.items()}
-    if isinstance(inputs, tuple):
-        return tuple(_typed(leaf, dtype) for leaf in inputs)
-    return _typed(inputs, dtype)
+    return tuple(_typed(leaf, dtype) for leaf in inputs) if isinstance(inputs, tuple) else _typed(inputs, dtype)
 
 
 def _typed(leaf: Any, dtype: torch.dtype) -> Tensor:
@@ -169,8 +169,7 @@ def _hugging_face_columns(data: Any) -> dict[str, Any]:
         table = formatted[:]
     for name, column in dict(table).items():
         if isinstance(column, list) and column and isinstance(column[0], Tensor):
-            shapes = {tuple(row.shape) for row in column}
-            if len(shapes) > 1:
+            if len({tuple(row.shape) for row in column}) > 1:
                 raise ValueError(f"the rows of column {name!r} differ in shape; pad or resize them.")
             column = torch.stack(column)
         columns[name] = column

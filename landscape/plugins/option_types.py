@@ -67,9 +67,9 @@ _KINDS = {
     "int": _Kind("a whole number", _whole),
     "float": _Kind("a finite number", lambda value: _number(value) and math.isfinite(value)),
     "str": _Kind("a text", lambda value: isinstance(value, str)),
-    "list[int]": _Kind("a list of whole numbers", _whole_numbers),
-    "Sequence[int]": _Kind("a list of whole numbers", _whole_numbers),
-    "tuple[int, int]": _Kind("two whole numbers", lambda value: _whole_numbers(value) and len(value) == 2),
+    "list[int]": _Kind("a list of whole numbers, as in '[5,11]'", _whole_numbers),
+    "Sequence[int]": _Kind("a list of whole numbers, as in '[5,11]'", _whole_numbers),
+    "tuple[int, int]": _Kind("two whole numbers, as in '[5,11]'", lambda ends: _whole_numbers(ends) and len(ends) == 2),
     "Sequence[str]": _Kind(
         """a list of texts, as in '["a", "b"]'""",
         lambda value: isinstance(value, list | tuple) and all(isinstance(item, str) for item in value),

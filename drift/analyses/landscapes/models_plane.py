@@ -45,8 +45,8 @@ def models_plane(
     Args:
         run: Run to analyse.
         round: Number of a round; negative ones count from the last.
-        models: Three of start, end, mean, client 3, round 12, NAME: round 12 (another run beside it); by default the
-            first of the clients, or of start, end and mean.
+        models: Three of start, end, aggregate (of the cohort, by its weights), client 3, round 12, NAME: round 12
+            (another run beside it); by default the first of the clients, or of start and end.
         points, margin: Grid points per axis, and how far the grid extends beyond the models.
         box: Part of the plane in place of that: lowest and highest alpha, lowest and highest beta.
         split: Samples: test, train, proxy, or "client 3" for what that client trains on in the round.
@@ -58,7 +58,7 @@ def models_plane(
 
     Returns:
         Dataset with loss (alpha, beta) and error, with class_error (alpha, beta, class) where samples have classes, and
-        the same at the marks: the three models and their mean.
+        the same at the marks: the three models and "mean", the equal mean of these three.
 
     Raises:
         LookupError: If a model was not kept.
@@ -112,7 +112,7 @@ def default_models(run: Run, round: int, count: int) -> list[str]:
     """
     names = model_names(run, round)
     clients = [name for name in names if name.startswith("client")]
-    selected = clients[:3] if count == 3 and len(clients) >= 3 else [n for n in names if n != "mean"][:count]
+    selected = clients[:3] if count == 3 and len(clients) >= 3 else [n for n in names if n != "aggregate"][:count]
     if len(selected) < count:
         raise LookupError(
             f"round {round} of {run.name} kept {', '.join(names) or 'no models'}; {count} are needed. Train with "
@@ -134,8 +134,6 @@ def plane_sweep(
     named = named_models(run, round, names)
     require_different(named)
     sweep = plane(*named.models, points=points, margin=margin, labels=names)
-    if "mean" in names:  # of the cohort: the mean of the three models gets no mark beside it
-        sweep = replace(sweep, marks=sweep.marks[:3])
     if box is None:
         return sweep
     if len(box) != 4:
@@ -154,8 +152,7 @@ def line_sweep(run: Run, round: int, names: Sequence[str], *, points: int) -> Sw
         raise ValueError(f"a line goes through two models, {list(names)} were given.")
     named = named_models(run, round, names)
     require_different(named)
-    sweep = line(*named.models, points=points, labels=(names[0], names[1]))
-    return replace(sweep, marks=sweep.marks[:2]) if "mean" in names else sweep
+    return line(*named.models, points=points, labels=(names[0], names[1]))
 
 
 def task_with_classes(run: Run, samples: Samples) -> Task:

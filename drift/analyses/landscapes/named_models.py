@@ -35,10 +35,10 @@ class NamedModels:
 def named_models(run: Run, round: int, names: Sequence[str]) -> NamedModels:
     """Models of a run by their names.
 
-    The names are start, end (the global models before and after the round), mean (of the cohort, by the run's own
-    weights: FedAvg's aggregate), client 3 (after its local training), round 12 (the global model after that round) and
-    NAME: round 12 (that of another run in the same folder of runs); and sums of them, such as 0.3 * client 3 + 0.7 *
-    start. Batch statistics of means and sums are recomputed.
+    The names are start, end (the global models before and after the round), aggregate (the mean of the cohort by the
+    run's own weights, as FedAvg takes it), client 3 (after its local training), round 12 (the global model after that
+    round) and NAME: round 12 (that of another run in the same folder of runs); and sums of them, such as 0.3 * client 3
+    + 0.7 * start. Batch statistics of aggregates and sums are recomputed.
 
     Args:
         round: Number of a round.
@@ -81,11 +81,11 @@ def require_different(named: NamedModels) -> None:
 
 
 def model_names(run: Run, round: int) -> list[str]:
-    """Names of the models that a round of a run kept: start, end, mean, then its clients, ids ascending."""
+    """Names of the models that a round of a run kept: start, end, aggregate, then its clients, ids ascending."""
     record = run.round(round)
     names = [name for name in ("start", "end") if getattr(record, name) is not None]
     clients = [] if record.clients is None else [f"client {client}" for client in sorted(record.ids.tolist())]
-    return [*names, *(["mean"] if clients else []), *clients]
+    return [*names, *(["aggregate"] if clients else []), *clients]
 
 
 def cohort_models(run: Run, round: int) -> NamedModels:
@@ -118,12 +118,12 @@ def _model(run: Run, record: Round, name: str) -> Tensor:
         return record.kept("clients")[ids.index(int(number))]
     if kind in ("start", "end"):
         return record.kept(kind)
-    if kind == "mean":
-        return _mean(run, record)
+    if kind == "aggregate":
+        return _aggregate(run, record)
     raise ValueError(f"no model named {name!r}; {_NAMES}")
 
 
-def _mean(run: Run, record: Round) -> Tensor:
+def _aggregate(run: Run, record: Round) -> Tensor:
     weights, clients = run.experiment.cohort_weights(record.sizes), record.kept("clients")
     mean, buffers = weighted_models(weights, clients), buffers_of(clients)
     return mean if buffers is None else _recomputed(run, mean, weights.to(buffers) @ buffers)
@@ -168,6 +168,6 @@ def _other_run(run: Run, name: str) -> Run:
 
 
 _NAMES = (
-    "names are start, end, mean, client 3, round 12, NAME: round 12 for another run beside it, or sums such as "
+    "names are start, end, aggregate, client 3, round 12, NAME: round 12 for another run beside it, or sums such as "
     "0.3 * client 3 + 0.7 * start."
 )

@@ -11,6 +11,8 @@ import xarray as xr
 
 from figures.interactive.look import axis, bar, blank, log_axis, small
 from figures.interactive.surfaces import explore_contour, surface3d
+from figures.selection.statistics_text import statistics_text
+from landscape.results.stated import NAMES
 from landscape.surfaces.minimum import Minimum
 from landscape.surfaces.point_table import metrics_of
 
@@ -71,6 +73,7 @@ def plane_figure(
         minimum: Drawn with 95 % of its uncertainty; only on maps.
         revision: While it stays, so do zoom and camera.
     """
+    ds = _named(ds)
     if deep:
         figure = surface3d(ds, variable)
         if point is not None:
@@ -87,6 +90,13 @@ def plane_figure(
     if point is not None:
         figure.add_trace(_point_trace(*point))
     return figure.update_layout(uirevision=revision, margin={"t": 8, "r": 8})
+
+
+def _named(ds: xr.Dataset) -> xr.Dataset:
+    """The surface, its equal mean named so that it is not taken for the cohort's aggregate."""
+    mean = "mean of these two" if "t" in ds.dims else "mean of these three"
+    names = [mean if name == "mean" else str(name) for name in ds.coords.get("mark", xr.DataArray([])).values]
+    return ds.assign_coords(mark=names) if names else ds
 
 
 def _name_directions(figure: go.Figure, ds: xr.Dataset) -> None:
@@ -114,15 +124,10 @@ LABEL = 0.08
 
 
 def line_figure(
-    ds: xr.Dataset,
-    variable: str,
-    *,
-    point: float | None = None,
-    minimum: Minimum | None = None,
-    revision: str = "",
+    ds: xr.Dataset, variable: str, *, point: float | None = None, minimum: Minimum | None = None, revision: str = ""
 ) -> go.Figure:
     """A line with its two models, the selected point and the minimum."""
-    values, unit = ds[variable], axis(ds[variable])
+    ds, values, unit = _named(ds), ds[variable], axis(ds[variable])
     figure = blank(uirevision=revision, showlegend=False)
     hover = f"t %{{x:.3g}}<br>{unit} %{{y:.4g}}<extra></extra>"
     line = {"color": "#0072b2", "width": 2}
@@ -178,15 +183,19 @@ def shown_text(ds: xr.Dataset, quantity: str, how: str) -> str:
         quantity: As for `quantity_of`.
         how: The points were evaluated: exact, or in bfloat16, maybe on some of the samples.
     """
-    size = " x ".join(map(str, ds.loss.shape))
+    size, points, marks = " x ".join(map(str, ds.loss.shape)), *(ds.attrs.get(name, "") for name in NAMES[:2])
+    more = f"; {statistics_text('points have', points, 'marks their', marks)}" if points == "recomputed" else ""
+    if "precision_error" in ds.attrs:
+        both, error = ds.attrs["precision_points"], ds.attrs["precision_error"]
+        more += f"; at {both} points that were computed exactly as well, the loss is off by {error:.2g} of it at most"
     if "evaluated" not in ds.attrs:
-        return f"shown: {size} points {how}"
+        return f"shown: {size} points {how}{more}"
     ds, variable = quantity_of(ds, quantity)
     share, metric = ds[f"{variable}_interpolation_share"], "class_error" if variable == "class_shown" else variable
     scale = "logarithm" if ds.attrs[f"{metric}_interpolated_in"] == "log" else "values"
     return (
         f"shown: {size} points, interpolated from {ds.attrs['evaluated']} {how} ones; the largest error where "
-        f"that was tested is {float(share):.2g} of the range of the {scale}"
+        f"that was tested is {float(share):.2g} of the range of the {scale}{more}"
     )
 
 

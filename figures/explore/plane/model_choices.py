@@ -13,6 +13,9 @@ ROUNDS = 40
 OTHERS = 12
 """Other runs in a list."""
 
+WRITTEN = {"end": "round's end", "start": "round's start", "aggregate": "cohort's aggregate"}
+"""Names of models in words; others are called by their names."""
+
 
 def model_choices(run: GrowingRun, round: int, others: Sequence[GrowingRun] = ()) -> dict[str, list[str]]:
     """Names of models by group: this round, global models of the run, those of other runs beside it.
@@ -24,7 +27,7 @@ def model_choices(run: GrowingRun, round: int, others: Sequence[GrowingRun] = ()
     keep, planned = run.experiment.keep, run.experiment.rounds
     own = ["start", "end"] if keep.keeps_globals(round, planned) else []
     if keep.keeps_clients(round, planned) and ids:
-        own += ["mean", *[f"client {client}" for client in ids]]
+        own += ["aggregate", *[f"client {client}" for client in ids]]
     rounds = [index for index in _globals(run, run.rounds()) if index != round]
     groups = {f"round {round}": own, "global model after": [f"round {index}" for index in _spread(rounds)]}
     parent, layout = run.folder.resolve().parent, run.about.get("layout")
@@ -46,7 +49,7 @@ def default_corners(groups: dict[str, list[str]], clients: Sequence[int] = ()) -
     names = [name for group in groups.values() for name in group]
     mine = [f"client {client}" for client in clients if f"client {client}" in names]
     cohort = [name for name in names if name.startswith("client ") and name not in mine]
-    rest = [name for name in names if not name.startswith("client ") and name != "mean"]
+    rest = [name for name in names if not name.startswith("client ") and name != "aggregate"]
     selected = [*mine, *cohort][:3] if len(mine) + len(cohort) >= 3 else [*mine, *cohort, *rest][:3]
     if len(selected) < 3:
         raise LookupError(

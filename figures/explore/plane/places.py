@@ -80,6 +80,7 @@ class Numbers:
         class_error: Error of each class, shape (C,); empty without classes.
         confusion: Samples of each class (rows) by predicted class, shape (C, C), counts; empty without classes.
         samples: Number of samples.
+        statistics: Its statistics of batch normalisation: own or recomputed; empty for models without.
     """
 
     loss: float
@@ -87,3 +88,4 @@ class Numbers:
     class_error: np.ndarray
     confusion: np.ndarray
     samples: int
+    statistics: str = ""

@@ -8,7 +8,7 @@ from typing import Any
 import panel as pn
 
 from drift.runs.growing_run import GrowingRun
-from figures.explore.plane.model_choices import default_corners
+from figures.explore.plane.model_choices import WRITTEN, default_corners
 from figures.explore.plane.places import Grid, Place
 from figures.explore.shell.view import View
 from landscape.sweep.precision import Precision
@@ -39,10 +39,10 @@ class PlaneControls:
         self.samples = picker("plane.samples", "at most", samples, width=140)
         self.points = picker("plane.points", "refined to", points, width=95)
         self.precision = picker("plane.precision", "precision", {"exact": "", "bfloat16": "fast"}, width=105)
-        self.whole = pn.widgets.Button(label="whole plane", width=100, margin=(20, 5, 2, 5), visible=False)
+        low: dict[str, Any] = {"width": 100, "margin": (20, 5, 2, 5), "visible": False}
+        self.whole = view.button("whole plane", lambda _: self.selection.change(box=[]), **low)
         for widget in self.corners:
             widget.param.watch(view.guarded(self._corner), "value")
-        self.whole.on_click(lambda _: self.selection.change(box=[]))
         what, how = (self.quantity, self.depth), (self.split, self.samples, self.points, self.precision)
         self.panel = pn.Row(*self.corners, *what, *how, self.whole, css_classes=["wrap"])
 
@@ -89,17 +89,20 @@ class PlaneControls:
         listed = {name for group in groups.values() for name in group}
         more = [name for name in names if name not in listed]
         groups = {**groups, **({"selected": more} if more else {})}
+        offered = {group: {WRITTEN.get(name, name): name for name in names} for group, names in groups.items()}
         classes = [str(label) for label in recorded.about.get("classes", [])]
         quantities = {"loss": "loss", "error": "error"}
         quantities |= {f"error of class {label}": f"class {place}" for place, label in enumerate(classes)}
-        ids = sorted(recorded.round(number).ids.tolist())
-        quantities |= {f"loss of client {client}'s samples": f"client {client}" for client in ids}
+        of_clients = [f"client {client}" for client in sorted(recorded.round(number).ids.tolist())]
+        if selection.quantity.startswith("client ") and selection.quantity not in of_clients:
+            of_clients.append(selection.quantity)
+        quantities |= {f"loss of {client}'s samples": client for client in of_clients}
         if selection.quantity not in quantities.values():
             quantities[selection.quantity] = selection.quantity
         splits = ["test", "train", *(["proxy"] if recorded.experiment.proxy else []), "client"]
         with self.view.quietly():
             for place, widget in enumerate(self.corners):
-                own = {**groups, "": [NO_THIRD]} if place == 2 else groups
+                own = {**offered, "": {NO_THIRD: NO_THIRD}} if place == 2 else offered
                 value = names[place] if place < len(names) else NO_THIRD
                 if widget.groups != own:
                     widget.param.update(groups=own, value=value)

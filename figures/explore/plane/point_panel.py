@@ -19,6 +19,7 @@ from figures.explore.shell.view import View
 from figures.explore.work.jobs import Job
 from figures.explore.work.versions import round_version
 from figures.interactive.confusions import counts_map, error_bars
+from figures.selection.statistics_text import statistics_text
 
 
 class PointPanel:
@@ -89,12 +90,15 @@ class PointPanel:
             whole: With the losses of the clients; without them while it is dragged.
         """
         exact = replace(place, precision="exact")
-        asked = (round_version(run, place.round), exact, tuple(row), whole)
+        asked = (round_version(run, place.round, place.models), exact, tuple(row), whole)
         if asked == self._asked:
             return
         self._cancel()
-        if self._numbers is None:
+        if self._numbers is None or self._of[:2] != asked[:2]:
+            self._numbers = None
             self.text.object = "<p>evaluating the selected point ...</p>"
+            for plot in (self.classes, self.cells):
+                plot.show(None)
         self._asked, self._names, self._ids = asked, names or place.models, ids
         self._losses = {client: float("nan") for client in ids} or None
         self._classes = [str(label) for label in run.about.get("classes", [])]
@@ -107,9 +111,15 @@ class PointPanel:
             asks.append((numbers, (end, [1.0]), came, 2))
         if whole:
             asks.append((client_losses, (exact, row), lambda result: self._arrived(asked, losses=result), 3))
-        wanted = lambda: self._asked == asked  # noqa: E731
+        how: dict[str, Any] = {"wanted": lambda: self._asked == asked}
         for function, item, take, priority in asks:
-            self._jobs.append(self.view.ask(function, run, item, take, wanted=wanted, priority=priority))
+            ended = self._failed if function is numbers else self.view.say_error
+            self._jobs.append(self.view.ask(function, run, item, take, ended=ended, priority=priority, **how))
+
+    def _failed(self, job: Job) -> None:
+        """Say why a point has no numbers, and show none."""
+        self.view.say_error(job)
+        self.clear()
 
     def _arrived(
         self,
@@ -129,9 +139,15 @@ class PointPanel:
         number, other, (_, place, row, settled) = self._numbers, None if self._end is None else self._end[1], asked
         terms = " + ".join(f"{value:.3g} {escape(name)}" for value, name in zip(row, self._names, strict=False))
         comparison = "" if other is None else f" (the round's end: {in_words(other)})"
+        first, others = (
+            "it has its" if number.statistics == "own" else "it has",
+            "" if other is None else other.statistics,
+        )
+        text = statistics_text(first, number.statistics, "the round's end its", others) if number.statistics else ""
         self.text.object = (
             f"<p><b>{self._title}</b> {terms.replace('+ -', '- ')}</p>"
-            f"<p class='number'>{in_words(number)}{comparison}; {number.samples} samples of {escape(place.split)}</p>"
+            f"<p class='number'>{in_words(number)}{comparison}; {number.samples} samples of {escape(place.split)}"
+            f"{'; ' * bool(text)}{text}</p>"
         )
         self.plots.visible = True
         self._draw(number, other)

@@ -26,6 +26,7 @@ from figures.explore.work.addresses import share_data
 from figures.explore.work.shelf import Shelf
 from figures.explore.work.versions import version
 from landscape.measures.predictions import confusion_counts
+from landscape.model.batchnorm import normalisers
 from landscape.model.losses import IGNORED, counted
 from landscape.model.model import buffers_of, plain
 from landscape.model.samples import Samples
@@ -114,7 +115,9 @@ def numbers(run: Run, item: tuple[Place, Sequence[float]]) -> Numbers:
         known = targets != IGNORED
         confusion = confusion_counts(targets[known].numpy(), outputs.argmax(1)[known].numpy(), class_error.size)
     number = counted(worker.work.task.per_sample, worker.work.samples.targets)
-    return Numbers(float(means["loss"][0]), error, class_error, confusion, number)
+    single = worker.work.buffers is not None and sorted(row) == [0.0] * (len(row) - 1) + [1.0]
+    statistics = "" if not normalisers(worker.work.task.model) else "own" if single else "recomputed"
+    return Numbers(float(means["loss"][0]), error, class_error, confusion, number, statistics)
 
 
 def client_losses(run: Run, item: tuple[Place, Sequence[float]]) -> dict[int, float]:

@@ -50,8 +50,8 @@ def opened(run: Run, grid: Grid) -> xr.Dataset | PointTable:
     return empty_table(run, grid) if stored_surface is None else stored_surface
 
 
-def store(run: Run, item: tuple[Grid, PointTable, dict[Path, str]]) -> None:
-    """Store the values of a grid as the result of its analysis, which evaluates nothing again.
+def store(run: Run, item: tuple[Grid, PointTable, dict[Path, str]]) -> xr.Dataset | None:
+    """Store the values of a grid as the result of its analysis, which evaluates a few again for the error of bfloat16.
 
     Args:
         run: The run; where it or another one is no longer the one that was evaluated, nothing is stored.
@@ -59,10 +59,10 @@ def store(run: Run, item: tuple[Grid, PointTable, dict[Path, str]]) -> None:
     """
     grid, table, heads = item
     if replaced(heads):
-        return
+        return None
     analysis = Analysis.from_grid(grid)
     share_data(run)
-    run.with_crew(_Known(table)).cached(analysis.function, **analysis.arguments)
+    return run.with_crew(_Known(table)).cached(analysis.function, **analysis.arguments)
 
 
 def minimum(run: Run, item: tuple[Grid, xr.Dataset]) -> Minimum:

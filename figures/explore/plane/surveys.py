@@ -36,16 +36,14 @@ REMEMBERED = 48
 class Survey:
     """The values of a grid: what is stored is shown at once, else five points per axis, then more, then all.
 
-    The first picture is computed in bfloat16 and on few samples; `rough` says so. Where all points take long, a map is
-    interpolated between those that are there, with its error, until all are evaluated; `lattice` then has the evaluated
-    points that form a grid.
+    The first picture is in bfloat16 on few samples (`rough`). Where points take long, a map is interpolated, with its
+    error; `lattice` then has the evaluated points that form a grid.
 
     Args:
         jobs: Where it is computed.
         run: Run of the grid.
         grid: What is evaluated.
-        on_change: Called, in a thread of the jobs, when a finer surface is complete, and at the end.
-        on_progress: Called when points are done.
+        on_change, on_progress: Called, in a thread of the jobs, with a finer surface and at the end; with each point.
         priority: Among quick jobs; finer levels come after it.
     """
 
@@ -218,11 +216,16 @@ class Survey:
             return
         if not (others := replaced(self._heads)):
             self._end(self.surface)
-            self._jobs.quick(store, self.run, [(self.grid, self.table, self._heads)], priority=self._priority + 80)
+            item, late = (self.grid, self.table, self._heads), self._priority + 80
+            self._jobs.quick(store, self.run, [item], priority=late, on_result=self._stored)
         else:
             self.surface, self.lattice, self.ended = None, None, True
             self.error = LookupError(f"run {', '.join(others)} was replaced meanwhile; select the models again.")
             self._on_change(self)
+
+    def _stored(self, _: int, ds: xr.Dataset | None) -> None:
+        if ds is not None and "precision_error" in ds.attrs and not self.cancelled:
+            self._end(ds)
 
     def _end(self, surface: xr.Dataset) -> None:
         self.surface, self.ended = surface, True

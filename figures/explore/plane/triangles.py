@@ -143,25 +143,26 @@ class TrianglePanel:
         return None
 
     def _evaluate(self, run: Run, place: Place, ids: Sequence[int], key: tuple[Any, ...]) -> None:
-        self._key, self._surface = key, None
         if self._job is not None:
             self._job.cancel()
+        self.clear("evaluating ...")
+        self._key = key
         weights, three, shares = self._shown, list(self._three), grid()
         points = rows(weights.shares, weights.gamma, three, shares)
         parts = [points[start : start + PART].tolist() for start in range(0, len(points), PART)]
         losses: dict[int, np.ndarray] = {}
 
         def ready() -> None:
-            if key == self._key:
-                names = [f"client {ids[row]}" for row in three]
-                joined = np.concatenate([losses[part] for part in range(len(parts))])
-                self._surface = surface(shares, joined, names, run.loss_units)
-                self.status.object = f"<p>{_in_words(names, weights, three)}</p>"
-                self._draw()
+            names = [f"client {ids[row]}" for row in three]
+            joined = np.concatenate([losses[part] for part in range(len(parts))])
+            self._surface = surface(shares, joined, names, run.loss_units)
+            self.status.object = f"<p>{_in_words(names, weights, three)}</p>"
+            self._draw()
 
         def ended(job: Job) -> None:
-            if job.state == "done":
-                self.view.explorer.push(ready, view=self.view)
+            if job.state != "cancelled":
+                act = ready if job.error is None else lambda: self.clear(str(job.error))
+                self.view.explorer.push(act, view=self.view, wanted=lambda: key == self._key)
 
         self._job = self.view.explorer.jobs.quick(
             values_of,

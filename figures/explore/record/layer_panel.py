@@ -44,6 +44,7 @@ class LayerPanel:
         )
         view.picks({"layers": self.layers})
         self.plot = Plot("client drift by layer, and update change", height=340, visible=False)
+        self.withdraw = self.demand.withdraw
         self.panel = pn.Column(self.demand.panel, self.layers, self.plot, sizing_mode="stretch_width")
 
     def offer(self, run: Run, rounds: list[int]) -> None:

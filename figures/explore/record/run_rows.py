@@ -75,6 +75,8 @@ def table(rows: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """
     frame = pd.DataFrame.from_dict({name: _own(row) for name, row in rows.items()}, orient="index", columns=[*COLUMNS])
     shown = {name: [row.get(name, "") for row in rows.values()] for name in differing_settings(rows.values())}
+    for name in ("accuracy", "loss"):
+        frame[name] = html_table.rounded(frame[name].to_numpy(float))
     frame = pd.concat([frame, pd.DataFrame(shown, index=frame.index)], axis=1)
     frame.index.name = "run"
     return frame
@@ -117,7 +119,7 @@ def what_differs(runs: Sequence[GrowingRun]) -> str:
     heads = [f"{palette.label(members[0].label)}, {_seeds(members)}" for members in grouped.values()]
     shared = [name for name in names if len({value_text(own[name]) for own in tables if name in own}) > 1]
     rest = [name for name in names if name not in shared]
-    folded = html_table.folded("settings that only some methods have", _html(heads, rest, tables))
+    folded = html_table.folded("settings that only some methods have, or runs state", _html(heads, rest, tables))
     return _html(heads, shared, tables) + (folded if rest else "")
 
 

@@ -35,10 +35,9 @@ class RunTable:
         self._rows: dict[str, dict[str, Any]] = {}
         self._stamps: dict[str, object] = {}
         self.group = view.picker("runs.group", "group by", GROUPS, width=160)
-        self.every = pn.widgets.Button(label="select all shown")
-        self.none = pn.widgets.Button(label="only the first")
-        self.every.on_click(lambda _: self._select([] if self.grid is None else list(self.grid.current_view.index)))
-        self.none.on_click(lambda _: self._select(view.selection.runs[:1]))
+        shown = lambda: [] if self.grid is None else list(self.grid.current_view.index)  # noqa: E731
+        self.every = view.button("select all shown", lambda _: self._select(shown()))
+        self.none = view.button("only the first", lambda _: self._select(view.selection.runs[:1]))
         self.grid: pn.widgets.Tabulator | None = None
         self._place = pn.Column(sizing_mode="stretch_width")
         row = pn.Row(self.group, self.every, self.none, css_classes=["pickers"])
@@ -82,21 +81,17 @@ class RunTable:
 
     def _new_grid(self, frame: pd.DataFrame, **state: Any) -> pn.widgets.Tabulator:
         """A table of these columns for good: the page cannot change those of a table that it is still making."""
+        look: dict[str, Any] = {"selectable": "checkbox", "show_index": True, "disabled": True, "theme": "simple"}
+        look |= {"layout": "fit_data_fill", "sizing_mode": "stretch_width", "css_classes": ["run-table"]}
         grid = pn.widgets.Tabulator(
             frame,
             titles={**COLUMNS, **{name: name.rpartition(".")[2].replace("_", " ") for name in frame.columns[9:]}},
             header_filters=_filters(frame),
             header_tooltips={name: name for name in frame.columns[9:]},
-            formatters={"accuracy": _number("0.000"), "loss": _number("0.000")},
+            formatters={name: html_table.as_written() for name in ("accuracy", "loss")},
             text_align=dict.fromkeys(NUMBERS, "right"),
-            selectable="checkbox",
-            show_index=True,
-            disabled=True,
-            layout="fit_data_fill",
-            sizing_mode="stretch_width",
             height=min(330, 96 + 30 * max(1, len(frame))),
-            theme="simple",
-            css_classes=["run-table"],
+            **look,
             **state,
         )
         grid.param.watch(self._ticked, "selection")
@@ -166,18 +161,7 @@ def _filters(frame: pd.DataFrame) -> dict[str, Any]:
     least = {"type": "number", "func": ">=", "placeholder": "\u2265"}
     any_of = {"type": "list", "valuesLookup": True, "clearable": True, "placeholder": "any"}
     listed = dict.fromkeys(("method", "data", "partition", *frame.columns[9:]), any_of)
-    return {
-        "run": text,
-        "updated": text,
-        **dict.fromkeys(("done", "rounds", "accuracy", "loss", "seed"), least),
-        **listed,
-    }
-
-
-def _number(form: str) -> Any:
-    from bokeh.models.widgets.tables import NumberFormatter
-
-    return NumberFormatter(format=form, nan_format="\u2013")
+    return {"run": text, "updated": text, **dict.fromkeys(NUMBERS, least), **listed}
 
 
 def _plain(value: Any) -> Any:

@@ -17,6 +17,7 @@ from drift.analyses.samples.disagreement import disagreement_of, input_features
 from drift.analyses.samples.predictions import confusion_of, sample_predictions, samples_of
 from drift.runs.run import Run
 from figures.explore.work.addresses import share_data
+from landscape.model.batchnorm import normalisers
 
 if TYPE_CHECKING:
     from figures.explore.shell.selection import Selection
@@ -57,12 +58,14 @@ class Answer:
         confusion: Result of `drift.confusion` for them.
         groups: Result of `drift.disagreement`, None without a client.
         classes: Names of the classes.
+        normalised: Whether the models have batch normalisation.
     """
 
     predictions: xr.Dataset
     confusion: xr.Dataset
     groups: xr.Dataset | None
     classes: list[str]
+    normalised: bool = False
 
     def class_name(self, label: int) -> str:
         """Name of a class; its number where it has none."""
@@ -176,7 +179,7 @@ def answer(run: Run, question: Question) -> Answer:
         samples, _ = samples_of(run, question.round, question.split)
         both = ds.isel(model=[1, 0])
         groups = disagreement_of(both, input_features(samples, both), groups=question.groups)
-    return Answer(ds, confusion_of(ds, classes), groups, classes)
+    return Answer(ds, confusion_of(ds, classes), groups, classes, bool(normalisers(run.task.model)))
 
 
 def pictures(run: Run, item: tuple[int, str, list[int]]) -> list[bytes] | np.ndarray:

@@ -42,7 +42,7 @@ class AsFigure:
 
     def _selected(self, changed: set[str]) -> None:
         try:
-            requests, problem = self.view.figures(), NOTHING
+            requests, problem = self.view.figures() if self.view.content.visible else [], self.view.problem or NOTHING
         except PROBLEMS as reason:
             requests, problem = [], " ".join(str(reason).split())
         if requests and requests == self._requests:
@@ -100,14 +100,9 @@ class Sheet:
         self._folder = self._folder or tempfile.TemporaryDirectory(prefix="fedscape-figure-")
         title = f"{self.request.figure}: drawing"
         push, plain = self._explorer.push, replace(self.request, opened=())
-        self._job = self._explorer.jobs.long(
-            draw,
-            self.request.opened,
-            plain,
-            Path(self._folder.name),
-            title=title,
-            on_end=lambda job: push(lambda: self._finished(job)),
-        )
+        ended = lambda job: push(lambda: self._finished(job))  # noqa: E731
+        runs, folder = self.request.opened, Path(self._folder.name)
+        self._job = self._explorer.jobs.long(draw, runs, plain, folder, title=title, on_end=ended)
 
     def _finished(self, job: Any) -> None:
         """Show the picture and the files, or why there are none."""

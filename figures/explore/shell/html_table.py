@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+import numpy as np
 import panel as pn
+from bokeh.models.widgets.tables import StringFormatter
 
-STYLE = """
-.wide { overflow-x: auto; margin: 4px 8px; }
-table.numbers { border-collapse: collapse; font-size: 13px; }
-table.numbers caption { text-align: left; padding: 4px 6px; opacity: 0.8; }
-table.numbers th, table.numbers td { padding: 3px 10px 3px 6px; text-align: left; vertical-align: top; }
-table.numbers tbody tr { border-top: 1px solid var(--line, #d3d9df); }
-table.numbers th { font-weight: 600; }
-table.numbers tbody th { font-weight: 400; opacity: 0.85; white-space: nowrap; }
-p.remark { margin: 2px 10px; font-size: 13px; opacity: 0.85; }
-summary { margin: 2px 10px; font-size: 13px; cursor: pointer; }
-"""
+from figures.axes.units import ABSENT
 
 
 def pane(label: str = "") -> pn.pane.HTML:
@@ -27,7 +19,7 @@ def pane(label: str = "") -> pn.pane.HTML:
         label: What stands in it, as a class of the page, for tests and styles.
     """
     classes = [label] if label else []
-    return pn.pane.HTML("", sizing_mode="stretch_width", stylesheets=[STYLE], css_classes=classes)
+    return pn.pane.HTML("", sizing_mode="stretch_width", css_classes=classes)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "") -> str:
@@ -48,6 +40,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = 
 def _row(cells: Sequence[str]) -> str:
     first, *rest = (escape(cell) for cell in cells)
     return f"<tr><th scope='row'>{first}</th>{''.join(f'<td>{cell}</td>' for cell in rest)}</tr>"
+
+
+def rounded(values: np.ndarray) -> list[float] | list[int]:
+    """Numbers for a table that is sorted: whole ones without decimals, others with four digits."""
+    whole = np.isfinite(values).all() and (values == np.round(values)).all() and (abs(values) > 1).any()
+    return values.astype(int).tolist() if whole else [float(f"{value:.4g}") for value in values]
+
+
+def as_written() -> StringFormatter:
+    """Format of a column of rounded numbers, whose digits all stand on the page; a dash where there is none."""
+    return StringFormatter(nan_format=ABSENT, null_format=ABSENT)
 
 
 def lines(texts: Iterable[str]) -> str:

@@ -37,11 +37,14 @@ class Latest:
         if self._future is not None:
             self._future.cancel()
         self._future = future = _POOL.submit(compute)
-        if self._view.explorer.opening and wait([future], AT_ONCE).done:
-            with self._view.guard():
+
+        def act() -> None:
+            with self._view.guard(whole=True):
                 show(future.result())
+
+        if self._view.explorer.opening and wait([future], AT_ONCE).done:
+            act()
             return
-        act = lambda: show(future.result())  # noqa: E731
         how: dict[str, Any] = {"view": self._view, "wanted": lambda: future is self._future}
         push = self._view.explorer.push
         future.add_done_callback(lambda done: None if done.cancelled() else push(act, **how))

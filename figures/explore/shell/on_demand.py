@@ -39,8 +39,7 @@ class OnDemand:
         self._run: Run | None = None
         self._arguments: dict[str, Any] = {}
         self._job: Job | None = None
-        self.button = pn.widgets.Button(label=f"Compute {title}", color="primary", disabled=True)
-        self.button.on_click(view.guarded(lambda _: self._pressed()))
+        self.button = view.button(f"Compute {title}", lambda _: self._pressed(), color="primary", disabled=True)
         self.text = html_table.pane("state")
         self.text.styles = {"flex": "1 1 260px", "min-width": "260px"}
         self._about = about

@@ -29,7 +29,7 @@ class Selection(param.Parameterized):
     corners = param.List([], item_type=str, doc="Names of models, as in `model`: the three of the plane.")
     point = param.List([], item_type=float, doc="The point looked at: coefficients of `corners`, sum 1; empty: none.")
     box = param.List([], item_type=float, doc="Part of the plane that is shown: four coordinates; empty: all of it.")
-    model = param.String("end", doc="A model: end, start, mean, point, weights, client 3, round 12, RUN: round 12.")
+    model = param.String("end", doc="A model: end, start, aggregate, point, weights, client 3, round 12, RUN: round 2.")
     weights = param.List(
         [], item_type=float, doc="Aggregation weights of the cohort, ids ascending; empty: the round's."
     )

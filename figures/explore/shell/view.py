@@ -33,11 +33,10 @@ EVERY = 0.5
 
 
 class View(ABC):
-    """One view of the selection.
+    """One view of the selection; none reads another one.
 
-    `body` is called when the view is first shown, then `update` with all fields. After that `update` is called with
-    what changed, only while the view is shown and only if `follows` has some of it; what changes while it is hidden
-    arrives when it is shown again. Its errors become a line in the view. No view reads another one.
+    `body` is called when it is first shown, then `update` with all fields, later with those of `follows` that changed,
+    once it is shown. Its errors become a line in the view, which then shows nothing else but its pickers.
 
     Args:
         explorer: Selection, runs, jobs.
@@ -49,12 +48,14 @@ class View(ABC):
     """As in the list of views."""
     follows: ClassVar[frozenset[str]] = frozenset()
     """Fields of the selection, looks (`plane.depth`), and "growth" (a run grew) at whose change it is updated."""
+    pickers: ClassVar[int] = 1
+    """Parts of the body, the first ones, that stay where the others would be of something else that was selected."""
 
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
         self.problem = ""
         self._waiting: set[str] = set()
-        self._body: pn.viewable.Viewable | None = None
+        self._body: pn.Column | None = None
         self._jobs: list[Job] = []
         self._quiet = False
 
@@ -69,6 +70,11 @@ class View(ABC):
         return pn.Column(self._line, sizing_mode="stretch_width", css_classes=["view", f"view-{self.name}"])
 
     @cached_property
+    def content(self) -> pn.Column:
+        """The body without its pickers; not visible where what is selected cannot be shown."""
+        return pn.Column(sizing_mode="stretch_width")
+
+    @cached_property
     def busy(self) -> pn.pane.HTML:
         """A line in the body, which `write` fills; for views that have one."""
         return pn.pane.HTML("", sizing_mode="stretch_width")
@@ -79,7 +85,7 @@ class View(ABC):
         return self.explorer.selection
 
     @abstractmethod
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         """What is shown, without numbers yet: `update` follows at once."""
 
     @abstractmethod
@@ -111,12 +117,7 @@ class View(ABC):
 
     def on_point(self, plot: Plot, act: Callable[[dict[str, Any]], Any]) -> None:
         """Call a function with the point that is clicked in a figure; its errors become a line in the view."""
-
-        def clicked(event: dict[str, Any]) -> None:
-            for point in event.get("points", ())[:1]:
-                act(point)
-
-        plot.on("click", self.guarded(clicked))
+        plot.on("click", self.guarded(lambda event: [act(point) for point in event.get("points", ())[:1]]))
 
     def brushed(self, event: dict[str, Any]) -> None:
         """Select the rounds of a box that was drawn over them."""
@@ -134,22 +135,28 @@ class View(ABC):
         self.picks({field: widget})
         return widget
 
+    def button(self, label: str, act: Callable[[Any], Any], **look: Any) -> pn.widgets.Button:
+        """A button that calls a function when it is pressed."""
+        widget = pn.widgets.Button(label=label, **look)
+        widget.on_click(self.guarded(act))
+        return widget
+
     def guarded(self, act: Callable[..., Any]) -> Callable[..., Any]:
         """A handler of events whose errors become a line in the view: `button.on_click(self.guarded(self._go))`."""
         return self.guard()(act)
 
     @contextmanager
-    def guard(self) -> Iterator[None]:
-        """Errors become a line in the view; a mistake of the code is printed besides, and stops no other view."""
+    def guard(self, *, whole: bool = False) -> Iterator[None]:
+        """Errors become a line in the view, and a mistake of the code is printed; `whole`: `content` is hidden too."""
         try:
             yield
         except Exception as reason:  # noqa: BLE001 - see above
+            self.content.visible = self.content.visible and not whole
             if isinstance(reason, PROBLEMS) and not isinstance(reason, KeyError | IndexError):
-                self.say(str(reason))
-                return
+                return self.say(str(reason))
             traceback.print_exception(reason)
-            mistake = f"a mistake in fedscape, {type(reason).__name__}: {reason}"
-            self.say(f"{mistake}. Its traceback is where fedscape was started.")
+            text = f"a mistake in fedscape, {type(reason).__name__}: {reason}"
+            return self.say(f"{text}. Its traceback is where fedscape was started.")
 
     def ask(
         self,
@@ -163,13 +170,7 @@ class View(ABC):
         title: str = "",
         priority: int = 0,
     ) -> Job:
-        """Compute `function(run, item)` away from the page, which shows the result if it is still wanted then.
-
-        Args:
-            show: Takes the result.
-            wanted: Whether it is.
-            ended: Takes a job without a result; by default its error is said.
-        """
+        """Compute `function(run, item)` away from the page, which shows the result, or says its error, if `wanted`."""
         push, lost = self.explorer.push, ended or self.say_error
         how: dict[str, Any] = {"view": self, "wanted": wanted}
         job = self.explorer.jobs.quick(
@@ -193,15 +194,7 @@ class View(ABC):
         ended: Callable[[Job], Any],
         say: Callable[[str], Any] | None = None,
     ) -> Job:
-        """Begin a long computation, of which the page shows the progress and the result while it is wanted.
-
-        Args:
-            begin: Takes `on_progress` and `on_end`, and returns the job.
-            show: Takes the result.
-            wanted: Whether it is.
-            ended: Takes a job without a result.
-            say: Takes a text on the progress, now and then.
-        """
+        """As `ask`, for a long computation: `begin` takes `on_progress` and `on_end`; `say` takes its progress."""
         push, last = self.explorer.push, 0.0
 
         def on_progress(job: Job) -> None:
@@ -222,6 +215,11 @@ class View(ABC):
             self.busy.object = ""
             self.say(str(job.error))
 
+    def fail(self, job: Job) -> None:
+        """Say why the job failed that computes all that is shown, and hide what was shown before."""
+        self.say_error(job)
+        self.content.visible = job.error is None
+
     def write(self, text: str) -> None:
         """Show one line as the status; none if empty."""
         self.busy.object = f"<p>{html.escape(text)}</p>" if text else ""
@@ -239,9 +237,12 @@ class View(ABC):
             return
         waiting, self._waiting = self._waiting, set()
         self.say()
-        with self.guard():
+        self.content.visible = True
+        with self.guard(whole=True):
             if self._body is None:
-                self._body, waiting = self.body(), set(self.follows)
+                parts, waiting = self.body().objects, set(self.follows)
+                self.content.objects = parts[self.pickers :]
+                self._body = pn.Column(*parts[: self.pickers], self.content, sizing_mode="stretch_width")
             self.update(waiting)
         if self._body is not None:
             self._body.visible = bool(self.explorer.runs.names)  # without a run there is nothing to pick

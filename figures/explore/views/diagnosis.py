@@ -13,7 +13,7 @@ from figures.explore.shell import html_table
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.view import View
 from figures.explore.work.job import Job, OnJob
-from figures.page.diagnosis_text import QUESTIONS, brackets, interval, percent, verdict
+from figures.page.diagnosis_text import QUESTIONS, brackets, extent, interval, percent, verdict
 
 ABOUT = (
     "Reading the record answers eight questions about a run in seconds to minutes. Testing causes also repeats "
@@ -30,26 +30,20 @@ class Diagnosis(View):
     title = "Diagnosis"
     follows = frozenset({"runs", "growth"})
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         self._key: tuple[str, str] | None = None
         self._job: Job | None = None
         self._result: Diagnosed | None = None
-        self.quick = pn.widgets.Button(label="Read the record", color="primary")
-        self.full = pn.widgets.Button(label="Test causes by training")
-        self.cancel = pn.widgets.Button(label="Cancel", visible=False)
-        self.quick.on_click(self.guarded(lambda _: self._start(quick=True)))
-        self.full.on_click(self.guarded(lambda _: self._start(quick=False)))
-        self.cancel.on_click(lambda _: self._job.cancel() if self._job is not None else None)
+        self.quick = self.button("Read the record", lambda _: self._start(quick=True), color="primary")
+        self.full = self.button("Test causes by training", lambda _: self._start(quick=False))
+        self.cancel = self.button("Cancel", lambda _: self._cancel(), visible=False)
         self.text = html_table.pane("state")
         self.answers = pn.Column(sizing_mode="stretch_width", css_classes=["answers"])
         buttons = pn.Row(self.quick, self.full, self.cancel, css_classes=["pickers"])
         return pn.Column(buttons, self.text, self.answers, sizing_mode="stretch_width")
 
     def update(self, changed: set[str]) -> None:
-        if not self.selection.run:
-            self.answers.objects = []
-            self.explorer.run()  # says why there is none
-        run = self.explorer.runs.recorded(self.selection.run)
+        run = self.explorer.recorded()
         key = (str(run.folder), run.head)
         if key == self._key:
             return
@@ -95,6 +89,10 @@ class Diagnosis(View):
         self._busy(False)
         self._say("Cancelled; what was computed is stored." if job.error is None else f"It failed: {job.error}")
 
+    def _cancel(self) -> None:
+        if self._job is not None:
+            self._job.cancel()
+
     def _busy(self, busy: bool) -> None:
         self.quick.disabled = self.full.disabled = busy
         self.cancel.visible = busy
@@ -105,8 +103,7 @@ class Diagnosis(View):
     def _show(self, result: Diagnosed) -> None:
         self._busy(False)
         diagnosis, self._result = result.diagnosis, result
-        rounds = f"{diagnosis.rounds} rounds, {diagnosis.per_round} of {diagnosis.clients} clients per round."
-        self._say(f"{verdict(diagnosis)} {rounds} {brackets()}")
+        self._say(f"{verdict(diagnosis)} {extent(diagnosis)}. {brackets()}")
         rows = [self._cause(cause, result) for cause in diagnosis.causes]
         heads = [_head("Causes that were tested, clear ones first")] if rows else []
         findings = [self._finding(finding, result) for finding in diagnosis.findings]
@@ -128,13 +125,13 @@ class Diagnosis(View):
         """A line of an answer with a button that leads to the view that shows it."""
         more = f"<p class='remark'>To do: <code>{escape(advice)}</code></p>" if advice else ""
         content = html_table.pane()
-        content.object = f"<p><b>{escape(title)}</b>: {escape(text)}.</p>{more}"
+        content.object = f"<p><b>{escape(title)}</b>: {escape(text.rstrip('.'))}.</p>{more}"
         place = place_of(answer, result)
         views = self.explorer.views
         if not place or place["view"] not in views:
             return pn.Row(content, sizing_mode="stretch_width", css_classes=["answer"])
-        button = pn.widgets.Button(label=f"Show in {views[place['view']].title}", width=140)
-        button.on_click(self.guarded(lambda _: self.selection.change(**place)))
+        title = f"Show in {views[place['view']].title}"
+        button = self.button(title, lambda _: self.selection.change(**place), width=140)
         return pn.Row(content, button, sizing_mode="stretch_width", css_classes=["answer"])
 
 

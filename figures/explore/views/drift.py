@@ -17,13 +17,7 @@ from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.norms_and_weights import locality
 from drift.runs.run import Run
-from figures.explore.record.drift_figures import (
-    client_costs_figure,
-    distances_figure,
-    factors_figure,
-    mark_critical_point,
-    parts_figure,
-)
+from figures.explore.record import drift_figures
 from figures.explore.record.layer_panel import LayerPanel
 from figures.explore.record.line_figure import Marks, line_figure
 from figures.explore.record.series import lines, of_record, recorded_runs
@@ -74,11 +68,12 @@ class Drift(View):
 
     name = "drift"
     title = "Drift"
+    pickers = 0
     follows = frozenset(
         {"growth", "runs", "round", "rounds", "client", "clients", "layers"} | {"drift.rounds", "drift.models"}
     )
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         self._latest = Latest(self)
         self.plots = {name: Plot(text, height=300) for name, text in PANELS.items()}
         self.distances = Plot("distance of each client to the mean of its cohort over rounds", height=300)
@@ -106,8 +101,7 @@ class Drift(View):
 
     def update(self, changed: set[str]) -> None:
         selection, runs = self.selection, self.explorer.runs
-        if not selection.runs:
-            self.explorer.run()  # says why there is none
+        self.explorer.recorded()  # says why there is none
         if changed == {"layers"}:
             self.layers.update()
             return
@@ -154,20 +148,16 @@ class Drift(View):
 
     def _offer(self) -> None:
         """Offer the analyses of the first run at the selected rounds."""
-        try:
-            run = self.explorer.run()
-            self.layers.offer(run, self._rounds(run, "clients"))
-        except (LookupError, ValueError) as reason:
-            self.layers.demand.withdraw(str(reason))
-        for demand, what, more in (
+        for part, what, more in (
+            (self.layers, "clients", {}),
             (self.factors, "clients", {"estimator": "local"} if self.selection.look("drift.models") else {}),
             (self.step, "globals", {}),
         ):
             try:
                 run = self.explorer.run()
-                demand.offer(run, rounds=self._rounds(run, what), **more)
+                part.offer(run, rounds=self._rounds(run, what), **more)
             except (LookupError, ValueError) as reason:
-                demand.withdraw(str(reason))
+                part.withdraw(str(reason))
 
     def _rounds(self, run: Run, what: str) -> list[int]:
         """Rounds to analyse, of those that kept clients or globals: the selected one, five, or all of the span.
@@ -186,9 +176,8 @@ class Drift(View):
             )
         if not look:
             return [number]
-        first, last = (
-            sorted(self.selection.rounds) if len(self.selection.rounds) == 2 else (0, max(available, default=0))
-        )
+        span = self.selection.rounds
+        first, last = sorted(span) if len(span) == 2 else (0, available[-1])
         inside = [index for index in available if first <= index <= last]
         if not inside:
             raise LookupError(f"no round from {first} to {last} of {run.name} kept {what}; select others, or all.")
@@ -197,17 +186,21 @@ class Drift(View):
     def _show_factors(self, ds: xr.Dataset | None) -> None:
         self.factors_plot.visible = ds is not None
         if ds is not None:
-            self.factors_plot.show(factors_figure(ds, Marks("", self.selection.round, self.selection.rounds)))
+            self.factors_plot.show(
+                drift_figures.factors_figure(ds, Marks("", self.selection.round, self.selection.rounds))
+            )
 
     def _show_step(self, ds: xr.Dataset | None) -> None:
         self.step_plots.visible = self.clients.visible = ds is not None
         if ds is None:
             return
-        self.norms.show(parts_figure(ds, "norm"))
-        self.costs.show(parts_figure(ds, "loss_cost"))
+        self.norms.show(drift_figures.parts_figure(ds, "norm"))
+        self.costs.show(drift_figures.parts_figure(ds, "loss_cost"))
         rounds = ds["round"].values.tolist()
         number = self.explorer.round()
-        self.clients.show(client_costs_figure(ds, number if number in rounds else rounds[-1], _clients(self.selection)))
+        self.clients.show(
+            drift_figures.client_costs_figure(ds, number if number in rounds else rounds[-1], _clients(self.selection))
+        )
 
     def _clicked(self, point: dict[str, Any]) -> None:
         client = {} if point["data"] is None else {"client": int(point["data"])}
@@ -230,8 +223,8 @@ def of_the_record(runs: OpenRuns, names: list[str], marks: Marks, clients: list[
     first = usable.get(names[0])
     if first is None:
         return Recorded(figures, None, remarks)
-    remarks.append(mark_critical_point(figures["coherence"], first, of_record(first, coherence)))
-    distances = distances_figure(first, of_record(first, locality).distance, marks, clients)
+    remarks.append(drift_figures.mark_critical_point(figures["coherence"], first, of_record(first, coherence)))
+    distances = drift_figures.distances_figure(first, of_record(first, locality).distance, marks, clients)
     return Recorded(figures, distances, remarks)
 
 

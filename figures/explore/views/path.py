@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import panel as pn
 import xarray as xr
 
@@ -38,7 +39,7 @@ class PathView(View):
     title = "Path"
     follows = frozenset({"runs", "round", "clients", "growth", "path.map"})
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         """Play, map, and a line on what is shown."""
         self._about: tuple[Any, ...] = ()
         self._rounds: list[int] = []
@@ -76,14 +77,15 @@ class PathView(View):
         self.close()
         if about[:2] != self._about[:2]:
             self._ds = None
-        self._about = about
+            self._plot.show(None)
+        self._about = ()
         rounds = path_rounds(run)
-        if len(rounds) < 2 and rounds == list(self.explorer.recorded().rounds()):
-            raise LookupError(f"{run.name} has one round so far; a path takes two.")
         if len(rounds) < 2:
+            if rounds == list(self.explorer.recorded().rounds()):
+                raise LookupError(f"{run.name} has one round so far; a path takes two.")
             many = "no global model" if not rounds else "one global model"
             raise LookupError(f"{run.name} kept {many}; a path takes two. Train with --set keep.globals=all.")
-        self._rounds = rounds
+        self._rounds, self._about = rounds, about
         clients = bool(set(rounds) & set(run.kept("clients")))
         with self.quietly():
             self._map.value = self._wants_map()
@@ -91,7 +93,7 @@ class PathView(View):
         if self._ds is None:
             self.write("reading the models ...")
             wanted = lambda: about == self._about  # noqa: E731
-            self.ask(path_of, run, options, self._arrived, wanted=wanted)
+            self.ask(path_of, run, options, self._arrived, wanted=wanted, ended=self.fail)
         if self._wants_map():
             self._survey(run, about, options, FINE if is_small(run) else COARSE)
 
@@ -168,6 +170,8 @@ def _words(ds: xr.Dataset, shown: int, number: int) -> str:
     part = ds.isel(mark=int((ds.mark_round.values == shown).argmax()))
     text = f"Global model after round {shown}"
     text += f" (round {number} is between two of the path)" if shown != number else ""
-    text += f": loss {float(part.mark_loss):.4g}, {float(part.distance):.3g} out of the plane"
+    loss, name = float(part.mark_loss), part.mark_loss.attrs.get("long_name", "loss")
+    text += f": {name} {loss:.4g}" if np.isfinite(loss) else f": the {name} is not finite, or there is none"
+    text += f", {float(part.distance):.3g} out of the plane"
     explained = 100 * (float(ds.attrs["explained_alpha"]) + float(ds.attrs["explained_beta"]))
     return f"{text}. The plane has {explained:.0f} % of the variance of {ds.sizes['mark']} global models."

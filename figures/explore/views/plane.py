@@ -27,8 +27,7 @@ from figures.explore.work.jobs import Job
 from figures.explore.work.versions import round_version
 from landscape.surfaces.minimum import Minimum
 
-EVERY = 0.25
-"""Seconds between two lines of progress."""
+EVERY = 0.25  # seconds between two lines of progress
 HINT = "Click on the picture, or drag the ring: that point is evaluated whole."
 
 
@@ -42,7 +41,7 @@ class Plane(View):
         | {"plane.depth", "plane.samples", "plane.precision", "plane.points"}
     )
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         self.controls = PlaneControls(self)
         self.status = pn.pane.HTML("", css_classes=["muted"], sizing_mode="stretch_width", margin=(0, 8))
         self.lowest = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
@@ -100,20 +99,22 @@ class Plane(View):
     def _look_at(self, names: list[str], number: int, note: str) -> bool:
         """Begin to evaluate what is selected, which goes on while the page changes; whether it is another grid."""
         grid, run = self.controls.grid(names, number), self.explorer.run()
-        version = round_version(run, number)
+        version = round_version(run, number, names)
         another = (grid, version) != (self._grid, self._version)
         if another:
-            self._version = version
-            self._start(run, grid, note)
+            self._start(run, grid, version, note)
         return another
 
-    def _start(self, run: Run, grid: Grid, note: str) -> None:
+    def _start(self, run: Run, grid: Grid, version: Any, note: str) -> None:
         """Evaluate another grid."""
         if self._survey is not None:
             self._survey.cancel()
         if self._minimum_job is not None:
             self._minimum_job.cancel()
         same = self._grid is not None and replace(grid, box=None) == replace(self._grid, box=None)
+        if not same or version != self._version:
+            self.plot.show(None)
+        self._version = version
         self._revision = getattr(self, "_revision", 0) + (0 if same and grid.box is not None else 1)
         self._grid, self._minimum, self._note = grid, None, note
         self.lowest.object, self.status.object = "", f"<p>{escape(note)} evaluating ...</p>"
@@ -122,7 +123,6 @@ class Plane(View):
         self._survey = Survey(self.explorer.jobs, run, grid, on_change=changed, on_progress=self._progress, priority=10)
 
     def _progress(self, survey: Survey) -> None:
-        """In a thread of the jobs: show a line now and then."""
         now = time.monotonic()
         if now - self._told > EVERY:
             self._told = now

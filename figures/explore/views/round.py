@@ -14,6 +14,7 @@ import xarray as xr
 from drift.analyses.rounds.cohort_table import cohort_table
 from drift.analyses.samples.client_losses import client_losses
 from drift.runs.run import Run
+from figures.explore.shell import html_table
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.style import HALF, WRAP
@@ -36,17 +37,7 @@ COLUMNS = {
 }
 """Heads of the table, by variable."""
 
-SHOWN = (
-    "update_norm",
-    "cosine_mean",
-    "cosine_step",
-    "distance",
-    "relative_weight",
-    "share",
-    "samples",
-    "loss",
-    "own_loss",
-)
+SHOWN = (*COLUMNS, "distance")
 """What the cloud can show along its axes."""
 
 
@@ -61,7 +52,7 @@ class RoundView(View):
     title = "Round"
     follows = frozenset({"runs", "round", "clients", "growth", "round.across", "round.up", "round.order"})
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         """Cloud and matrix, labels, table."""
         self._about: tuple[str, int, str] | None = None
         self._ds = xr.Dataset()
@@ -111,6 +102,7 @@ class RoundView(View):
     def _read(self, run: Run, index: int, about: tuple[str, int, str]) -> None:
         """The table from the record at once, labels and losses when they are computed."""
         self.close()
+        self._about = None
         ds = cohort_table(run, round=index)
         if not ds.sizes["client"]:
             raise LookupError(f"every client of round {index} of {run.name} diverged; select another round.")
@@ -157,7 +149,7 @@ class RoundView(View):
     def _show_table(self, ds: xr.Dataset, selected: set[int]) -> None:
         ids = ds.client.values.tolist()
         columns = {"client": ids}
-        columns |= {head: _rounded(ds[name].values) for name, head in COLUMNS.items() if name in ds}
+        columns |= {head: html_table.rounded(ds[name].values) for name, head in COLUMNS.items() if name in ds}
         if self._labels is not None:
             columns["labels"] = [label_words(row, self._labels[1]).removeprefix("labels ") for row in self._labels[0]]
         picked = [place for place, client in enumerate(ids) if client in selected]
@@ -172,17 +164,11 @@ class RoundView(View):
 
     def _new_table(self, frame: pd.DataFrame, picked: list[int]) -> pn.widgets.Tabulator:
         """A table of these columns for good: the page cannot change those of a table that it is still making."""
-        table = pn.widgets.Tabulator(
-            frame,
-            selection=picked,
-            show_index=False,
-            disabled=True,
-            selectable="toggle",
-            pagination=None,
-            height=280,
-            sizing_mode="stretch_width",
-            layout="fit_data_fill",
-        )
+        numbers = [name for name in frame.columns if frame[name].dtype.kind == "f"]
+        look: dict[str, Any] = {"formatters": {name: html_table.as_written() for name in numbers}}
+        look |= {"text_align": dict.fromkeys(numbers, "right"), "show_index": False, "disabled": True, "height": 280}
+        look |= {"selectable": "toggle", "pagination": None, "sizing_mode": "stretch_width", "layout": "fit_data_fill"}
+        table = pn.widgets.Tabulator(frame, selection=picked, **look)
         table.param.watch(self.guarded(self._rows_picked), "selection")
         return table
 
@@ -213,12 +199,6 @@ def cohort_labels(run: Run, index: int) -> tuple[np.ndarray, list[str]] | None:
     if shares is None:
         return None
     return shares[run.round(index).ids.numpy()], [str(name) for name in run.dataset.classes]
-
-
-def _rounded(values: np.ndarray) -> list[float] | list[int]:
-    """Numbers for a table: whole ones without decimals, others with four digits."""
-    whole = np.isfinite(values).all() and (values == np.round(values)).all() and (abs(values) > 1).any()
-    return values.astype(int).tolist() if whole else [float(f"{value:.4g}") for value in values]
 
 
 def _summary(ds: xr.Dataset) -> str:

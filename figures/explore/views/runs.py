@@ -19,7 +19,7 @@ from figures.explore.shell.view import View
 from figures.interactive.lines import written_name
 from figures.interactive.look import axis
 from figures.page.diagnosis_text import number
-from figures.selection.lines import Line, Summary, summaries
+from figures.selection.lines import Line, Summary, in_span, summaries
 
 FIRST, NEXT = 0.2, 1.0
 """Seconds of reading, at first and then, after which the page shows what is read so far, before it reads on."""
@@ -34,7 +34,7 @@ class Runs(View):
     title = "Runs"
     follows = frozenset({"growth", "runs", "number", "reference", "round", "rounds", "runs.seeds", "runs.group"})
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         self._curves: Curves | None = None
         self._latest = Latest(self)
         self.table = RunTable(self)
@@ -47,10 +47,9 @@ class Runs(View):
         self.reference = self.picker("reference", "difference to", {"nothing": ""}, width=220)
         self.seeds = self.picker("runs.seeds", "seeds", SEEDS, width=200)
         self.span = pn.widgets.IntRangeSlider(label="rounds", start=0, end=1, width=220)
-        self.every = pn.widgets.Button(label="all rounds", visible=False)
+        self.every = self.button("all rounds", lambda _: self.selection.change(rounds=[]), visible=False)
         self.picks({"number": self.number})
         self.span.param.watch(lambda event: self._spanned(*event.new), "value_throttled")
-        self.every.on_click(lambda _: self.selection.change(rounds=[]))
         self.summary = html_table.pane("summary")
         self.differing = html_table.pane("differing")
         self.remarks = html_table.pane("remarks")
@@ -63,9 +62,7 @@ class Runs(View):
             self.table.update()
         if not self.selection.runs:
             self._curves = None
-            self.plot.show(None)
-            self.say(self._empty())
-            return
+            raise LookupError(self._empty())
         self._ask(self._curves if not changed & {"growth", "runs", "number", "reference"} else None, FIRST)
 
     def _ask(self, read: Curves | None, seconds: float) -> None:
@@ -160,7 +157,9 @@ def _summary(results: list[Summary], shown: list[Line], rounds: list[int], *, co
     if not shown:
         return ""
     name = axis(shown[0].values)
-    where = f"rounds {min(rounds)} to {max(rounds)}" if len(rounds) == 2 else "the last ten rounds"
+    sizes = [in_span(line.values, rounds).size for line in shown]
+    last = f"the last {' to '.join(map(str, sorted({min(sizes), max(sizes)})))} rounds"
+    where = f"rounds {min(rounds)} to {max(rounds)}" if len(rounds) == 2 else last
     rows = ([written_name(summary.group), str(summary.seeds), _interval(summary, sign=compared)] for summary in results)
     return html_table.table(["group", "runs", f"{name} [{INTERVAL}]"], rows, caption=f"mean of {name} over {where}")
 

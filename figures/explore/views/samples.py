@@ -8,19 +8,19 @@ import numpy as np
 import panel as pn
 
 from drift.runs.run import Run
+from figures.explore.plane.model_choices import WRITTEN
 from figures.explore.record.sample_cards import Card, cards
 from figures.explore.record.sample_tables import MODES, Answer, Filter, Question, answer, asked_question, pictures
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.style import HALF, WRAP
 from figures.explore.shell.view import View
+from figures.explore.work.versions import version
 from figures.interactive.confusions import class_errors, confusion_map, group_bars
+from figures.selection.statistics_text import statistics_text
 
 STEP = 48
 """Samples that are shown at first, and more at each "more"."""
-
-WRITTEN = {"end": "global model", "start": "model before the round", "mean": "mean of the clients"}
-"""Names of models in words; others are called by their names."""
 
 
 class SamplesView(View):
@@ -33,7 +33,7 @@ class SamplesView(View):
         | {"truth", "predicted", "growth", "samples.show", "samples.group"}
     )
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         """Pickers; confusion and errors; groups; the samples."""
         self._asked: tuple[Any, ...] = ()
         self._answer: Answer | None = None
@@ -43,11 +43,10 @@ class SamplesView(View):
         self._client = self.picker("client", "against client", sizing_mode="stretch_width", max_width=150)
         self._split = self.picker("split", "samples", sizing_mode="stretch_width", max_width=170)
         self._mode = pn.widgets.RadioButtonGroup(options={text: name for name, text in MODES.items()})
-        self._clear = pn.widgets.Button(label="all classes", disabled=True)
-        self._more = pn.widgets.Button(label="more", disabled=True)
+        every: dict[str, Any] = {"truth": None, "predicted": None, "samples.group": ""}
+        self._clear = self.button("all classes", lambda _: self.selection.change(**every), disabled=True)
+        self._more = self.button("more", lambda _: self._show_cards(self._shown[1] + STEP), disabled=True)
         self.picks({"samples.show": self._mode})
-        self._clear.on_click(lambda _: self.selection.change(truth=None, predicted=None, **{"samples.group": ""}))
-        self._more.on_click(self.guarded(lambda _: self._show_cards(self._shown[1] + STEP)))
         self._map = Plot("confusion matrix: samples by class and predicted class", height=400, styles=HALF)
         self._errors = Plot("error of each class", height=260)
         self._groups = Plot("groups of like samples with two predictions", height=400, styles=HALF)
@@ -71,15 +70,17 @@ class SamplesView(View):
         run, index = self.explorer.run(), self.explorer.round()
         question = self._question(run, index)
         self._offer(run, question)
-        asked = (self.selection.run, run.head, question)
+        asked = (version(run, [question.model]), question)
         if asked == self._asked:
             self._draw()
             return
-        self._asked, self._answer = asked, None
+        self._asked, self._answer, self._cards.object = asked, None, ""
+        for plot in (self._map, self._errors, self._groups):
+            plot.show(None)
         self.write("predicting ...")
         self.close()
         title, wanted = f"samples of the {self._called(question.model)}", lambda: asked == self._asked
-        self.ask(answer, run, question, self._arrived, wanted=wanted, title=title)
+        self.ask(answer, run, question, self._arrived, wanted=wanted, ended=self.fail, title=title)
 
     def figures(self) -> list[Request]:
         """Confusion, groups, and the samples of the selected cell."""
@@ -104,7 +105,7 @@ class SamplesView(View):
         selection, ids = self.selection, []
         if question.round in run.kept("clients"):
             ids = sorted(run.round(question.round).ids.tolist())
-        names = ["end", "start", *(["mean"] if ids else []), *(f"client {client}" for client in ids)]
+        names = ["end", "start", *(["aggregate"] if ids else []), *(f"client {client}" for client in ids)]
         names += (["point"] if selection.point else []) + (["weights"] if ids else [])
         names += [] if selection.model in names else [selection.model]
         splits = {"test samples": "test", "training samples": "train"}
@@ -127,7 +128,7 @@ class SamplesView(View):
         if self._answer is None:
             return
         result, selection = self._answer, self.selection
-        question: Question = self._asked[2]
+        question: Question = self._asked[1]
         cell = (selection.truth, selection.predicted)
         model = str(result.confusion.model.values[0])
         self._map.show(confusion_map(result.confusion, model, cell))
@@ -152,7 +153,7 @@ class SamplesView(View):
         if not places:
             self._cards.object = ""
             return
-        asked, question, shown = self._asked, self._asked[2], places[:count]
+        asked, question, shown = self._asked, self._asked[1], places[:count]
 
         def show(contents: list[bytes] | np.ndarray) -> None:
             if self._answer is not None:
@@ -172,14 +173,19 @@ class SamplesView(View):
 
     def _words(self, result: Answer, count: int, shown: int) -> str:
         """What is shown, in a sentence."""
-        question, model = self._asked[2], self._called(self._asked[2].model)
+        question, model = self._asked[1], self._called(self._asked[1].model)
         parts = self._filter().words(result, model, question.client)
         if not count:
             return f"No such sample: {', '.join(parts)}. Click a class or a cell, or show all."
         whole = f"{count} of {result.predictions.sizes['sample']} {question.split} samples"
         below = f"its class, the {model}'s prediction"
         below += "" if question.client is None else f", that of client {question.client}"
-        return f"{', '.join([whole, *parts])}; {shown} shown. Below each: {below}."
+        sentences = [f"{', '.join([whole, *parts])}; {shown} shown.", f"Below each: {below}."]
+        if result.normalised:
+            own = "recomputed" not in result.predictions.attrs["statistics"]
+            first, statistics = f"The {model} has{' its' * own}", "own" if own else "recomputed"
+            sentences.append(statistics_text(first, statistics, "a client's model its", "own") + ".")
+        return " ".join(sentences)
 
     def _called(self, name: str) -> str:
         if " * " in name:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 from typing import Any, ClassVar
 
 import panel as pn
 
-from drift.analyses.landscapes.round_weights import (
-    Weights,
-    by_size,
-    learned_weights,
-    own_weights,
-    proxy_weights,
-    step_beside,
-)
+from drift.analyses.landscapes import round_weights
+from drift.analyses.landscapes.round_weights import Weights
 from drift.runs.run import Run
 from figures.explore.plane.places import COHORT, Numbers, Place
 from figures.explore.plane.point_panel import PointPanel, in_words
@@ -43,7 +38,7 @@ class WeightsView(View):
         {"runs", "round", "weights", "gamma", "clients", "split", "growth", "weights.samples"}
     )
 
-    def body(self) -> pn.viewable.Viewable:
+    def body(self) -> pn.Column:
         self._where: tuple[Any, ...] | None = None
         self._ids: list[int] = []
         self._own = self._sizes = self._shown = Weights(1.0, ())
@@ -57,16 +52,10 @@ class WeightsView(View):
             ("uniform", lambda: Weights(1.0, (1 / len(self._ids),) * len(self._ids))),
             ("the round's own", lambda: self._own),
         )
-        self.buttons = []
-        for name, weights in usual:
-            button = pn.widgets.Button(label=name, margin=(2, 3))
-            button.on_click(self.guarded(lambda _, weights=weights, name=name: self._go(weights(), name)))
-            self.buttons.append(button)
-        self.learning = []
-        for name, function in (("FedLAW's", learned_weights), ("best on the proxy set", proxy_weights)):
-            button = pn.widgets.Button(label=name, margin=(2, 3))
-            button.on_click(self.guarded(lambda _, function=function, name=name: self._learn(function, name)))
-            self.learning.append(button)
+        press = lambda name, act: self.button(name, lambda _: act(name), margin=(2, 3))  # noqa: E731
+        self.buttons = [press(name, lambda title, take=take: self._go(take(), title)) for name, take in usual]
+        learned = {"FedLAW's": round_weights.learned_weights, "best on the proxy set": round_weights.proxy_weights}
+        self.learning = [press(name, partial(self._learn, function)) for name, function in learned.items()]
         self.split = self.picker("split", "evaluated on", ["test"], width=90, margin=(2, 5))
         samples = {text: key for key, text in SAMPLES.items()}
         self.samples = self.picker("weights.samples", "at most", samples, width=140, margin=(2, 5))
@@ -93,7 +82,6 @@ class WeightsView(View):
         record = recorded.round(number)
         ids = sorted(record.ids.tolist())
         if not ids or not run.experiment.keep.keeps_clients(number, run.experiment.rounds):
-            self._clear()
             raise LookupError(
                 f"round {number} of {run.name} kept no clients; select another round, or train with "
                 "--set keep.clients=all."
@@ -123,7 +111,7 @@ class WeightsView(View):
     def _arrive(self, run: Run, record: Any, ids: list[int]) -> None:
         """Offer what a round has."""
         self._ids, self._history, self._title = ids, {}, ""
-        self._own, self._sizes = own_weights(record), by_size(run, record)
+        self._own, self._sizes = round_weights.own_weights(record), round_weights.by_size(run, record)
         has_proxy = run.experiment.proxy is not None
         splits = ["test", "train", *(["proxy"] if has_proxy else [])]
         with self.quietly():
@@ -149,7 +137,7 @@ class WeightsView(View):
             more = "" if away < 1e-3 else f"; its end lies {away:.0%} of the step beside that aggregate"
             self.step.object = f"<p>{text}{more}.</p>"
 
-        self.ask(step_beside, run, number, show, ended=lambda _: None, priority=30)
+        self.ask(round_weights.step_beside, run, number, show, ended=lambda _: None, priority=30)
 
     def _known_samples(self) -> bool:
         return self.selection.look("weights.samples") in SAMPLES
@@ -219,9 +207,3 @@ class WeightsView(View):
     def _back(self, event: Any) -> None:
         if not self._quiet and event.new in self._history:
             self._go(self._history[event.new], event.new.partition(": ")[2].partition(", gamma")[0])
-
-    def _clear(self) -> None:
-        self._where = None
-        self.triangle.clear()
-        self.point.clear()
-        self.step.object = ""

@@ -22,10 +22,24 @@ def version(run: Run, models: Sequence[str] = ()) -> Hashable:
     return run.folder.resolve(), run.identity, run.head, id(run.context.user_task), run.context.metrics, others
 
 
-def round_version(run: Run, round: int) -> tuple[Hashable, ...]:
-    """What tells a round from that of another run under the same name; it stays while the run grows."""
-    path = files.round_path(run.folder, run.require_round(round))
-    return run.folder.resolve(), run.identity, read_small_arrays(path).link
+def round_version(run: Run, round: int, models: Sequence[str] = ()) -> tuple[Hashable, ...]:
+    """What tells a round from that of another run under the same name; it stays while the runs grow.
+
+    Args:
+        models: Names of models, also of other rounds and runs, that are looked at with it.
+    """
+    named = named_in(run.folder.resolve().parent, {"models": models})
+    terms = [term.rpartition(" * ")[2].rpartition(": ") for name in models for term in name.split(" + ")]
+    places = [(run, round)]
+    for name, _, model in terms:
+        kind, _, number = model.partition(" ")
+        if kind == "round" and number.isdigit() and (not name or name in named):
+            places.append((Run(named[name]) if name else run, int(number)))
+    return tuple((one.folder.resolve(), one.identity, _link(one, index)) for one, index in places)
+
+
+def _link(run: Run, round: int) -> str:
+    return read_small_arrays(files.round_path(run.folder, run.require_round(round))).link
 
 
 def heads(run: Run, models: Sequence[str]) -> dict[Path, str]:

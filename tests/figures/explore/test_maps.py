@@ -56,7 +56,9 @@ def test_a_plane_has_its_point_and_minimum(plane):
         for trace in plane_figure(plane, "loss", minimum=Minimum("inside", "", at, 0.5, np.eye(2) * 1e-9)).data
         if getattr(trace, "mode", "") == "markers+text"
     ]
-    assert dict(zip(models.text, models.textposition, strict=True))["mean"] == "top right", "beside the cross"
+    assert dict(zip(models.text, models.textposition, strict=True))["mean of these three"] == "top right", (
+        "beside the cross"
+    )
     relief = plane_figure(plane, "loss", deep=True, point=(float(plane.alpha[2]), float(plane.beta[1])))
     assert relief.data[0].type == "surface"
     assert relief.data[-1].z[0] == pytest.approx(float(plane.loss[2, 1]))
@@ -76,7 +78,7 @@ def test_a_line_has_its_models(runs):
     line = drift.models_line(runs[0], round=1, points=5)
     figure = line_figure(line, "error", point=0.5)
     np.testing.assert_allclose(figure.data[0].y, line.error, rtol=1e-6)
-    assert list(figure.data[1].text) == ["start", "end", "mean"]
+    assert list(figure.data[1].text) == ["start", "end", "mean of these two"]
     assert figure.data[-1].y[0] == pytest.approx(float(line.error.interp(t=0.5)))
 
 
@@ -132,7 +134,7 @@ def test_models_are_listed_where_they_were_kept(runs):
     unread = GrowingRun(other.folder, Context())
     groups = model_choices(run, 1, [run, unread])
     assert unread.rounds() == [], "rounds of other runs are listed, not read"
-    assert groups["round 1"] == ["start", "end", "mean", *[f"client {client}" for client in ids]]
+    assert groups["round 1"] == ["start", "end", "aggregate", *[f"client {client}" for client in ids]]
     assert groups["global model after"] == ["round 0", "round 2"]
     assert groups[other.name] == [f"{other.name}: round 1", f"{other.name}: round 2"]
     assert default_corners(groups, [ids[2]])[0] == f"client {ids[2]}"

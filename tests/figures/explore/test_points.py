@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
@@ -20,6 +22,8 @@ from figures.explore.plane.places import COHORT, Grid, Place
 from figures.explore.plane.points import client_losses, empty_table, grid_values, numbers, values
 from figures.explore.plane.survey_results import Analysis, minimum, store
 from figures.explore.plane.surveys import Survey
+from figures.explore.shell.app import Explorer
+from figures.explore.shell.workspace import Workspace
 from figures.explore.work.jobs import Job, Jobs
 from figures.explore.work.versions import has_link, round_version
 from landscape.sweep.evaluate import evaluate
@@ -305,6 +309,46 @@ def test_a_line_whose_run_is_replaced_while_it_is_evaluated_is_not_shown(tmp_pat
 def test_what_tells_a_round_stays_while_the_run_grows_and_changes_with_the_run(tmp_path):
     run = tiny.trained(tmp_path, "rounds=2")
     first, link, grown = round_version(run, 1), run.head, tiny.trained(tmp_path)
-    assert round_version(grown, 1)[2] == first[2] and has_link(grown, link)
+    assert round_version(grown, 1)[0][2] == first[0][2] and has_link(grown, link)
     other = tiny.trained(tmp_path, "seed=6")
-    assert round_version(other, 1)[2] != first[2] and not has_link(other, link)
+    assert round_version(other, 1)[0][2] != first[0][2] and not has_link(other, link)
+
+
+def test_batch_statistics_are_stated_where_models_have_batch_normalisation(tmp_path, run):
+    def stated(shown, rows):
+        return [numbers(shown, (Place(1, MODELS), row)).statistics for row in rows]
+
+    rows = ([1.0, 0.0, 0.0], [0.5, 0.5, 0.0])
+    assert stated(run, rows) == ["", ""]
+    normalised = tiny.trained(tmp_path, "task.model=tiny:normalised")
+    assert stated(normalised, rows) == ["own", "recomputed"]
+    plane = drift.models_plane(normalised, round=1, models=list(MODELS), points=5)
+    words = "points have recomputed statistics of batch normalisation, marks their own: both may differ at one place"
+    assert shown_text(plane, "loss", "exact") == f"shown: 5 x 5 points exact; {words}"
+
+
+def test_the_page_says_which_batch_statistics_its_numbers_have(tmp_path):
+    run = tiny.trained(tmp_path, "task.model=tiny:normalised")
+    workspace = Workspace([run.folder])
+
+    def has(text):
+        ends = time.monotonic() + 60
+        while not any(text in unescape(part.object) for part in shown):
+            assert time.monotonic() < ends, [part.object for part in shown]
+            time.sleep(0.05)
+
+    rule = "the round's end its own: both may differ at one place"
+    try:
+        explorer = Explorer(workspace, "view=weights&round=1")
+        weights, samples = explorer.views["weights"], explorer.views["samples"]
+        shown = [weights.point.text]
+        has(f"it has recomputed statistics of batch normalisation, {rule}")
+        explorer.selection.change(weights=[1.0, 0.0, 0.0], gamma=1.0)
+        has("it has its own statistics of batch normalisation")
+        explorer.selection.change(view="samples", client=None)
+        shown = [samples.busy]
+        has("The round's end has its own statistics of batch normalisation.")
+        explorer.selection.change(model="aggregate")
+        has("has recomputed statistics of batch normalisation, a client's model its own")
+    finally:
+        workspace.close()

@@ -99,7 +99,7 @@ def test_a_click_on_a_cell_shows_its_samples(shown, run):
     count = int(ds[truth, predicted])
     whole = len(run.dataset.samples["test"])
     page.get_by_text(f"{count} of {whole} test samples, class {truth}, predicted as {predicted}").wait_for()
-    pictures = page.get_by_role("img", name=re.compile(rf"^sample \d+, class {truth}; global model: {predicted}"))
+    pictures = page.get_by_role("img", name=re.compile(rf"^sample \d+, class {truth}; round's end: {predicted}"))
     pictures.first.wait_for()
     assert pictures.count() == count
     table = drift.sample_predictions(run, round=ROUND)
@@ -111,10 +111,10 @@ def test_a_click_on_a_cell_shows_its_samples(shown, run):
 
 
 def test_samples_of_a_point_of_the_plane(shown, run):
-    page = shown.go(f"view=samples&round={ROUND}&model=point&corners=start,end,mean&point=0.5,0.25,0.25")
+    page = shown.go(f"view=samples&round={ROUND}&model=point&corners=start,end,aggregate&point=0.5,0.25,0.25")
     shown.wait(DRAWN, ["confusion matrix", "confusion", 10])
     page.get_by_role("button", name="as figure").click()
-    page.get_by_text("model='0.5 * start + 0.25 * end + 0.25 * mean'").first.wait_for()
+    page.get_by_text("model='0.5 * start + 0.25 * end + 0.25 * aggregate'").first.wait_for()
     page = shown.go(f"view=samples&round={ROUND}&model=point")
     page.locator(".line p", has_text="no point is selected; click on the map of Plane").wait_for()
 

@@ -6,10 +6,13 @@ import numpy as np
 import tiny
 
 from drift.record.recorder import Recorder
+from figures.axes.units import ABSENT
 from figures.explore.record.run_rows import COLUMNS, run_row, table, what_differs
 from figures.explore.record.run_table import changed_rows
-from figures.explore.views.round import _rounded
+from figures.explore.shell.html_table import rounded
 from figures.explore.work.open_runs import OpenRuns
+from figures.page.tables import configuration
+from figures.selection.groups import groups
 
 
 def test_rows_have_settings_and_last_numbers_without_reading_rounds(tmp_path):
@@ -65,6 +68,23 @@ def test_texts_of_runs_are_escaped(tmp_path):
     assert "<img" not in text and "<b>" not in text and "&lt;b&gt;bold" in text
 
 
+def test_a_recorded_run_has_no_settings_that_it_does_not_state(tmp_path):
+    run = tiny.trained(tmp_path, "rounds=2", "local.lr=0.01", "local.epochs=5")
+    tiny.trained(tmp_path, "rounds=2", "local.lr=0.1")
+    recorder = Recorder(tmp_path / "mine", method="FedNova", seed=3, settings={"tau": 2})
+    recorder.round(start={"w": np.zeros(2)}, clients={0: ({"w": np.ones(2)}, 3)}, end={"w": np.ones(2)})
+    runs = OpenRuns([tmp_path])
+    rows = {name: run_row(runs, name) for name in runs.names}
+    assert [name for name in rows["mine"] if name.startswith(("local.", "clients.weighting", "evaluate"))] == []
+    frame = table(rows)
+    assert frame.loc[run.name, "local.lr"] == "0.01" and frame.loc["mine", "local.lr"] == ""
+    recorded = [runs.recorded(name) for name in runs.names]
+    columns = [row for row in what_differs(recorded).split("<tr>") if "local.lr<" in row]
+    assert len(columns) == 1 and columns[0].count(f"<td>{ABSENT}</td>") == 1
+    rows = dict(configuration(groups(recorded))["differing"]["rows"])
+    assert sorted(rows["local.lr"]) == sorted(["0.01", "0.1", ""])
+
+
 def test_small_numbers_of_a_table_are_no_zeros():
-    assert _rounded(np.array([9.19e-06, 0.383214, np.nan]))[:2] == [9.19e-06, 0.3832]
-    assert _rounded(np.array([3.0, 12.0])) == [3, 12]
+    assert rounded(np.array([9.19e-06, 0.383214, np.nan]))[:2] == [9.19e-06, 0.3832]
+    assert rounded(np.array([3.0, 12.0])) == [3, 12]

@@ -51,8 +51,8 @@ def test_the_first_client_of_the_cohort_is_compared_unless_another_one_is_select
 
 def test_a_point_and_weights_are_sums_of_models(run):
     ids = sorted(run.round(1).ids.tolist())
-    point = asked(run, model="point", corners=["start", "end", "mean"], point=[0.5, 0.25, 0.25]).model
-    assert point == "0.5 * start + 0.25 * end + 0.25 * mean"
+    point = asked(run, model="point", corners=["start", "end", "aggregate"], point=[0.5, 0.25, 0.25]).model
+    assert point == "0.5 * start + 0.25 * end + 0.25 * aggregate"
     weights = asked(run, model="weights", weights=[2.0, 1.0, 1.0], gamma=0.8).model
     assert weights == " + ".join(f"{value} * client {k}" for value, k in zip((0.4, 0.2, 0.2), ids, strict=True))
     own = asked(run, model="weights").model

@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import landscape
 
@@ -80,6 +81,11 @@ MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
         "give targets.float",
     ),
     "floating classes": ((net(), CE, (X, Y.float())), r"give classes as targets.long\(\)"),
+    "list of loaders": (
+        (net(), CE, [DataLoader(TensorDataset(X, Y)), DataLoader(TensorDataset(X, Y))]),
+        "split 'train': several sets of samples were given; give one, or splits as .*'test'",
+    ),
+    "pair of sets": ((net(), CE, (TensorDataset(X, Y), TensorDataset(X, Y))), "several sets of samples were given"),
     "all frozen": (
         (net().requires_grad_(False), CE, (X, Y)),
         r"no parameter of Sequential is trained",

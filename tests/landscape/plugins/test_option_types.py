@@ -65,3 +65,12 @@ def test_a_type_that_is_no_text_is_read_as_well():
 def test_a_model_is_refused_before_it_is_built():
     with pytest.raises(ValueError, match=r"^dropout is True; model 'lenet5' takes a finite number\.$"):
         build_model("lenet5", (1, 28, 28), 10, seed=0, dropout=True)
+
+
+def test_numbers_without_brackets_are_refused_with_how_a_list_is_written():
+    def line(run, *, rounds: tuple[int, int] = (0, 1), groups: list[int] | None = None):
+        return rounds, groups
+
+    for name in ("rounds", "groups"):
+        with pytest.raises(ValueError, match=rf"^{name} is '5,11'; mine takes .*as in '\[5,11\]'"):
+            require_options("mine", line, {name: "5,11"}, positional=1)

@@ -8,6 +8,7 @@ import tiny
 import torch
 
 import drift
+import landscape
 from drift.analyses.landscapes.named_models import model_names, named_models
 from drift.analyses.selected_samples import selected_samples
 
@@ -22,12 +23,29 @@ def test_names_mean_the_recorded_models(runs):
     run, other = runs
     record = run.round(1)
     client = int(record.ids[1])
-    names = ["start", "end", "mean", f"client {client}", "round 0", f"{other.name}: round 2"]
+    names = ["start", "end", "aggregate", f"client {client}", "round 0", f"{other.name}: round 2"]
     named = named_models(run, 1, names)
     mean = run.experiment.cohort_weights(record.sizes).to(record.clients) @ record.clients
     expected = [record.start, record.end, mean, record.clients[1], run.round(0).end, other.round(2).end]
     assert torch.equal(named.models, torch.stack(expected))
-    assert model_names(run, 1) == ["start", "end", "mean", *[f"client {k}" for k in sorted(record.ids.tolist())]]
+    assert model_names(run, 1) == ["start", "end", "aggregate", *[f"client {k}" for k in sorted(record.ids.tolist())]]
+
+
+def test_a_plane_and_a_line_through_the_aggregate_of_the_cohort(runs):
+    run, _ = runs
+    record = run.round(1)
+    first, second = (f"client {client}" for client in record.ids.tolist()[:2])
+    weights = run.experiment.cohort_weights(record.sizes)
+    found = drift.models_plane(run, round=1, models=["aggregate", first, second], points=5)
+    assert found.mark.values.tolist() == ["aggregate", first, second, "mean"]
+    shares = [weights, torch.eye(3)[0], torch.eye(3)[1]]
+    rows = torch.stack([*shares, sum(shares) / 3]).double()
+    expected = landscape.evaluate(run.task, record.clients, rows)["loss"]
+    np.testing.assert_allclose(found.mark_loss, expected, rtol=1e-5)
+    line = drift.models_line(run, round=1, models=[first, "aggregate"], points=5)
+    np.testing.assert_allclose(line.mark_loss[1], expected[0], rtol=1e-5)
+    with pytest.raises(ValueError, match=r"no model named 'mean'.*aggregate"):
+        drift.models_plane(run, round=1, models=["mean", first, second], points=5)
 
 
 def test_the_plane_of_three_clients_is_that_of_the_round(runs):
