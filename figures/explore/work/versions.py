@@ -35,7 +35,7 @@ def round_version(run: Run, round: int, models: Sequence[str] = ()) -> tuple[Has
         kind, _, number = model.partition(" ")
         if kind == "round" and number.isdigit() and (not name or name in named):
             places.append((Run(named[name]) if name else run, int(number)))
-    return tuple((one.folder.resolve(), one.identity, _link(one, index)) for one, index in places)
+    return tuple((shown.folder.resolve(), shown.identity, _link(shown, index)) for shown, index in places)
 
 
 def _link(run: Run, round: int) -> str:
