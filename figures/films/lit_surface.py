@@ -78,7 +78,8 @@ def lit_surface(
     def height(numbers: np.ndarray) -> np.ndarray:
         return np.log10(np.where(numbers > 0, numbers, np.nan)) if log else np.asarray(numbers, dtype=float)
 
-    x, y = (np.linspace(*np.asarray(ds[name].values, dtype=float)[[0, -1]], fine + 1) for name in (first, second))
+    ends = (ds[name].values.astype(float)[[0, -1]] for name in (first, second))
+    x, y = (np.linspace(start, stop, fine + 1) for start, stop in ends)
     z = interpolated(ds[first].values, ds[second].values, height(values.values), x, y)
     low, high = height(used[[0, -1]])
     z = np.where(z > high, np.nan, np.maximum(z, low))

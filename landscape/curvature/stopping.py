@@ -108,7 +108,7 @@ class _End:
             error = np.minimum(np.nan_to_num(lengths**2 / (gaps * (1 - rate))), lengths)
         self.before[: len(lengths)] = lengths
         limit = self.tolerance**2 * scales[: k + 1]
-        close = (error <= SHARE * limit) | exact
+        close = (error <= np.where(still, 1.0, SHARE) * limit) | exact  # one that is still gets no smaller
         self.close_run = min(k, int(np.cumprod(close).sum()))
         if len(close) < k or not close[:k].all():
             return False
