@@ -19,14 +19,12 @@ from figures.axes.triangles import triangle as triangle
 from figures.axes.weights import correlations as correlations
 from figures.axes.weights import epochs as epochs
 from figures.axes.weights import histogram as histogram
-from figures.axes.weights import norms as norms
 from figures.axes.weights import shares as shares
 from figures.explore.shell.notebook import explorer as explorer
 from figures.films.film import film as film
 from figures.films.lit_surface import lit_surface as lit_surface
 from figures.interactive.clients import client_points as client_points
 from figures.interactive.curvature import curvature_rounds as curvature_rounds
-from figures.interactive.curves import drift_curves as drift_curves
 from figures.interactive.gains import gain_boxes as gain_boxes
 from figures.interactive.labels import label_points as label_points
 from figures.interactive.matrix import coherence_matrix as coherence_matrix
@@ -35,7 +33,6 @@ from figures.interactive.simplex import simplex_rounds as simplex_rounds
 from figures.interactive.surfaces import explore_contour as explore_contour
 from figures.interactive.surfaces import surface3d as surface3d
 from figures.interactive.surfaces import surface_rounds as surface_rounds
-from figures.interactive.surfaces import surface_views as surface_views
 from figures.interactive.words import client_notes as client_notes
 from figures.interactive.words import mark_notes as mark_notes
 from figures.looks.style import context as context

@@ -36,7 +36,6 @@ QUICK = {
     "lines-aligned": {"points": 5},
     "barriers-pool": {"points": 3, "count": 4},
     "basin-rounds": {"rounds": 2, "points": 7},
-    "topology-directions": {"points": 3, "draws": 1},
     "topology-distances": {"rounds": 2, "points": 5},
     "topology-round": {"points": 5},
     "topology-rounds": {"rounds": 2, "points": 9},

@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from figures.axes.curves import curve, require_values
+from figures.axes.curves import require_values
 from figures.looks import palette, style
 
 
@@ -38,22 +38,6 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     return style.name_axes(ax, "round", "client")
-
-
-def norms(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "end_norm", **look: Any) -> Axes:
-    """A norm of models or updates over rounds; with one run, also that of every client's update as a pale dot.
-
-    Args:
-        ds: Result of `drift.update_norms`.
-        ax: Axes to draw into; the current ones of pyplot by default.
-        variable: Variable of `ds` to draw.
-        look: Keyword arguments of the drawn lines or areas.
-    """
-    ax = style.axes(ax)
-    if variable == "update_norm_mean" and "update_norm" in ds and not {"algorithm", "seed"} & set(ds.dims):
-        for client in ds["update_norm"].transpose("client", "round"):
-            ax.plot(ds["round"], client, ".", color=style.CLIENT, markersize=2, alpha=0.5)
-    return curve(ds, ax=ax, variable=variable, **look)
 
 
 FEW = 20

@@ -20,7 +20,7 @@ from figures.axes.surfaces import common_levels, direction
 from figures.looks import style
 
 LIGHT = (315.0, 50.0)
-"""Usual place of the light: azimuth from the second axis towards the first, and height, degrees."""
+"""Azimuth and height of the light as `LightSource` takes them: it stands at the low ends of both axes."""
 
 GROUNDS = {"light": ("white", "#222222"), "dark": ("#0e1116", "#f2f2f2")}
 """Background, and what is written and drawn on it, by name."""
@@ -38,8 +38,6 @@ def lit_surface(
     ax: Axes,
     variable: str = "loss",
     azimuth: float = -60.0,
-    elevation: float = 35.0,
-    light: tuple[float, float] = LIGHT,
     levels: np.ndarray | None = None,
     ground: str = "light",
     fine: int = FINE,
@@ -54,8 +52,7 @@ def lit_surface(
         ds: The variable over two dimensions, as `landscape.surface` returns it.
         ax: Axes of projection "3d".
         variable: Variable of `ds`; a positive loss is shown as its logarithm.
-        azimuth, elevation: Place of the camera, degrees.
-        light: Azimuth and height of the light, degrees.
+        azimuth: Direction of the camera, degrees.
         levels: Of the lines; their ends are those of height and colour. `figures.common_levels` makes them for several
             frames.
         ground: "light" or "dark".
@@ -87,18 +84,13 @@ def lit_surface(
     drop = low - 0.55 * span
     paper, ink = GROUNDS[ground]
     _map(ax, x, y, z, height(used), drop, ground)
-    colours = _colours(z, x, y, height(used), light, 0.5 * float(np.sqrt(sizes[0] * sizes[1])) / span)
-    look: dict[str, Any] = {
-        "rcount": fine + 1,
-        "ccount": fine + 1,
-        "linewidth": 0,
-        "antialiased": False,
-        "shade": False,
-    }
-    ax.plot_surface(*np.meshgrid(x, y, indexing="ij"), z, facecolors=colours, zorder=5, **look)
+    colours = _colours(z, x, y, height(used), 0.5 * float(np.sqrt(sizes[0] * sizes[1])) / span)
+    plain: dict[str, Any] = {"linewidth": 0, "antialiased": False, "shade": False}
+    every = {"rcount": fine + 1, "ccount": fine + 1}
+    ax.plot_surface(*np.meshgrid(x, y, indexing="ij"), z, facecolors=colours, zorder=5, **plain, **every)
     _models(ds, ax, variable, (x, y, z), height)
     _axes(ds, ax, (first, second), (x, y), drop, ink)
-    ax.view_init(elev=elevation, azim=azimuth)
+    ax.view_init(elev=35, azim=azimuth)
     ax.set_box_aspect((*sizes, 0.75 * float(np.sqrt(sizes[0] * sizes[1]))), zoom=1.05)
     ax.set(xlim=x[[0, -1]], ylim=y[[0, -1]], zlim=(drop, high))
     ax.set_facecolor(paper)
@@ -121,15 +113,13 @@ def interpolated(a: np.ndarray, b: np.ndarray, values: np.ndarray, x: np.ndarray
     return np.where(cells[np.ix_(rows, columns)], fine, np.nan)
 
 
-def _colours(
-    z: np.ndarray, x: np.ndarray, y: np.ndarray, levels: np.ndarray, light: tuple[float, float], stretch: float
-) -> np.ndarray:
+def _colours(z: np.ndarray, x: np.ndarray, y: np.ndarray, levels: np.ndarray, stretch: float) -> np.ndarray:
     """Colour of each point under soft light, paler within a line's width of a level."""
     dx, dy = x[1] - x[0], y[1] - y[0]
     relief = (z - levels[0]) / (levels[-1] - levels[0])
     colours = mpl.colormaps[style.sequential()](relief)
     solid = np.where(np.isfinite(z), z, levels[-1]) * stretch
-    lit = LightSource(*light).shade_rgb(np.swapaxes(colours[..., :3], 0, 1), solid.T, blend_mode="soft", dx=dx, dy=dy)
+    lit = LightSource(*LIGHT).shade_rgb(np.swapaxes(colours[..., :3], 0, 1), solid.T, blend_mode="soft", dx=dx, dy=dy)
     colours[..., :3] = np.swapaxes(lit, 0, 1)
     slope = np.hypot(*np.gradient(np.where(np.isfinite(z), z, levels[-1]), dx, dy))
     away = np.min(np.abs(z[..., None] - levels), axis=-1) / np.maximum(slope, 1e-12)

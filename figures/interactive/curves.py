@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
-from plotly.subplots import make_subplots
 
 from drift.analyses.landscapes.planes import average_line
 from drift.analyses.rounds.numbers import OF_RECORD, quantity
 from drift.runs.run import Run
 from figures.interactive.lines import add_lines, lay_axes
-from figures.interactive.look import blank, laid, round_axis
+from figures.interactive.look import blank, round_axis
 from figures.looks import palette
 from figures.selection.lines import lines
 from landscape.plugins import unknown
@@ -33,19 +32,6 @@ def curves(runs: Sequence[Run], name: str) -> go.Figure:
     _add_curves(figure, runs, name)
     if not any(np.isfinite(np.asarray(trace.y, dtype=float)).any() for trace in figure.data):
         raise LookupError(f"no run has a {figure.layout.yaxis.title.text} in any round.")
-    return figure
-
-
-def drift_curves(runs: Sequence[Run]) -> go.Figure:
-    """Client-drift variance and update change, Kalman gain and coherence over rounds, in four panels.
-
-    Args:
-        runs: Runs to show, of any methods and seeds.
-    """
-    figure = make_subplots(rows=2, cols=2, horizontal_spacing=0.12, vertical_spacing=0.14)
-    figure.update_layout(laid(height=680))
-    for place, name in enumerate(DRIFTS):
-        _add_curves(figure, runs, name, legend=place == 0, row=place // 2 + 1, col=place % 2 + 1)
     return figure
 
 

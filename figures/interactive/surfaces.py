@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 import xarray as xr
-from plotly.subplots import make_subplots
 
 from figures.interactive.contour_traces import flat as flat_traces
 from figures.interactive.contour_traces import lay_flat
-from figures.interactive.look import blank, is_log, laid, span
+from figures.interactive.look import blank, is_log, span
 from figures.interactive.slider import sliding
 from figures.interactive.surface_traces import deep, labels, lay_deep
 from figures.interactive.words import Notes
@@ -75,36 +74,6 @@ def surface_rounds(
         figure.update_layout(margin={"l": 0, "r": 0, "t": 8, "b": 8}, scene=lay_deep(last, variable, bounds, log))
         names = [{"scene.annotations": labels(ds, variable, log)} for ds in surfaces]
         sliding(figure, parts, rounds_of(surfaces), names)
-    return figure
-
-
-def surface_views(
-    surfaces: Sequence[xr.Dataset], variable: str = "loss", *, notes: Sequence[Notes] | None = None
-) -> go.Figure:
-    """Surfaces of several rounds in three dimensions and, next to them, as contour maps; one slider moves both.
-
-    Both have one colour scale, and the same models on them. Arguments and errors are those of `surface_rounds`.
-
-    Args:
-        surfaces: Surfaces of the rounds, with attribute `round`.
-        variable: Variable of the surfaces.
-        notes: Further lines shown on hovering over the marks.
-    """
-    log, bounds = _scale(surfaces, variable)
-    last, notes = surfaces[-1], notes or [{}] * len(surfaces)
-    parts, places = [], []
-    for ds, note in zip(surfaces, notes, strict=True):
-        left, right = deep(ds, variable, bounds, log, note), flat_traces(ds, variable, bounds, log, note)
-        left[0].showscale = False
-        parts.append([*left, *right])
-        places = [(1, 1)] * len(left) + [(1, 2)] * len(right)
-    kinds = [[{"type": "scene"}, {"type": "xy"}]]
-    figure = make_subplots(rows=1, cols=2, specs=kinds, horizontal_spacing=0.06)
-    figure.update_layout(laid(height=480))
-    figure.update_layout(scene=lay_deep(last, variable, bounds, log))
-    lay_flat(figure, last, variable, row=1, col=2)
-    names = [{"scene.annotations": labels(ds, variable, log)} for ds in surfaces]
-    sliding(figure, parts, rounds_of(surfaces), names, places)
     return figure
 
 

@@ -34,19 +34,6 @@ def test_shares_have_rounds_across_and_clients_up_with_absent_ones_masked():
     assert mesh.get_clim() == (0, 0.8)
 
 
-def test_norms_of_one_run_show_its_clients_as_pale_dots():
-    ds = xr.Dataset(
-        {
-            "update_norm_mean": ("round", [1.5, 2.0]),
-            "update_norm": (("round", "client"), [[1.0, 2.0, np.nan], [np.nan, 3.0, 1.0]]),
-        },
-        coords={"round": [0, 1], "client": [0, 1, 2]},
-    )
-    ax = weights.norms(ds, ax=_ax(), variable="update_norm_mean")
-    assert [line.get_color() for line in ax.lines[:3]] == [style.CLIENT] * 3
-    assert ax.lines[3].get_ydata().tolist() == [1.5, 2]
-
-
 def test_balance_leaves_out_rounds_without_shrinking():
     ds = xr.Dataset(
         {"optimisation": ("round", [1.0, 2.0, 3.0]), "regularisation": ("round", [0.0, 0.1, 0.2])},

@@ -9,7 +9,6 @@ import tiny
 import xarray as xr
 
 import figures
-from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.landscapes.weight_simplex import weight_simplex
 from drift.analyses.rounds.coherence import coherence, pairwise
@@ -58,21 +57,6 @@ def test_a_path_is_played_at_once_and_only_when_asked(path):
 def test_a_path_without_clients_has_none(run):
     figure = figures.trajectory_play(run.cached(trajectory_plane, points=4))
     assert all(len(frame.data[1].x) == 0 for frame in figure.frames)
-
-
-def test_both_views_of_a_plane_have_one_slider_and_one_scale(run):
-    planes = [run.cached(round_plane, round=index, points=4) for index in (0, 2)]
-    figure = figures.surface_views(planes, notes=[figures.mark_notes(run, index) for index in (0, 2)])
-    kinds = [trace.type for trace in figure.data]
-    assert kinds == ["surface", "scatter3d", "scatter3d", "contour", "scatter"] * 2
-    first, second = (step.args[0]["visible"] for step in figure.layout.sliders[0].steps)
-    assert list(first) == [True] * 5 + [False] * 5 == [not shown for shown in second]
-    assert {(one.cmin, one.cmax) for one in figure.select_traces({"type": "surface"})} == {
-        (one.zmin, one.zmax) for one in figure.select_traces({"type": "contour"})
-    }
-    assert sum(one.showscale is not False for one in figure.data if one.type in ("surface", "contour")) == 2
-    marks = figure.data[-1]
-    assert "samples<br>labels " in marks.hovertext[0] and marks.hovertemplate.startswith("round 2<br>")
 
 
 def triangle(step: float = 0.25) -> xr.Dataset:
@@ -172,7 +156,7 @@ def test_labels_are_named_from_the_most_held_on():
 
 
 def test_every_twin_is_at_hand_and_can_be_saved(run, path):
-    twins = {"surface_views", "trajectory_play", "drift_curves", "gain_boxes", "simplex_rounds", "label_points"}
+    twins = {"trajectory_play", "gain_boxes", "simplex_rounds", "label_points"}
     assert {*twins, "coherence_matrix", "surface3d"} <= set(figures.__all__)
     for figure in (figures.trajectory_play(path), figures.coherence_matrix(run), figures.label_points(run)):
         assert isinstance(figure, go.Figure) and json.loads(figure.to_json())["data"]

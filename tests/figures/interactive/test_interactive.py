@@ -8,7 +8,6 @@ import pytest
 import xarray as xr
 
 import figures
-from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.norms_and_weights import learned, locality
 from drift.analyses.rounds.variance import drift_variances
 from figures.interactive.clients import POINTS, weights_rounds
@@ -121,14 +120,6 @@ def test_curves_are_the_seeds_and_their_mean(runs):
     assert [trace.showlegend for trace in figure.data[:3]] == [False, False, True]
     assert len({trace.line.color for trace in figure.data}) == 2
     assert figure.layout.yaxis.type == "log"
-
-
-def test_drift_curves_have_four_panels(runs):
-    figure = figures.drift_curves(runs)
-    assert len(figure.data) == 4 * 6
-    assert sum(bool(trace.showlegend) for trace in figure.data) == 2
-    panel = [trace for trace in figure.data if trace.yaxis == "y4"]
-    np.testing.assert_allclose(panel[0].y, runs[0].cached(coherence).coherence, rtol=1e-5)
 
 
 def test_an_unknown_quantity_is_named(runs):
