@@ -61,6 +61,7 @@ NOT_RUN = {
     ): "hours; tests/drift/claims/test_settings.py reads the same experiments",
     ("docs/results-settings.md", "fedscape pretrain"): "minutes; tests/figures/commands/test_pretrain.py",
     ("docs/results.md", "fedscape claims --files"): "needs the files; tests/drift/claims/test_evidence.py",
+    ("docs/results.md", "fedscape figures draw settings-rounds"): "its own tests draw it",
     ("docs/results.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
     ("docs/results.md", "fedscape figures draw lines-fma-ima"): "seconds; that of howto-figure.md is run",
     ("docs/index.md", "fedscape figures draw lines-fma-ima"): "seconds; that of howto-figure.md is run",

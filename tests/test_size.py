@@ -46,7 +46,7 @@ ROOMS = {
     "figures/axes": 1395,
     "figures/commands": 2630,
     "figures/explore": 5270,
-    "figures/films": 290,
+    "figures/films": 280,
     "figures/gallery": 4810,
     "figures/interactive": 1130,
     "figures/looks": 660,

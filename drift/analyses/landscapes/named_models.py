@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from drift.store.column_blocks import selected, weighted_models
 from drift.store.round_record import Round
 from landscape.model.batchnorm import calibration_samples, normalisers, recalibrate
 from landscape.model.model import Model, buffers_of, with_buffers
+from landscape.model.samples import Samples
 
 SAME = 1e-6
 """Distance of two models, as a fraction of their norm, below which they are one: rounding of float32."""
@@ -123,6 +125,23 @@ def _model(run: Run, record: Round, name: str) -> Tensor:
     raise ValueError(f"no model named {name!r}; {_NAMES}")
 
 
+def stated_statistics(run: Run, names: Sequence[str]) -> dict[str, Any]:
+    """Attributes of a result that says which batch statistics named models have; none for a model without them.
+
+    An aggregate and a sum have none of their own: theirs are recomputed on `calibration` samples.
+    """
+    if not normalisers(run.task.model):
+        return {}
+    means = [" * " in name or name.rpartition(": ")[2] == "aggregate" for name in names]
+    words = {"recomputed": any(means), "own": not all(means)}
+    attrs: dict[str, Any] = {"statistics": ", ".join(sorted(word for word, there in words.items() if there))}
+    return attrs | ({"calibration": len(_calibration(run))} if any(means) else {})
+
+
+def _calibration(run: Run) -> Samples:
+    return calibration_samples(run.task.samples.get("train", run.task.samples["test"]), 512)
+
+
 def _aggregate(run: Run, record: Round) -> Tensor:
     weights, clients = run.experiment.cohort_weights(record.sizes), record.kept("clients")
     mean, buffers = weighted_models(weights, clients), buffers_of(clients)
@@ -151,8 +170,7 @@ def _sum(run: Run, record: Round, name: str) -> Tensor:
 def _recomputed(run: Run, theta: Tensor, buffers: Tensor) -> Tensor:
     """A combination of models with its buffers (b,); batch statistics are recomputed on training samples."""
     if normalisers(run.task.model):
-        pool = run.task.samples.get("train", run.task.samples["test"])
-        buffers = recalibrate(run.task, theta, buffers, calibration_samples(pool, 512))
+        buffers = recalibrate(run.task, theta, buffers, _calibration(run))
     return Model(theta, buffers)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from drift.analyses.landscapes.named_models import named_models
+from drift.analyses.landscapes.named_models import named_models, stated_statistics
 from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -55,7 +55,7 @@ def sample_predictions(
     variables: dict[str, Any] = {name: (("model", "sample"), columns[name], *about) for name, about in words.items()}
     variables["target"] = "sample", run.task.labels(samples).numpy(), "class number"
     coords = {"model": [str(name) for name in models], "sample": numbers}
-    attrs = {"round": index, "split": split, "samples": len(samples)}
+    attrs = {"round": index, "split": split, "samples": len(samples), **stated_statistics(run, models)}
     return result(variables, None, coords, analysis="sample_predictions", source="this project", **attrs)
 
 

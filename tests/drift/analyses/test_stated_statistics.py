@@ -123,6 +123,10 @@ def test_statements_of_parts_are_joined(run):
     assert drift.gap_scaling(run, rounds=[-1]).attrs["statistics"] == "averaged"
     assert drift.client_losses(run).attrs["statistics"] == "own"
     assert drift.decomposition(run, rounds=[-1]).attrs["statistics"] == "own, recomputed"
+    for models, words in ((["end"], "own"), (["aggregate"], "recomputed"), (["end", "aggregate"], "own, recomputed")):
+        attrs = drift.sample_predictions(run, models=models).attrs
+        assert attrs["statistics"] == words
+        assert attrs.get("calibration") == (64 if "recomputed" in words else None)
     basins = drift.basin_rounds(run, rounds=[-1], points=5).attrs
     assert (basins["statistics"], basins["mark_statistics"]) == ("recomputed", "own")
 
