@@ -69,7 +69,7 @@ def test_the_state_comes_first(state):
     fall = Estimate(0.012, 0.01, 0.014, 8)
     training = finding("training", "learns", "gain", fall, "nats", "accuracy-rounds")
     found = Diagnosis(
-        "r", 9, 4, 2, 1.0, 0.5, "nats", state, fall, False, (), findings=(training,), untested="", memory="anew"
+        "r", 9, 4, 2, 8, 1.0, 0.5, "nats", state, fall, False, (), findings=(training,), untested="", memory="anew"
     )
     said = verdict(found)
     assert said.startswith("No clear cause" if state == "not known" else ("Training", "Not finished"))
