@@ -87,7 +87,12 @@ def lit_surface(
     colours = _colours(z, x, y, height(used), 0.5 * float(np.sqrt(sizes[0] * sizes[1])) / span)
     plain: dict[str, Any] = {"linewidth": 0, "antialiased": False, "shade": False}
     every = {"rcount": fine + 1, "ccount": fine + 1}
-    ax.plot_surface(*np.meshgrid(x, y, indexing="ij"), z, facecolors=colours, zorder=5, **plain, **every)
+    hidden = ~np.isfinite(z)
+    hidden[:-1] |= hidden[1:]
+    hidden[:, :-1] |= hidden[:, 1:]  # a cell has the colour of its first corner
+    colours[hidden, 3] = 0
+    whole = np.where(np.isfinite(z), z, high)  # mplot3d reads memory that nobody wrote where a cell lacks a corner
+    ax.plot_surface(*np.meshgrid(x, y, indexing="ij"), whole, facecolors=colours, zorder=5, **plain, **every)
     _models(ds, ax, variable, (x, y, z), height)
     _axes(ds, ax, (first, second), (x, y), drop, ink)
     ax.view_init(elev=35, azim=azimuth)

@@ -197,13 +197,19 @@ def test_drifts_are_those_of_the_analyses_and_a_client_is_selected(shown, folder
     until(shown, lambda: curves(shown, "client-drift variance")[0]["y"] == wanted, "drift of the selected run")
     page.get_by_text("coherence has no clear change point").wait_for()
     (points,) = [trace for trace in curves(shown, "distance of each client") if len(trace["x"]) > 4]
-    across, up = page.get_by_label("distance of each client").first.evaluate(
-        "(plot, [x, y]) => { const { left, top } = plot.getBoundingClientRect(), { xaxis, yaxis } = plot._fullLayout;"
-        "return [left + xaxis._offset + xaxis.d2p(x), top + yaxis._offset + yaxis.d2p(y)]; }",
-        [points["x"][4], points["y"][4]],
-    )
-    page.mouse.click(across, up)
-    until(shown, lambda: "client" in query(page), "a client in the address")
+
+    def clicked():
+        across, up = page.get_by_label("distance of each client").first.evaluate(
+            "(plot, [x, y]) => { const { left, top } = plot.getBoundingClientRect();"
+            "const { xaxis, yaxis } = plot._fullLayout;"
+            "return [left + xaxis._offset + xaxis.d2p(x), top + yaxis._offset + yaxis.d2p(y)]; }",
+            [points["x"][4], points["y"][4]],
+        )
+        page.mouse.click(across, up)
+        page.wait_for_timeout(200)
+        return "client" in query(page)
+
+    until(shown, clicked, "a client in the address")  # again where the page was laid out anew meanwhile
     assert int(query(page)["client"]) in run.round(int(query(page)["round"])).ids.tolist()
 
 

@@ -96,13 +96,13 @@ def test_the_error_and_the_parts_of_groups_are_counts_of_samples():
     ds, counts = _predictions()
     figure = samples_round.draw(ds)
     wrong = counts.sum() - counts.diagonal().sum()
-    assert figure.axes[0].get_title() == f"global model: error {100 * wrong / counts.sum():.1f} %"
+    assert figure.axes[0].get_title() == f"round's end: error {100 * wrong / counts.sum():.1f} %"
     cells = {note.get_position(): note.get_text() for note in figure.axes[0].texts}
     assert cells == {(column, row): f"{n:.0f}" for (row, column), n in np.ndenumerate(counts) if n}
     groups = figure.axes[1]
     bars = {part.get_label(): part for part in groups.containers if isinstance(part, BarContainer)}
     widths = {name: [bar.get_width() for bar in part] for name, part in bars.items()}
-    assert widths == {"client 4 right": [3, 1], "global model right": [3, 0], "both wrong": [0, 3]}
+    assert widths == {"client 4 right": [3, 1], "round's end right": [3, 0], "both wrong": [0, 3]}
     assert [note.get_text() for note in groups.texts] == ["60 %", "12 %"]
     assert [tick.get_text() for tick in groups.get_yticklabels()] == ["class b", "class c"]
 
