@@ -40,10 +40,11 @@ MEASURED = (
     *("cifar10-accuracy", "cifar10-weights", "fmnist-accuracy", "fmnist-lines", "fmnist-planes"),
     *("findings-averaging", "findings-fedeve", "findings-start", "findings-loss", "findings-exact"),
     *("explore-plane", "explore-runs", "explore-samples", "explore-drift"),
-    "report-landscape",
+    *("report-landscape", "surface"),
 )
 """Pictures of docs/results.md, by the commands that stand there, of docs/findings.md (docs/_ext/evidence.py), and of
-the explorer and the report (docs/_ext/page_pictures.py); those in showcase/ are made by docs/_ext/showcase.py."""
+the explorer and the report (docs/_ext/page_pictures.py); those in showcase/ and the surface are made by
+docs/_ext/showcase.py."""
 
 RECORD = IMAGES.parent / "pictures.json"
 

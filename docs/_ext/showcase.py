@@ -23,7 +23,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
-from figures.pictures.draw_files import draw  # noqa: E402 - the path comes first
+from matplotlib.figure import Figure  # noqa: E402 - the path comes first
+
+from figures.films.lit_surface import lit_surface  # noqa: E402
+from figures.gallery._stack import panels  # noqa: E402
+from figures.looks import style  # noqa: E402
+from figures.pictures.draw_files import draw  # noqa: E402
+from landscape.results import netcdf_files  # noqa: E402
 
 NUMBERS, IMAGES = ROOT / "docs" / "results" / "showcase", ROOT / "docs" / "images" / "showcase"
 
@@ -79,6 +85,17 @@ def compute(folder: Path, setting: str) -> None:
             shutil.copyfile(numbers, NUMBERS / f"{name}.nc")
 
 
+def surface(path: Path) -> None:
+    """The first plane of `planes-clients` as a lit surface, 1,920 pixels wide."""
+    plane = panels(netcdf_files.load(NUMBERS / "planes-clients.nc"))[0]
+    with style.context():
+        figure = Figure(figsize=(9.6, 5.0))
+        ax = figure.add_axes((0, 0, 1, 1), projection="3d")
+        lit_surface(plane, ax=ax, ground="dark", fine=320)
+        figure.set_facecolor(ax.get_facecolor())
+        figure.savefig(path, dpi=200, metadata={"Software": None})
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compute if told to, then draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -95,6 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with TemporaryDirectory() as scratch:
             picture, *_ = draw(shown.figure, NUMBERS / f"{name}.nc", scratch, formats=("png",), **shown.look)
             (IMAGES / f"{name}.png").write_bytes(picture.read_bytes())
+    surface(IMAGES.parent / "surface.png")
 
 
 if __name__ == "__main__":
