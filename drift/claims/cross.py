@@ -182,7 +182,7 @@ _LOSS = tuple(
     )
     for part, moved in (
         ("client", "client drift"),
-        ("sampling", "sampling drift, exact,"),
+        ("sampling", "exact sampling drift"),
         ("change", "the update change"),
     )
 )
