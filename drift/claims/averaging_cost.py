@@ -50,9 +50,9 @@ def averaging_cost(
     Source: loss of averaging: Zhou et al. 2024, section 5; the two drifts: FedEve, section 3.
 
     Args:
-        run: Run of FedAvg.
-        rounds: Rounds that kept their clients; "change" needs the globals of the round before as well. "sampling" needs
-            no clients, but the start.
+        run: Its clients train from the start of the round.
+        rounds: Rounds that kept their clients; "change" needs the clients of the round before too, or for FedAvg its
+            globals. "sampling" needs no clients, but the start.
         kinds: Displacements, of those above.
         k: Number of eigenvectors.
         samples: Number of test samples, the first, on which losses, gradients and Hessians are taken.
@@ -62,7 +62,7 @@ def averaging_cost(
         |Hv - lambda v| / |lambda| of the k eigenpairs, over round and kind. Share is NaN where one did not converge.
 
     Raises:
-        LookupError: If a round did not keep its clients, or the one before its globals.
+        LookupError: If a round, or the one before, did not keep what is needed.
     """
     part = run.task.split("test")[:samples]
     rows = [_measure(run, index, kinds, k, part) for index in rounds]
@@ -96,6 +96,15 @@ def _sampling_drift(run: Run, index: int) -> tuple[Tensor, Tensor]:
     return full.float(), (mean - full).float()
 
 
+def _mean_update(run: Run, record: Round) -> Tensor:
+    """Mean update of the cohort of a round (d,); that of FedAvg is its step."""
+    if record.clients is None and run.label != "fedavg":
+        raise LookupError(f"run {run.name} kept no clients of round {record.index}; train with --set keep.clients=all")
+    if record.clients is None:
+        return record.kept("end") - record.kept("start")
+    return weighted_models(run.experiment.cohort_weights(record.sizes), record.clients) - record.kept("start")
+
+
 def _cohort_moves(run: Run, record: Round, k: int, samples: Samples, kinds: Sequence[str]) -> dict[str, _Moves]:
     """Displacements of the cohort's mean, with their weights."""
     weights = run.experiment.cohort_weights(record.sizes)
@@ -108,8 +117,7 @@ def _cohort_moves(run: Run, record: Round, k: int, samples: Samples, kinds: Sequ
         "random": (around, _noise(run, record.index, _drifts(clients, mean, numbers)), shares),
     }
     if "change" in kinds:
-        before = run.round(record.index - 1)
-        moves["change"] = (around, [(before.kept("end") - before.kept("start")) - (mean - start)], _ALONE)
+        moves["change"] = (around, [_mean_update(run, run.round(record.index - 1)) - (mean - start)], _ALONE)
     return moves
 
 

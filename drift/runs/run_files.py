@@ -186,9 +186,9 @@ class RunFiles(DescribedRun):
         stored = super().kept(what)
         if what != "clients" or (least == 1 and not self.about.get("imported")):
             return stored
-        return [index for index in stored if self._cohort_size(index) >= least]
+        return [index for index in stored if self.cohort_size(index) >= least]
 
-    def _cohort_size(self, index: int) -> float:
+    def cohort_size(self, index: int) -> float:
         """Number of clients of a round; infinite where the file cannot be read, so that reading it says why."""
         if index not in self._cohort_sizes:
             header = round_headers.read_round(self.folder, index)

@@ -139,18 +139,26 @@ def mean_of_last(run: Run, metric: str = "accuracy", last: int = 10) -> float:
     """
     if last < 1:
         raise ValueError(f"last is {last}; give the number of rounds that are averaged, 1 or more.")
-    indices = run.rounds()
-    rounds = run.numbers_of([index for index in indices if index > indices[-1] - last])
-    recorded = [numbers[metric] for numbers in rounds if metric in numbers]
+    recorded = _last_values(run, metric, last)
     return float(np.mean(recorded)) if recorded else float("nan")
 
 
-def last_words(runs: Sequence[Run], last: int) -> str:
+def _last_values(run: Run, metric: str, last: int) -> list[float]:
+    indices = run.rounds()
+    rounds = run.numbers_of([index for index in indices if index > indices[-1] - last])
+    return [numbers[metric] for numbers in rounds if metric in numbers]
+
+
+def last_words(runs: Sequence[Run], last: int, metric: str = "accuracy") -> str:
     """What `mean_of_last` averages, in words."""
     lengths = {indices[-1] - indices[0] + 1 if (indices := run.rounds()) else 0 for run in runs}
     if last == 1:
         return "last round"
     if min(lengths) >= last:
+        counts = sorted(len(_last_values(run, metric, last)) for run in runs)
+        if 0 < counts[0] < last:
+            number = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+            return f"mean of the {number} measured among the last {last} rounds"
         return f"mean of the last {last} rounds"
     return f"mean of all {min(lengths)} rounds" if len(lengths) == 1 else f"mean of the last {last} rounds at most"
 

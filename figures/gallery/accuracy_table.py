@@ -39,7 +39,7 @@ def data(
         runs, lambda run: mean_of_last(run, metric, last), rows=rows, over=over, paper=paper, item=item
     )
     ds = _tables.label_numbers(ds, metric, _tables.metric_unit(runs, metric))
-    return ds.assign_attrs(metric=metric, last=last, rounds=last_words(runs, last))
+    return ds.assign_attrs(metric=metric, last=last, rounds=last_words(runs, last, metric))
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -48,7 +48,10 @@ def data(
     goal = _goal(runs, target, last)
     ds = _tables.tabulate(runs, lambda run: _first(run, goal), rows=rows, over=over, paper=paper, item=item)
     ds = _tables.label_numbers(ds, f"rounds to the target{_missed(ds)}", "rounds")
-    return ds.assign_attrs(target=goal, by=target if isinstance(target, str) else "")
+    measured = [run.metrics().accuracy.dropna("round")["round"].diff("round") for run in runs]
+    step = max((int(gaps.max()) for gaps in measured if gaps.size), default=1)
+    often = {"caption": f"accuracy measured every {step} rounds at least"} if step > 1 else {}
+    return ds.assign_attrs(often, target=goal, by=target if isinstance(target, str) else "")
 
 
 def draw(ds: xr.Dataset) -> Figure:

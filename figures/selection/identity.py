@@ -71,7 +71,9 @@ def seed_text(run: Run) -> str:
 
 def _partition(run: Run) -> str:
     clients = run.experiment.clients
-    return f"{partition_label(run)}, {clients.per_round} of {clients.number} clients per round"
+    cohorts = map(run.cohort_size, run.rounds()) if run.about.get("imported") else [clients.per_round]
+    sizes = _span(int(size) for size in cohorts if np.isfinite(size))
+    return f"{partition_label(run)}, {sizes} of {clients.number} clients per round"
 
 
 def _rounds(ds: xr.Dataset, runs: Sequence[Run]) -> str:

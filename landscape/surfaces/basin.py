@@ -164,13 +164,15 @@ def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr
     above = (between - ((1 - between.t) * start + between.t * end)).values
     whole = above.size and ds.t.min() < 1e-9 and ds.t.max() > 1 - 1e-9
     units, offset = ds[metric].attrs.get("units", "1"), fitted_minimum(ds, metric)
+    own = ds.attrs.get("statistics") == "recomputed" and ds.attrs.get("mark_statistics") == "own"
+    barrier = f"{metric} barrier" + ", ends with own batch statistics, points between with recomputed ones" * own
     summary = {
         "minimum": ((), float(minimum(ds, metric)), f"smallest {metric}", units),
         "minimum_t": ((), offset.at["t"], f"place of the fitted minimum of the {metric}"),
         "minimum_t_error": ((), offset.errors["t"], "standard error of that place"),
         "start": ((), start, f"{metric} at t = 0", units),
         "end": ((), end, f"{metric} at t = 1", units),
-        "barrier": ((), np.maximum(0.0, above.max()) if whole else np.nan, f"{metric} barrier", units),
+        "barrier": ((), np.maximum(0.0, above.max()) if whole else np.nan, barrier, units),
         "centre_offset": ((), centre_offset(ds, mark, metric), f"distance from {mark} to the minimum"),
     }
     return labelled(summary, {"analysis": "line_summary", "source": "IMA paper, section 3.2"})

@@ -83,7 +83,8 @@ def counterfactual(
         Dataset with norm, loss_without, error_without, loss_cost, error_cost (round, part), cosine (round, part,
         other); over round: loss and error of the end, client_norm, data_norm, client_local_norm (root of the mean
         square over the cohort by p_k), scale, local_share (of the squared updates that frozen gradients miss),
-        expected_sampling (norm of the sampling part over random cohorts), sampling_variance, client_variance,
+        expected_sampling (norm of the sampling part over random cohorts; to first order where the weights are not
+        equal), sampling_variance, client_variance,
         _estimate and _ratio (estimate over exact) of both, sampling_share and its estimate (of the sum of both),
         clients and cohort (numbers of clients that count); over round and client: share, update_norm, distance and
         alignment (to the full step), and in the cohort client_drift, client_data, client_local (norms) and
@@ -213,7 +214,11 @@ _ABOUT: dict[str, tuple[tuple[str, ...], str, str]] = {
     "client_local_norm": (_ROUND, "norm of its local part", "1"),
     "scale": (_ROUND, "factor of the frozen updates", "1"),
     "local_share": (_ROUND, "squared updates that frozen gradients miss", "fraction"),
-    "expected_sampling": (_ROUND, "norm of the sampling drift over random cohorts", "1"),
+    "expected_sampling": (
+        _ROUND,
+        "norm of the sampling drift over random cohorts, to first order in unequal weights",
+        "1",
+    ),
     "sampling_variance": (_ROUND, "sampling-drift variance", "1"),
     "client_variance": (_ROUND, "client-drift variance", "1"),
     "sampling_estimate": (_ROUND, "sampling-drift variance by equation 13", "1"),

@@ -145,6 +145,7 @@ export function render({ model, el }) {
       figure.layout.template = template(look);
       if (look.dark) recolour(figure);
       if (isNarrow(plot.clientWidth)) narrow(figure, plot.clientHeight);
+      for (const trace of plot._fullData ?? []) delete trace._z; // a carpet's old values, which plotly would draw again
       await Plotly.react(plot, figure.data, { autosize: true, ...figure.layout }, { ...CONFIG, ...model.config });
       plot.querySelector(".modebar-container").style.top = `${-strip}px`;
       adopt();

@@ -12,6 +12,7 @@ import torch
 import landscape
 from drift.analyses.counterfactual.all_clients import find_clients_to_train, train_all_clients
 from drift.analyses.counterfactual.counterfactual import counterfactual
+from drift.analyses.counterfactual.update_change import update_change
 from drift.analyses.rounds.variance import drift_variances
 from drift.claims.averaging_cost import averaging_cost
 from drift.claims.cross import QUESTIONS, SECTIONS
@@ -63,6 +64,15 @@ def test_the_cost_of_sampling_drift_is_that_of_the_exact_split(tmp_path):
     short = tiny.trained(tmp_path, "rounds=2", "local.lr=0.001")
     near = averaging_cost(short, rounds=[1], kinds=["sampling"], k=2, samples=count).isel(round=0, kind=0)
     assert float(near["quadratic"]) == pytest.approx(float(near["cost"]), abs=2e-6)
+
+
+def test_the_update_change_of_other_methods_is_that_of_the_mean_updates(tmp_path):
+    run = tiny.trained(tmp_path, "rounds=3", "method=fedeve")
+    ours = averaging_cost(run, rounds=[2], kinds=["change"], k=2, samples=20)
+    np.testing.assert_allclose(ours["norm"].item() ** 2, update_change(run, rounds=[2]).change.item(), rtol=1e-4)
+    few = tiny.trained(tmp_path, "rounds=3", "method=fedeve", "keep.clients=last 1", "keep.globals=all")
+    with pytest.raises(LookupError, match="kept no clients of round 1"):
+        averaging_cost(few, rounds=[2], kinds=["change"], k=2, samples=20)
 
 
 def _dense_hessian(module, theta, samples):

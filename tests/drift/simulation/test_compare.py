@@ -145,5 +145,5 @@ def test_the_last_rounds_are_those_by_number_however_many_were_recorded(tmp_path
         runs.append(drift.open(tmp_path / name))
     for last, mean in ((10, 0.3), (11, 0.25), (40, 0.15)):
         assert [mean_of_last(run, last=last) for run in runs] == pytest.approx([mean] * 2)
-    assert last_words(runs, 31) == last_words(runs[1:], 31) == "mean of the last 31 rounds"
+    assert last_words(runs, 31) == last_words(runs[1:], 31) == "mean of the 4 measured among the last 31 rounds"
     assert last_words(runs, 32) == "mean of all 31 rounds"

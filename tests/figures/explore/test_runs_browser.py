@@ -71,6 +71,24 @@ def place(shown, label, x, y=0.5):
     return box[0] + x * box[2], box[1] + y * box[3]
 
 
+def test_the_triangle_is_drawn_anew_for_another_round(shown, folder):
+    """plotly keeps what a carpet's map was drawn from, unless it is taken away."""
+
+    def values():
+        return shown.page.get_by_label("Loss over the weights").first.evaluate(
+            "(plot) => (plot._fullData ?? []).filter((trace) => trace.type === 'contourcarpet')"
+            ".flatMap((trace) => [trace.z, trace._z].map((rows) => [...rows].flatMap((row) => [...row])))"
+        )
+
+    shown.go(f"view=weights&runs={next(folder.glob('fedavg-*-s5-*')).name}&round=2")
+    until(shown, lambda: len(values()) == 2, "a triangle")
+    before = values()[0]
+    shown.page.keyboard.press("ArrowRight")
+    until(shown, lambda: len(values()) == 2 and values()[0] != before, "the triangle of the next round")
+    asked, used = values()
+    assert used == asked
+
+
 def test_curves_are_those_of_the_selected_runs(shown, folder):
     shown.open()
     traces = curves(shown, least=4)

@@ -20,6 +20,11 @@ def runs(pattern):
     return [open_run(path) for path in sorted(FILES.glob(pattern))]
 
 
+def drifts():
+    """Runs of FedEve's Fig. 3b at one learning rate."""
+    return [run for run in runs("fedavg-mnist-drift-*.json") if run.experiment.local.lr == 0.05]
+
+
 def code(*tokens):
     with pytest.raises(SystemExit) as stop:
         main([str(token) for token in tokens])
@@ -35,7 +40,7 @@ def stored(run, number):
 
 
 def test_the_drift_settings_are_drawn_with_the_numbers_of_the_files():
-    shown = runs("fedavg-mnist-drift-*.json")
+    shown = drifts()
     ds = gallery.load("settings-rounds").data(shown)
     assert ds.sizes["seed"] == 3 and ds.sizes["setting"] == 4
     for run in shown:
@@ -58,6 +63,15 @@ def test_tables_have_the_mean_of_the_last_ten_rounds():
     np.testing.assert_allclose(np.sort(values[np.isfinite(values)]), np.sort(expected), atol=1e-12)
 
 
+def test_what_few_measured_rounds_stand_for_is_said():
+    shown = [run for run in drifts() if run.experiment.clients.partition.setting == "both"]
+    assert gallery.load("accuracy-table").data(shown).rounds == "mean of the 3 measured among the last 10 rounds"
+    assert gallery.load("rounds-target").data(shown).caption == "accuracy measured every 5 rounds at least"
+    every = runs("*fashion-mnist-shards-s0-83f5b2c6.json")
+    assert gallery.load("accuracy-table").data(every).rounds == "mean of the last 10 rounds"
+    assert "caption" not in gallery.load("rounds-target").data(every).attrs
+
+
 def test_numbers_of_rounds_are_drawn_and_no_cohorts_are_invented():
     shown = runs("fedavg-fashion-mnist-shards-s*.json")
     figure = gallery.load("numbers-rounds")
@@ -69,7 +83,7 @@ def test_numbers_of_rounds_are_drawn_and_no_cohorts_are_invented():
 
 
 def test_means_of_blocks_are_stated_and_are_no_gains_of_rounds():
-    shown = runs("fedavg-mnist-drift-*.json")
+    shown = drifts()
     shown = [run for run in shown if run.experiment.clients.partition.setting == "both"]
     ds = gallery.load("variance-rounds").data(shown)
     assert ds.attrs["identity_rounds"] == "1500 rounds, means over 5 successive ones"
@@ -98,7 +112,7 @@ def test_what_a_file_lacks_is_named(name, options, refusal):
 
 
 def test_the_command_line_takes_files_and_folders_of_them(tmp_path, capsys):
-    files = [str(path) for path in sorted(FILES.glob("fedavg-mnist-drift-*.json"))]
+    files = [run.path for run in drifts()]
     assert code("figures", "draw", "settings-rounds", *files, "--out", tmp_path, "--format", "png") == 0
     assert (tmp_path / "settings-rounds.png").stat().st_size > 10_000
     assert code("figures", "draw", "variance-rounds", FILES, "--out", tmp_path, "--format", "png") == 0

@@ -120,3 +120,11 @@ def test_losses_on_a_simplex_are_those_of_its_points():
     assert float(ds.loss_mean) == pytest.approx(np.mean(known))
     assert float(ds.loss_max) == pytest.approx(max(known))
     assert float(ds.loss_max) < max(float(oracle.loss(model)) for model in models)  # convex
+
+
+def test_a_barrier_says_where_its_ends_have_other_batch_statistics():
+    task = cnn_task(norm=True)
+    ends = barrier(task, *thetas(task, 2), points=5)
+    assert ends.barrier.long_name == "loss barrier, ends with own batch statistics, points between with recomputed ones"
+    plain = cnn_task()
+    assert barrier(plain, *thetas(plain, 2), points=5).barrier.long_name == "loss barrier"
