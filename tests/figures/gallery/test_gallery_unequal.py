@@ -46,10 +46,10 @@ def test_a_figure_is_drawn_or_refused_in_words(run, name):
 
 def test_a_caption_names_what_nobody_said(run, tmp_path):
     text = caption(gallery.load("norms-rounds").data([run]))
-    assert "method not said · data not said · partition not said, 4 of 5 clients per round · seed not said" in text
+    assert "method not said · data not said · partition not said, 0 to 4 of 5 clients per round · seed not said" in text
     described = recordings.unequal(tmp_path / "told", method="Mine", data="digits", partition="Dir(1)", seed=3)
     words = caption(gallery.load("norms-rounds").data([described]))
-    assert "Mine · digits · Dir(1), 4 of 5 clients per round · seed 3" in words
+    assert "Mine · digits · Dir(1), 0 to 4 of 5 clients per round · seed 3" in words
 
 
 def test_a_summary_takes_the_last_plane_of_three_clients(run):
