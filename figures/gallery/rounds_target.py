@@ -46,9 +46,12 @@ def data(
     """
     runs = runs if paper or over else _runs.select_comparable(runs, lines=False)
     goal = _goal(runs, target, last)
-    ds = _tables.tabulate(runs, lambda run: _first(run, goal), rows=rows, over=over, paper=paper, item=item)
+    series = {run.folder: run.metrics().accuracy for run in runs}
+    ds = _tables.tabulate(
+        runs, lambda run: _first(series[run.folder], goal), rows=rows, over=over, paper=paper, item=item
+    )
     ds = _tables.label_numbers(ds, f"rounds to the target{_missed(ds)}", "rounds")
-    measured = [run.metrics().accuracy.dropna("round")["round"].diff("round") for run in runs]
+    measured = [values.dropna("round")["round"].diff("round") for values in series.values()]
     step = max((int(gaps.max()) for gaps in measured if gaps.size), default=1)
     often = {"caption": f"accuracy measured every {step} rounds at least"} if step > 1 else {}
     return ds.assign_attrs(often, target=goal, by=target if isinstance(target, str) else "")
@@ -73,9 +76,8 @@ def _goal(runs: Sequence[Run], target: float | str | None, last: int) -> float:
     return min((float(means[name]) for name in (late if target is None else [target])), default=np.nan)
 
 
-def _first(run: Run, target: float) -> float:
-    """Rounds until the accuracy is the target or more, infinite if never."""
-    values = run.metrics().accuracy
+def _first(values: xr.DataArray, target: float) -> float:
+    """Rounds until the accuracy (round,) is the target or more, infinite if never."""
     reached = values["round"].values[values.values >= target]
     return float(reached[0] - values["round"].values[0] + 1) if len(reached) else float("inf")
 
