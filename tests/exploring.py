@@ -9,11 +9,17 @@ from urllib.parse import parse_qs, urlsplit
 import warm
 from browsing import DESK, chromium
 
-PLOT = """name => {
+PLOTS = """
     const within = root => [...root.querySelectorAll('*')].flatMap(part => [
         ...(part.classList.contains('js-plotly-plot') ? [part] : []),
         ...(part.shadowRoot ? within(part.shadowRoot) : []),
-    ]);
+    ]);"""
+"""Gives a function `within(root)`: all plots below it, also in shadow roots."""
+
+PLOT = (
+    "name => {"
+    + PLOTS
+    + """
     const label = plot => plot.getAttribute('aria-label') ?? '';
     return within(document).filter(plot => plot.checkVisibility() && label(plot).includes(name)).map(plot => ({
         label: label(plot),
@@ -22,6 +28,7 @@ PLOT = """name => {
         title: plot.layout.title?.text ?? '',
     }));
 }"""
+)
 """What the plots show whose label contains a text: label, redraws, traces, title."""
 
 GO = "query => { history.pushState({}, '', `?&${query}`); dispatchEvent(new PopStateEvent('popstate')); }"

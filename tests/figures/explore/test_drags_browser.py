@@ -10,17 +10,16 @@ import pytest
 import tiny
 import torch
 from browsing import MARKS
-from exploring import exploring, watched
+from exploring import PLOTS, exploring, watched
 
 pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explore]'")
 pytestmark = [*MARKS, pytest.mark.timeout(180)]
 
 ROUND = 1
-PLACE = """([label, trace, x, y]) => {
-    const within = root => [...root.querySelectorAll('*')].flatMap(part => [
-        ...(part.classList.contains('js-plotly-plot') ? [part] : []),
-        ...(part.shadowRoot ? within(part.shadowRoot) : []),
-    ]);
+PLACE = (
+    "([label, trace, x, y]) => {"
+    + PLOTS
+    + """
     const plot = within(document).find(plot => plot.checkVisibility() && plot._fullData
         && plot.getAttribute('aria-label').includes(label) && plot._fullData.some(own => own.name === trace));
     if (!plot) return null;
@@ -29,6 +28,7 @@ PLACE = """([label, trace, x, y]) => {
     const box = plot.getBoundingClientRect();
     return [box.x + xaxis._offset + xaxis.d2p(x ?? own.x[0]), box.y + yaxis._offset + yaxis.d2p(y ?? own.y[0])];
 }"""
+)
 """Where on the screen a place of a figure is, by default the first point of a trace."""
 
 

@@ -8,7 +8,7 @@ import pytest
 import tiny
 import torch
 from browsing import MARKS
-from exploring import exploring, watched
+from exploring import PLOTS, exploring, watched
 
 import drift
 from landscape.sweep.evaluate import evaluate
@@ -17,23 +17,23 @@ pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explor
 pytestmark = [*MARKS, pytest.mark.timeout(180)]
 
 ROUND = 1
-DRAWN = """([label, count]) => {
-    const within = root => [...root.querySelectorAll('*')].flatMap(part => [
-        ...(part.classList.contains('js-plotly-plot') ? [part] : []),
-        ...(part.shadowRoot ? within(part.shadowRoot) : []),
-    ]);
+DRAWN = (
+    "([label, count]) => {"
+    + PLOTS
+    + """
     return within(document).some(plot => plot.getAttribute('aria-label').includes(label) && plot._fullData &&
         plot._fullData[0].x && plot._fullData[0].x.length >= count);
 }"""
+)
 
-RELIEF = """label => {
-    const within = root => [...root.querySelectorAll('*')].flatMap(part => [
-        ...(part.classList.contains('js-plotly-plot') ? [part] : []),
-        ...(part.shadowRoot ? within(part.shadowRoot) : []),
-    ]);
+RELIEF = (
+    "label => {"
+    + PLOTS
+    + """
     return within(document).some(plot => plot.getAttribute('aria-label').includes(label) &&
         plot._fullData?.[0].type === 'surface' && plot._fullData[0].x.length >= 21);
 }"""
+)
 
 
 @pytest.fixture(scope="module")

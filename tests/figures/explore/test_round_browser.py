@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tiny
 from browsing import MARKS
-from exploring import exploring, watched
+from exploring import PLOTS, exploring, watched
 
 import drift
 import figures
@@ -17,13 +17,13 @@ pytestmark = [*MARKS, pytest.mark.timeout(400)]
 
 ROUND = 1
 SMALL = ("task.dataset=digits", "task.dataset_options={}", "task.train_samples=80", "task.test_samples=40")
-FIND = """label => {
-    const within = root => [...root.querySelectorAll('*')].flatMap(part => [
-        ...(part.classList.contains('js-plotly-plot') ? [part] : []),
-        ...(part.shadowRoot ? within(part.shadowRoot) : []),
-    ]);
+FIND = (
+    "label => {"
+    + PLOTS
+    + """
     return within(document).find(plot => plot.checkVisibility() && plot.getAttribute('aria-label').includes(label));
 }"""
+)
 DRAWN = f"""([label, name, count]) =>
     ({FIND})(label)?._fullData?.some(trace => trace.name === name && trace.x?.length >= count)"""
 PLACE = f"""([label, x, y]) => {{
