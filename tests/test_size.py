@@ -47,7 +47,7 @@ ROOMS = {
     "figures/commands": 2630,
     "figures/explore": 5270,
     "figures/films": 285,
-    "figures/gallery": 4815,
+    "figures/gallery": 4810,
     "figures/interactive": 1130,
     "figures/looks": 660,
     "figures/page": 790,

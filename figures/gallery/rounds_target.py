@@ -47,12 +47,11 @@ def data(
     runs = runs if paper or over else _runs.select_comparable(runs, lines=False)
     goal = _goal(runs, target, last)
     series = {run.folder: run.metrics().accuracy for run in runs}
-    ds = _tables.tabulate(
-        runs, lambda run: _first(series[run.folder], goal), rows=rows, over=over, paper=paper, item=item
-    )
+    first = {folder: _first(values, goal) for folder, values in series.items()}
+    ds = _tables.tabulate(runs, lambda run: first[run.folder], rows=rows, over=over, paper=paper, item=item)
     ds = _tables.label_numbers(ds, f"rounds to the target{_missed(ds)}", "rounds")
-    measured = [values.dropna("round")["round"].diff("round") for values in series.values()]
-    step = max((int(gaps.max()) for gaps in measured if gaps.size), default=1)
+    gaps = (values.dropna("round")["round"].diff("round").values for values in series.values())
+    step = int(max(map(max, filter(len, gaps)), default=1))
     often = {"caption": f"accuracy measured every {step} rounds at least"} if step > 1 else {}
     return ds.assign_attrs(often, target=goal, by=target if isinstance(target, str) else "")
 
