@@ -13,12 +13,12 @@ from landscape.model.bound_model import Flat
 from landscape.model.hooks import hooked
 from landscape.model.losses import IGNORED, cross_entropy
 from landscape.model.samples import Inputs
-from landscape.models._parts import Classifier
+from landscape.models._blocks import Classifier
 from landscape.probe import probed
 
 
 @dataclass(frozen=True)
-class LayerPlace:
+class LayerSpans:
     """One dense layer: where its weight (outputs, inputs) and bias lie in theta, and whether a ReLU follows."""
 
     outputs: int
@@ -37,7 +37,7 @@ class DenseGradients:
     theta, and gradients are written in place if each weight has its own block.
     """
 
-    def __init__(self, flat: Flat, layers: list[LayerPlace]) -> None:
+    def __init__(self, flat: Flat, layers: list[LayerSpans]) -> None:
         self.flat, self.layers = flat, layers
         self.columns = list(flat.layout.slices().values())
 
@@ -45,20 +45,20 @@ class DenseGradients:
     def from_model(cls, flat: Flat) -> DenseGradients | None:
         """Gradients of a model; None if it is no such chain or has other trainable parameters."""
         chain = _chain("", flat.module)
-        places = flat.layout.slices()
-        layers: list[LayerPlace] = []
+        spans = flat.layout.slices()
+        layers: list[LayerSpans] = []
         for name, module in chain or []:
             if type(module) is nn.Linear:
-                weight, bias = places.get(f"{name}weight"), places.get(f"{name}bias")
+                weight, bias = spans.get(f"{name}weight"), spans.get(f"{name}bias")
                 if weight is None or (bias is None) != (module.bias is None):
                     return None
-                layers.append(LayerPlace(module.out_features, module.in_features, weight, bias, False))
+                layers.append(LayerSpans(module.out_features, module.in_features, weight, bias, False))
             elif type(module) is nn.ReLU and layers and not layers[-1].relu:
-                layers[-1] = LayerPlace(**{**vars(layers[-1]), "relu": True})
+                layers[-1] = LayerSpans(**{**vars(layers[-1]), "relu": True})
             elif type(module) not in (nn.Flatten, nn.Identity) or (type(module) is nn.Flatten and layers):
                 return None
         used = sum(1 + (layer.bias is not None) for layer in layers)
-        return cls(flat, layers) if layers and used == len(places) else None
+        return cls(flat, layers) if layers and used == len(spans) else None
 
     def gradient(self, thetas: Blocks, inputs: Inputs, targets: Tensor, weights: Tensor, out: Blocks) -> Tensor:
         """Losses (m,) of m models; writes their gradients into `out`."""
@@ -72,7 +72,7 @@ class DenseGradients:
         for layer, received, output in zip(self.layers[::-1], values[-2::-1], values[:0:-1], strict=True):
             if layer.relu:
                 slope = relu_slope(slope, output)
-            into = self._part(out, layer.weight)
+            into = self._view(out, layer.weight)
             shape = (m, layer.outputs, layer.inputs)
             if into.is_contiguous():
                 torch.bmm(slope.transpose(1, 2), received, out=into.view(shape))
@@ -81,24 +81,24 @@ class DenseGradients:
                     torch.bmm(slope.transpose(1, 2), received, out=scratch_buffer("dense", shape, into)).view_as(into)
                 )
             if layer.bias is not None:
-                torch.sum(slope, 1, out=self._part(out, layer.bias))
+                torch.sum(slope, 1, out=self._view(out, layer.bias))
             if received is not values[0]:
-                slope = torch.bmm(slope, self._part(thetas, layer.weight).view(shape))
+                slope = torch.bmm(slope, self._view(thetas, layer.weight).view(shape))
         return losses
 
     def step_values(self, inputs: Inputs) -> int:
         """Values per sample of a step: inputs of every layer, outputs and their derivatives."""
         return sum(layer.inputs + 2 * layer.outputs for layer in self.layers)
 
-    def _part(self, blocks: Blocks, place: slice) -> Tensor:
-        return blocks[0][:, place] if len(blocks) == 1 else blocks[self.columns.index(place)]
+    def _view(self, blocks: Blocks, span: slice) -> Tensor:
+        return blocks[0][:, span] if len(blocks) == 1 else blocks[self.columns.index(span)]
 
-    def _forward(self, layer: LayerPlace, thetas: Blocks, received: Tensor) -> Tensor:
-        weight = self._part(thetas, layer.weight).view(-1, layer.outputs, layer.inputs).transpose(1, 2)
+    def _forward(self, layer: LayerSpans, thetas: Blocks, received: Tensor) -> Tensor:
+        weight = self._view(thetas, layer.weight).view(-1, layer.outputs, layer.inputs).transpose(1, 2)
         if layer.bias is None:
             output = torch.bmm(received, weight)
         else:
-            output = torch.baddbmm(self._part(thetas, layer.bias)[:, None], received, weight)
+            output = torch.baddbmm(self._view(thetas, layer.bias)[:, None], received, weight)
         return output.clamp_(min=0) if layer.relu else output
 
     def _outputs(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

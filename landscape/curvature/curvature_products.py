@@ -28,10 +28,10 @@ def product(problem: CurvatureProblem) -> Product:
 def linearise_problem(problem: CurvatureProblem) -> tuple[Product, Tensor]:
     """Products of a problem's matrix with vectors, and the gradient (d,); checked by `require_symmetry`."""
     require_symmetry(problem)
-    return linearise_part(problem, problem.samples)
+    return linearise_on(problem, problem.samples)
 
 
-def linearise_part(problem: CurvatureProblem, samples: Samples) -> tuple[Product, Tensor]:
+def linearise_on(problem: CurvatureProblem, samples: Samples) -> tuple[Product, Tensor]:
     """v (d,) -> A v (d,), with A of the mean loss of these samples in place of the problem's, and the gradient (d,).
 
     Raises:
@@ -53,7 +53,7 @@ def require_symmetry(problem: CurvatureProblem) -> None:
         return
     matrix = hvp(problem.flat, problem.theta, probe, block=problem.block)
     pair = [starting(problem.theta, seed) for seed in (1, 2)]
-    (u, v), (hu, hv) = ([part.double() for part in parts] for parts in (pair, map(matrix, pair)))
+    (u, v), (hu, hv) = ([vector.double() for vector in vectors] for vectors in (pair, map(matrix, pair)))
     gap, scale = float((u @ hv - v @ hu).abs()), float(hu.norm() * v.norm() + hv.norm() * u.norm())
     if gap > torch.finfo(problem.theta.dtype).eps ** 0.5 * scale:
         raise ValueError(

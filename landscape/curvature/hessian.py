@@ -158,8 +158,8 @@ def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
         )
         raise ValueError(f"{none}have weight 0, so it has no mean; give other samples, or more of them in a batch.")
     start = 0
-    for part in loss_blocks(flat.loss, samples, block)[0]:
-        outputs, targets = flat.outputs(part.inputs), part.targets.to(flat.theta.device)
+    for batch in loss_blocks(flat.loss, samples, block)[0]:
+        outputs, targets = flat.outputs(batch.inputs), batch.targets.to(flat.theta.device)
         losses = flat.loss(outputs, targets)
         require_sum(flat.loss, outputs, targets)
         if not losses.isfinite().all():
@@ -167,7 +167,7 @@ def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
             raise ValueError(
                 f"the loss of sample {bad} is {losses[bad - start].item()}; the model must be finite there."
             )
-        start += len(part)
+        start += len(batch)
 
 
 def _dataset(pairs: Eigenpairs, vectors: bool) -> xr.Dataset:

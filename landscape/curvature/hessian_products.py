@@ -82,12 +82,12 @@ def linearise(
     if len(samples) == 0:
         raise ValueError("the split has no samples; the curvature of an empty mean is not defined.")
     blocks, shares = loss_blocks(flat.loss, samples, block)
-    point = {name: part.clone().requires_grad_() for name, part in flat.layout.named(theta.detach()).items()}
+    point = {name: tensor.clone().requires_grad_() for name, tensor in flat.layout.named(theta.detach()).items()}
     room = 1 if len(blocks) == 1 else memory // _graph_bytes(flat, point, blocks[0], graph)
     cached: list[BlockGraph] = []
     total = torch.empty_like(theta)
-    for index, part in enumerate(blocks):
-        block_graph = graph(flat, point, part)
+    for index, batch in enumerate(blocks):
+        block_graph = graph(flat, point, batch)
         if index == 0:
             require_second_derivatives(flat, block_graph.slopes)
         _accumulate(flat, total, [slope.detach() for slope in block_graph.gradient], shares[index], first=index == 0)
@@ -96,8 +96,8 @@ def linearise(
 
     def product(vector: Tensor) -> Tensor:
         image, directions = torch.empty_like(theta), list(flat.layout.named(vector).values())
-        for index, part in enumerate(blocks):
-            block_graph = cached[index] if index < len(cached) else graph(flat, point, part)
+        for index, block in enumerate(blocks):
+            block_graph = cached[index] if index < len(cached) else graph(flat, point, block)
             with second_derivatives(flat):
                 images = block_graph.image(directions)
             _accumulate(flat, image, images, shares[index], first=index == 0)
@@ -121,13 +121,13 @@ def transposed(outputs: Sequence[Tensor], inputs: Sequence[Tensor], along: Seque
     return torch.autograd.grad(curved, inputs, directions, retain_graph=True, materialize_grads=True)
 
 
-def _accumulate(flat: Flat, total: Tensor, parts: Sequence[Tensor], share: float, *, first: bool) -> None:
+def _accumulate(flat: Flat, total: Tensor, tensors: Sequence[Tensor], share: float, *, first: bool) -> None:
     """Add parts, one tensor per parameter, to `total` (d,); the first parts overwrite it."""
-    for view, part in zip(flat.layout.named(total).values(), parts, strict=True):
+    for view, tensor in zip(flat.layout.named(total).values(), tensors, strict=True):
         if first:
-            torch.mul(part, share, out=view)
+            torch.mul(tensor, share, out=view)
         else:
-            view.add_(part, alpha=share)
+            view.add_(tensor, alpha=share)
 
 
 def _graph_bytes(flat: Flat, point: Point, samples: Samples, graph: MakeGraph) -> int:

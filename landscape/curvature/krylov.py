@@ -177,8 +177,8 @@ def measured(
             turned /= norm(turned)
             image = precise(turned)
             value = dots(turned[None], image).item()
-        whole, length = norm(image), norm(image.sub_(turned, alpha=value))
-        if length > limit(value) and whole <= limit(0.0):
+        image_norm, length = norm(image), norm(image.sub_(turned, alpha=value))
+        if length > limit(value) and image_norm <= limit(0.0):
             value, length = 0.0, limit(0.0)
         repeated = any(abs(dots(row[None], vector).item()) > COPIED for row in rows)
         converged[rank] = sure[rank] and length <= limit(value) and not repeated

@@ -123,8 +123,8 @@ def turn(rows: Tensor, columns: np.ndarray) -> None:
     """Overwrite the first r of `rows` (s, d) by their combinations with `columns` (s, r)."""
     mixing = torch.from_numpy(columns.T.copy()).to(rows)
     for at in range(0, rows.shape[1], COLUMNS):
-        part = rows[:, at : at + COLUMNS]
-        part[: len(mixing)] = mixing @ part
+        block = rows[:, at : at + COLUMNS]
+        block[: len(mixing)] = mixing @ block
 
 
 def dots(rows: Tensor, vector: Tensor) -> Tensor:
@@ -141,7 +141,7 @@ def dots(rows: Tensor, vector: Tensor) -> Tensor:
 
 def norm(vector: Tensor) -> float:
     """Euclidean length of `vector` (d,), summed like `dots`."""
-    whole = len(vector) // TERMS * TERMS
-    parts = vector[:whole].reshape(-1, TERMS).norm(dim=1), vector[whole:].norm()[None]
-    length = torch.cat(parts).double().norm().item()
+    end = len(vector) // TERMS * TERMS
+    norms = vector[:end].reshape(-1, TERMS).norm(dim=1), vector[end:].norm()[None]
+    length = torch.cat(norms).double().norm().item()
     return length if 1e-15 < length < 1e15 else vector.double().norm().item()  # squares beyond float32

@@ -58,15 +58,15 @@ def layer_eigenvalues(
     matrix = product(posed)
     pairs: list[Any] = []
     options: dict[str, Any] = {"which": which, "tolerance": tolerance, "max_products": max_products, "vectors": False}
-    places = task.layout.slices()
-    for place in places.values():
+    spans = task.layout.slices()
+    for span in spans.values():
 
-        def within(part: Tensor, place: slice = place) -> Tensor:
+        def within(block: Tensor, span: slice = span) -> Tensor:
             vector = torch.zeros_like(posed.theta)
-            vector[place] = part
-            return matrix(vector)[place]
+            vector[span] = block
+            return matrix(vector)[span]
 
-        pairs.append(extreme(within, starting(posed.theta[place], seed + len(pairs)), 1, **options))
+        pairs.append(extreme(within, starting(posed.theta[span], seed + len(pairs)), 1, **options))
     sizes = [prod(shape) for _, shape in task.layout.parameters]
     kind = f"{SPOKEN[which]} {curvature.replace('_', '-')} eigenvalue of the block"
     variables = {
@@ -77,4 +77,4 @@ def layer_eigenvalues(
     }
     about = {"analysis": "layer_eigenvalues", "source": "this project", "which": which, "curvature": curvature}
     spent = sum(pair.products for pair in pairs)
-    return labelled(variables, {**about, "products": spent}, {"layer": np.array(list(places))})
+    return labelled(variables, {**about, "products": spent}, {"layer": np.array(list(spans))})

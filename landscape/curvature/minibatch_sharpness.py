@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from landscape.curvature.curvature_products import linearise_part, require_symmetry
+from landscape.curvature.curvature_products import linearise_on, require_symmetry
 from landscape.curvature.hessian import RESIDUAL, SPOKEN, pose
 from landscape.curvature.krylov import Eigenpairs, extreme, starting
 from landscape.model.samples import Samples
@@ -73,25 +73,25 @@ def minibatch_sharpness(
     require_symmetry(posed)
     pieces = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed)).split(batch)[:batches]
 
-    def searched(part: Samples) -> Eigenpairs:
-        product, gradient = linearise_part(posed, part)
+    def searched(batch: Samples) -> Eigenpairs:
+        product, gradient = linearise_on(posed, batch)
         start = starting(like, seed, gradient)
         options: dict[str, Any] = {"which": which, "tolerance": tolerance, "max_products": max_products}
         return extreme(product, start, 1, **options, vectors=False)
 
     pairs = [searched(samples[piece]) for piece in pieces]
     values = np.array([pair.values.item() for pair in pairs])
-    whole = searched(samples) if full else None
+    full_pairs = searched(samples) if full else None
     name = f"{SPOKEN[which]} {curvature.replace('_', '-')} eigenvalue"
     variables = {
         "eigenvalue": ("batch", values, f"{name} of a batch"),
         "residual": ("batch", [pair.residuals.item() for pair in pairs], RESIDUAL),
         "converged": ("batch", [bool(pair.converged) for pair in pairs], "residual within the tolerance"),
         "median": ((), np.median(values), f"median over batches of the {name}"),
-        "full": ((), np.nan if whole is None else whole.values.item(), f"{name} of all data"),
-        "full_residual": ((), np.nan if whole is None else whole.residuals.item(), f"{RESIDUAL} of all data"),
+        "full": ((), np.nan if full_pairs is None else full_pairs.values.item(), f"{name} of all data"),
+        "full_residual": ((), np.nan if full_pairs is None else full_pairs.residuals.item(), f"{RESIDUAL} of all data"),
     }
-    spent = sum(pair.products for pair in pairs) + (0 if whole is None else whole.products)
+    spent = sum(pair.products for pair in pairs) + (0 if full_pairs is None else full_pairs.products)
     about = {"analysis": "minibatch_sharpness", "source": "LSS paper, Table 7", "which": which, "curvature": curvature}
     coords = {"batch": np.arange(len(pieces))}
     return labelled(variables, {**about, "products": spent}, coords)

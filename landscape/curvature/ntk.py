@@ -41,21 +41,21 @@ def ntk(task: Task, theta: Tensor, samples: Samples, *, buffers: Tensor | None =
     with torch.no_grad():
         classes = flat.outputs(samples[:1].inputs).numel()
     size = max(1, memory // (2 * theta.numel() * theta.element_size()))
-    blocks = [flat.cast(part.inputs) for part in samples.blocks(size)]
-    places = [slice(low, min(low + size, len(samples))) for low in range(0, len(samples), size)]
+    blocks = [flat.cast(block.inputs) for block in samples.blocks(size)]
+    spans = [slice(low, min(low + size, len(samples))) for low in range(0, len(samples), size)]
     kernel = torch.zeros(len(samples), len(samples), dtype=torch.float64)
     for output in range(classes):
-        for row, where in enumerate(places):
+        for row, where in enumerate(spans):
             mine = _gradients(flat, blocks[row], output)
             kernel[where, where] += _products(mine, mine)
             for column in range(row):
                 other = _products(mine, _gradients(flat, blocks[column], output))
-                kernel[where, places[column]] += other
-                kernel[places[column], where] += other.T
+                kernel[where, spans[column]] += other
+                kernel[spans[column], where] += other.T
     return kernel / classes
 
 
-def variance_by_mmd(own: Tensor, cross: Tensor, data: Tensor) -> dict[str, float]:
+def variance_by_mmd(train: Tensor, cross: Tensor, data: Tensor) -> dict[str, float]:
     """Both sides of the expression of a trained model's variance by its data's distance (MMD) to all data.
 
     For training points i = 1..n of a set A and evaluation points x of a set D, with lambda = mean K(x_i, x_i):
@@ -68,7 +68,7 @@ def variance_by_mmd(own: Tensor, cross: Tensor, data: Tensor) -> dict[str, float
     Source: Zhou et al. 2024 (IMA), theorem 2, with K^2 for the kernel, which the derivation needs (papers.md 3.2.3).
 
     Args:
-        own: Kernel of the training points, shape (n, n).
+        train: Kernel of the training points, shape (n, n).
         cross: Kernel of training and evaluation points, shape (n, N).
         data: Kernel of the evaluation points, shape (N, N).
 
@@ -76,21 +76,21 @@ def variance_by_mmd(own: Tensor, cross: Tensor, data: Tensor) -> dict[str, float
         The quantities above by name, and diagonal (lambda), data_diagonal, data_square (the mean of K^2 in D). mmd2,
         expression and off_diagonal are NaN for one training or evaluation point.
     """
-    own, cross, data = own.double(), cross.double(), data.double()
-    diagonal, level = own.diagonal(), float(own.diagonal().mean())
+    train, cross, data = train.double(), cross.double(), data.double()
+    diagonal, level = train.diagonal(), float(train.diagonal().mean())
     data_diagonal, data_square = float(data.diagonal().mean()), _pairs(data.square())
-    mmd2 = _pairs(own.square()) + data_square - 2 * float(cross.square().mean())
-    rounding = len(own) * torch.finfo(torch.float32).eps  # directions that it could have made are left out
-    explained = (cross * (torch.linalg.pinv(own, hermitian=True, rtol=rounding) @ cross)).sum(0)
-    off = own - torch.diag(diagonal)
-    half = len(own) / (2 * level) if level > 0 else float("nan")
+    mmd2 = _pairs(train.square()) + data_square - 2 * float(cross.square().mean())
+    rounding = len(train) * torch.finfo(torch.float32).eps  # directions that it could have made are left out
+    explained = (cross * (torch.linalg.pinv(train, hermitian=True, rtol=rounding) @ cross)).sum(0)
+    off = train - torch.diag(diagonal)
+    half = len(train) / (2 * level) if level > 0 else float("nan")
     return {
         "variance": float((data.diagonal() - explained).mean()),
         "expression": half * mmd2 + data_diagonal - half * data_square,
         "mmd2": mmd2,
         "diagonal": level,
         "diagonal_spread": float(diagonal.std(correction=0)) / level if level > 0 else float("nan"),
-        "off_diagonal": float(off.abs().max()) / level if level > 0 and len(own) > 1 else float("nan"),
+        "off_diagonal": float(off.abs().max()) / level if level > 0 and len(train) > 1 else float("nan"),
         "data_diagonal": data_diagonal,
         "data_square": data_square,
     }
@@ -108,7 +108,7 @@ def _gradients(flat: Flat, inputs: Inputs, output: int) -> list[Tensor]:
     gradients = vmap(grad(value), in_dims=(None, 0))(
         parameters, flat.cast(inputs)
     )  # copies where the model changes them
-    return [part.flatten(1) for part in gradients.values()]
+    return [gradient.flatten(1) for gradient in gradients.values()]
 
 
 def _products(mine: list[Tensor], other: list[Tensor]) -> Tensor:

@@ -95,13 +95,13 @@ def require_own_gradient(flat: Flat, samples: Samples) -> None:
         copy.loss = in_float64(flat.loss)
         noise = torch.randn(flat.theta.shape, generator=torch.Generator().manual_seed(0)).to(copy.theta)
         at = flat.theta.double() + 1e-3 * noise * flat.theta.double().square().mean().sqrt().clamp_min(1e-6)
-        loss, slope, own = loss_at(at), copy.grad.norm(), copy.grad.clone()
-        along, point = own / slope, at.clone().requires_grad_()
+        loss, slope, gradient = loss_at(at), copy.grad.norm(), copy.grad.clone()
+        along, point = gradient / slope, at.clone().requires_grad_()
         seen = torch.autograd.grad(copy.functional_loss(point, few), point, materialize_grads=True)[0]
         slopes = [(loss_at(at + step * along) - loss_at(at - step * along)) / (2 * step) for step in STEPS if slope > 0]
     except (RuntimeError, TypeError):  # a dtype that is written into the model
         return
-    if (seen - own).norm() > CLEAR * slope:
+    if (seen - gradient).norm() > CLEAR * slope:
         raise ValueError(
             f"{type(flat.module).__name__} reads parameters where they cannot be replaced, as in a list or dict, so it "
             "has no Hessian by torch; read them as attributes of modules (nn.ParameterList, nn.ParameterDict)."

@@ -147,13 +147,13 @@ class _End:
 
     def _visible(self, state: Lanczos, since: int, last: float, scale: float) -> bool:
         """Whether pairs `BEYOND` the last score would show in the rows from `since` on, which are tridiagonal."""
-        projected, place = state.projected[since:, since:], last + BEYOND * scale
+        projected, shift = state.projected[since:, since:], last + BEYOND * scale
         couplings = np.abs(np.append(np.diag(projected, 1), state.left))
         if not couplings.all():
             return True
-        places = np.array([[place * (self.sign or 1)], [place * (self.sign or -1)]])
+        shifts = np.array([[shift * (self.sign or 1)], [shift * (self.sign or -1)]])
         with np.errstate(divide="ignore"):
-            grown = np.log(np.abs(places - np.linalg.eigvalsh(projected))).sum(axis=1) - np.log(couplings).sum()
+            grown = np.log(np.abs(shifts - np.linalg.eigvalsh(projected))).sum(axis=1) - np.log(couplings).sum()
         return bool((grown >= 0.5 * math.log(state.size) - math.log(UNSEEN)).all())
 
 

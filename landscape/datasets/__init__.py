@@ -48,8 +48,8 @@ def open_dataset(name: str, *, data: Path | str | None = None, scale: str = "def
     from landscape.datasets._dataset import scale_inputs
 
     recorded = plugins.recorded_name(__name__, name, "dataset")
-    own = outside.is_outside(recorded)
-    load = outside.load(recorded) if own else plugins.load(__name__, name, "dataset").load
+    is_foreign = outside.is_outside(recorded)
+    load = outside.load(recorded) if is_foreign else plugins.load(__name__, name, "dataset").load
     if not callable(load):
         raise ValueError(
             f"dataset {name!r} is {type(load).__name__}, not a function like load(folder=None) -> Dataset."

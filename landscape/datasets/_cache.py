@@ -57,8 +57,8 @@ def read(path: Path) -> tuple[Content, str] | None:
             raise ValueError("its names differ from their digest")
         names = json_table(text)
         groups = {
-            name: Groups(tuple(own), tensors[f"train.{name}"], tensors[f"test.{name}"])
-            for name, own in names.get("groups", {}).items()
+            name: Groups(tuple(group_names), tensors[f"train.{name}"], tensors[f"test.{name}"])
+            for name, group_names in names.get("groups", {}).items()
         }
         content = Content(
             _samples(tensors, "train"), _samples(tensors, "test"), groups, tuple(names.get("classes", ()))

@@ -89,7 +89,7 @@ def select_samples(
     """
     if train is None and test is None:
         return dataset
-    parts = (
+    splits = (
         dataset.train if train is None else dataset.train[train],
         dataset.test if test is None else dataset.test[test],
     )
@@ -102,8 +102,8 @@ def select_samples(
         for name, group in dataset.groups.items()
     }
     if stated is None:
-        stated = fingerprint(*parts, groups)
-    return replace(dataset, train=parts[0], test=parts[1], groups=groups, fingerprint=stated)
+        stated = fingerprint(*splits, groups)
+    return replace(dataset, train=splits[0], test=splits[1], groups=groups, fingerprint=stated)
 
 
 def merge_splits(dataset: Dataset) -> Dataset:
@@ -164,7 +164,7 @@ def normalisation(dataset: Dataset) -> tuple[tuple[float, ...], tuple[float, ...
 
 def range_normalisation(*inputs: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """mean and std of z = (x - mean) / std for inputs z, so that x runs from 0 to 1."""
-    ends = [(float(part.min()), float(part.max())) for part in inputs if part.numel()]
+    ends = [(float(tensor.min()), float(tensor.max())) for tensor in inputs if tensor.numel()]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     width = high - low if high > low else 1.0
     return (-low / width,), (1 / width,)
@@ -175,9 +175,9 @@ def _moments(dataset: Dataset) -> tuple[tuple[float, ...], tuple[float, ...]]:
     levels = dataset.levels or 1
     channels = _tensor(dataset.train.inputs).transpose(0, 1)
     counts = torch.zeros(len(channels), levels + 1, dtype=torch.int64)
-    for own, channel in zip(counts, channels, strict=True):
+    for row, channel in zip(counts, channels, strict=True):
         for block in channel.split(4096):
-            own += block.flatten().to(torch.int32).bincount(minlength=levels + 1)
+            row += block.flatten().to(torch.int32).bincount(minlength=levels + 1)
     shares = counts.double() / counts.sum(1, keepdim=True)
     values = torch.arange(levels + 1, dtype=torch.float64) / levels
     mean = shares @ values

@@ -199,11 +199,11 @@ def _groups(source: Source, files: Files, name: str, columns: dict[str, tuple[st
     else:
         texts = {split: column_values.astype(str).tolist() for split, column_values in values.items()}
         names = names or tuple(sorted({*texts["train"], *texts["test"]}))
-        place = {text: number for number, text in enumerate(names)}
-        if unknown := sorted({*texts["train"], *texts["test"]} - {*place}):
+        number_of = {text: number for number, text in enumerate(names)}
+        if unknown := sorted({*texts["train"], *texts["test"]} - {*number_of}):
             raise ValueError(f"column {column} of {source.name} holds {unknown[0]!r}; expected are {', '.join(names)}.")
         numbers = {
-            split: np.array([place[text] for text in split_texts], np.int64) for split, split_texts in texts.items()
+            split: np.array([number_of[text] for text in split_texts], np.int64) for split, split_texts in texts.items()
         }
     for split, labels in numbers.items():
         if len(labels) and not 0 <= labels.min() <= labels.max() < len(names):

@@ -39,31 +39,31 @@ def read(folder: Path | None, *, any_size: bool = False) -> Ratings:
         LookupError: If a file is absent.
         ValueError: If a line has another form, or the numbers of lines are not those of MovieLens-1M.
     """
-    place = _place(folder)
-    ratings = _numbers(place / "ratings.dat", 4)
-    users = [line.split("::") for line in _lines(place / "users.dat")]
-    items = np.unique([int(line.partition("::")[0]) for line in _lines(place / "movies.dat")]).astype(np.int32)
+    root = _data_folder(folder)
+    ratings = _numbers(root / "ratings.dat", 4)
+    users = [line.split("::") for line in _lines(root / "users.dat")]
+    items = np.unique([int(line.partition("::")[0]) for line in _lines(root / "movies.dat")]).astype(np.int32)
     lengths = {"ratings": len(ratings), "users": len(users), "films": len(items)}
     if (wrong := [name for name in COUNTS if lengths[name] != COUNTS[name]]) and not any_size:
         raise ValueError(
-            f"{place} has {lengths[wrong[0]]} {wrong[0]}, MovieLens-1M has {COUNTS[wrong[0]]}; unpack ml-1m.zip "
+            f"{root} has {lengths[wrong[0]]} {wrong[0]}, MovieLens-1M has {COUNTS[wrong[0]]}; unpack ml-1m.zip "
             "anew, or set task.dataset_options.any_size=true for an excerpt."
         )
-    about = _about(place, users)
+    about = _about(root, users)
     unknown = np.setdiff1d(ratings[:, 0], list(about)), np.setdiff1d(ratings[:, 1], items)
     for what, numbers, file in zip(("user", "film"), unknown, ("users.dat", "movies.dat"), strict=True):
         if len(numbers):
-            raise ValueError(f"{place / 'ratings.dat'} has {what} {numbers[0]}, which {file} does not have.")
+            raise ValueError(f"{root / 'ratings.dat'} has {what} {numbers[0]}, which {file} does not have.")
     order = np.lexsort((ratings[:, 1], ratings[:, 3], ratings[:, 0]))
     users_with_ratings, starts = np.unique(ratings[order, 0], return_index=True)
     films_by_user = np.split(ratings[order, 1].astype(np.int32), starts[1:])
-    films = {int(user): own for user, own in zip(users_with_ratings, films_by_user, strict=True) if len(own) > 1}
+    films = {int(user): rated for user, rated in zip(users_with_ratings, films_by_user, strict=True) if len(rated) > 1}
     if not films:
-        raise ValueError(f"no user in {place / 'ratings.dat'} has rated two films; one is the test film.")
+        raise ValueError(f"no user in {root / 'ratings.dat'} has rated two films; one is the test film.")
     return Ratings(films, about, items)
 
 
-def _place(folder: Path | None) -> Path:
+def _data_folder(folder: Path | None) -> Path:
     if folder is None and (configured := os.environ.get("FEDSCAPE_DATA")):
         folder = Path(configured)
     how = (
@@ -73,10 +73,10 @@ def _place(folder: Path | None) -> Path:
     if folder is None:
         raise LookupError(f"movielens1m needs a data folder and none is given. {how}")
     folder = folder.expanduser()
-    place = next((folder / name for name in FOLDERS if (folder / name).is_dir()), folder / FOLDERS[0])
-    if absent := [name for name in FILES if not (place / name).is_file()]:
-        raise LookupError(f"no {absent[0]} of movielens1m in {place}. {how}")
-    return place
+    root = next((folder / name for name in FOLDERS if (folder / name).is_dir()), folder / FOLDERS[0])
+    if absent := [name for name in FILES if not (root / name).is_file()]:
+        raise LookupError(f"no {absent[0]} of movielens1m in {root}. {how}")
+    return root
 
 
 def _lines(path: Path) -> list[str]:
@@ -94,16 +94,16 @@ def _numbers(path: Path, columns: int) -> np.ndarray:
     return numbers.reshape(-1, columns)
 
 
-def _about(place: Path, users: list[list[str]]) -> dict[int, np.ndarray]:
+def _about(root: Path, users: list[list[str]]) -> dict[int, np.ndarray]:
     """Numbers of every user; zip codes are numbered in ascending order."""
     if wrong := [line for line in users if len(line) != 5]:
-        raise ValueError(f"{place / 'users.dat'} has the line {'::'.join(wrong[0])!r}; five fields are expected.")
+        raise ValueError(f"{root / 'users.dat'} has the line {'::'.join(wrong[0])!r}; five fields are expected.")
     zips = {code: number for number, code in enumerate(sorted({line[4] for line in users}), start=1)}
     features = {}
     for user, gender, age, occupation, code in users:
         if gender not in ("F", "M") or not age.isdigit() or int(age) not in AGES or not occupation.isdigit():
             raise ValueError(
-                f"{place / 'users.dat'} has user {user} with {gender}, {age}, {occupation}; expected are F or M, an "
+                f"{root / 'users.dat'} has user {user} with {gender}, {age}, {occupation}; expected are F or M, an "
                 f"age of {', '.join(map(str, AGES))} and an occupation from 0."
             )
         numbers = int(user), 1 + "FM".index(gender), 1 + AGES.index(int(age)), 1 + int(occupation), zips[code]

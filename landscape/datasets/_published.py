@@ -19,13 +19,13 @@ class Published:
     Args:
         train, test: Numbers of samples; a copy of other size is not compared.
         labels: Digest of the labels in the published order, by `labels_digest`.
-        whole: The fingerprint of all tensors; None if unknown.
+        fingerprint: The fingerprint of all tensors; None if unknown.
     """
 
     train: int
     test: int
     labels: str
-    whole: str | None = None
+    fingerprint: str | None = None
 
 
 PUBLISHED = {
@@ -47,8 +47,8 @@ def difference(name: str, train: Samples, test: Samples, fingerprint: str) -> st
         return ""
     if (digest := labels_digest(train, test)) != published.labels:
         return f"other labels, or another order of them (digest {digest}, published {published.labels})"
-    if published.whole is not None and fingerprint != published.whole:
-        return f"other pixels (fingerprint {fingerprint}, published {published.whole})"
+    if published.fingerprint is not None and fingerprint != published.fingerprint:
+        return f"other pixels (fingerprint {fingerprint}, published {published.fingerprint})"
     return ""
 
 

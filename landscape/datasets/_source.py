@@ -67,8 +67,8 @@ def find_files(source: Source, folder: Path) -> Files:
     Raises:
         LookupError: If a split has none.
     """
-    place = folder / source.inside if source.inside and (folder / source.inside).is_dir() else folder
-    files = {split: sorted(place.rglob(f"{split}*.parquet")) for split in source.splits}
+    root = folder / source.inside if source.inside and (folder / source.inside).is_dir() else folder
+    files = {split: sorted(root.rglob(f"{split}*.parquet")) for split in source.splits}
     if absent := [split for split in source.splits if not files[split]]:
         how = (
             f"Put the Parquet files of {source.repository} there, or give another folder with one sub-folder a dataset "
@@ -113,14 +113,14 @@ def download(source: Source) -> Files:
 
 def key(source: Source, files: Files | None) -> str:
     """Twelve hexadecimal digits that depend on the files, or on the repository if there is no folder."""
-    parts = [source.repository] if files is None else []
+    words = [source.repository] if files is None else []
     if source.fit != "exact":
-        parts.append(f"{source.fit} {source.shape}")
+        words.append(f"{source.fit} {source.shape}")
     for split, paths in (files or {}).items():
         for path in paths:
             facts = path.stat()
-            parts.append(f"{split} {path.name} {facts.st_size} {facts.st_mtime_ns}")
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+            words.append(f"{split} {path.name} {facts.st_size} {facts.st_mtime_ns}")
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:12]
 
 
 def require(source: Source, *packages: str) -> None:

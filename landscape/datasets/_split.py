@@ -29,14 +29,14 @@ def select_classes(dataset: Dataset, selected: Sequence[int]) -> Dataset:
     numbers = torch.full((count,), -1)
     numbers[torch.tensor(list(selected))] = torch.arange(len(selected))
 
-    def places(samples: Samples) -> Tensor:
+    def rows(samples: Samples) -> Tensor:
         return (numbers[samples.targets] >= 0).nonzero()[:, 0]
 
     def renumber(samples: Samples) -> Samples:
         return replace(samples, targets=numbers[samples.targets])
 
     names = tuple(dataset.classes[label] for label in selected)
-    subset = select_samples(dataset, places(dataset.train), places(dataset.test), stated=dataset.fingerprint)
+    subset = select_samples(dataset, rows(dataset.train), rows(dataset.test), stated=dataset.fingerprint)
     return replace(subset, train=renumber(subset.train), test=renumber(subset.test), classes=names)
 
 
@@ -56,11 +56,11 @@ def select_domains(dataset: Dataset, domains: Sequence[str] | None) -> Dataset:
 def select_groups(dataset: Dataset, label: str, selected: Sequence[int]) -> Dataset:
     """The samples of some groups of a further label, given by number; these groups are renumbered in this order."""
     group = dataset.groups[label]
-    place = torch.full((len(group.names),), -1)
-    place[torch.tensor(selected)] = torch.arange(len(selected))
-    subset = select_samples(dataset, *((place[numbers] >= 0).nonzero()[:, 0] for numbers in (group.train, group.test)))
-    own, names = subset.groups[label], tuple(group.names[number] for number in selected)
-    groups = {**subset.groups, label: Groups(names, place[own.train], place[own.test])}
+    new = torch.full((len(group.names),), -1)
+    new[torch.tensor(selected)] = torch.arange(len(selected))
+    subset = select_samples(dataset, *((new[numbers] >= 0).nonzero()[:, 0] for numbers in (group.train, group.test)))
+    inner, names = subset.groups[label], tuple(group.names[number] for number in selected)
+    groups = {**subset.groups, label: Groups(names, new[inner.train], new[inner.test])}
     return replace(subset, groups=groups, fingerprint=fingerprint(subset.train, subset.test, groups))
 
 

@@ -55,18 +55,18 @@ def loader(name: str, accepted: tuple[str, ...]) -> Callable[..., Dataset]:
         _split.require_size(name, size)
         limits = {"train_per_domain": train_per_domain, "test_per_domain": test_per_domain}
         _split.require_counts(name, **limits, test_per_class=test_per_class)
-        parts: dict[str, list[Samples]] = {"train": [], "test": []}
+        splits: dict[str, list[Samples]] = {"train": [], "test": []}
         for domain in domains:
             dataset: Dataset = import_module(f"landscape.datasets.{domain}").load(folder)
             test = dataset.test[_split.first(dataset.test.targets, test_per_class)]
-            parts["train"].append(_fit(dataset.train[slice(train_per_domain)], size))
-            parts["test"].append(_fit(test[slice(test_per_domain)], size))
+            splits["train"].append(_fit(dataset.train[slice(train_per_domain)], size))
+            splits["test"].append(_fit(test[slice(test_per_domain)], size))
         train, test = (
-            Samples(torch.cat([part.inputs for part in own]), torch.cat([part.targets for part in own]))  # type: ignore[misc]
-            for own in parts.values()
+            Samples(torch.cat([data.inputs for data in sets]), torch.cat([data.targets for data in sets]))  # type: ignore[misc]
+            for sets in splits.values()
         )
-        sizes = [torch.tensor([len(part) for part in own]) for own in parts.values()]
-        numbers = [torch.arange(len(own)).repeat_interleave(own) for own in sizes]
+        sizes = [torch.tensor([len(data) for data in sets]) for sets in splits.values()]
+        numbers = [torch.arange(len(counts)).repeat_interleave(counts) for counts in sizes]
         groups = {"domain": Groups(tuple(domains), *numbers)}
         return Dataset(
             name=name,

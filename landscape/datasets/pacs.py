@@ -52,6 +52,6 @@ def load(
     """
     _split.require_size("pacs", size)
     _split.require_share("pacs", "test_share", test_share)
-    whole = _images.load(replace(SOURCE, shape=(3, size, size)), folder)
-    parts = _split.split_by_group(whole.groups["domain"].train, test_share, seed)
-    return _split.select_domains(_split.with_test(whole, *parts), domains)
+    unsplit = _images.load(replace(SOURCE, shape=(3, size, size)), folder)
+    splits = _split.split_by_group(unsplit.groups["domain"].train, test_share, seed)
+    return _split.select_domains(_split.with_test(unsplit, *splits), domains)

@@ -85,9 +85,9 @@ def layer_stack(task: Task) -> list[StackLayer]:
     calls = [call for call in calls if isinstance(call.layer, nn.Linear | nn.Conv2d)]
     if len({call.layer for call in calls}) != len(calls):
         raise ValueError("a layer runs twice; alignment takes stacks that run every layer once.")
-    places = flat.layout.slices()
-    layers = [_layer(call.name, call.layer, places) for call in calls]
-    if len(places) != sum(1 if layer.bias is None else 2 for layer in layers):
+    spans = flat.layout.slices()
+    layers = [_layer(call.name, call.layer, spans) for call in calls]
+    if len(spans) != sum(1 if layer.bias is None else 2 for layer in layers):
         raise ValueError("the model holds parameters that it does not use; alignment cannot tell what they belong to.")
     return layers
 
@@ -115,8 +115,8 @@ def permute(layers: Sequence[StackLayer], theta: Tensor, orders: Sequence[np.nda
     for index, order in enumerate(orders):
         layer, following = layers[index], layers[index + 1]
         units = torch.from_numpy(order).to(theta.device)
-        for part in filter(None, (layer.weight, layer.bias)):
-            result[part] = result[part].view(layer.out, -1)[units].flatten()
+        for span in filter(None, (layer.weight, layer.bias)):
+            result[span] = result[span].view(layer.out, -1)[units].flatten()
         read = result[following.weight].view(following.out, layer.out, -1)
         result[following.weight] = read[:, units].flatten()
     return result
@@ -148,8 +148,8 @@ def _best(gain: Tensor) -> np.ndarray:
 
 def _incoming(layer: StackLayer, a: Tensor, b: Tensor) -> Tensor:
     """Inner products (out, out) of the weights and bias of unit i of a and unit j of b."""
-    parts = [part for part in (layer.weight, layer.bias) if part is not None]
-    return torch.stack([a[part].view(layer.out, -1) @ b[part].view(layer.out, -1).T for part in parts]).sum(0)
+    spans = [span for span in (layer.weight, layer.bias) if span is not None]
+    return torch.stack([a[span].view(layer.out, -1) @ b[span].view(layer.out, -1).T for span in spans]).sum(0)
 
 
 def _similarity(layers: Sequence[StackLayer], a: Tensor, b: Tensor, index: int) -> Tensor:
@@ -161,13 +161,13 @@ def _similarity(layers: Sequence[StackLayer], a: Tensor, b: Tensor, index: int) 
     return _incoming(layer, a, b) + ours @ theirs.T
 
 
-def _layer(name: str, module: nn.Module, places: dict[str, slice]) -> StackLayer:
+def _layer(name: str, module: nn.Module, spans: dict[str, slice]) -> StackLayer:
     prefix = f"{name}." if name else ""
-    own = [prefix + parameter for parameter, _ in module.named_parameters()]
-    if frozen := [parameter for parameter in own if parameter not in places]:
+    names = [prefix + parameter for parameter, _ in module.named_parameters()]
+    if frozen := [parameter for parameter in names if parameter not in spans]:
         raise ValueError(f"parameter {frozen[0]!r} is frozen; alignment must be able to reorder all of them.")
     weight = module.get_parameter("weight")
-    return StackLayer(name, len(weight), places[prefix + "weight"], places.get(prefix + "bias"))
+    return StackLayer(name, len(weight), spans[prefix + "weight"], spans.get(prefix + "bias"))
 
 
 def _check_layers(flat: Flat) -> None:

@@ -67,11 +67,11 @@ class Curve:
 
     def coefficients(self, t: np.ndarray | float) -> np.ndarray:
         """Coefficients (T, n) of the points at the places t (T,), float64; each row sums to 1."""
-        places, last = np.atleast_1d(np.asarray(t, dtype=np.float64))[:, None], len(self.points) - 1
+        times, last = np.atleast_1d(np.asarray(t, dtype=np.float64))[:, None], len(self.points) - 1
         index = np.arange(last + 1)
         if self.kind == "polygon":
-            return np.maximum(0.0, 1 - np.abs(last * places - index))
-        return np.array([comb(last, j) for j in index]) * places**index * (1 - places) ** (last - index)
+            return np.maximum(0.0, 1 - np.abs(last * times - index))
+        return np.array([comb(last, j) for j in index]) * times**index * (1 - times) ** (last - index)
 
 
 @takes_models("a", "b")
@@ -124,9 +124,9 @@ def connecting_curve(
         torch.manual_seed(seed)
         flat.training(True)
         for step in range(steps):
-            place = float(torch.rand((), generator=generator, dtype=torch.float64))
+            time = float(torch.rand((), generator=generator, dtype=torch.float64))
             indices = torch.randperm(len(samples), generator=generator)[:batch]
-            shares = torch.from_numpy(curve.coefficients(place)[0]).to(ends)
+            shares = torch.from_numpy(curve.coefficients(time)[0]).to(ends)
             flat.load(shares @ curve.points)
             flat.gradient(samples[indices.to(samples.targets.device)])
             rate = lr * min(1.0, max(0.01, 1 - 0.99 * (step / steps - 0.5) / 0.4))
@@ -174,9 +174,9 @@ def along(
     names = tuple(dict.fromkeys(("loss", *(task.metrics if evaluation.metrics is None else evaluation.metrics))))
     evaluation = evaluation.between(task).but(metrics=names)
     fixed = evaluation.calibration_of(task, buffers)
-    own = None if buffers is None else _buffers(task, curve.points, buffers, fixed)
+    curve_buffers = None if buffers is None else _buffers(task, curve.points, buffers, fixed)
     rows = np.concatenate([bent, straight])
-    values_by_metric = evaluate(task, curve.points, rows, buffers=own, evaluation=evaluation)
+    values_by_metric = evaluate(task, curve.points, rows, buffers=curve_buffers, evaluation=evaluation)
     ds = xr.Dataset(coords={"t": ("t", t, {"long_name": "t", "units": "1"})})
     for name in names:
         for prefix, values in {
@@ -196,8 +196,8 @@ def along(
 
 def _buffers(task: Task, points: Tensor, ends: Tensor, fixed: Samples | None) -> Tensor:
     """Floating buffers (n, b) of a curve's points: between the ends' (2, b), with statistics of `fixed` samples."""
-    places = np.linspace(0, 1, len(points)).tolist()
-    buffers = torch.stack([(1 - place) * ends[0] + place * ends[1] for place in places])
+    times = np.linspace(0, 1, len(points)).tolist()
+    buffers = torch.stack([(1 - time) * ends[0] + time * ends[1] for time in times])
     if fixed is None:
         return buffers
     return recalibrate_rows(task, points, buffers, range(1, len(points) - 1), fixed)  # a polygon meets its inner points
@@ -209,8 +209,8 @@ def _about(name: str, task: Task, metric: str) -> dict[str, str]:
 
 def _straight(ends: Tensor, count: int) -> Tensor:
     """`count` points (count, d), evenly spaced from the first model to the second."""
-    places = torch.linspace(0, 1, count, dtype=ends.dtype, device=ends.device)[:, None]
-    points = (1 - places) * ends[0] + places * ends[1]
+    times = torch.linspace(0, 1, count, dtype=ends.dtype, device=ends.device)[:, None]
+    points = (1 - times) * ends[0] + times * ends[1]
     points[0], points[-1] = ends
     return points
 

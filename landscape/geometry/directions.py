@@ -27,13 +27,13 @@ def random_direction(task: Task, theta: Tensor, generator: torch.Generator, *, v
         vectors: Also move one-dimensional parameters, each normalised as one filter.
     """
     direction = torch.randn(theta.shape, generator=generator, device=generator.device, dtype=theta.dtype).to(theta)
-    own = task.layout.named(theta.detach())
-    for name, part in task.layout.named(direction).items():
-        if part.ndim < 2 and not vectors:
-            part.zero_()
+    tensors = task.layout.named(theta.detach())
+    for name, tensor in task.layout.named(direction).items():
+        if tensor.ndim < 2 and not vectors:
+            tensor.zero_()
             continue
-        rows = part.shape[0] if part.ndim > 1 else 1
-        filters, own_filters = part.view(rows, -1), own[name].reshape(rows, -1)
+        rows = tensor.shape[0] if tensor.ndim > 1 else 1
+        filters, own_filters = tensor.view(rows, -1), tensors[name].reshape(rows, -1)
         filters.mul_(own_filters.norm(dim=1, keepdim=True) / filters.norm(dim=1, keepdim=True).clamp_min(1e-30))
     return direction
 
@@ -111,13 +111,13 @@ def random_directions(
         )
     generator = torch.Generator().manual_seed(seed)
     rows = [theta, *(random_direction(task, theta, generator) for _ in range(count))]
-    own = np.eye(count + 1)
+    identity = np.eye(count + 1)
     return Sweep(
         stack_models(rows),
-        origin=own[0],
-        axes=own[1:],
+        origin=identity[0],
+        axes=identity[1:],
         coords={name: axis(-radius, radius, number) for name, number in zip(DIRECTIONS, size, strict=False)},
-        marks=(make_mark(label, (0,) * count, own[0]),),
+        marks=(make_mark(label, (0,) * count, identity[0]),),
         buffers=_padded(buffers, count + 1),
         attrs={
             "analysis": "random_directions",

@@ -114,16 +114,16 @@ def project(models: Sequence[Tensor] | Tensor, sweep: Sweep, *, labels: Sequence
         raise ValueError(f"models have {len(models[0])} entries, the sweep has {sweep.basis.shape[1]}.")
     origin, *axes = (combine64(sweep.basis, row) for row in (sweep.origin, *sweep.axes))
     gram = np.array([[(a @ b).item() for b in axes] for a in axes])
-    places, distances = [], []
+    projections, distances = [], []
     for model in models:
         away = model.detach().double() - origin
-        place = np.linalg.solve(gram, np.array([(away @ direction).item() for direction in axes]))
-        for coordinate, direction in zip(place, axes, strict=True):
+        coordinates = np.linalg.solve(gram, np.array([(away @ direction).item() for direction in axes]))
+        for coordinate, direction in zip(coordinates, axes, strict=True):
             away.sub_(direction, alpha=coordinate)
-        places.append(place)
+        projections.append(coordinates)
         distances.append(away.norm().item())
     names = [str(index + 1) for index in range(len(models))] if labels is None else list(labels)
-    columns = np.array(places).reshape(len(names), len(axes)).T
+    columns = np.array(projections).reshape(len(names), len(axes)).T
     variables = {f"mark_{name}": ("mark", column) for name, column in zip(sweep.coords, columns, strict=True)}
     variables["distance"] = ("mark", np.array(distances))
     ds = xr.Dataset(variables, coords={"mark": names}, attrs={"analysis": "project"})

@@ -57,19 +57,19 @@ def principal_plane(
     basis = stack_models(list(models))
     names = [str(index + 1) for index in range(len(basis))] if labels is None else list(labels)
     centre = combine64(basis, np.full(len(basis), 1.0)) / len(basis)
-    places, mixing, shares = _components(_gram(basis, centre))
+    coordinates, mixing, shares = _components(_gram(basis, centre))
     directions = _directions(basis, centre, mixing)
     if flat := shares[1] == 0:
         directions[1] = orthogonal(directions[0], seed)
-    own = np.eye(len(basis), 3 + len(basis), k=3)
-    low, high = _box(places if within is None else np.concatenate([places, within]), margin)
+    identity = np.eye(len(basis), 3 + len(basis), k=3)
+    low, high = _box(coordinates if within is None else np.concatenate([coordinates, within]), margin)
     size = (points, points) if isinstance(points, int) else points
     return Sweep(
         torch.cat([centre[None].to(basis), directions.to(basis), basis]),
         origin=np.eye(3 + len(basis))[0],
         axes=np.eye(3 + len(basis))[1:3],
         coords={name: axis(low[i], high[i], size[i]) for i, name in enumerate(("alpha", "beta"))},
-        marks=tuple(make_mark(*mark) for mark in zip(names, places.tolist(), own.tolist(), strict=True)),
+        marks=tuple(make_mark(*mark) for mark in zip(names, coordinates.tolist(), identity.tolist(), strict=True)),
         buffers=None if buffers is None else _with_plane(buffers, mixing),
         attrs={
             "analysis": "principal_plane",
@@ -86,8 +86,8 @@ def _gram(models: Tensor, centre: Tensor) -> np.ndarray:
     """Inner products (R, R) of models minus centre, summed in float64 over blocks of the parameters."""
     total = torch.zeros(len(models), len(models), dtype=torch.float64, device=models.device)
     for low in range(0, models.shape[1], BLOCK):
-        part = models[:, low : low + BLOCK].double() - centre[low : low + BLOCK]
-        total += part @ part.T
+        block = models[:, low : low + BLOCK].double() - centre[low : low + BLOCK]
+        total += block @ block.T
     return total.cpu().numpy()
 
 
@@ -102,9 +102,9 @@ def _components(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     along, across = vectors.T
     signs = np.array([1.0 if along[-1] >= along[0] else -1.0, np.sign(across[np.abs(across).argmax()])])
     lengths = np.sqrt(values)
-    places = vectors * signs * lengths
+    coordinates = vectors * signs * lengths
     mixing = vectors * signs * np.divide(1, lengths, out=np.zeros(2), where=lengths > 0)
-    return places, mixing, values / np.trace(gram)
+    return coordinates, mixing, values / np.trace(gram)
 
 
 def _directions(models: Tensor, centre: Tensor, mixing: np.ndarray) -> Tensor:
@@ -124,9 +124,9 @@ def _with_plane(buffers: Tensor, mixing: np.ndarray) -> Tensor:
     return torch.cat([buffers.mean(0, keepdim=True), moved.to(buffers), buffers])
 
 
-def _box(places: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
+def _box(coordinates: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
     """Corners (2,) around places (R, 2); a trajectory without width gets the one of its length."""
-    width = np.ptp(places, axis=0)
+    width = np.ptp(coordinates, axis=0)
     reach = (0.5 + margin) * np.where(width > 0, width, width.max())
-    middle = (places.max(0) + places.min(0)) / 2
+    middle = (coordinates.max(0) + coordinates.min(0)) / 2
     return middle - reach, middle + reach

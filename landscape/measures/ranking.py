@@ -65,12 +65,12 @@ def positive_ranks(
         raise ValueError(
             f"user {number} has {int(counts[counts != 1][0])} positives; a rank needs exactly one per user."
         )
-    own = torch.empty(groups, dtype=torch.float64)
-    own[group[positive]] = scores[positive]
+    positive_scores = torch.empty(groups, dtype=torch.float64)
+    positive_scores[group[positive]] = scores[positive]
     other = ~positive
     above, equal = (
         torch.zeros(groups, dtype=torch.int64).index_add_(0, group, (compared & other).long())
-        for compared in (scores > own[group], scores == own[group])
+        for compared in (scores > positive_scores[group], scores == positive_scores[group])
     )
     if ties == "pessimistic":
         return 1 + above + equal
@@ -109,14 +109,14 @@ def _mean_ranks(scores: Tensor, group: Tensor) -> Tensor:
     """Rank of every score within its group from 1, the smallest first, equal ones at their mean, shape (n,)."""
     order = torch.argsort(scores, stable=True)
     order = order[torch.argsort(group[order], stable=True)]
-    own, values = group[order], scores[order]
+    sorted_group, values = group[order], scores[order]
     new = torch.ones(len(order), dtype=torch.bool)
-    new[1:] = (own[1:] != own[:-1]) | (values[1:] != values[:-1])
+    new[1:] = (sorted_group[1:] != sorted_group[:-1]) | (values[1:] != values[:-1])
     run = new.cumsum(0) - 1
     sizes = run.bincount()
     ends = sizes.cumsum(0)
-    begins = own.bincount().cumsum(0) - own.bincount()
-    mean = (ends - (sizes - 1) / 2)[run] - begins[own]
+    begins = sorted_group.bincount().cumsum(0) - sorted_group.bincount()
+    mean = (ends - (sizes - 1) / 2)[run] - begins[sorted_group]
     ranks = torch.empty(len(order), dtype=torch.float64)
     ranks[order] = mean.double()
     return ranks

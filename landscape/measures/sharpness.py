@@ -80,9 +80,9 @@ def ball_sharpness(
         raise ValueError("the split has no samples; a mean needs at least one.")
     theta = theta.detach()
     scale = torch.ones_like(theta)
-    for name, place in task.layout.slices().items() if adaptive else ():
+    for name, span in task.layout.slices().items() if adaptive else ():
         if "weight" in name:
-            scale[place] = theta[place].abs() + eta
+            scale[span] = theta[span].abs() + eta
     points = torch.stack(list(_ball(theta, directions, seed)))
     flat = task.flat(theta)
     flat.load(theta, buffers)
@@ -134,8 +134,8 @@ def _gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[
     """Mean loss and its gradient (d,) over all samples."""
     flat.theta.copy_(theta)
     total, gradient = 0.0, torch.zeros_like(theta)
-    for part, share in zip(*loss_blocks(flat.loss, samples, block), strict=True):
-        total += share * float(flat.gradient(part))
+    for batch, share in zip(*loss_blocks(flat.loss, samples, block), strict=True):
+        total += share * float(flat.gradient(batch))
         gradient.add_(flat.grad, alpha=share)
     return total, gradient
 

@@ -25,7 +25,7 @@ class Adam:
 
     def __init__(self, tensors: Iterable[Tensor], betas: tuple[float, float] = (0.9, 0.999)) -> None:
         self.tensors, self.betas = list(tensors), betas
-        self._means, self._squares = ([torch.zeros_like(part).detach() for part in self.tensors] for _ in range(2))
+        self._means, self._squares = ([torch.zeros_like(tensor).detach() for tensor in self.tensors] for _ in range(2))
         self._steps = [torch.tensor(0.0) for _ in self.tensors]
 
     @torch.no_grad()

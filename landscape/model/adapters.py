@@ -18,12 +18,12 @@ SETTINGS = (
 
 def adapter_settings(model: nn.Module) -> dict[str, Any]:
     """Settings of the active adapter of a model, and whether it is on; empty without adapters."""
-    parts = [part for part in model.modules() if isinstance(getattr(part, "peft_config", None), Mapping)]
-    if not parts:
+    modules = [module for module in model.modules() if isinstance(getattr(module, "peft_config", None), Mapping)]
+    if not modules:
         return {}
-    configs: Any = parts[0].peft_config
-    layers: Any = [part for part in model.modules() if hasattr(part, "adapter_layer_names")]
-    active = layers[0].active_adapters if layers else [getattr(parts[0], "active_adapter", next(iter(configs)))]
+    configs: Any = modules[0].peft_config
+    layers: Any = [module for module in model.modules() if hasattr(module, "adapter_layer_names")]
+    active = layers[0].active_adapters if layers else [getattr(modules[0], "active_adapter", next(iter(configs)))]
     settings: dict[str, Any] = {"active adapter": ", ".join(active)}
     for config in (configs[name] for name in active if name in configs):
         settings |= {key: getattr(config, key) for key in SETTINGS if hasattr(config, key)}
@@ -56,11 +56,11 @@ def require_same_adapter(name: str | Path, stated: Mapping[str, Any], model: nn.
         raise ValueError(
             f"{name} is an adapter, and the task's model has none. {_RECIPE} Or merge it (merge_and_unload())."
         )
-    for key, own in settings.items():
-        value = stated.get(key, own)
-        if value != own and not (isinstance(own, set) and own == set(value)):
+    for key, ours in settings.items():
+        value = stated.get(key, ours)
+        if value != ours and not (isinstance(ours, set) and ours == set(value)):
             raise ValueError(
-                f"{name} has {key} = {value!r}, the adapter of the task's model {own!r}; the same weights are another "
+                f"{name} has {key} = {value!r}, the adapter of the task's model {ours!r}; the same weights are another "
                 f"model then. {_RECIPE}"
             )
 

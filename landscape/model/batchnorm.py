@@ -51,8 +51,8 @@ def recompute_statistics(flat: Flat, samples: Samples, *, block: int = 512) -> T
     use_batches(flat, True)
     with torch.no_grad():
         count = -(-len(samples) // block)
-        for part in torch.arange(len(samples), device=samples.targets.device).tensor_split(count):
-            flat.outputs(samples[part].inputs)
+        for rows in torch.arange(len(samples), device=samples.targets.device).tensor_split(count):
+            flat.outputs(samples[rows].inputs)
     use_batches(flat, False)
     for layer, momentum in zip(layers, momenta, strict=True):
         layer.momentum = momentum

@@ -142,12 +142,12 @@ def outputs_with(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Input
     Each place in a module has one name: torch ties all names of a tensor, and leaves the other tensor in a module that
     has two (`encoder.embed = shared`).
     """
-    places: dict[Tensor, list[str]] = {}
+    names_of: dict[Tensor, list[str]] = {}
     for prefix, layer in module.named_modules():
-        for own in (layer.named_parameters, layer.named_buffers):
-            for name, tensor in own(prefix=prefix, recurse=False, remove_duplicate=False):
-                places.setdefault(tensor, []).append(name)
-    names = {name: tied for tied in places.values() for name in tied}
+        for listed in (layer.named_parameters, layer.named_buffers):
+            for name, tensor in listed(prefix=prefix, recurse=False, remove_duplicate=False):
+                names_of.setdefault(tensor, []).append(name)
+    names = {name: tied for tied in names_of.values() for name in tied}
     state = {other: tensor for name, tensor in tensors.items() for other in names[name]}
     return call_module(lambda *args, **named: functional_call(module, state, args, named, tie_weights=False), inputs)
 

@@ -26,7 +26,7 @@ def model_buffers(values: Sequence[Any], layout: Layout | None) -> Tensor | None
         ValueError: If some models have buffers and some are plain vectors, or a running variance is negative.
     """
     models = [model for value in values for model in (value if isinstance(value, list | tuple) else [value])]
-    rows_or_none = [_own(model, layout) for model in models]
+    rows_or_none = [_model_buffers(model, layout) for model in models]
     rows = [row for row in rows_or_none if row is not None]
     if not rows or (layout is not None and not layout.buffers):
         return None
@@ -82,7 +82,7 @@ def negative_variance(buffers: Tensor, layout: Layout) -> str:
     return ""
 
 
-def _own(model: Any, layout: Layout | None) -> Tensor | None:
+def _model_buffers(model: Any, layout: Layout | None) -> Tensor | None:
     """Buffers that come with a model, (b,) or (n, b); None of a plain vector."""
     if isinstance(model, Model):
         return model.buffers

@@ -85,7 +85,7 @@ def state_of(model: nn.Module | Mapping[str, Any] | list[Any], task: Task) -> St
     """
     if isinstance(model, nn.Module):
         require_same_adapter("the model given", adapter_settings(model), task.model)
-        if any(".quantized." in type(part).__module__ for part in model.modules()):
+        if any(".quantized." in type(module).__module__ for module in model.modules()):
             raise ValueError(f"{foreign.GIVEN} is {QUANTISED}.")
         candidates = [foreign.Found(foreign.GIVEN, (), Names(model).tensors, foreign.in_memory)]
     else:
@@ -109,7 +109,7 @@ def weight_files(path: str | Path) -> list[Path]:
         raise LookupError("the path of a checkpoint is empty; give that of a file or folder.")
     path, _ = foreign.split_choice(path)
     if path.is_file():
-        return _parts(path) if path.name.endswith(INDEX) else [path]
+        return _named_files(path) if path.name.endswith(INDEX) else [path]
     if not path.is_dir():
         raise LookupError(
             f"no checkpoint {path}; give a file ({', '.join(SUFFIXES)}) or a folder that save_pretrained wrote."
@@ -118,14 +118,14 @@ def weight_files(path: str | Path) -> list[Path]:
         if (path / name).is_file():
             return [path / name]
         if (index := path / f"{name}{INDEX}").is_file():
-            return _parts(index)
+            return _named_files(index)
     if len(adapters := list(path.glob("*/adapter_config.json"))) == 1:  # of an adapter with a name, as peft saves it
         return weight_files(adapters[0].parent)
     refuse_folder(path, " or ".join(IN_FOLDER[:3]))
     return []
 
 
-def _parts(index: Path) -> list[Path]:
+def _named_files(index: Path) -> list[Path]:
     """Files that a table of files names, in its folder."""
     files = [index.parent / name for name in weight_map(index)]
     if absent := [file.name for file in files if not file.is_file()]:
@@ -142,12 +142,12 @@ def _typed(state: Mapping[str, Tensor], typed: Callable[[Tensor], Tensor], task:
 
 def _found_at(path: str | Path) -> list[foreign.Found]:
     """State dicts of a checkpoint, or the one chosen; those of several files are one."""
-    file, place = foreign.split_choice(path)
+    file, keys = foreign.split_choice(path)
     files = [foreign.found_in(candidate) for candidate in weight_files(path)]
     if len(files) == 1:
-        return foreign.selected(files[0], place)
+        return foreign.selected(files[0], keys)
     entries = {name: value for candidates in files for name, value in foreign.only(candidates).tensors().items()}
-    return foreign.selected([foreign.Found(file, (), entries, foreign.in_memory)], place)
+    return foreign.selected([foreign.Found(file, (), entries, foreign.in_memory)], keys)
 
 
 def _of_model(candidates: list[foreign.Found], task: Task) -> dict[str, Tensor]:
@@ -160,8 +160,8 @@ def _of_model(candidates: list[foreign.Found], task: Task) -> dict[str, Tensor]:
     fits = [(candidate, model.fitted(candidate.entries)) for candidate in foreign.distinct(named)]
     fitting = [(candidate, fit) for candidate, fit in fits if fit.fits]
     if len(fitting) > 1:
-        own = {id(candidate.entries) for candidate, _ in fitting}
-        raise ValueError(foreign.choice([candidate for candidate in named if id(candidate.entries) in own]))
+        fitting_ids = {id(candidate.entries) for candidate, _ in fitting}
+        raise ValueError(foreign.choice([candidate for candidate in named if id(candidate.entries) in fitting_ids]))
     if not fitting:
         candidate, fit = max(fits, key=lambda pair: len(pair[1].names))
         others = f" It has {len(fits)} state dicts; this one is the nearest." if len(fits) > 1 else ""
@@ -177,31 +177,31 @@ def _advice(candidate: foreign.Found, model: Names) -> str:
     if any("lora_" in name or name == "prompt_embeddings" for name in candidate.entries) and not model.adapters:
         return " It is an adapter: make the task of the PeftModel."
     first = next(iter(model.required), "")
-    parts = sorted(
+    stems = sorted(
         {name.removesuffix(f".{first}") for name in candidate.entries if first and name.endswith(f".{first}")}
     )
-    if parts and candidate.path == foreign.GIVEN:
-        return f" Give the tensors below {' or '.join(parts[:3])} alone."
-    ways = " or ".join(f"'{candidate.name}{''.join(f'[{word}]' for word in part.split('.'))}'" for part in parts[:3])
-    return f" Choose a part of it by {ways}." if parts else ""
+    if stems and candidate.path == foreign.GIVEN:
+        return f" Give the tensors below {' or '.join(stems[:3])} alone."
+    ways = " or ".join(f"'{candidate.name}{''.join(f'[{word}]' for word in stem.split('.'))}'" for stem in stems[:3])
+    return f" Choose a part of it by {ways}." if stems else ""
 
 
 def _completed(candidate: foreign.Found, fit: Fitted, model: Names) -> dict[str, Tensor]:
     read = candidate.tensors(fit.names)
     state: dict[str, Tensor] = {}
     for name, value in read.items():
-        first, own = model.first[name], model.tensors[name]
+        first, expected = model.first[name], model.tensors[name]
         if first in state and not equal_values(state[first], value):
             both = [spelling for spelling, known in fit.names.items() if model.first[known] == first]
             raise ValueError(
                 f"{candidate.name} has other values in {both[1]!r} than in {both[0]!r}, which are one tensor in the "
                 "model; its model does not tie them."
             )
-        if own.is_floating_point() and not value.is_floating_point():
+        if expected.is_floating_point() and not value.is_floating_point():
             raise ValueError(
-                f"{candidate.name}: {name!r} is {value.dtype}, the model has {own.dtype}; save it unquantised."
+                f"{candidate.name}: {name!r} is {value.dtype}, the model has {expected.dtype}; save it unquantised."
             )
-        if not _is_moved(name, own) and not equal_values(own, value):
+        if not _is_moved(name, expected) and not equal_values(expected, value):
             raise ValueError(
                 f"{candidate.name}: {name!r}, which is not trained in the task's model, has other values there; load "
                 "them into the model before make_task, or make it trainable (requires_grad_())."
@@ -217,8 +217,8 @@ def _completed(candidate: foreign.Found, fit: Fitted, model: Names) -> dict[str,
     return {name: value.detach() for name, value in model.tensors.items() if model.first[name] == name} | state
 
 
-def _is_moved(name: str, own: Tensor) -> bool:
+def _is_moved(name: str, expected: Tensor) -> bool:
     """Whether a tensor differs between models of one task: it is trained, a statistic, or a counter."""
-    if isinstance(own, nn.Parameter):
-        return own.requires_grad
-    return own.is_floating_point() or own.ndim == 0
+    if isinstance(expected, nn.Parameter):
+        return expected.requires_grad
+    return expected.is_floating_point() or expected.ndim == 0

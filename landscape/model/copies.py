@@ -18,10 +18,10 @@ def copy_module(module: nn.Module) -> nn.Module:
     value; `copy.deepcopy` alone refuses them. Copies of those, and of views of a trained parameter, require gradients,
     so that their use can be seen.
     """
-    own = {parameter.untyped_storage().data_ptr() for parameter in module.parameters() if parameter.requires_grad}
+    addresses = {parameter.untyped_storage().data_ptr() for parameter in module.parameters() if parameter.requires_grad}
     copies = {id(buffer): buffer.detach().clone() for buffer in module.buffers() if not buffer.is_leaf}
     for value in [value for layer in module.modules() for value in vars(layer).values() if isinstance(value, Tensor)]:
-        if not value.is_leaf or (value.is_floating_point() and value.untyped_storage().data_ptr() in own):
+        if not value.is_leaf or (value.is_floating_point() and value.untyped_storage().data_ptr() in addresses):
             copies[id(value)] = value.detach().clone().requires_grad_()
     return deepcopy(module, copies)
 

@@ -25,9 +25,9 @@ def require_same_counters(name: str, state: Mapping[str, Tensor], task: Task) ->
         ValueError: Calls the model `name`, and names the counters.
     """
     others = {
-        key: own
-        for key, own in task.model.named_buffers()
-        if own.ndim == 0 and not own.is_floating_point() and not equal_values(state.get(key, own), own)
+        key: buffer
+        for key, buffer in task.model.named_buffers()
+        if buffer.ndim == 0 and not buffer.is_floating_point() and not equal_values(state.get(key, buffer), buffer)
     }
     few = next((samples[:2] for samples in task.samples.values() if len(samples)), None)
     if few is None or all(key.endswith("num_batches_tracked") for key in others):

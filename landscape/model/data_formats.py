@@ -57,7 +57,7 @@ def samples_from(data: Any, model: nn.Module, name: str) -> Samples:
     try:
         inputs, targets = _pair(data, model)
         labels = _typed(targets, dtype)
-        samples = Samples(_with_decoder(_typed_inputs(inputs, dtype), labels, _whole(model)), labels)
+        samples = Samples(_with_decoder(_typed_inputs(inputs, dtype), labels, _inner(model)), labels)
     except (ValueError, TypeError) as reason:
         raise ValueError(f"split {name!r}: {reason}") from reason
     if not len(samples):
@@ -85,7 +85,7 @@ def _pair(data: Any, model: nn.Module) -> tuple[Any, Any]:
             return _split_batch(_joined(default_collate([item]) for item in items), model)
     if isinstance(data, tuple | list) and len(data) == 2 and _is_array(data[1]):
         return _split_batch(data, model)
-    if isinstance(data, tuple | list) and any(isinstance(part, DataLoader | Dataset) for part in data):
+    if isinstance(data, tuple | list) and any(isinstance(entry, DataLoader | Dataset) for entry in data):
         raise ValueError("several sets of samples were given; give one, or splits as {'train': .., 'test': ..}.")
     if isinstance(data, tuple | list) and len(data) == 2:
         raise ValueError(
@@ -95,7 +95,7 @@ def _pair(data: Any, model: nn.Module) -> tuple[Any, Any]:
     raise ValueError(f"a {type(data).__name__} was given; give {FORMS}.")
 
 
-def _whole(model: Any) -> Any:
+def _inner(model: Any) -> Any:
     """The model, or that in a PeftModel, whose `forward` names nothing."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
@@ -146,7 +146,7 @@ def _split_columns(columns: dict[str, Any], model: nn.Module) -> tuple[Any, Any]
         raise ValueError(
             f"it has the columns {', '.join(columns)}; call the column of targets one of {', '.join(TARGETS)}."
         )
-    accepted = [name for name in inspect.signature(_whole(model).forward).parameters if name not in ("args", "kwargs")]
+    accepted = [name for name in inspect.signature(_inner(model).forward).parameters if name not in ("args", "kwargs")]
     numbers = {name: value for name, value in columns.items() if name not in TARGETS and _is_array(value)}
     named = {name: value for name, value in numbers.items() if name in accepted}
     if len(numbers) == 1 and (not named or list(named) == accepted[:1]):
@@ -178,8 +178,8 @@ def _hugging_face_columns(data: Any) -> dict[str, Any]:
 
 def _batches(loader: DataLoader) -> Iterable[Any]:
     """Batches of a loader: all samples in the order of the dataset, unless its sampler selects some."""
-    whole = isinstance(loader.sampler, SequentialSampler | RandomSampler) and loader.batch_sampler is not None
-    if whole and not isinstance(loader.dataset, IterableDataset):
+    covers_all = isinstance(loader.sampler, SequentialSampler | RandomSampler) and loader.batch_sampler is not None
+    if covers_all and not isinstance(loader.dataset, IterableDataset):
         loader = DataLoader(loader.dataset, batch_size=loader.batch_size or 1, collate_fn=loader.collate_fn)
     with _fixed_seed():
         yield from loader
@@ -202,26 +202,26 @@ def _warn_of_draws(dataset: Any, sampler: Any = None, collate: Callable[[list[An
 
 def _joined(batches: Iterable[Any]) -> Any:
     """One batch of all batches: tensors in tuples and tables are concatenated."""
-    parts = list(batches)
-    if not parts:
+    listed = list(batches)
+    if not listed:
         raise ValueError("it has no samples.")
-    return _concatenated(parts)
+    return _concatenated(listed)
 
 
-def _concatenated(parts: list[Any]) -> Any:
-    first = parts[0]
+def _concatenated(batches: list[Any]) -> Any:
+    first = batches[0]
     if isinstance(first, Mapping):
-        parts = _padded(parts) if "attention_mask" in first else parts
-        return {name: _concatenated([part[name] for part in parts]) for name in first}
+        batches = _padded(batches) if "attention_mask" in first else batches
+        return {name: _concatenated([batch[name] for batch in batches]) for name in first}
     if isinstance(first, tuple | list) and not isinstance(first[0], str):
-        return tuple(_concatenated(list(column)) for column in zip(*parts, strict=True))
+        return tuple(_concatenated(list(column)) for column in zip(*batches, strict=True))
     if isinstance(first, int | float) or (isinstance(first, Tensor) and not first.ndim):
         raise ValueError("its loader gives samples, no batches of them; give it a batch_size.")
     if not isinstance(first, Tensor):
-        return [value for part in parts for value in part]  # texts and the like, which are no inputs
-    if len({part.shape[1:] for part in parts}) > 1:
+        return [value for batch in batches for value in batch]  # texts and the like, which are no inputs
+    if len({batch.shape[1:] for batch in batches}) > 1:
         raise ValueError("its batches differ in shape; pad all samples to one shape.")
-    return torch.cat(parts)
+    return torch.cat(batches)
 
 
 def _padded(batches: list[Any]) -> list[Any]:

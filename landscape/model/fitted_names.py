@@ -57,7 +57,7 @@ class Names:
     @cached_property
     def ignored(self) -> list[re.Pattern[str]]:
         """Names that the model itself says its older checkpoints have in excess."""
-        every = (getattr(part, "_keys_to_ignore_on_load_unexpected", None) or () for part in self.module.modules())
+        every = (getattr(module, "_keys_to_ignore_on_load_unexpected", None) or () for module in self.module.modules())
         return [re.compile(pattern) for patterns in every for pattern in patterns]
 
     def fitted(self, entries: Mapping[str, Any]) -> Fitted:

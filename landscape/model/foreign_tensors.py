@@ -38,13 +38,13 @@ class Found:
 
     Args:
         path: The file.
-        place: Keys under which it lies; empty for the file itself.
+        keys: Keys under which it lies; empty for the file itself.
         entries: Tensors by name, some of them in the file.
         values: Reads those.
     """
 
     path: Path
-    place: tuple[Any, ...]
+    keys: tuple[Any, ...]
     entries: Mapping[str, Tensor | Stored]
     values: Values = field(repr=False)
 
@@ -56,19 +56,19 @@ class Found:
     @property
     def key(self) -> str:
         """The place alone: `[ema]`."""
-        return "".join(f"[{short_key(key)}]" for key in self.place)
+        return "".join(f"[{short_key(key)}]" for key in self.keys)
 
-    def is_in(self, place: tuple[str, ...]) -> bool:
+    def is_in(self, keys: tuple[str, ...]) -> bool:
         """Whether its keys, and those of a place as they are chosen, are the same as far as both go."""
-        pairs = zip(self.place, place, strict=False)
+        pairs = zip(self.keys, keys, strict=False)
         return all(word in (short_key(key), str(getattr(key, "from_end", ""))) for key, word in pairs)
 
-    def below(self, place: tuple[str, ...], start: int | None = None) -> list[Found]:
+    def below(self, keys: tuple[str, ...], start: int | None = None) -> list[Found]:
         """The part whose names begin with the words of a place that follow its own; [] without such names."""
-        words = place[len(self.place) if start is None else start :]
+        words = keys[len(self.keys) if start is None else start :]
         prefix = f"{'.'.join(words)}."
-        part = {name.removeprefix(prefix): value for name, value in self.entries.items() if name.startswith(prefix)}
-        return [Found(self.path, (*self.place, *words), part, self.values)] if part else []
+        entries = {name.removeprefix(prefix): value for name, value in self.entries.items() if name.startswith(prefix)}
+        return [Found(self.path, (*self.keys, *words), entries, self.values)] if entries else []
 
     def tensors(self, names: Mapping[str, str] | None = None) -> dict[str, Tensor]:
         """Tensors by name, or by the names that `names` gives some of them.
@@ -119,11 +119,11 @@ def state_dicts(path: Path, content: Any, values: Values) -> list[Found]:
     Raises:
         Refused: If there are none; says what there is.
     """
-    places = searched(content) or searched(content, unpickled_array)
-    if not places:
+    states = searched(content) or searched(content, unpickled_array)
+    if not states:
         verb = "give" if path == GIVEN else "save"
         raise Refused(f"{path} holds {described(content)} and no tensors by name; {verb} model.state_dict().")
-    return [Found(path, place, entries, values) for place, entries in places]
+    return [Found(path, keys, entries, values) for keys, entries in states]
 
 
 def distinct(candidates: list[Found]) -> list[Found]:
@@ -141,19 +141,19 @@ def split_choice(path: str | Path) -> tuple[Path, tuple[str, ...]]:
     return path.with_name(match[1]), tuple(re.findall(r"\[([^\[\]]*)\]", match[2]))
 
 
-def selected(candidates: list[Found], place: tuple[str, ...]) -> list[Found]:
+def selected(candidates: list[Found], keys: tuple[str, ...]) -> list[Found]:
     """State dicts under a place; also the part of the names that begins with it, as in `m.ckpt[net]`.
 
     Raises:
         ValueError: If there is none; the message lists those that there are.
     """
-    if not place:
+    if not keys:
         return candidates
-    under = [candidate for candidate in candidates if len(candidate.place) >= len(place) and candidate.is_in(place)]
-    inside = [part for candidate in candidates if candidate.is_in(place) for part in candidate.below(place)]
-    if parts := under or inside or [part for candidate in candidates for part in candidate.below(place, start=0)]:
-        return parts
-    key = "".join(f"[{name}]" for name in place)
+    under = [candidate for candidate in candidates if len(candidate.keys) >= len(keys) and candidate.is_in(keys)]
+    inside = [state for candidate in candidates if candidate.is_in(keys) for state in candidate.below(keys)]
+    if states := under or inside or [state for candidate in candidates for state in candidate.below(keys, start=0)]:
+        return states
+    key = "".join(f"[{name}]" for name in keys)
     raise ValueError(f"{candidates[0].path} has nothing under {key}; it has {listed(candidates)}.")
 
 
@@ -163,11 +163,11 @@ def only(candidates: list[Found]) -> Found:
     Raises:
         ValueError: If there are more; the message says how to choose.
     """
-    places = [candidate.place for candidate in candidates]
+    all_keys = [candidate.keys for candidate in candidates]
     inner = [
         candidate
         for candidate in candidates
-        if not any(candidate.place == place[: len(candidate.place)] != place for place in places)
+        if not any(candidate.keys == keys[: len(candidate.keys)] != keys for keys in all_keys)
     ]
     if len(distinct(inner)) > 1:
         raise ValueError(choice(inner))

@@ -20,7 +20,7 @@ FREE = 1 << 24
 TENSORS = 10_000
 """Tensors of one file, more than any model that is trained here has."""
 
-PARTS = 10 * TENSORS
+MEMBERS = 10 * TENSORS
 """Parts of one zip file: an optimiser keeps up to four tensors per parameter."""
 
 
@@ -100,7 +100,7 @@ def require_zip(path: Path) -> None:
             entries = archive.infolist()
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as reason:
         raise Refused(f"{path} cannot be read ({reason}); it is truncated or no checkpoint.") from reason
-    require_few(path, len(entries), "parts", PARTS)
+    require_few(path, len(entries), "parts", MEMBERS)
     size, stated = path.stat().st_size, sum(entry.file_size for entry in entries)
     if stated > max(FREE, RATIO * size):
         raise Refused(

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from landscape.model.loss_failures import FAILS
 
 PLAIN = (str, bytes, int, float, complex, type(None), np.generic, torch.dtype)
-OWN = {"builtins", "landscape", "drift", "figures", "fedscape"}
+OUR_PACKAGES = {"builtins", "landscape", "drift", "figures", "fedscape"}
 
 
 def digest(*values: Any, besides: Iterable[Tensor] = ()) -> str:
@@ -38,7 +38,7 @@ def held_values(*values: Any, besides: Iterable[Tensor] = ()) -> Iterator[Any]:
     Of a function they are its code, defaults, closure and the globals that it uses, of an object its attributes and
     class. Code of Python and of installed packages counts by its name, and no module by its mode.
     """
-    queue, seen = deque(values), {id(tensor): (place, tensor) for place, tensor in enumerate(besides)}
+    queue, seen = deque(values), {id(tensor): (index, tensor) for index, tensor in enumerate(besides)}
     while queue:
         value = queue.popleft()
         if isinstance(value, PLAIN):
@@ -52,13 +52,13 @@ def held_values(*values: Any, besides: Iterable[Tensor] = ()) -> Iterator[Any]:
                 yield value
             else:
                 yield getattr(value, "__name__", type(value).__name__)
-                queue.extend(_parts(value))
+                queue.extend(_components(value))
 
 
-def _parts(value: Any) -> Iterable[Any]:
+def _components(value: Any) -> Iterable[Any]:
     match value:
         case Mapping():
-            return [len(value), *(part for entry in value.items() for part in entry)]
+            return [len(value), *(item for entry in value.items() for item in entry)]
         case list() | tuple():
             return [len(value), *value]
         case Set():
@@ -72,8 +72,8 @@ def _parts(value: Any) -> Iterable[Any]:
         case FunctionType():
             return _of_function(value)
         case type():
-            own = {name: part for name, part in vars(value).items() if callable(part) or not name.startswith("__")}
-            return value.__bases__, own
+            body = {name: item for name, item in vars(value).items() if callable(item) or not name.startswith("__")}
+            return value.__bases__, body
         case nn.Module():
             return _of_module(value)
     try:
@@ -87,7 +87,7 @@ def _of_function(function: FunctionType) -> list[Any]:
     names, scope = sorted(_names(function.__code__)), function.__globals__
     modules = [module for name in names if isinstance(module := scope.get(name), ModuleType)]
     scopes = [scope, *(vars(module) for module in modules if not _is_installed(module.__name__))]
-    used = [place[name] for place in scopes for name in names if name in place]
+    used = [scope[name] for scope in scopes for name in names if name in scope]
     return [cells, used, function.__code__, function.__defaults__, function.__kwdefaults__]
 
 
@@ -97,9 +97,9 @@ def _names(code: CodeType) -> set[str]:
 
 def _of_module(module: nn.Module) -> list[Any]:
     named = module.named_parameters(recurse=False), module.named_buffers(recurse=False), module.named_children()
-    own = {name: value for name, value in vars(module).items() if name not in _USUAL}
+    members = {name: value for name, value in vars(module).items() if name not in _USUAL}
     hooks = [list(value.values()) for value in vars(module).values() if isinstance(value, OrderedDict)]
-    return [*map(dict, named), own, hooks, type(module)]
+    return [*map(dict, named), members, hooks, type(module)]
 
 
 _USUAL = set(vars(nn.Module()))
@@ -110,4 +110,4 @@ def _is_installed(module: str | None) -> bool:
     """Whether a module belongs to Python, to an installed package or to this library; None is of compiled code."""
     top = (module or "builtins").partition(".")[0]
     file = getattr(sys.modules.get(top), "__file__", None) or ""
-    return top in OWN or top in sys.stdlib_module_names or "-packages" in file
+    return top in OUR_PACKAGES or top in sys.stdlib_module_names or "-packages" in file

@@ -121,11 +121,11 @@ class _Machine:
     def mark(self, _: Any) -> None:
         self.marks.append(len(self.stack))
 
-    def get(self, place: Any) -> None:
-        self.push(self.memo[int(place)])
+    def get(self, index: Any) -> None:
+        self.push(self.memo[int(index)])
 
-    def put(self, place: Any) -> None:
-        self.memo[len(self.memo) if place is None else int(place)] = self.stack[-1]
+    def put(self, index: Any) -> None:
+        self.memo[len(self.memo) if index is None else int(index)] = self.stack[-1]
 
     def tuple_of(self, number: int | None) -> None:
         self.push(tuple(self.to_mark() if number is None else self.pop(number)))
@@ -146,7 +146,7 @@ class _Machine:
         stated = tuple(arguments) if isinstance(arguments, tuple | list) else ()
         if name in TABLES:
             pairs = stated[0] if stated and isinstance(stated[0], list) else []
-            self.push(_table([part for pair in pairs for part in tuple(pair)[:2]]))
+            self.push(_table([item for pair in pairs for item in tuple(pair)[:2]]))
         elif name in self.known:
             self.push(self.known[name](*stated))
         else:

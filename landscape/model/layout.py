@@ -100,11 +100,11 @@ class Layout:
 
     def slices(self) -> dict[str, slice]:
         """Slice of theta per parameter name."""
-        places, start = {}, 0
+        spans, start = {}, 0
         for name, shape in self.parameters:
-            places[name] = slice(start, start + prod(shape))
+            spans[name] = slice(start, start + prod(shape))
             start += prod(shape)
-        return places
+        return spans
 
     def _concatenated(self, source: nn.Module | Mapping[str, Tensor], entries: Iterable[Entry]) -> Tensor:
         tensors = source
@@ -112,7 +112,7 @@ class Layout:
             tensors = dict(source.named_parameters()) | dict(source.named_buffers())
         if not isinstance(tensors, Mapping):
             raise ValueError(f"a model of type {type(source).__name__} was given; give a module or its state dict.")
-        parts = []
+        flat_tensors = []
         for name, shape in entries:
             if name not in tensors:
                 raise ValueError(
@@ -126,8 +126,8 @@ class Layout:
                     f"tensor {name!r} has shape {tuple(tensors[name].shape)}, the task has {shape}; "
                     "was it trained with another model?"
                 )
-            parts.append(tensors[name].detach().reshape(-1))
-        return torch.cat(parts).clone() if parts else torch.zeros(0)
+            flat_tensors.append(tensors[name].detach().reshape(-1))
+        return torch.cat(flat_tensors).clone() if flat_tensors else torch.zeros(0)
 
 
 def _views(vector: Tensor, entries: Iterable[Entry]) -> dict[str, Tensor]:

@@ -20,7 +20,7 @@ def require_no_failure(loss: Callable[[Any, Tensor], Any], batches: Iterable[tup
         ValueError: With the target of the first such sample.
     """
     for batch in batches:
-        for outputs, targets in (batch, *zip(*(part.split(1) for part in batch), strict=True)):
+        for outputs, targets in (batch, *zip(*(tensor.split(1) for tensor in batch), strict=True)):
             try:
                 loss(outputs, targets)
             except FAILS as reason:

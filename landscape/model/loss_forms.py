@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from landscape.model.binary_losses import binary_cross_entropy
+from landscape.model.loss_adapters import BatchNumber, LossOutput, SampleMeans, Weighted
 from landscape.model.loss_failures import require_no_failure
-from landscape.model.loss_parts import BatchNumber, LossPart, SampleMeans, Weighted
 from landscape.model.loss_trial import Loss, Trial
 from landscape.model.loss_weights import Counted, candidate_weights, require_unweighted
 from landscape.model.losses import (
@@ -55,13 +55,13 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
         value = trial.called(loss)
         if coupled:
             name = f"{loss_name(loss)}, all samples as one batch"
-            return SampleLoss(WholeBatch(loss), kind="coupled", name=name, own=loss)
+            return SampleLoss(WholeBatch(loss), kind="coupled", name=name, original=loss)
         weigh = Counted(None, weight) if isinstance(weight, Tensor) else weight
         if weigh is not None:
             _check_weights(weigh, trial.targets)
         sample_form = _pair(loss, trial) if isinstance(value, tuple | list) else _by_shape(loss, value, trial, weigh)
     if isinstance(sample_form, SampleLoss):
-        return replace(sample_form, own=loss)
+        return replace(sample_form, original=loss)
     if sample_form is not None:
         return sample_form
     if not isinstance(value, tuple | list) and bool(value.isnan().any()):
@@ -84,16 +84,16 @@ def require_same_loss(form: PerSample, trial: Trial) -> None:
     Raises:
         ValueError: As `found_loss`, or if a batch of them has another loss than its form says.
     """
-    own: Any = form.own if isinstance(form, SampleLoss) and form.own is not None else form
-    values = form.values if isinstance(form, SampleLoss) and own is not form else form
+    original: Any = form.original if isinstance(form, SampleLoss) and form.original is not None else form
+    values = form.values if isinstance(form, SampleLoss) and original is not form else form
     with torch.random.fork_rng(devices=[trial.outputs.device] if trial.outputs.is_cuda else []):
-        value, n = trial.called(own), len(trial.outputs)
+        value, n = trial.called(original), len(trial.outputs)
         if is_coupled(form):
             return
         if isinstance(value, tuple | list):
-            same = trial.agrees(form, _paired(own))
+            same = trial.agrees(form, _paired(original))
         elif isinstance(form, SampleLoss) and (value.shape == () or (value.shape == (1,) and n > 1)):
-            same = trial.agrees(form, BatchNumber(own))
+            same = trial.agrees(form, BatchNumber(original))
         else:
             same = form(*trial.first).shape == (n,) and trial.agrees(values, None, small=form not in KNOWN)
     if not same:
@@ -166,8 +166,8 @@ def _mean(loss: Loss, trial: Trial, weigh: Weigh | None) -> PerSample | None:
 
 
 def _pair(loss: Loss, trial: Trial) -> PerSample | None:
-    weights = LossPart(loss, 1, tuple(trial.outputs.shape[1:]), trial.outputs.dtype)
-    pair = SampleLoss(LossPart(loss, 0), weights, name=f"{loss_name(loss)}, weights of its own")
+    weights = LossOutput(loss, 1, tuple(trial.outputs.shape[1:]), trial.outputs.dtype)
+    pair = SampleLoss(LossOutput(loss, 0), weights, name=f"{loss_name(loss)}, weights of its own")
     return pair if trial.agrees(pair, _paired(loss)) else None
 
 
@@ -228,12 +228,12 @@ def _warn_of_unweighted(loss: Any, trial: Trial) -> None:
     outputs, targets = trial.first
     reduced = copy(loss)
     reduced.reduction = "mean"
-    mean, own = float(loss(outputs, targets).mean()), float(reduced(outputs, targets))
-    if abs(mean - own) > 1e-4 * abs(own) and not _is_plain_cross_entropy(loss, trial):
+    mean, value = float(loss(outputs, targets).mean()), float(reduced(outputs, targets))
+    if abs(mean - value) > 1e-4 * abs(value) and not _is_plain_cross_entropy(loss, trial):
         warnings.warn(
             f"{loss_name(loss)} with reduction='none' is averaged over all {len(outputs)} samples tried ({mean:.4g}); "
-            f"with reduction='mean' it is divided by the weights of what counts, which is another number ({own:.4g}). "
-            "Give it with reduction='mean' for the number of torch; the plain mean is taken here.",
+            f"with reduction='mean' it is divided by the weights of what counts, which is another number "
+            f"({value:.4g}). Give it with reduction='mean' for the number of torch; the plain mean is taken here.",
             stacklevel=2,
         )
 

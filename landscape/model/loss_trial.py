@@ -66,7 +66,7 @@ class Trial:
             except FAILS as reason:
                 what = f"fails on {self.shapes}: {first_line(reason)}{advice(outputs, targets, reason)}"
                 raise ValueError(f"the loss {loss_name(loss)} {what}") from reason
-            same = all(map(_same, _parts(value), _parts(again)))
+            same = all(map(_same, _tensors(value), _tensors(again)))
             broadcast = any("Using a target size" in str(note.message) for note in notes) or self._broadcasts(loss)
         if not same:
             raise ValueError(f"the loss {loss_name(loss)} is random: two calls on the same outputs and targets differ.")
@@ -97,7 +97,7 @@ class Trial:
     def _agrees(self, form: PerSample, number: Loss | None, small: bool) -> bool:
         compared = number is None
         for batch in map(self.rows, self._small_batches() if small else ()):
-            values = torch.cat([form(*part) for part in _cut(*batch)])
+            values = torch.cat([form(*pair) for pair in _cut(*batch)])
             if number is None:
                 if not _close(form(*batch), values, values):
                     return False
@@ -107,20 +107,20 @@ class Trial:
             if weights is not None and bool((weights < 0).any()):
                 return False
             if total > 0:
-                own = number(*batch)
-                if not _close(own, values.sum() / total, values / total):
+                value = number(*batch)
+                if not _close(value, values.sum() / total, values / total):
                     return False
-                compared |= not math.isnan(own)
+                compared |= not math.isnan(value)
         return compared and all(_adds_up(form, number, *self.rows(rows)) for rows in self.large_batches())
 
     def _small_batches(self) -> Iterator[Tensor]:
         """Rows of targets: the first, then batches that mix special targets with others."""
         draw, special = torch.Generator().manual_seed(0), special_rows(self.targets)
         yield torch.arange(len(self.outputs))
-        for place in range(BATCHES + len(special)):
-            rows = torch.randint(len(self.targets), (2 + place % 8,), generator=draw)
-            if place < len(special):
-                rows[place % 2] = special[place]
+        for index in range(BATCHES + len(special)):
+            rows = torch.randint(len(self.targets), (2 + index % 8,), generator=draw)
+            if index < len(special):
+                rows[index % 2] = special[index]
             yield rows
 
     def large_batches(self) -> Iterator[Tensor]:
@@ -172,20 +172,20 @@ def require_sum(loss: PerSample, outputs: Tensor, targets: Tensor) -> None:
 
 def _follows(number: Loss, outputs: Tensor, targets: Tensor, weights: Tensor | None) -> bool:
     """Whether a batch's loss is the mean of those of its two parts by the weights (n,); without weights, their sum."""
-    parts = _cut(outputs, targets)
-    sizes = [1.0] * len(parts) if weights is None else [float(w.double().sum()) for _, w in _cut(targets, weights)]
+    pairs = _cut(outputs, targets)
+    sizes = [1.0] * len(pairs) if weights is None else [float(w.double().sum()) for _, w in _cut(targets, weights)]
     total = 1.0 if weights is None else sum(sizes)
-    sums = [number(*part) * size for part, size in zip(parts, sizes, strict=True) if size > 0]
+    sums = [number(*pair) * size for pair, size in zip(pairs, sizes, strict=True) if size > 0]
     return not sums or _close(number(outputs, targets), torch.stack(sums).sum() / total, torch.stack(sums) / total)
 
 
 def _adds_up(form: PerSample, number: Loss | None, outputs: Tensor, targets: Tensor) -> bool:
     """Whether the loss of a large batch follows from its two parts."""
-    parts = _cut(outputs, targets)
+    pairs = _cut(outputs, targets)
     if number is None:
-        whole = form(outputs, targets)
-        return _close(whole, torch.cat([form(*part) for part in parts]), whole)
-    sums = [batch_mean(form, *part) * total_weight(form, part[1]) for part in parts]
+        joined = form(outputs, targets)
+        return _close(joined, torch.cat([form(*pair) for pair in pairs]), joined)
+    sums = [batch_mean(form, *pair) * total_weight(form, pair[1]) for pair in pairs]
     total = total_weight(form, targets)
     return total == 0 or _close(number(outputs, targets), torch.stack(sums).sum() / total, torch.stack(sums) / total)
 
@@ -198,8 +198,8 @@ def _wide(values: Tensor) -> torch.dtype:
 def _cut(outputs: Tensor, targets: Tensor) -> list[tuple[Tensor, Tensor]]:
     """A batch in two parts of unequal size."""
     cut = max(1, len(targets) // 3)
-    places = [slice(0, cut), slice(cut, None)] if cut < len(targets) else [slice(0, cut)]
-    return [(outputs[place], targets[place]) for place in places]
+    spans = [slice(0, cut), slice(cut, None)] if cut < len(targets) else [slice(0, cut)]
+    return [(outputs[span], targets[span]) for span in spans]
 
 
 def in_float64(loss: Any) -> Any:
@@ -226,8 +226,8 @@ def _close(actual: Any, expected: Tensor, terms: Tensor) -> bool:
     return torch.allclose(actual.reshape(expected.shape).to(expected), expected, 2e-8, tolerance, equal_nan=True)
 
 
-def _parts(value: Any) -> list[Tensor]:
-    return [part for part in (value if isinstance(value, tuple | list) else [value]) if isinstance(part, Tensor)]
+def _tensors(value: Any) -> list[Tensor]:
+    return [entry for entry in (value if isinstance(value, tuple | list) else [value]) if isinstance(entry, Tensor)]
 
 
 def _same(once: Tensor, again: Tensor) -> bool:

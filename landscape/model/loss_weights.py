@@ -30,13 +30,13 @@ class Counted:
         ignored: Value of entries that do not count.
         classes: Weights (C,) of the classes 0, 1, ..
         shift: Entries at the beginning of each sample that do not count.
-        whole: Samples count by 1, those with an ignored entry not.
+        by_sample: Samples count by 1, those with an ignored entry not.
     """
 
     ignored: float | None = IGNORED
     classes: Tensor | None = None
     shift: int = 0
-    whole: bool = False
+    by_sample: bool = False
 
     def __call__(self, targets: Tensor) -> Tensor:
         """Weights of samples, shape (n,)."""
@@ -44,7 +44,7 @@ class Counted:
         counted = torch.ones_like(targets, dtype=torch.bool)
         if self.ignored is not None:
             counted = ~targets.isnan() if math.isnan(self.ignored) else torch.ne(targets, self.ignored)
-        if self.whole:
+        if self.by_sample:
             return counted.flatten(1).all(1).long() if counted.ndim > 1 else counted.long()
         weights = counted.to(torch.int64)
         if self.classes is not None:
@@ -61,7 +61,7 @@ def ignored_label(loss: Any) -> float:
 
 
 @dataclass(frozen=True)
-class Part:
+class SummedSpan:
     """Weights (n,): the sums of a part of each sample's target, of some places along a dimension."""
 
     dim: int
@@ -77,17 +77,17 @@ def candidate_weights(loss: Any, outputs: Tensor, targets: Tensor) -> Iterator[t
     """Weights that a loss may use, with words for them; the first is none, the others most likely first."""
     yield None, ""
     vectors, numbers = vectors_and_numbers(loss)
-    real, places = targets.is_floating_point(), outputs.shape[1:] + outputs.shape[-1:]
+    real, sizes = targets.is_floating_point(), outputs.shape[1:] + outputs.shape[-1:]
     labels = list(dict.fromkeys([*numbers, *USUAL, *_marks(targets)]))
     if real:
         yield Counted(torch.nan), "mean of the targets that are not NaN"
-        yield Counted(torch.nan, whole=True), "mean of samples without NaN"
-    yield from _parts(targets)
+        yield Counted(torch.nan, by_sample=True), "mean of samples without NaN"
+    yield from _span_weights(targets)
     for sentinel in labels if real else ():
         yield Counted(sentinel), f"mean of the targets that are not {sentinel:g}"
-        yield Counted(sentinel, whole=True), f"mean of samples without {sentinel:g}"
+        yield Counted(sentinel, by_sample=True), f"mean of samples without {sentinel:g}"
     shifts = (0, 1) if targets.ndim > 1 and targets.shape[1] > 1 else (0,)
-    for vector in [None, *(vector for vector in vectors if len(vector) in places)] if not real else ():
+    for vector in [None, *(vector for vector in vectors if len(vector) in sizes)] if not real else ():
         for ignored, shift in product([None, *labels], shifts):
             words = ["mean of counted labels" if vector is None else "mean by class weights"]
             words += [] if ignored is None else [f"label {ignored} not counted"]
@@ -95,7 +95,7 @@ def candidate_weights(loss: Any, outputs: Tensor, targets: Tensor) -> Iterator[t
     entries = targets[~targets.isnan()] if real else targets
     if not len(entries) or (real and bool((entries != entries.round()).any())):
         return
-    for classes in {int(entries.max().clamp(0, MOST)) + 1} if real else dict.fromkeys([*places, 2]):
+    for classes in {int(entries.max().clamp(0, MOST)) + 1} if real else dict.fromkeys([*sizes, 2]):
         fitted = _class_weights(loss, outputs, targets, classes) if classes <= MOST else None
         for shift in shifts if fitted is not None else ():
             yield Counted(None, fitted, shift), "mean by class weights"
@@ -127,15 +127,15 @@ def _marks(targets: Tensor) -> list[float]:
     return [entries.min().item(), entries.max().item(), entries[:: 1 + len(entries) // MANY].mode().values.item()]
 
 
-def _parts(targets: Tensor) -> Iterator[tuple[Weigh, str]]:
+def _span_weights(targets: Tensor) -> Iterator[tuple[Weigh, str]]:
     """Parts of targets that may be masks or weights: single places along a dimension, and halves; none is below 0."""
     for dim, size in enumerate(targets.shape[1:], 1):
         halves = [(0, size // 2), (size // 2, size)] if size % 2 == 0 else []
-        singles = [(place, place + 1) for place in range(size) if size <= FEW or place in (0, size - 1)]
+        singles = [(index, index + 1) for index in range(size) if size <= FEW or index in (0, size - 1)]
         for start, stop in dict.fromkeys([*singles, *halves]):
             if bool((targets.narrow(dim, start, stop - start) >= 0).all()):
-                place = f"{start}:{stop}" if stop - start > 1 else str(start)
-                yield Part(dim, start, stop), f"weights in targets[{':, ' * dim}{place}]"
+                text = f"{start}:{stop}" if stop - start > 1 else str(start)
+                yield SummedSpan(dim, start, stop), f"weights in targets[{':, ' * dim}{text}]"
 
 
 def _class_weights(loss: Any, outputs: Tensor, targets: Tensor, classes: int) -> Tensor | None:
@@ -149,8 +149,8 @@ def _class_weights(loss: Any, outputs: Tensor, targets: Tensor, classes: int) ->
 
         def value(*rows: tuple[int, int], dtype: torch.dtype = dtype) -> Tensor:
             stated = targets[: len(rows)].to(dtype if targets.is_floating_point() else targets.dtype, copy=True)
-            for place, (_, label) in enumerate(rows):
-                stated[place] = label
+            for index, (_, label) in enumerate(rows):
+                stated[index] = label
             return loss(outputs[[row for row, _ in rows]].to(dtype), stated).reshape(()).double()
 
         try:
@@ -178,8 +178,8 @@ def vectors_and_numbers(loss: Any) -> tuple[list[Tensor], list[float]]:
 
 def require_unweighted(loss: Any, weigh: Weigh) -> None:
     """Refuse weights beside values of samples that the loss has weighted itself."""
-    own, classes = getattr(getattr(loss, "loss", loss), "weight", None), getattr(weigh, "classes", None)
+    loss_weight, classes = getattr(getattr(loss, "loss", loss), "weight", None), getattr(weigh, "classes", None)
     same = classes is not None and any(torch.equal(t.to(classes), classes) for t in vectors_and_numbers(loss)[0])
-    if own is not None or same:
+    if loss_weight is not None or same:
         what = f"weight= and the weights that {loss_name(loss)} has itself would count the weights twice"
         raise ValueError(f"{what}; give the loss with reduction='mean' and no weight=, or take its weights away.")

@@ -52,7 +52,7 @@ class SampleLoss:
         batch: The user's own loss () of a batch, where it returns one number.
         kind: "mean"; "sum": over samples, not divided; "coupled": of all samples as one batch.
         name: For people.
-        own: The user's own loss that it was found of.
+        original: The user's own loss that it was found of.
     """
 
     values: PerSample
@@ -60,7 +60,7 @@ class SampleLoss:
     batch: PerSample | None = None
     kind: Literal["mean", "sum", "coupled"] = "mean"
     name: str = "loss"
-    own: PerSample | None = None
+    original: PerSample | None = None
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Numerators (n,)."""
@@ -174,8 +174,8 @@ def loss_blocks(loss: PerSample, samples: Samples, size: int) -> tuple[list[Samp
     """
     if is_coupled(loss):
         return [samples], [1.0]
-    blocks, whole = list(samples.blocks(size)), total_weight(loss, samples.targets)
-    return blocks, [total_weight(loss, part.targets) / whole if whole else float("nan") for part in blocks]
+    blocks, total = list(samples.blocks(size)), total_weight(loss, samples.targets)
+    return blocks, [total_weight(loss, block.targets) / total if total else float("nan") for block in blocks]
 
 
 def group_weights(loss: PerSample, targets: Tensor, groups: Tensor) -> Tensor:

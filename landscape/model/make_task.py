@@ -63,19 +63,19 @@ def make_task(
     module = in_float32(_module(model))
     splits = _splits(data, module)
     split = next((samples for name in ("test", *splits) if len(samples := splits[name])), splits["train"])
-    module, outputs, own = _with_tensor_output(module, split[:8], own_loss=loss is None)
-    loss = own or loss
+    module, outputs, returned_loss = _with_tensor_output(module, split[:8], own_loss=loss is None)
+    loss = returned_loss or loss
     if not callable(loss) or isinstance(loss, type):
         raise ValueError(
             f"the loss is {loss!r}; give a function (outputs, targets), such as nn.CrossEntropyLoss() with brackets."
         )
     task = Task(module, splits, loss, {})
-    for name, part in splits.items():
-        _require_labels(loss, outputs, part.targets, name)
+    for name, stated in splits.items():
+        _require_labels(loss, outputs, stated.targets, name)
     trial = task.trial(coupled=coupled)
     form = loss if trial is None else found_loss(loss, trial, weight=weight, coupled=coupled)
-    for name, part in splits.items():
-        if total_weight(form, part.targets) == 0:
+    for name, stated in splits.items():
+        if total_weight(form, stated.targets) == 0:
             raise ValueError(f"split {name!r}: no sample counts in the loss ({loss_name(form)}): all are ignored.")
     targets = split.targets
     classes = outputs.ndim == 2 and outputs.shape[1] > 1 and not outputs.is_complex()
@@ -142,7 +142,7 @@ def _splits(data: Any, module: nn.Module) -> dict[str, Samples]:
     if by_split and "train" not in data:
         raise ValueError(f"data has the splits {', '.join(map(str, data))}; give train, and test where there is.")
     if by_split:
-        splits = {str(name): samples_from(part, module, str(name)) for name, part in data.items()}
+        splits = {str(name): samples_from(values, module, str(name)) for name, values in data.items()}
         return {"test": splits["train"], **splits}
     samples = samples_from(data, module, "train")
     return {"train": samples, "test": samples}
@@ -159,9 +159,9 @@ def _with_tensor_output(module: nn.Module, few: Samples, own_loss: bool) -> tupl
             outputs: Any = call_module(without_fused_encoders(trial), map_leaves(torch.clone, few.inputs))
     except FAILS as reason:
         raise ValueError(_failed(module, few, reason)) from reason
-    own = None
+    returned_loss = None
     if (logits := logits_of(outputs)) is not None:
-        own = model_loss(trial, few, outputs, logits) if own_loss else None
+        returned_loss = model_loss(trial, few, outputs, logits) if own_loss else None
         module, outputs = copy_module(module), logits
         module.register_forward_hook(_logits)
     if not isinstance(outputs, Tensor):
@@ -169,7 +169,7 @@ def _with_tensor_output(module: nn.Module, few: Samples, own_loss: bool) -> tupl
             f"the model returns a {type(outputs).__name__}; a task needs one tensor: wrap the model in a module that "
             "returns it."
         )
-    return module, outputs, own
+    return module, outputs, returned_loss
 
 
 def _failed(module: nn.Module, few: Samples, reason: Exception) -> str:
@@ -197,9 +197,9 @@ def _require_labels(loss: Any, outputs: Tensor, targets: Tensor, split: str) -> 
     classes = outputs.shape[1]
     wrong = (targets != getattr(loss, "ignore_index", IGNORED)) & ((targets < 0) | (targets >= classes))
     if bool(wrong.any()):
-        place, label = int(wrong.nonzero()[0, 0]), targets[wrong][0].item()
+        index, label = int(wrong.nonzero()[0, 0]), targets[wrong][0].item()
         raise ValueError(
-            f"split {split!r}: sample {place} has the label {label}, and the model has {classes} classes: labels are 0 "
+            f"split {split!r}: sample {index} has the label {label}, and the model has {classes} classes: labels are 0 "
             f"to {classes - 1}. If it stands for no class, ignore it: nn.CrossEntropyLoss(ignore_index={label})."
         )
 

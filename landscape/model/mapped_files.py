@@ -108,12 +108,12 @@ def read_columns(models: Tensor, columns: slice, block: Tensor) -> None:
 
     def read(turn: int) -> None:
         for row in range(turn, len(models), READERS):
-            data, place = block[row].numpy().view("u1").data, first + row * models.stride(0) * models.element_size()
+            data, offset = block[row].numpy().view("u1").data, first + row * models.stride(0) * models.element_size()
             while data.nbytes:
-                count = read_at(mapping.descriptor, [data], place)
+                count = read_at(mapping.descriptor, [data], offset)
                 if count == 0:
                     raise OSError("a file of models ends early; it was changed while it was read.")
-                data, place = data[count:], place + count
+                data, offset = data[count:], offset + count
 
     with _no_more_than_asked_for(mapping.descriptor), ThreadPoolExecutor(READERS, "fedscape-read") as readers:
         list(readers.map(read, range(READERS)))

@@ -96,10 +96,10 @@ class Means:
         """Add a block by the loss of the block, or of each group in it."""
         require_sum(loss, outputs, targets)
         sums, counts = self._totals(outputs.new_zeros((), dtype=torch.float64))
-        places = [None] if group is None else group.unique().tolist()
-        for place in places:
-            rows = slice(None) if place is None else group == place
-            where, weight = (point, place)[: 1 + (place is not None)], total_weight(loss, targets[rows])
+        numbers = [None] if group is None else group.unique().tolist()
+        for number in numbers:
+            rows = slice(None) if number is None else group == number
+            where, weight = (point, number)[: 1 + (number is not None)], total_weight(loss, targets[rows])
             sums[where] += batch_mean(loss, outputs[rows], targets[rows]).double() * weight
             counts[where] = 1 if loss.kind != "mean" else counts[where] + weight
 

@@ -80,9 +80,9 @@ class Model(Tensor):
         result = Tensor.__torch_function__(func, (), args, options)
         first, *rest = args or (None,)
         if func in (torch.stack, torch.cat):
-            parts = list(first) if isinstance(first, Sequence) else []
-            if parts and not rest and not options and all(isinstance(part, Model) for part in parts):
-                return Model(result, func([part.buffers for part in parts]))
+            models = list(first) if isinstance(first, Sequence) else []
+            if models and not rest and not options and all(isinstance(model, Model) for model in models):
+                return Model(result, func([model.buffers for model in models]))
         elif isinstance(first, Model):
             if func in _SAME:
                 return Model(result, func(first.buffers, *rest, **options))

@@ -36,15 +36,15 @@ def model_loss(module: nn.Module, few: Samples, outputs: Any, logits: Tensor) ->
     """
     name, ends = type(module).__name__, hasattr(outputs, "start_logits")
     targets = dict(zip(SPAN, few.targets.T, strict=True)) if ends else {"labels": few.targets.contiguous()}
-    own: Any = getattr(call_module(partial(module, **targets), few.inputs), "loss", None)
-    if not isinstance(own, Tensor) or own.numel() != 1:
+    reported: Any = getattr(call_module(partial(module, **targets), few.inputs), "loss", None)
+    if not isinstance(reported, Tensor) or reported.numel() != 1:
         raise ValueError(f"{name} returns no loss when it is called with labels; give a function (outputs, targets).")
     for loss in (span_loss,) if ends else _USUAL:
         try:
             value = loss(logits, few.targets)
         except (RuntimeError, ValueError, IndexError):  # for outputs or targets of another shape
             continue
-        if torch.allclose(value.double(), own.double().reshape(()), rtol=1e-5, atol=1e-6):
+        if torch.allclose(value.double(), reported.double().reshape(()), rtol=1e-5, atol=1e-6):
             return loss
     raise ValueError(
         f"the loss of {name} is none of {', '.join(loss.__name__ for loss in _USUAL)}; give it as a function of "
@@ -83,9 +83,9 @@ def label_set_loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 def span_loss(logits: Tensor, positions: Tensor) -> Tensor:
     """Mean of the cross-entropies of logits (n, T, 2) for first and last places (n, 2); T and more do not count."""
-    places = logits.shape[1]
-    return F.cross_entropy(logits[..., 0], positions[:, 0].clamp(0, places), ignore_index=places) / 2 + (
-        F.cross_entropy(logits[..., 1], positions[:, 1].clamp(0, places), ignore_index=places) / 2
+    length = logits.shape[1]
+    return F.cross_entropy(logits[..., 0], positions[:, 0].clamp(0, length), ignore_index=length) / 2 + (
+        F.cross_entropy(logits[..., 1], positions[:, 1].clamp(0, length), ignore_index=length) / 2
     )
 
 

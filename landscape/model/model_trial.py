@@ -49,7 +49,7 @@ def tried_outputs(flat: Flat, model: nn.Module, splits: list[Samples], *, couple
         again, second = _layer_outputs(flat, spread)
         changed = [key for key, buffer in flat.module.named_buffers() if not torch.equal(buffer, before[key])]
         pieces = (spread[:cut], spread[cut:]) if watch.fixed else spread.blocks(1)
-        parts = torch.cat([flat.outputs(part.inputs) for part in pieces if len(part)])
+        joined = torch.cat([flat.outputs(piece.inputs) for piece in pieces if len(piece)])
         flat.load(0.9 * flat.theta)
         for key, value in flat.layout.named(flat.theta).items():
             fresh.get_parameter(key).copy_(value)
@@ -77,15 +77,15 @@ def tried_outputs(flat: Flat, model: nn.Module, splits: list[Samples], *, couple
             "a view of a parameter in an attribute, or layers of the original module in a lambda, closure or hook. "
             "Read parameters and call layers by self, in every forward pass."
         )
-    if not coupled and not alike(outputs, parts):
+    if not coupled and not alike(outputs, joined):
         raise ValueError(
             f"in {name} the output of a sample depends on others of its batch in eval mode{_statistics(flat)}, so "
             "its loss is no mean over samples. Take all samples as one batch with coupled=True, or mend the model."
         )
     others = [split.targets for split in splits[1:] if split.targets.shape[1:] == samples.targets.shape[1:]]
-    own = samples.targets.index_select(0, rows.to(samples.targets.device))
+    labels = samples.targets.index_select(0, rows.to(samples.targets.device))
     unique = {id(targets): targets for targets in (samples.targets, *others)}
-    return Trial(outputs, torch.cat([own, *(targets.to(own) for targets in unique.values())]))
+    return Trial(outputs, torch.cat([labels, *(targets.to(labels) for targets in unique.values())]))
 
 
 def _layer_outputs(flat: Flat, samples: Samples) -> tuple[Tensor, dict[str, Tensor]]:

@@ -98,7 +98,7 @@ def tensors_in(values: Any) -> list[Tensor]:
         values = list(values.values())
     elif is_dataclass(values):
         values = list(vars(values).values())
-    return [tensor for part in values for tensor in tensors_in(part)] if isinstance(values, list | tuple) else []
+    return [tensor for entry in values for tensor in tensors_in(entry)] if isinstance(values, list | tuple) else []
 
 
 def map_leaves(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:

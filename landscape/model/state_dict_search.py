@@ -11,7 +11,7 @@ from landscape.model.guarded_load import TENSORS, Refused
 from landscape.model.inert_pickle import Inert
 from landscape.model.torch_files import Stored
 
-Place = tuple[tuple[Any, ...], dict[str, Any]]
+KeyedState = tuple[tuple[Any, ...], dict[str, Any]]
 """Keys under which a state dict lies, and its tensors by name."""
 
 FLAT = ""
@@ -29,7 +29,7 @@ class Position(int):
     from_end = 0
 
 
-def searched(content: Any, known: Callable[[Any], Any] = lambda entry: entry) -> list[Place]:
+def searched(content: Any, known: Callable[[Any], Any] = lambda entry: entry) -> list[KeyedState]:
     """State dicts in the content of a file, with their places; one that occurs twice has two places.
 
     Args:
@@ -42,21 +42,21 @@ def searched(content: Any, known: Callable[[Any], Any] = lambda entry: entry) ->
     content = known(content)
     if isinstance(content, Tensor | Stored) and len(content.shape) == 1:
         return [((), {FLAT: content})]
-    below: dict[tuple[int, int], list[Place]] = {}
-    own: dict[int, dict[str, Any]] = {}
+    below: dict[tuple[int, int], list[KeyedState]] = {}
+    tensors_by_id: dict[int, dict[str, Any]] = {}
 
-    def search(value: Any, depth: int) -> list[Place]:
+    def search(value: Any, depth: int) -> list[KeyedState]:
         if not isinstance(value, Mapping | list | tuple | Inert) or depth > MAX_DEPTH:
             return []
         if (key := (id(value), depth)) not in below:
             below[key] = []  # of a container in itself
             pairs, tensors = _entries(value, known)
-            places = [((), own.setdefault(id(value), tensors))] if tensors else []
+            located = [((), tensors_by_id.setdefault(id(value), tensors))] if tensors else []
             for name, entry in pairs:
-                places += [((name, *place), state) for place, state in search(entry, depth + 1)]
-                if len(places) > TENSORS:
+                located += [((name, *keys), state) for keys, state in search(entry, depth + 1)]
+                if len(located) > TENSORS:
                     raise Refused(f"it has more than {TENSORS} state dicts; save each in a file of its own")
-            below[key] = places
+            below[key] = located
         return below[key]
 
     return search(content, 0)

@@ -204,7 +204,7 @@ class Task:
         samples = self.split(split)
         block = max(1, len(samples)) if is_coupled(self.loss) else block
         with torch.no_grad():
-            return torch.cat([flat.outputs(part.inputs) for part in samples.blocks(block)])
+            return torch.cat([flat.outputs(block.inputs) for block in samples.blocks(block)])
 
 
 def split_name(split: Split) -> str:

@@ -23,7 +23,7 @@ _FORMS = (
 
 def unwrapped_name(name: str) -> str:
     """A name without the parts of wrappers."""
-    return ".".join(part for part in name.split(".") if part not in WRAPPERS)
+    return ".".join(word for word in name.split(".") if word not in WRAPPERS)
 
 
 def plain_name(name: str) -> str:
@@ -51,7 +51,7 @@ def _distinct(shorter: dict[str, str]) -> dict[str, str]:
 
 def adapters_of(module: Any) -> set[str]:
     """Names of the adapters of peft in a module, of which its files know nothing."""
-    configs = (getattr(part, "peft_config", None) for part in module.modules())
+    configs = (getattr(module, "peft_config", None) for module in module.modules())
     return {str(name) for config in configs if isinstance(config, Mapping) for name in config}
 
 
@@ -71,7 +71,7 @@ def spellings(names: Iterable[str], adapters: Collection[str]) -> dict[str, str]
     for name, spelling in plain.items():
         for shorter in _without_adapter(spelling, adapters) if adapters else ():
             short.setdefault(shorter, set()).add(name)
-    single = {spelling: own.pop() for spelling, own in short.items() if len(own) == 1}
+    single = {spelling: names.pop() for spelling, names in short.items() if len(names) == 1}
     return single | {spelling: name for name, spelling in plain.items()} | {name: name for name in plain}
 
 
@@ -80,25 +80,25 @@ def _without_adapter(name: str, adapters: Collection[str]) -> Iterator[str]:
 
     Those of prompt and prefix tuning have one tensor, `prompt_embeddings`.
     """
-    parts = name.split(".")
-    for place in range(1, len(parts)):
-        if parts[place] in adapters:
-            above = parts[: place - (parts[place - 1] == "modules_to_save")]
-            yield ".".join((*above, *parts[place + 1 :]))
-            if parts[place - 1] == "lora_magnitude_vector":
+    words = name.split(".")
+    for index in range(1, len(words)):
+        if words[index] in adapters:
+            above = words[: index - (words[index - 1] == "modules_to_save")]
+            yield ".".join((*above, *words[index + 1 :]))
+            if words[index - 1] == "lora_magnitude_vector":
                 yield ".".join(above)
-            if parts[place - 1] == "prompt_encoder" and parts[place + 1 :] == ["embedding", "weight"]:
+            if words[index - 1] == "prompt_encoder" and words[index + 1 :] == ["embedding", "weight"]:
                 yield "prompt_embeddings"
 
 
 def matched_names(stated: Iterable[str], wanted: Collection[str], adapters: Collection[str] = ()) -> dict[str, str]:
     """For each name that is wanted and given, possibly with or without wrappers and adapters: the given name."""
-    own = set(stated)
-    if not set(wanted) - own:
+    present = set(stated)
+    if not set(wanted) - present:
         return {name: name for name in wanted}
     known = spellings(wanted, adapters)
-    spelled = {known[plain]: name for name, plain in plain_names(own).items() if plain in known}
-    return {name: name if name in own else spelled[name] for name in wanted if name in own or name in spelled}
+    spelled = {known[plain]: name for name, plain in plain_names(present).items() if plain in known}
+    return {name: name if name in present else spelled[name] for name in wanted if name in present or name in spelled}
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -66,10 +66,10 @@ def read_zip(path: Path) -> tuple[Any, Values]:
         content = read_pickle(io.BytesIO(archive.read(name)), REBUILD, _storage)
 
     def bytes_of(storage: Storage) -> bytearray:
-        part, size = f"{folder}data/{storage.key}", storage.numel * storage.dtype.itemsize
-        if sizes.get(part) != size:
-            raise Refused(f"{path}: {part} has {sizes.get(part)} bytes, its tensors state {size}.")
-        with zipfile.ZipFile(path) as archive, archive.open(part) as file:
+        member, size = f"{folder}data/{storage.key}", storage.numel * storage.dtype.itemsize
+        if sizes.get(member) != size:
+            raise Refused(f"{path}: {member} has {sizes.get(member)} bytes, its tensors state {size}.")
+        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
             return _filled(file, size)
 
     return content, _reader(bytes_of)
@@ -91,17 +91,17 @@ def read_legacy(path: Path) -> tuple[Any, Values]:
             return storages.setdefault(storage.key, storage) if isinstance(storage, Storage) else storage
 
         content, keys = read_pickle(bounded, REBUILD, noted), read_pickle(bounded, {}, _nothing)
-        places = {}
+        offsets = {}
         for key in keys if isinstance(keys, list) else ():
             storage, count = storages.get(str(key)), int.from_bytes(file.read(8), "little")
             if storage is None or count != storage.numel or file.tell() + count * storage.dtype.itemsize > size:
                 raise Refused(f"{path}: a storage states {count} numbers, which the file has not; it is truncated.")
-            places[storage.key] = file.tell()
+            offsets[storage.key] = file.tell()
             file.seek(count * storage.dtype.itemsize, io.SEEK_CUR)
 
     def bytes_of(storage: Storage) -> bytearray:
         with open(path, "rb") as file:
-            file.seek(places[storage.key])
+            file.seek(offsets[storage.key])
             return _filled(file, storage.numel * storage.dtype.itemsize)
 
     return content, _reader(bytes_of)

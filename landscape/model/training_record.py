@@ -50,12 +50,12 @@ class Record(Sequence[Path]):
         ValueError: If `every` is below 1.
     """
 
-    def __init__(self, folder: str | Path, *, every: int = 1, part: str | None = None) -> None:
+    def __init__(self, folder: str | Path, *, every: int = 1, submodule: str | None = None) -> None:
         if every < 1:
             raise ValueError(f"every is {every}; give the number of steps between two checkpoints, 1 or more.")
         self.folder = Path(folder)
         self.every = every
-        self.part = part
+        self.submodule = submodule
         self._last = max(self.steps, default=-1)
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ class Record(Sequence[Path]):
     def _repr_html_(self) -> str:
         """A small table for notebooks: folder, steps, metrics of the last one that has any."""
         rows: dict[str, object] = {"folder": self.folder, "steps": self.steps, "recorded": f"every {self.every}"}
-        return notebook_table(repr(self), rows | ({"part": self.part} if self.part else {}))
+        return notebook_table(repr(self), rows | ({"submodule": self.submodule} if self.submodule else {}))
 
     def __call__(self, model: nn.Module | Mapping[str, Tensor], step: int, /, **metrics: float) -> None:
         """Record a model if its step is a multiple of `every`.
@@ -100,7 +100,7 @@ class Record(Sequence[Path]):
                 "into another folder."
             )
         if isinstance(model, nn.Module):
-            model = (model.get_submodule(self.part) if self.part else model).state_dict()
+            model = (model.get_submodule(self.submodule) if self.submodule else model).state_dict()
         values = {name: value for name, value in model.items() if isinstance(value, Tensor)}
         tensors = {name: value.detach().cpu().clone().contiguous() for name, value in values.items()}
         about = {_METRICS: json.dumps({name: _number(value) for name, value in metrics.items()})}
@@ -136,10 +136,10 @@ class Record(Sequence[Path]):
         """
         if not len(self):
             raise LookupError(f"{self.folder} has no checkpoint; record a training there first.")
-        parts = [function(task, path, **options) for path in self]
-        joined = xr.concat(parts, "step", join="exact", combine_attrs="drop_conflicts")
+        results = [function(task, path, **options) for path in self]
+        joined = xr.concat(results, "step", join="exact", combine_attrs="drop_conflicts")
         joined = joined.assign_coords(step=("step", self.steps, {"long_name": "step", "units": "1"}))
-        for name, values in parts[0].data_vars.items():
+        for name, values in results[0].data_vars.items():
             joined[name].attrs.update(values.attrs)
         return joined
 

@@ -15,13 +15,13 @@ from landscape.model.state_dict_search import FLAT
 if TYPE_CHECKING:
     from landscape.model.task import Task
 
-_PLACE = re.compile(r"arr_(\d+)")
+_NUMBERED = re.compile(r"arr_(\d+)")
 
 
 def are_unnamed(tensors: Mapping[str, Any]) -> bool:
     """Whether tensors are one vector, or called `arr_0`, `arr_1`, ... by numpy.savez, as in Flower's guide."""
-    places = [_PLACE.fullmatch(name) for name in tensors]
-    return set(tensors) == {FLAT} or (bool(places) and all(places))
+    matches = [_NUMBERED.fullmatch(name) for name in tensors]
+    return set(tensors) == {FLAT} or (bool(matches) and all(matches))
 
 
 def name_tensors(path: Path, tensors: Mapping[str, Tensor], task: Task) -> dict[str, Tensor]:
@@ -42,10 +42,10 @@ def name_tensors(path: Path, tensors: Mapping[str, Tensor], task: Task) -> dict[
             f"{path} has {len(arrays)} arrays without names, the model's state dict has {len(shapes)}; was it trained "
             "with another model?"
         )
-    for place, (value, (name, shape)) in enumerate(zip(arrays, shapes.items(), strict=True)):
+    for index, (value, (name, shape)) in enumerate(zip(arrays, shapes.items(), strict=True)):
         if tuple(value.shape) != shape:
             raise ValueError(
-                f"{path}: array {place} has shape {tuple(value.shape)}, {name!r} of the model's state dict has "
+                f"{path}: array {index} has shape {tuple(value.shape)}, {name!r} of the model's state dict has "
                 f"{shape}; was it trained with another model?"
             )
     return dict(zip(shapes, arrays, strict=True))

@@ -139,13 +139,13 @@ def arrays_of(value: Any, task: Task) -> list[Any]:
     """The arrays of a model as Flower's `get_parameters` gives them, in the order of its state dict; else []."""
     is_list = _is_sequence(value) or (isinstance(value, np.ndarray) and value.dtype == object)
     arrays = list(value) if is_list else []
-    if any(isinstance(part, Model) or not isinstance(part, Tensor | np.ndarray | np.generic) for part in arrays):
+    if any(isinstance(array, Model) or not isinstance(array, Tensor | np.ndarray | np.generic) for array in arrays):
         return []
-    shapes, own = (
-        [tuple(part.shape) for part in arrays],
-        [tuple(part.shape) for part in task.model.state_dict().values()],
+    shapes, expected = (
+        [tuple(array.shape) for array in arrays],
+        [tuple(tensor.shape) for tensor in task.model.state_dict().values()],
     )
-    return arrays if shapes == own or any(len(shape) != 1 for shape in shapes) else []
+    return arrays if shapes == expected or any(len(shape) != 1 for shape in shapes) else []
 
 
 def _loaded(value: Any, task: Task | None) -> Any:
@@ -188,7 +188,7 @@ def _vectors(value: Any, layout: Layout | None, name: str, several: bool = False
         recipe = "the task first, or task.layout.theta(model), or Layout.of(module).theta(model) without a task"
         raise ValueError(f"{name} is {_describe(value)}; it takes vectors (d,): give {recipe}.")
     if several and _is_sequence(value) and len(value):
-        return [_vectors(model, layout, f"{name}[{place}]") for place, model in enumerate(value)]
+        return [_vectors(model, layout, f"{name}[{index}]") for index, model in enumerate(value)]
     raise ValueError(f"{name} is {_describe(value)}; give {ACCEPTED}.")
 
 

@@ -23,7 +23,7 @@ def whole_products(module: nn.Module | None = None) -> Iterator[None]:
     """
     with ExitStack() as stack:
         stack.enter_context(plain_modes())
-        stack.enter_context(_WHOLE())
+        stack.enter_context(_FULL())
         if module is not None and any(isinstance(layer, nn.RNNBase) for layer in module.modules()):
             stack.enter_context(_PLAIN())
         yield
@@ -65,4 +65,4 @@ class _Held:
 
 _CUDNN: Any = torch.backends.cudnn  # its stub does not know the kinds
 _KINDS = (_CUDNN.conv, _CUDNN.rnn, torch.backends.cuda.matmul)
-_WHOLE, _PLAIN = _Held(*((kind, "fp32_precision", "ieee") for kind in _KINDS)), _Held((_CUDNN, "enabled", False))
+_FULL, _PLAIN = _Held(*((kind, "fp32_precision", "ieee") for kind in _KINDS)), _Held((_CUDNN, "enabled", False))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from landscape.models._parts import Classifier, check_image
+from landscape.models._blocks import Classifier, check_image
 
 LEAST = 8
 """Smallest side of an image; below it the deeper stages see nothing but padding."""

@@ -8,7 +8,7 @@ with this network's numbers. Images have 8x8 pixels or more.
 
 from __future__ import annotations
 
-from landscape.models._parts import Conv, cnn
+from landscape.models._blocks import Conv, cnn
 
 build = cnn(
     "alexnet",

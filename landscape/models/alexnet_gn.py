@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from landscape.models._parts import Classifier, check_image, check_version, dense, flat_size
+from landscape.models._blocks import Classifier, check_image, check_version, dense, flat_size
 from landscape.models._resnet import check_norm
 
 LEAST = 63

@@ -6,6 +6,6 @@ conv5(C, 64), conv5(64, 64), each pooled; FC 384, FC 128 (feature), FC classes; 
 
 from __future__ import annotations
 
-from landscape.models._parts import Conv, cnn
+from landscape.models._blocks import Conv, cnn
 
 build = cnn("cnn_cifar10", Conv(64, 5), Conv(64, 5), hidden=(384, 128), least=16)

@@ -6,6 +6,6 @@ for (1, 8, 8) and 10 classes. Images have 4x4 pixels or more.
 
 from __future__ import annotations
 
-from landscape.models._parts import Conv, cnn
+from landscape.models._blocks import Conv, cnn
 
 build = cnn("cnn_digits", Conv(16, 3, padding=1), Conv(32, 3, padding=1), hidden=(64,), least=4)

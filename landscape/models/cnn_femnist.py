@@ -6,6 +6,6 @@ and 62 classes. Images have 6x6 pixels or more.
 
 from __future__ import annotations
 
-from landscape.models._parts import Conv, cnn
+from landscape.models._blocks import Conv, cnn
 
 build = cnn("cnn_femnist", Conv(32, 3, pool=False), Conv(64, 3), hidden=(128,), least=6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from landscape.models._parts import Classifier, check_image
+from landscape.models._blocks import Classifier, check_image
 
 BLOCKS = (6, 12, 24, 16)
 GROWTH = 32

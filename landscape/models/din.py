@@ -8,7 +8,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from landscape.models._parts import dense
+from landscape.models._blocks import dense
 
 FIELDS = ("user", "gender", "age", "occupation", "zip", "item")
 """Columns in front of the history."""
@@ -119,7 +119,7 @@ def packed(*fields_in_order: Tensor, **fields_by_name: Tensor) -> Tensor:
     if len(fields_in_order) == 1 and not fields_by_name:
         return fields_in_order[0]
     columns = (*FIELDS, "history")
-    parts = {**dict(zip(columns, fields_in_order, strict=False)), **fields_by_name}
-    if len(fields_in_order) > len(columns) or set(parts) != set(columns):
-        raise ValueError(f"inputs are {', '.join(parts)}; din takes {', '.join(columns)}.")
-    return torch.cat([parts[name].reshape(len(parts[name]), -1) for name in columns], 1)
+    fields = {**dict(zip(columns, fields_in_order, strict=False)), **fields_by_name}
+    if len(fields_in_order) > len(columns) or set(fields) != set(columns):
+        raise ValueError(f"inputs are {', '.join(fields)}; din takes {', '.join(columns)}.")
+    return torch.cat([fields[name].reshape(len(fields[name]), -1) for name in columns], 1)

@@ -13,7 +13,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from landscape.models._parts import Classifier, check_image, flat_size
+from landscape.models._blocks import Classifier, check_image, flat_size
 
 LEAST = 8
 """Smallest side of an image."""
@@ -104,16 +104,16 @@ def _backbone(source: str, revision: str | None, pretrained: bool) -> tuple[nn.M
     """The model without its head, and its configuration."""
     transformers = _extra("transformers")
     folder = Path(source).expanduser()
-    place = str(folder) if folder.is_dir() else source
+    origin = str(folder) if folder.is_dir() else source
     options = {"revision": revision or "main", "trust_remote_code": False}
     classifier = transformers.AutoModelForImageClassification
     with _quiet(transformers):
         try:
             if folder.is_dir() and not (folder / "config.json").is_file():
                 raise FileNotFoundError(f"{folder} has no config.json")
-            config = transformers.AutoConfig.from_pretrained(place, **options)
+            config = transformers.AutoConfig.from_pretrained(origin, **options)
             if pretrained:
-                model = classifier.from_pretrained(place, config=config, attn_implementation="eager", **options)
+                model = classifier.from_pretrained(origin, config=config, attn_implementation="eager", **options)
             else:
                 model = classifier.from_config(config, attn_implementation="eager")
         except OSError as reason:

@@ -6,6 +6,6 @@ and 10 classes. Images have 4x4 pixels or more.
 
 from __future__ import annotations
 
-from landscape.models._parts import Conv, cnn
+from landscape.models._blocks import Conv, cnn
 
 build = cnn("lenet", Conv(16, 5, padding=2), Conv(32, 5, padding=2), least=4)

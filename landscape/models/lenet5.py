@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from landscape.models._parts import Classifier, check_image, dense, flat_size, pooled
+from landscape.models._blocks import Classifier, check_image, dense, flat_size, pooled
 
 
 def build(shape: tuple[int, ...], classes: int, *, dropout: float = 0.5) -> nn.Module:

@@ -6,7 +6,7 @@ from math import prod
 
 from torch import nn
 
-from landscape.models._parts import Classifier
+from landscape.models._blocks import Classifier
 
 
 def build(shape: tuple[int, ...], classes: int) -> nn.Module:

@@ -7,7 +7,7 @@ from math import prod
 
 from torch import nn
 
-from landscape.models._parts import Classifier, dense
+from landscape.models._blocks import Classifier, dense
 
 
 def build(shape: tuple[int, ...], classes: int, *, hidden: Sequence[int] = (200, 200)) -> nn.Module:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from landscape.models._parts import Classifier, check_image
+from landscape.models._blocks import Classifier, check_image
 from landscape.models._resnet import LEAST, check_norm, conv_norm, stages
 
 WIDTHS = [64, 128, 256, 512]

@@ -7,6 +7,6 @@ Images have 18x18 pixels or more.
 
 from __future__ import annotations
 
-from landscape.models._parts import Conv, cnn
+from landscape.models._blocks import Conv, cnn
 
 build = cnn("simple_cnn", Conv(32, 3), Conv(64, 3), Conv(64, 3, pool=False), hidden=(64,), least=18)

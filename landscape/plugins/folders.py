@@ -79,9 +79,9 @@ def require(package: str, name: str, kind: str) -> str:
     available = names(package)
     plain = name.replace("-", "_")
     if plain not in available:
-        place = package.replace(".", "/")
+        folder = package.replace(".", "/")
         message = unknown(kind, name, [*available, *outside.entry_points(package)])
-        raise ValueError(f"{message} A new one is one file in {place}/.")
+        raise ValueError(f"{message} A new one is one file in {folder}/.")
     return plain
 
 
@@ -150,8 +150,8 @@ def _parsed(package: str, name: str) -> ast.Module:
     if plain not in available:
         raise ValueError(unknown("plug-in", name, available))
     folders = [Path(folder) for folder in importlib.import_module(package).__path__]  # a user may have added one
-    places = [folder / name for folder in folders for name in (f"{plain}.py", f"{plain}/__init__.py")]
-    written = next(place for place in places if place.exists())
+    paths = [folder / name for folder in folders for name in (f"{plain}.py", f"{plain}/__init__.py")]
+    written = next(path for path in paths if path.exists())
     return _tree(written, written.stat().st_mtime_ns)
 
 

@@ -33,7 +33,7 @@ def require_options(
     for name, value in ((name, options[name]) for name in options if name in accepted or not takes_any):
         if name not in accepted:
             raise ValueError(unknown(f"option of {what}", name, accepted))
-        kinds = [_KINDS.get(part) for part in _annotation(accepted[name]).split(" | ")]
+        kinds = [_KINDS.get(word) for word in _annotation(accepted[name]).split(" | ")]
         if None not in kinds and not any(kind.accepts(value) for kind in kinds if kind):
             words = " or ".join(kind.words for kind in kinds if kind)
             raise ValueError(f"{name} is {value!r}; {what} takes {words}.")
@@ -49,12 +49,12 @@ def _number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def _whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def _whole_numbers(value: Any) -> bool:
-    return isinstance(value, list | tuple | range) and all(map(_whole, value))
+    return isinstance(value, list | tuple | range) and all(map(_is_integer, value))
 
 
 class _Kind(NamedTuple):
@@ -64,7 +64,7 @@ class _Kind(NamedTuple):
 
 _KINDS = {
     "bool": _Kind("true or false", lambda value: isinstance(value, bool)),
-    "int": _Kind("a whole number", _whole),
+    "int": _Kind("a whole number", _is_integer),
     "float": _Kind("a finite number", lambda value: _number(value) and math.isfinite(value)),
     "str": _Kind("a text", lambda value: isinstance(value, str)),
     "list[int]": _Kind("a list of whole numbers, as in '[5,11]'", _whole_numbers),
@@ -75,7 +75,7 @@ _KINDS = {
         lambda value: isinstance(value, list | tuple) and all(isinstance(item, str) for item in value),
     ),
     "Mapping[str, int]": _Kind(
-        "whole numbers by name", lambda value: isinstance(value, Mapping) and all(map(_whole, value.values()))
+        "whole numbers by name", lambda value: isinstance(value, Mapping) and all(map(_is_integer, value.values()))
     ),
     "None": _Kind("none", lambda value: value is None),
 }

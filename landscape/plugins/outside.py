@@ -39,14 +39,14 @@ def entry_points(package: str) -> dict[str, str]:
 
 def absolute_name(name: str) -> str:
     """FILE.py:NAME with the whole path of the file; module:NAME as it is."""
-    place, _, what = name.rpartition(":")
-    return f"{Path(place).resolve()}:{what}" if place.endswith(".py") else name
+    source, _, what = name.rpartition(":")
+    return f"{Path(source).resolve()}:{what}" if source.endswith(".py") else name
 
 
 def portable(name: str) -> str:
     """The same without the folder of the file, as it identifies a run."""
-    place, _, what = name.rpartition(":")
-    return f"{Path(place).name}:{what}" if place.endswith(".py") else name
+    source, _, what = name.rpartition(":")
+    return f"{Path(source).name}:{what}" if source.endswith(".py") else name
 
 
 def short(name: str) -> str:
@@ -54,9 +54,9 @@ def short(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-def file_text(*parts: str) -> str:
+def file_text(*names: str) -> str:
     """Names, without their folders, as a part of a file's name: letters, digits, dots and dashes."""
-    return "-".join(re.sub(r"[^\w.-]+", "-", short(part)).strip("-.") for part in parts)
+    return "-".join(re.sub(r"[^\w.-]+", "-", short(name)).strip("-.") for name in names)
 
 
 def load(name: str) -> Any:
@@ -67,16 +67,16 @@ def load(name: str) -> Any:
         ValueError: If there is no such module, it has nothing of that name, or the text is incomplete. Errors of the
             code itself are not caught.
     """
-    place, _, what = name.rpartition(":")
-    if not place or not what:
+    source, _, what = name.rpartition(":")
+    if not source or not what:
         raise ValueError(f"{name!r} is incomplete; name code of your own as FILE.py:NAME or module:NAME.")
-    value: Any = _file(Path(place)) if place.endswith(".py") else _module(place)
-    for part in what.split("."):
-        if not hasattr(value, part):
+    value: Any = _file(Path(source)) if source.endswith(".py") else _module(source)
+    for word in what.split("."):
+        if not hasattr(value, word):
             raise ValueError(
-                f"{place} has no function {what!r} and no such class; name it as FILE.py:NAME or module:NAME."
+                f"{source} has no function {what!r} and no such class; name it as FILE.py:NAME or module:NAME."
             )
-        value = getattr(value, part)
+        value = getattr(value, word)
     return value
 
 
@@ -85,12 +85,12 @@ def digest(name: str) -> str:
 
     A module must be one that may be imported.
     """
-    place, _, _ = name.rpartition(":")
-    if not place.endswith(".py"):
+    source, _, _ = name.rpartition(":")
+    if not source.endswith(".py"):
         value = load(name)
-        own = inspect.isclass(value) or inspect.isfunction(value)  # it may come from another module
-        place = str(sys.modules[value.__module__ if own else place].__file__)
-    return hashlib.sha256(Path(place).read_bytes()).hexdigest()[:16]
+        has_module = inspect.isclass(value) or inspect.isfunction(value)  # it may come from another module
+        source = str(sys.modules[value.__module__ if has_module else source].__file__)
+    return hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16]
 
 
 def class_reference(cls: type) -> str:

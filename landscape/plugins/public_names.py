@@ -64,7 +64,7 @@ def _hint(package: str, public: Mapping[str, str], name: str) -> str:
     if name.startswith("_"):
         return ""
     inner = {key: importlib.import_module(module).__all__ for key, module in public.items() if ":" not in module}
-    places = {other: f"{key}.{other}" for key in sorted(inner, reverse=True) for other in inner[key]}
-    places |= {own: own for own in public}
-    near = difflib.get_close_matches(name, places, 1)
-    return f". Did you mean {package}.{places[near[0]]}?" if near else ""
+    full_names = {other: f"{key}.{other}" for key in sorted(inner, reverse=True) for other in inner[key]}
+    full_names |= {name: name for name in public}
+    near = difflib.get_close_matches(name, full_names, 1)
+    return f". Did you mean {package}.{full_names[near[0]]}?" if near else ""

@@ -28,8 +28,8 @@ def write_bytes(path: Path, *data: bytes | memoryview | Iterable[bytes | memoryv
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     temporary.unlink(missing_ok=True)  # left by a stopped process, or a link
     with _replacing(path, temporary, _nameless(path.parent)) as file:
-        for part in data:
-            for piece in [part] if isinstance(part, bytes | memoryview) else part:
+        for chunk in data:
+            for piece in [chunk] if isinstance(chunk, bytes | memoryview) else chunk:
                 file.write(piece)
 
 
@@ -43,22 +43,22 @@ def _nameless(folder: Path) -> int | None:
         return None
 
 
-def complete(path: Path, begun: Path, size: int, parts: Iterable[tuple[int, Iterable[bytes | memoryview]]]) -> None:
+def complete(path: Path, begun: Path, size: int, regions: Iterable[tuple[int, Iterable[bytes | memoryview]]]) -> None:
     """Write the missing parts of a file that was begun, flush it to disk and rename it; a failure removes it.
 
     Args:
         path: The file.
         begun: The file under its temporary name, in the same folder.
         size: Bytes of the complete file.
-        parts: Places in the file, and what is to be written there, in pieces.
+        regions: Places in the file, and what is to be written there, in pieces.
 
     Raises:
         OSError: If the disk is full or the folder cannot be written.
     """
     with _replacing(path, begun, begun) as file:
         file.truncate(size)
-        for place, pieces in parts:
-            file.seek(place)
+        for offset, pieces in regions:
+            file.seek(offset)
             for piece in pieces:
                 file.write(piece)
 

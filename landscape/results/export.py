@@ -42,18 +42,18 @@ def csv_wide(ds: xr.Dataset) -> bytes:
     dims = [str(dim) for dim in ds.dims]
     ds = sort_names(ds)
     variables = {str(name): frozenset(ds[name].dims) for name in ds.variables if name not in ds.dims}
-    widest = [own for own in dict.fromkeys(variables.values()) if not any(own < other for other in variables.values())]
+    widest = [key for key in dict.fromkeys(variables.values()) if not any(key < other for other in variables.values())]
     blocks = []
-    for own in widest:
-        order = [dim for dim in dims if dim in own]
+    for axes in widest:
+        order = [dim for dim in dims if dim in axes]
         names = [
-            name for name, own_table in variables.items() if next(wide for wide in widest if own_table <= wide) == own
+            name for name, own_table in variables.items() if next(wide for wide in widest if own_table <= wide) == axes
         ]
         shape = {dim: ds.sizes[dim] for dim in order}
         arrays = {**{dim: ds[dim] for dim in order}, **{name: ds[name] for name in names}}
         flat = {name: array.variable.set_dims(shape).transpose(*order).values for name, array in arrays.items()}
         blocks.append(
-            pd.DataFrame({name: pd.Series(np.ravel(part).tolist(), dtype=object) for name, part in flat.items()})
+            pd.DataFrame({name: pd.Series(np.ravel(array).tolist(), dtype=object) for name, array in flat.items()})
         )
     table = pd.concat(blocks, ignore_index=True) if blocks else pd.DataFrame()
     return csv_text(table.reindex(columns=[*dims, *variables]))
@@ -70,8 +70,8 @@ def csv_tidy(ds: xr.Dataset) -> bytes:
     dims = [str(dim) for dim in ds.dims]
     ds = sort_names(ds)
     units = {str(name): array.attrs.get("units", "") for name, array in ds.variables.items()}
-    parts = [_rows(ds, str(name)).astype(object) for name in ds.variables if name not in ds.dims]
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"variable": []})
+    tables = [_rows(ds, str(name)).astype(object) for name in ds.variables if name not in ds.dims]
+    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"variable": []})
     table["units"] = table["variable"].map(units).fillna("")
     return csv_text(table.reindex(columns=["variable", *dims, "value", "units"]))
 
@@ -144,7 +144,7 @@ def ply_mesh(ds: xr.Dataset, *, height: str = "loss", log: bool = False) -> byte
     vertices = np.stack([x[there], y[there], z[there], *(values[there] for _, values in layers)], 1)
     number = np.full(z.shape, -1)
     number[there] = np.arange(there.sum())
-    a, b, c, d = (part.ravel() for part in (number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]))
+    a, b, c, d = (corner.ravel() for corner in (number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]))
     faces = np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)])
     faces = faces[(faces >= 0).all(1)]
     header = ["ply", "format ascii 1.0", f"comment {_title(ds, height, log)}", f"element vertex {len(vertices)}"]
@@ -167,12 +167,12 @@ FORMS: dict[str, Callable[[xr.Dataset], bytes]] = {
 def _rows(ds: xr.Dataset, name: str) -> pd.DataFrame:
     """The values of one variable in long form."""
     array = ds[name]
-    places = [ds[dim].values if dim in ds.coords else np.arange(ds.sizes[dim]) for dim in array.dims]
+    ticks = [ds[dim].values if dim in ds.coords else np.arange(ds.sizes[dim]) for dim in array.dims]
     columns = {
         str(dim): np.broadcast_to(
-            np.expand_dims(place, [other for other in range(array.ndim) if other != axis]), array.shape
+            np.expand_dims(values, [other for other in range(array.ndim) if other != axis]), array.shape
         )
-        for axis, (dim, place) in enumerate(zip(array.dims, places, strict=True))
+        for axis, (dim, values) in enumerate(zip(array.dims, ticks, strict=True))
     }
     flat = {dim: column.ravel().tolist() for dim, column in columns.items()}
     return pd.DataFrame({**flat, "value": pd.Series(array.values.ravel().tolist(), dtype=object)}).assign(variable=name)
@@ -194,8 +194,8 @@ def _plane(ds: xr.Dataset, height: str) -> tuple[str, str]:
 def _relief(ds: xr.Dataset, height: str, log: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """x, y and z of every grid point; z runs from 0 to RELIEF of the longer side."""
     dims = _plane(ds, height)
-    places = [ds[dim].values.astype(float) if dim in ds.coords else np.arange(float(ds.sizes[dim])) for dim in dims]
-    x, y = np.meshgrid(*places, indexing="ij")
+    ticks = [ds[dim].values.astype(float) if dim in ds.coords else np.arange(float(ds.sizes[dim])) for dim in dims]
+    x, y = np.meshgrid(*ticks, indexing="ij")
     z = _layers(ds[[height]], dims)[0][1].astype(float)
     z = np.where(np.isfinite(z), z, np.nan)
     if log:
@@ -212,10 +212,10 @@ def _relief(ds: xr.Dataset, height: str, log: bool) -> tuple[np.ndarray, np.ndar
 def _layers(ds: xr.Dataset, dims: Sequence[str]) -> list[tuple[str, np.ndarray]]:
     """Names of ASCII letters, each once, and values (rows, columns) of every number over the two dimensions."""
     layers = [
-        (name, np.asarray(part.transpose(*dims).values, dtype=float))
+        (name, np.asarray(slab.transpose(*dims).values, dtype=float))
         for key, array in sort_names(ds).items()
         if {*dims} <= {*array.dims} and array.dtype.kind in "fiub"
-        for name, part in _split(str(key), array, [str(dim) for dim in array.dims if dim not in dims])
+        for name, slab in _split(str(key), array, [str(dim) for dim in array.dims if dim not in dims])
     ]
     names: list[str] = []
     for name, _ in layers:
@@ -233,9 +233,9 @@ def _split(name: str, array: xr.DataArray, others: list[str]) -> Iterator[tuple[
         yield name, array
         return
     for index in range(array.sizes[others[0]]):
-        part = array.isel({others[0]: index})
-        place = part[others[0]].item() if others[0] in part.coords else index
-        yield from _split(f"{name}_{others[0]}_{place}", part, others[1:])
+        slab = array.isel({others[0]: index})
+        coordinate = slab[others[0]].item() if others[0] in slab.coords else index
+        yield from _split(f"{name}_{others[0]}_{coordinate}", slab, others[1:])
 
 
 def _title(ds: xr.Dataset, height: str, log: bool) -> str:

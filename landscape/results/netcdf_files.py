@@ -85,8 +85,8 @@ def _netcdf(ds: xr.Dataset, names: Mapping[str, str]) -> bytes:
             if shared and name not in ds.coords:
                 stored.attrs["coordinates"] = " ".join(shared)
         for name, values in ds.variables.items():
-            for place, dim in enumerate(values.dims if name not in ds.dims else ()):
-                file[names[str(name)]].dims[place].attach_scale(file[names[str(dim)]])
+            for index, dim in enumerate(values.dims if name not in ds.dims else ()):
+                file[names[str(name)]].dims[index].attach_scale(file[names[str(dim)]])
         _add_attributes(file, ds.attrs)
         if coords:
             file.attrs["coordinates"] = " ".join(names[other] for other in coords)
@@ -175,7 +175,7 @@ class Partial:
 def _dataset(data: memoryview, about: Mapping[str, Any]) -> xr.Dataset:
     """The dataset of a netCDF file's bytes, as its description has it."""
     with h5py.File.in_memory(data) as file:
-        stored = {name: _stored(file, place) for name, place, *_ in about["variables"]}
+        stored = {name: _stored(file, stored_name) for name, stored_name, *_ in about["variables"]}
         size, free = sum(values.nbytes for values in stored.values()), psutil.virtual_memory().available
         if size > free:  # by the shapes that it states, before it is read
             raise ValueError(f"it states {size} bytes, and {free} are free")
@@ -213,14 +213,14 @@ def _check(ds: xr.Dataset) -> None:
                     f"attribute {key!r} of {name} is a {type(value).__name__}; attributes are text or numbers, "
                     "things with length are variables."
                 )
-    for place, values in ds.variables.items():
+    for named, values in ds.variables.items():
         if values.dtype.kind in "MmSV" or any(not isinstance(value, str) for value in _objects(values)):
             raise ValueError(
-                f"{place} holds values of type {values.dtype}; a stored result has numbers, booleans and text, so turn "
+                f"{named} holds values of type {values.dtype}; a stored result has numbers, booleans and text, so turn "
                 "times into numbers and state their unit."
             )
         if values.dtype.kind in "OU" and any("\0" in str(text) for text in values.values.ravel()):
-            raise ValueError(f"{place} has a text with the character \\0, which ends a text in netCDF; leave it out.")
+            raise ValueError(f"{named} has a text with the character \\0, which ends a text in netCDF; leave it out.")
 
 
 def _objects(values: xr.Variable) -> list[Any]:
@@ -230,7 +230,7 @@ def _objects(values: xr.Variable) -> list[Any]:
 def _stored_names(ds: xr.Dataset) -> dict[str, str]:
     """Names in the file by name: numbers for those that netCDF does not take."""
     names = sorted({*map(str, ds.variables), *map(str, ds.dims)})
-    return {name: name if _NAME.fullmatch(name) else f"_{place}" for place, name in enumerate(names)}
+    return {name: name if _NAME.fullmatch(name) else f"_{index}" for index, name in enumerate(names)}
 
 
 def _plain(attrs: Mapping[Any, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def notebook_table(line: str, rows: Mapping[str, Any]) -> str:
 
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
+        return ", ".join(f"{name} {_text(entry)}" for name, entry in value.items())
     if isinstance(value, list):
         first = ", ".join(map(_text, value[:SHOWN]))
         return first if len(value) <= SHOWN else f"{first}, ... ({len(value)} in all)"

@@ -17,7 +17,7 @@ DRAWN_BY = "figures.pictures.result_picture"
 """Module with `plot(ds, **look)` and `plotly(ds, **look)`."""
 
 
-_XARRAYS_OWN: Any = xr.Dataset.plot
+_XARRAY_PLOT: Any = xr.Dataset.plot
 """Makes the methods for plots of a dataset."""
 
 
@@ -28,10 +28,10 @@ class Picture:
         self._ds = ds
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(_XARRAYS_OWN(self._ds), name)
+        return getattr(_XARRAY_PLOT(self._ds), name)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *dir(_XARRAYS_OWN)]
+        return [*super().__dir__(), *dir(_XARRAY_PLOT)]
 
     def __call__(self, **look: Any) -> Any:
         """Draw the result with matplotlib: maps of planes with their marks and colour bar, profiles of lines, spectra.

@@ -11,11 +11,11 @@ Progress = Callable[[int, int], None]
 """(steps done, all steps) -> None; first with the steps done at the start, last with all."""
 
 
-def share(progress: Progress | None, part: int, parts: int) -> Progress | None:
-    """Progress of part `part` (0, 1, ..) of `parts` computations of equal length."""
-    if progress is None or parts == 1:
+def share(progress: Progress | None, index: int, count: int) -> Progress | None:
+    """Progress of stage `index` (0, 1, ..) of `count` computations of equal length."""
+    if progress is None or count == 1:
         return progress
-    return lambda done, total: progress(part * total + done, parts * total)
+    return lambda done, total: progress(index * total + done, count * total)
 
 
 def with_progress(items: Sequence[Item], progress: Progress | None) -> Iterator[Item]:

@@ -13,14 +13,14 @@ Result = TypeVar("Result")
 NAMES = ("statistics", "mark_statistics", "calibration")
 """Attributes: statistics of the models, of marks where they differ, and number of samples that they are computed on."""
 
-_PARTS: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("parts", default=None)
+_STATEMENTS: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("statements", default=None)
 
 
 def state(attrs: Mapping[str, Any]) -> None:
     """State the batch statistics of models to the computation that evaluates them; nothing where `attrs` has none."""
-    parts = _PARTS.get()
-    if parts is not None and "statistics" in attrs:
-        parts.append({name: attrs[name] for name in NAMES if name in attrs})
+    statements = _STATEMENTS.get()
+    if statements is not None and "statistics" in attrs:
+        statements.append({name: attrs[name] for name in NAMES if name in attrs})
 
 
 def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
@@ -31,24 +31,24 @@ def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Re
 
     @wraps(function)
     def wrapper(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
-        parts: list[Mapping[str, Any]] = []
-        token = _PARTS.set(parts)
+        statements: list[Mapping[str, Any]] = []
+        token = _STATEMENTS.set(statements)
         try:
             result = function(*args, **options)
         finally:
-            _PARTS.reset(token)
+            _STATEMENTS.reset(token)
         if isinstance(attrs := getattr(result, "attrs", None), dict):
-            if parts and "statistics" not in attrs:
-                attrs.update(_joined(parts))
+            if statements and "statistics" not in attrs:
+                attrs.update(_joined(statements))
             state(attrs)
         return result
 
     return wrapper
 
 
-def _joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _joined(statements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One statement of several, whose texts are joined as "own, recomputed"; numbers only where all have the same."""
-    values = {name: sorted({part[name] for part in parts if name in part}) for name in NAMES}
+    values = {name: sorted({statement[name] for statement in statements if name in statement}) for name in NAMES}
     numbers = {name: values.pop(name) for name in NAMES[2:]}
     words = {name: sorted({word for text in texts for word in text.split(", ")}) for name, texts in values.items()}
     joined: dict[str, Any] = {name: ", ".join(texts) for name, texts in words.items() if texts}

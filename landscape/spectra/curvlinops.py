@@ -42,9 +42,9 @@ def eigenpairs(
     kind = operators.HessianLinearOperator if problem.curvature == "hessian" else operators.GGNLinearOperator
     module = problem.flat.module
     blocks: list[Any] = []
-    for part in problem.samples.blocks(problem.block):
-        inputs = map_leaves(lambda leaf: leaf.contiguous(), problem.flat.cast(part.inputs))
-        blocks.append((inputs, part.targets.to(like.device)))
+    for batch in problem.samples.blocks(problem.block):
+        inputs = map_leaves(lambda leaf: leaf.contiguous(), problem.flat.cast(batch.inputs))
+        blocks.append((inputs, batch.targets.to(like.device)))
     with sdpa_kernel(SDPBackend.MATH):
         named = {name: module.get_parameter(name) for name, _ in problem.flat.layout.parameters}
         by_name = "dict" in str(inspect.signature(kind).parameters["params"].annotation).lower()  # after version 3

@@ -111,7 +111,7 @@ def _measured(
 ) -> Eigenpairs:
     """PyHessian's pairs in order of magnitude, measured by native products."""
     order = sorted(range(len(values)), key=lambda index: -abs(values[index]))
-    rows = (torch.cat([part.detach().reshape(-1) for part in vectors[index]]).to(problem.theta) for index in order)
+    rows = (torch.cat([tensor.detach().reshape(-1) for tensor in vectors[index]]).to(problem.theta) for index in order)
     units = (nn.functional.normalize(row, dim=0) for row in rows)
     product = hvp(problem.flat, problem.theta, problem.samples, block=problem.block)
     limit = accepted("magnitude", tolerance**0.5, max(map(abs, values)), torch.float32)

@@ -46,8 +46,8 @@ def aligned_barrier(
     evaluation = evaluation.but(**options)
     models = {"": b, "aligned_": align(task, a, b, seed=seed)}
     ds = xr.Dataset(attrs={"analysis": "aligned_barrier", "source": "Ainsworth et al. 2023"})
-    for part, (prefix, other) in enumerate(models.items()):
-        line = barrier(task, a, other, points=points, evaluation=evaluation.part(part, len(models)))
+    for index, (prefix, other) in enumerate(models.items()):
+        line = barrier(task, a, other, points=points, evaluation=evaluation.stage(index, len(models)))
         for name in ("loss", "barrier"):
             ds[prefix + name] = line[name]
         distance = float((a.double() - other.double()).norm())

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy.interpolate import RegularGridInterpolator
 
-from landscape.surfaces.basin import mark_place, minimum
+from landscape.surfaces.basin import mark_coordinates, minimum
 
 RINGS, ANGLES = 16, 72
 """Radii and angles of the polar grid on which planes are compared."""
@@ -47,7 +47,7 @@ def _centre(ds: xr.Dataset, metric: str, mark: str) -> dict[str, float]:
     if ds[metric].ndim != 2:
         raise ValueError(f"{metric} has dimensions {', '.join(map(str, ds[metric].dims))}; two planes are compared.")
     if "mark" in ds.dims and mark in ds["mark"].values.tolist():
-        return mark_place(ds, mark, metric)
+        return mark_coordinates(ds, mark, metric)
     lowest = minimum(ds, metric)
     return {str(name): float(lowest[name]) for name in ds[metric].dims}
 
@@ -64,7 +64,7 @@ def _polar(ds: xr.Dataset, metric: str, mark: str, radii: np.ndarray) -> np.ndar
     centre = _centre(ds, metric, mark)
     angles = 2 * np.pi * np.arange(ANGLES) / ANGLES
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    places = np.array(list(centre.values())) + radii[:, None, None] * directions
+    coordinates = np.array(list(centre.values())) + radii[:, None, None] * directions
     grid = tuple(ds[name].values for name in ds[metric].dims)
-    values: np.ndarray = RegularGridInterpolator(grid, ds[metric].values, bounds_error=False)(places)
+    values: np.ndarray = RegularGridInterpolator(grid, ds[metric].values, bounds_error=False)(coordinates)
     return values

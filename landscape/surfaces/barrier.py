@@ -100,8 +100,8 @@ def pairwise_barriers(
     m, line_points = len(basis), axis(0.0, 1.0, points)[1:-1]
     t = np.union1d(line_points, 0.5)
     pairs = list(combinations(range(m), 2))
-    own = np.eye(m)
-    rows = [own, *(np.outer(1 - t, own[i]) + np.outer(t, own[j]) for i, j in pairs)]
+    identity = np.eye(m)
+    rows = [identity, *(np.outer(1 - t, identity[i]) + np.outer(t, identity[j]) for i, j in pairs)]
     evaluation = evaluation.but(**options).without("pairwise_barriers", "metrics", "groups", "precision").between(task)
     evaluation = evaluation.but(metrics=("loss",))
     loss = evaluate(task, basis, np.concatenate(rows), buffers=buffers, evaluation=evaluation)["loss"].numpy()

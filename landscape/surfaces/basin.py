@@ -23,8 +23,8 @@ def minimum(ds: xr.Dataset, metric: str = "loss") -> xr.DataArray:
     if not bool(values.notnull().any()):
         raise LookupError(f"the surface has no {metric} yet; all {values.size} cells are missing.")
     flat = int(np.nanargmin(values.values))
-    place = np.unravel_index(flat, values.shape)
-    return values.isel(dict(zip(values.dims, map(int, place), strict=True)))
+    cell = np.unravel_index(flat, values.shape)
+    return values.isel(dict(zip(values.dims, map(int, cell), strict=True)))
 
 
 def smallest(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> float:
@@ -42,17 +42,17 @@ def centre_offset(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> f
     On a plane through models this is a distance between parameters; on a line the difference in t.
     `landscape.surfaces.minimum` has its uncertainty, and the reason if there is none.
     """
-    return fitted_minimum(ds, metric).offset(mark_place(ds, mark, metric))[0]
+    return fitted_minimum(ds, metric).offset(mark_coordinates(ds, mark, metric))[0]
 
 
-def mark_place(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> dict[str, float]:
+def mark_coordinates(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> dict[str, float]:
     """Coordinates of a mark, by dimension.
 
     Raises:
         LookupError: If there is no such mark.
     """
-    place = _mark(ds, mark)
-    return {str(name): float(place[f"mark_{name}"]) for name in ds[metric].dims}
+    marked = _mark(ds, mark)
+    return {str(name): float(marked[f"mark_{name}"]) for name in ds[metric].dims}
 
 
 def loss_excess(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> float:
@@ -116,8 +116,8 @@ def curvature(ds: xr.Dataset, *, reach: int = 1, metric: str = "loss") -> xr.Dat
         ValueError: If the grid is smaller than the window.
     """
     lowest = minimum(ds, metric)
-    place = [int(np.abs(ds[name].values - float(lowest[name])).argmin()) for name in ds[metric].dims]
-    fit = quadratic(ds, place, reach=reach, metric=metric)
+    cell = [int(np.abs(ds[name].values - float(lowest[name])).argmin()) for name in ds[metric].dims]
+    fit = quadratic(ds, cell, reach=reach, metric=metric)
     eigenvalues = np.linalg.eigvalsh(fit.hessian(fit.values))[::-1]
     about = {"long_name": f"curvature of the {metric} at the minimum", "units": "1"}
     return xr.DataArray(
@@ -131,10 +131,10 @@ def flatness_radius(ds: xr.Dataset, rise: float, mark: str = "mean", metric: str
     In the unit of the coordinates and to the width of a cell; 0 where the mark itself is higher. It ends at the edge of
     the grid, so that it is a lower bound where the surface is flat up to there.
     """
-    bound, place = smallest(ds, mark, metric) + rise, _mark(ds, mark)
-    if not float(place[f"mark_{metric}"]) <= bound:
+    bound, marked = smallest(ds, mark, metric) + rise, _mark(ds, mark)
+    if not float(marked[f"mark_{metric}"]) <= bound:
         return 0.0
-    centre = {name: float(place[f"mark_{name}"]) for name in ds[metric].dims}
+    centre = {name: float(marked[f"mark_{name}"]) for name in ds[metric].dims}
     edge = min(min(at - float(ds[name].min()), float(ds[name].max()) - at) for name, at in centre.items())
     squares = xr.zeros_like(ds[metric])
     for name, at in centre.items():
@@ -162,17 +162,17 @@ def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr
     start, end = (float(value) for value in ds[f"mark_{metric}"].values[:2])
     between = ds[metric].where((ds.t >= 0) & (ds.t <= 1), drop=True)
     above = (between - ((1 - between.t) * start + between.t * end)).values
-    whole = above.size and ds.t.min() < 1e-9 and ds.t.max() > 1 - 1e-9
+    complete = above.size and ds.t.min() < 1e-9 and ds.t.max() > 1 - 1e-9
     units, offset = ds[metric].attrs.get("units", "1"), fitted_minimum(ds, metric)
-    own = ds.attrs.get("statistics") == "recomputed" and ds.attrs.get("mark_statistics") == "own"
-    barrier = f"{metric} barrier" + ", ends with own batch statistics, points between with recomputed ones" * own
+    differs = ds.attrs.get("statistics") == "recomputed" and ds.attrs.get("mark_statistics") == "own"
+    barrier = f"{metric} barrier" + ", ends with own batch statistics, points between with recomputed ones" * differs
     summary = {
         "minimum": ((), float(minimum(ds, metric)), f"smallest {metric}", units),
         "minimum_t": ((), offset.at["t"], f"place of the fitted minimum of the {metric}"),
         "minimum_t_error": ((), offset.errors["t"], "standard error of that place"),
         "start": ((), start, f"{metric} at t = 0", units),
         "end": ((), end, f"{metric} at t = 1", units),
-        "barrier": ((), np.maximum(0.0, above.max()) if whole else np.nan, barrier, units),
+        "barrier": ((), np.maximum(0.0, above.max()) if complete else np.nan, barrier, units),
         "centre_offset": ((), centre_offset(ds, mark, metric), f"distance from {mark} to the minimum"),
     }
     return labelled(summary, {"analysis": "line_summary", "source": "IMA paper, section 3.2"})
@@ -193,12 +193,12 @@ def mark_cells(ds: xr.Dataset, metric: str, stride: int = 1) -> tuple[np.ndarray
     """
     cells = []
     for name in ds[metric].dims:
-        places, at = ds[name].values, ds[f"mark_{name}"].values[:, None]
-        outside = np.abs(places - at).min(1) > 0.51 * np.diff(places).max(initial=0)
+        coordinates, at = ds[name].values, ds[f"mark_{name}"].values[:, None]
+        outside = np.abs(coordinates - at).min(1) > 0.51 * np.diff(coordinates).max(initial=0)
         if outside.any():
-            grid = f"{name} from {places[0]:.4g} to {places[-1]:.4g}"
+            grid = f"{name} from {coordinates[0]:.4g} to {coordinates[-1]:.4g}"
             raise LookupError(f"mark {ds.mark.values[outside][0]} lies outside of the grid ({grid}); enlarge it.")
-        cells.append(np.abs(places[::stride] - at).argmin(1))
+        cells.append(np.abs(coordinates[::stride] - at).argmin(1))
     return tuple(cells)
 
 

@@ -78,8 +78,8 @@ def interpolated_surface(
         raise ValueError(f"no metric named {by!r} to refine by; evaluated: {', '.join(metrics)}.")
     known = None if known is None else _without_interpolated(known)
     while True:
-        part = replace(sweep, inside=refinement.requested)
-        known = surface(task, part, known=known, checkpoint=checkpoint, evaluation=evaluation)
+        requested = replace(sweep, inside=refinement.requested)
+        known = surface(task, requested, known=known, checkpoint=checkpoint, evaluation=evaluation)
         ds = filled(known, refinement.requested, refinement.trials)
         share = float(np.nanmax(ds[f"{by}_interpolation_share"].values, initial=0.0))
         further = refinement.advance(share)

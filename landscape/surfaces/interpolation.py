@@ -39,9 +39,9 @@ def interpolate(
         )
     logarithmic = in_log(some) if logarithmic is None else logarithmic
     known = np.log(some[present]) if logarithmic else some[present]
-    places = np.stack(np.meshgrid(*(np.linspace(-1, 1, count) for count in requested.shape), indexing="ij"), -1)
+    points = np.stack(np.meshgrid(*(np.linspace(-1, 1, count) for count in requested.shape), indexing="ij"), -1)
     middle = known.mean(axis=1, keepdims=True)
-    smooth = RBFInterpolator(places[requested], (known - middle).T, kernel=kernel)(places.reshape(-1, 2)).T + middle
+    smooth = RBFInterpolator(points[requested], (known - middle).T, kernel=kernel)(points.reshape(-1, 2)).T + middle
     full = np.full(values.shape, np.nan)
     full[present] = (np.exp(smooth) if logarithmic else smooth).reshape(-1, *requested.shape)
     return full
@@ -58,23 +58,23 @@ def in_log(values: np.ndarray) -> bool:
 
 
 def trial_errors(
-    whole: np.ndarray, predict: Callable[[np.ndarray], np.ndarray], trials: Sequence[Trial]
+    values: np.ndarray, predict: Callable[[np.ndarray], np.ndarray], trials: Sequence[Trial]
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Differences (k, n) at the points of each trial, and the largest (k,) as a share of the range of the surface.
 
     Shares are those of logarithms where `in_log` says so of the surface and of all predictions.
 
     Args:
-        whole: The surface, shape (k, *grid).
+        values: The surface, shape (k, *grid).
         predict: The surface from the points of a mask.
         trials: Points of which the surface has exact values.
     """
     guesses = [predict(trial.before)[:, trial.fresh] for trial in trials]
-    scale = np.log if all(in_log(part.reshape(len(whole), -1)) for part in (whole, *guesses)) else np.asarray
-    ranges = np.ptp(scale(whole).reshape(len(whole), -1), axis=1)
+    scale = np.log if all(in_log(array.reshape(len(values), -1)) for array in (values, *guesses)) else np.asarray
+    ranges = np.ptp(scale(values).reshape(len(values), -1), axis=1)
     away, shares = list[np.ndarray](), list[np.ndarray]()
     for trial, guess in zip(trials, guesses, strict=True):
-        exact = whole[:, trial.fresh]
+        exact = values[:, trial.fresh]
         away.append(guess - exact)
         largest = np.abs(scale(guess) - scale(exact)).max(axis=1, initial=0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -111,9 +111,9 @@ def filled(ds: xr.Dataset, requested: np.ndarray, trials: Sequence[Trial] = ()) 
         def predict(mask: np.ndarray, exact: np.ndarray = exact, unit: str = unit) -> np.ndarray:
             return possible(interpolate(exact, mask), exact[:, requested], unit)
 
-        whole = np.where(requested, exact, predict(requested))
-        ds = ds.assign({name: array.copy(data=whole.reshape(array.shape)).transpose(*ds[name].dims)})
-        ds = with_errors(ds, name, *trial_errors(whole, predict, tested))
+        complete = np.where(requested, exact, predict(requested))
+        ds = ds.assign({name: array.copy(data=complete.reshape(array.shape)).transpose(*ds[name].dims)})
+        ds = with_errors(ds, name, *trial_errors(complete, predict, tested))
         ds = ds.assign_attrs({f"{name}_interpolated_in": "log" if in_log(exact[:, requested]) else "linear"})
     return with_interpolated(ds, requested, tested)
 
@@ -132,7 +132,7 @@ def with_errors(ds: xr.Dataset, name: str, away: Sequence[np.ndarray], shares: S
     tested = away if away and away[-1].size else []
     for kind, words, value, unit in (
         ("error", "root mean square error", np.sqrt(np.square(tested[-1]).mean(1)) if tested else missing, units),
-        ("worst", "largest error", np.max([np.abs(part).max(1, initial=0) for part in away] or [missing], 0), units),
+        ("worst", "largest error", np.max([np.abs(error).max(1, initial=0) for error in away] or [missing], 0), units),
         ("share", "largest error, as a share of its range,", np.max([*shares] or [missing], 0), "1"),
     ):
         about = {"long_name": f"{words} of interpolated {name}, at tested points before they were used", "units": unit}

@@ -83,11 +83,11 @@ def merge_tree(ds: xr.Dataset, *, metric: str = "loss", stride: int = 1) -> xr.D
     }
     for axis, name in enumerate(names):
         unit = ds[name].attrs.get("units", "1")
-        places = np.array([np.unravel_index(m, values.shape)[axis] for m in order])
+        cells = np.array([np.unravel_index(m, values.shape)[axis] for m in order])
         passes = np.array([np.unravel_index(max(pairs[m][0], 0), values.shape)[axis] for m in order])
         ends = np.array([pairs[m][0] >= 0 for m in order])
         grid = coarse[name].values
-        variables[f"at_{name}"] = ("rank", grid[places], f"{name} of the minimum", unit)
+        variables[f"at_{name}"] = ("rank", grid[cells], f"{name} of the minimum", unit)
         variables[f"saddle_{name}"] = ("rank", np.where(ends, grid[passes], np.nan), f"{name} of the pass", unit)
     about = {"analysis": "merge_tree", "source": "Edelsbrunner and Harer 2010, section VII.1", "stride": stride}
     return labelled(variables, about, {"rank": np.arange(1, len(order) + 1)})
@@ -115,7 +115,7 @@ def join_basins(values: np.ndarray) -> tuple[dict[int, tuple[int, int]], dict[in
         return cell
 
     order = np.argsort(flat, kind="stable")
-    age = {int(cell): place for place, cell in enumerate(order)}
+    age = {int(cell): index for index, cell in enumerate(order)}
     for cell in map(int, order):
         if not np.isfinite(flat[cell]):
             continue
@@ -160,11 +160,11 @@ def _neighbours(shape: tuple[int, ...]) -> Callable[[int], list[int]]:
     strides = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
 
     def neighbours(cell: int) -> list[int]:
-        place = np.unravel_index(cell, shape)
+        indices = np.unravel_index(cell, shape)
         return [
             cell + step * strides[axis]
             for axis, step in product(range(len(shape)), (-1, 1))
-            if 0 <= place[axis] + step < shape[axis]
+            if 0 <= indices[axis] + step < shape[axis]
         ]
 
     return neighbours

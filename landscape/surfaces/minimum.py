@@ -48,13 +48,13 @@ class Minimum:
         """Standard error of each coordinate."""
         return dict(zip(self.at, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
 
-    def offset(self, place: Mapping[str, float]) -> tuple[float, float]:
+    def offset(self, point: Mapping[str, float]) -> tuple[float, float]:
         """Distance to a place, in the unit of the coordinates, and its standard error; NaN where it is not inside.
 
         The error is the one along the line to the place. The distance of two noisy places is never negative: one
         below twice its error is compatible with 0.
         """
-        away = np.array([self.at[name] - place[name] for name in self.at])
+        away = np.array([self.at[name] - point[name] for name in self.at])
         distance = float(np.linalg.norm(away))
         direction = away / distance if distance > 0 else np.full(len(away), len(away) ** -0.5)
         return distance, float(np.sqrt(direction @ self.covariance @ direction))
@@ -93,7 +93,7 @@ def fitted_minimum(ds: xr.Dataset, metric: str = "loss") -> Minimum:
             return _no_minimum(names, "edge", "the lowest point lies on the edge of the grid")
         return _no_minimum(names, "none", "the surface is flat or a saddle around its lowest point")
     bounds = [(float(ds[name].min()), float(ds[name].max())) for name in names]
-    if any(not low <= place <= high for place, (low, high) in zip(at, bounds, strict=True)):
+    if any(not low <= coordinate <= high for coordinate, (low, high) in zip(at, bounds, strict=True)):
         return _no_minimum(names, "edge", "the minimum lies beyond the edge of the grid")
     error = np.eye(len(at)) * ((at - other) ** 2).sum() / 4
     return Minimum("inside", "", dict(zip(names, at.tolist(), strict=True)), narrow.value(at), error, narrow)
@@ -143,12 +143,12 @@ def add_sampling_error(minimum: Minimum, values: np.ndarray, sizes: np.ndarray) 
     total = sizes @ values
     rest = (total - sizes[:, None] * values) / (sizes.sum() - sizes)[:, None]
     try:
-        places = minimum.fit.stationary(rest)
+        points = minimum.fit.stationary(rest)
     except np.linalg.LinAlgError:
         return _no_minimum(minimum.fit.names, "none", "without some of the samples the surface is flat")
     if not all(_is_convex(minimum.fit, fold) for fold in rest):
         return _no_minimum(minimum.fit.names, "none", "without some of the samples the surface is flat or a saddle")
-    away = places - places.mean(0)
+    away = points - points.mean(0)
     added = (len(rest) - 1) / len(rest) * away.T @ away
     return replace(minimum, covariance=minimum.covariance + added)
 
@@ -159,15 +159,15 @@ def _enclosing_fit(ds: xr.Dataset, start: tuple[int, ...], metric: str) -> Quadr
     Raises:
         LookupError: If there is none.
     """
-    place = start
+    cell = start
     for _ in range(MOVES):
-        fit = quadratic(ds, place, reach=1, metric=metric)
+        fit = quadratic(ds, cell, reach=1, metric=metric)
         if not _is_convex(fit):
             break
         nearest = _nearest(ds, fit.names, fit.stationary(fit.values))
-        if all(part.start <= at < part.stop for at, part in zip(nearest, fit.window.values(), strict=True)):
+        if all(span.start <= at < span.stop for at, span in zip(nearest, fit.window.values(), strict=True)):
             return fit
-        place = nearest
+        cell = nearest
     raise LookupError(f"no window of the {metric} holds the minimum of its quadratic.")
 
 
@@ -180,13 +180,13 @@ def _is_convex(fit: Quadratic, values: np.ndarray | None = None) -> bool:
 
 def _nearest(ds: xr.Dataset, names: tuple[str, ...], at: np.ndarray) -> tuple[int, ...]:
     """Indices of the cell nearest to coordinates."""
-    return tuple(int(np.abs(ds[name].values - place).argmin()) for name, place in zip(names, at, strict=True))
+    return tuple(int(np.abs(ds[name].values - coordinate).argmin()) for name, coordinate in zip(names, at, strict=True))
 
 
-def _at_edge(values: np.ndarray, place: tuple[int, ...]) -> bool:
+def _at_edge(values: np.ndarray, cell: tuple[int, ...]) -> bool:
     """Whether a cell lies on the edge of the grid, or next to a cell without a value."""
     for steps in product((-1, 0, 1), repeat=values.ndim):
-        other = tuple(at + step for at, step in zip(place, steps, strict=True))
+        other = tuple(at + step for at, step in zip(cell, steps, strict=True))
         if any(not 0 <= at < count for at, count in zip(other, values.shape, strict=True)) or np.isnan(values[other]):
             return True
     return False

@@ -38,15 +38,15 @@ def passes(ds: xr.Dataset, *, metric: str = "loss", stride: int = 1) -> xr.Datas
     levels = np.full((count, count), np.nan)
     for level in np.unique(values[np.isfinite(values)]):
         below, _ = ndimage.label(values <= level)
-        parts = np.array([below[cell] for cell in cells])
-        joined = (parts[:, None] == parts[None]) & (parts[:, None] > 0)
+        labels = np.array([below[cell] for cell in cells])
+        joined = (labels[:, None] == labels[None]) & (labels[:, None] > 0)
         levels[joined & np.isnan(levels)] = level
         if joined.all():
             break
-    own = np.array([values[cell] for cell in cells])
+    ends = np.array([values[cell] for cell in cells])
     marks, units = ds["mark"].values, ds[metric].attrs.get("units", "1")
     variables = {
         "level": (("mark", "mark_other"), levels, f"{metric} at the lowest pass", units),
-        "climb": (("mark", "mark_other"), levels - np.maximum.outer(own, own), "climb over the lowest pass", units),
+        "climb": (("mark", "mark_other"), levels - np.maximum.outer(ends, ends), "climb over the lowest pass", units),
     }
     return labelled(variables, {"analysis": "passes", "source": "this project"}, {"mark": marks, "mark_other": marks})

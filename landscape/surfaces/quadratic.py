@@ -74,19 +74,19 @@ def quadratic(ds: xr.Dataset, around: Sequence[int], *, reach: int, metric: str 
         ValueError: If the grid is smaller than the window.
     """
     values, window = ds[metric], {}
-    for name, place in zip(map(str, values.dims), around, strict=True):
+    for name, index in zip(map(str, values.dims), around, strict=True):
         count = values.sizes[name]
         if reach < 1 or count < 2 * reach + 1:
             raise ValueError(
                 f"reach is {reach} and the grid has {count} points in {name}; the fit takes reach >= 1 and "
                 "2 reach + 1 points: compute a finer grid."
             )
-        start = min(max(int(place) - reach, 0), count - 2 * reach - 1)
+        start = min(max(int(index) - reach, 0), count - 2 * reach - 1)
         window[name] = slice(start, start + 2 * reach + 1)
-    centre = np.array([float(ds[name].values[place]) for name, place in zip(window, around, strict=True)])
-    axes = [ds[name].values[part] - at for (name, part), at in zip(window.items(), centre, strict=True)]
-    part, grid = values.isel(window).values, np.meshgrid(*axes, indexing="ij")
-    half, has_value = np.array([np.ptp(axis) / 2 for axis in axes]), np.isfinite(part)
+    centre = np.array([float(ds[name].values[index]) for name, index in zip(window, around, strict=True)])
+    axes = [ds[name].values[span] - at for (name, span), at in zip(window.items(), centre, strict=True)]
+    window_values, grid = values.isel(window).values, np.meshgrid(*axes, indexing="ij")
+    half, has_value = np.array([np.ptp(axis) / 2 for axis in axes]), np.isfinite(window_values)
     cells = np.stack([axis[has_value] for axis in grid], axis=1)
     terms = _terms(cells / half)
     if np.linalg.matrix_rank(terms) < terms.shape[1]:
@@ -94,7 +94,7 @@ def quadratic(ds: xr.Dataset, around: Sequence[int], *, reach: int, metric: str 
             f"{has_value.sum()} values around the minimum do not fix a quadratic; compute more of the surface."
         )
     solver = np.linalg.pinv(terms) / _terms(half[None]).T
-    return Quadratic(tuple(window), centre, cells, half, window, has_value, part[has_value], solver)
+    return Quadratic(tuple(window), centre, cells, half, window, has_value, window_values[has_value], solver)
 
 
 def _terms(x: np.ndarray) -> np.ndarray:

@@ -86,35 +86,35 @@ def sampled_surface(
     """
     refinement = Refinement(require_plane(sweep, tolerance), tolerance)
     evaluation = evaluation.but(**options).without("sampled_surface", "metrics", "groups", "precision")
-    whole = task.split(evaluation.split)
-    if not FOLDS <= samples < len(whole):
+    every = task.split(evaluation.split)
+    if not FOLDS <= samples < len(every):
         raise ValueError(
-            f"samples is {samples} of the {len(whole)} of {split_name(evaluation.split)}; give {FOLDS} or more, fewer "
+            f"samples is {samples} of the {len(every)} of {split_name(evaluation.split)}; give {FOLDS} or more, fewer "
             "than all: interpolated_surface evaluates all."
         )
     folds = sample_folds(samples, FOLDS)
     first = refinement.requested
     evaluation = evaluation.but(metrics=(metric,))
-    exact = surface(task, replace(sweep, inside=first), evaluation=evaluation.part(0, 2))
+    exact = surface(task, replace(sweep, inside=first), evaluation=evaluation.stage(0, 2))
     if len(values_of(exact, metric)) != 1:
         raise ValueError(f"{metric} has several values per sample; the error from a subset needs one.")
-    part = whole[sample_rows(len(whole), samples, seed)]
-    on_part = evaluation.but(split=part, groups=folds).part(1, 2)
-    weights = group_weights(task.measures((metric,))[metric], part.targets, folds).numpy()
+    sampled = every[sample_rows(len(every), samples, seed)]
+    on_sampled = evaluation.but(split=sampled, groups=folds).stage(1, 2)
+    weights = group_weights(task.measures((metric,))[metric], sampled.targets, folds).numpy()
     counted = weights > 0  # of the others every sample is ignored
     if counted.sum() < FEWEST:
         raise ValueError(f"of samples={samples} next to none counts in {metric}; give more samples.")
     shares, unit = (weights / weights.sum())[counted][:, None, None], metric_units(task, metric)
     known: xr.Dataset | None = None
     while True:
-        known = surface(task, replace(sweep, inside=refinement.requested), known=known, evaluation=on_part)
+        known = surface(task, replace(sweep, inside=refinement.requested), known=known, evaluation=on_sampled)
         requested, in_folds = refinement.requested, values_of(known, metric)[counted]
         estimate = _Estimate(values_of(exact, metric), in_folds, shares, first, requested, unit)
         trials = [] if requested.all() else refinement.trials
         away, off = trial_errors(estimate.values(requested), estimate.values, trials)
         if not refinement.advance(float(np.max(off, initial=0.0))):
             break
-    left = np.sqrt(1 - samples / len(whole))
+    left = np.sqrt(1 - samples / len(every))
     error, scale = left * estimate.error(), max(1.0, estimate.times_as_far / left)
     about = exact[metric].attrs
     dims = exact[metric].dims
@@ -123,15 +123,15 @@ def sampled_surface(
     ds = ds.assign({f"{metric}_subset_error": (dims, error * scale, {"long_name": words, "units": unit})})
     ds = with_errors(ds, metric, away, off)
     marks, lattice, points = len(sweep.marks), int(first.sum()), int(requested.sum())
-    passes = (lattice + marks) * len(whole) + (points + marks) * samples
+    passes = (lattice + marks) * len(every) + (points + marks) * samples
     return with_interpolated(ds, requested, trials).assign_attrs(
         samples=samples,
-        samples_of=len(whole),
+        samples_of=len(every),
         seed=seed,
         tolerance=tolerance,
         lattice=lattice,
         passes=passes,
-        passes_of_all=(requested.size + marks) * len(whole),
+        passes_of_all=(requested.size + marks) * len(every),
         **{f"{metric}_estimated_in": "log" if estimate.logarithmic else "linear", f"{metric}_error_scale": scale},
     )
 
@@ -202,7 +202,7 @@ class _Estimate:
 
         Every other point of the lattice is estimated from the others, and these from it.
         """
-        rows, columns = (np.unique(places, return_inverse=True)[1] for places in np.nonzero(self.lattice))
+        rows, columns = (np.unique(indices, return_inverse=True)[1] for indices in np.nonzero(self.lattice))
         far = []
         for parity in (0, 1):
             used = np.zeros_like(self.lattice)

@@ -45,7 +45,7 @@ def over_folds(ds: xr.Dataset, weights: Mapping[str, np.ndarray]) -> xr.Dataset:
     Raises:
         ValueError: If a metric has several values per sample, whose numbers of samples the folds do not tell.
     """
-    shares = {name: xr.DataArray(part / part.sum(), dims="group") for name, part in weights.items()}
+    shares = {name: xr.DataArray(weight / weight.sum(), dims="group") for name, weight in weights.items()}
     grouped = {str(name) for name, values in ds.data_vars.items() if "group" in values.dims}
     if several := [name for name in sorted(grouped) if "class" in ds[name].dims]:
         raise ValueError(f"{several[0]} has several values per sample; a sampling error needs metrics that have one.")

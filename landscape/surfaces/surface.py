@@ -105,12 +105,12 @@ def surface(
     saved, done = time.monotonic(), total - len(where)
     report = evaluation.progress or (lambda done, total: None)
 
-    def on_points(part: slice, values: dict[str, Tensor]) -> None:
+    def on_points(span: slice, values: dict[str, Tensor]) -> None:
         nonlocal saved, done
         for name, column in table.values.items():
-            fresh = is_missing(column[where[part]])
-            column[where[part][fresh]] = values[name].numpy()[fresh]
-        done += part.stop - part.start
+            fresh = is_missing(column[where[span]])
+            column[where[span][fresh]] = values[name].numpy()[fresh]
+        done += span.stop - span.start
         report(done, total)
         if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
             checkpoint(table.surface())
@@ -167,11 +167,11 @@ def _extra_dims(task: Task, sweep: Sweep, evaluation: Evaluation) -> dict[str, d
     if not len(probe):
         raise ValueError("the split has no samples; a mean needs at least one.")
     outputs = task.outputs(sweep.basis[0].detach(), probe, buffers=task.buffers)  # whose shape counts alone
-    own = {"group": int(groups.max()) + 1} if groups is not None and len(groups) else {}
+    extra = {"group": int(groups.max()) + 1} if groups is not None and len(groups) else {}
     sizes = {}
     for name, measure in task.measures(evaluation.metrics).items():
         shape = measure(outputs, probe.targets.to(outputs.device)).shape[1:]
-        sizes[name] = own | ({"class": shape[0]} if shape else {})
+        sizes[name] = extra | ({"class": shape[0]} if shape else {})
     return sizes
 
 
@@ -205,9 +205,9 @@ def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:
         if name not in known.coords or not np.array_equal(known[name].values, ds[name].values):
             raise ValueError(f"the known surface has other {name} coordinates than this sweep; start it anew.")
     for key in ("split", "samples", "models", "statistics", "calibration", "groups", "precision", "task_digest"):
-        if (before := known.attrs.get(key)) != (own := ds.attrs.get(key)):
+        if (before := known.attrs.get(key)) != (stated := ds.attrs.get(key)):
             text = "the digest of samples, loss, metrics and frozen tensors" if key == "task_digest" else key
-            raise ValueError(f"the known surface has {text} = {before}, this sweep has {own}; start it anew.")
+            raise ValueError(f"the known surface has {text} = {before}, this sweep has {stated}; start it anew.")
     for name in ds.data_vars:
         if name in known:
             ds[name].values[:] = known[name].values

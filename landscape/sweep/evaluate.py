@@ -84,15 +84,15 @@ def evaluate(
     if memory is None:
         on_gpu = basis.device.type == "cuda"
         memory = int(torch.cuda.mem_get_info(basis.device)[0] // 2) if on_gpu else MEMORY
-    for part, chunk in _chunk_values(work, points, memory, evaluation.workers, soon):
-        done += part.stop - part.start
+    for span, chunk in _chunk_values(work, points, memory, evaluation.workers, soon):
+        done += span.stop - span.start
         report(done, len(points))
         for name in measures:
             if name not in values:
                 values[name] = torch.empty(len(points), *chunk[name].shape[1:], dtype=torch.float64)
-            values[name][part] = chunk[name]
+            values[name][span] = chunk[name]
         if on_points is not None:
-            on_points(part, chunk)
+            on_points(span, chunk)
     return {name: values.get(name, torch.empty(0, dtype=torch.float64)) for name in measures}
 
 
@@ -168,8 +168,8 @@ def _check(
 
 
 def _checked_groups(groups: Tensor, samples: Samples) -> Tensor:
-    whole = not groups.is_floating_point() and groups.shape == (len(samples),)
-    if not whole or int(groups.min()) < 0:
+    integral = not groups.is_floating_point() and groups.shape == (len(samples),)
+    if not integral or int(groups.min()) < 0:
         raise ValueError(
             f"groups have shape {tuple(groups.shape)} and type {groups.dtype}; give one whole number from 0 on "
             f"for each of the {len(samples)} samples."

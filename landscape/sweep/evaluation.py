@@ -117,9 +117,9 @@ class Evaluation:
             raise ValueError(unknown("option of an evaluation", name, EvaluationOptions.__annotations__))
         return replace(self, **options) if options else self
 
-    def part(self, part: int, parts: int) -> Evaluation:
-        """The same evaluation, its progress that of part 0, 1, .. of `parts` equal ones."""
-        return self.but(progress=share(self.progress, part, parts))
+    def stage(self, index: int, count: int) -> Evaluation:
+        """The same evaluation, its progress that of stage 0, 1, .. of `count` equal ones."""
+        return self.but(progress=share(self.progress, index, count))
 
     def between(self, task: Task) -> Evaluation:
         """The same evaluation, with the statistics that suit points between trained models if none are asked for."""

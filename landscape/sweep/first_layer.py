@@ -46,10 +46,10 @@ class FirstLayer:
         self._flat = flat
         self._count = len(basis)
         prefix = f"{name}." if name else ""
-        own = [parameter for parameter, _ in self.layer.named_parameters()]
+        names = [parameter for parameter, _ in self.layer.named_parameters()]
         views = [flat.layout.named(row) for row in basis]
-        models = [{parameter: row[prefix + parameter] for parameter in own} for row in views]
-        differences = [{parameter: row[parameter] - models[0][parameter] for parameter in own} for row in models[1:]]
+        models = [{parameter: row[prefix + parameter] for parameter in names} for row in views]
+        differences = [{parameter: row[parameter] - models[0][parameter] for parameter in names} for row in models[1:]]
         self._parameters = models + differences
         self._received: Tensor | None = None
         self._outputs: dict[int, Tensor] = {}
@@ -111,7 +111,7 @@ def is_around(coefficients: Sequence[float]) -> bool:
 
 def is_between(coefficients: Sequence[float]) -> bool:
     """Whether no coefficient (n,), n > 1, is zero and they sum to 1."""
-    return len(coefficients) > 1 and 0 not in coefficients and _is_whole(coefficients)
+    return len(coefficients) > 1 and 0 not in coefficients and _sums_to_one(coefficients)
 
 
 def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, out: Tensor | None = None) -> Tensor:
@@ -129,10 +129,10 @@ def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, o
     if not terms:
         return total.zero_()
     around, weight = coefficients[0] == 1, 0.0
-    is_mean = not around and _is_whole(coefficients)
-    for place, (share, row) in enumerate([*terms[1:], terms[0]] if around else sorted(terms, key=_share)):
+    is_mean = not around and _sums_to_one(coefficients)
+    for index, (share, row) in enumerate([*terms[1:], terms[0]] if around else sorted(terms, key=_share)):
         weight += share  # of a mean above 0 throughout: positive shares come first
-        if not place:
+        if not index:
             torch.mul(row, 1 if is_mean else share, out=total)
         elif is_mean:
             total.lerp_(row, share / weight)
@@ -147,7 +147,7 @@ def _share(term: tuple[float, Tensor]) -> float:
     return -term[0]
 
 
-def _is_whole(coefficients: Sequence[float]) -> bool:
+def _sums_to_one(coefficients: Sequence[float]) -> bool:
     return abs(sum(coefficients) - 1) < 1e-12
 
 
@@ -184,7 +184,7 @@ def _is_plain(call: Call, flat: Flat) -> bool:
     """Whether a layer is a plain linear or convolutional one with all of its parameters in theta."""
     prefix = f"{call.name}." if call.name else ""
     inside = {entry for entry, _ in flat.layout.parameters}
-    return call.plain and all(prefix + own in inside for own, _ in call.layer.named_parameters())
+    return call.plain and all(prefix + name in inside for name, _ in call.layer.named_parameters())
 
 
 def _exact(flat: Flat, name: str, probe: Samples) -> bool:

@@ -31,8 +31,8 @@ class Call:
     @property
     def plain(self) -> bool:
         """Whether the layer is exactly a linear or convolutional one, without hooks or a forward of its own."""
-        own = "forward" in vars(self.layer)
-        return type(self.layer) in (nn.Linear, nn.Conv2d) and not own and not hooked(self.layer)
+        overridden = "forward" in vars(self.layer)
+        return type(self.layer) in (nn.Linear, nn.Conv2d) and not overridden and not hooked(self.layer)
 
 
 @dataclass(frozen=True)

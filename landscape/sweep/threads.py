@@ -44,11 +44,11 @@ class Evaluator(Protocol):
 
 
 def evaluate_chunks(
-    first: Worker, points: Points, parts: Iterator[slice], workers: int
+    first: Worker, points: Points, spans: Iterator[slice], workers: int
 ) -> Iterator[tuple[slice, Values]]:
     """(points, values) per chunk, in order, by threads that share the points, or at few points the samples."""
     if workers == 1:
-        yield from ((part, at_points(first, points[part])) for part in parts)
+        yield from ((span, at_points(first, points[span])) for span in spans)
         return
     if len(points) < workers:
         blocks = first.blocks
@@ -58,7 +58,7 @@ def evaluate_chunks(
             values = mean_metrics(first.work, len(points), (outputs for _, some in passed for outputs in some))
         yield slice(0, len(points)), values
         return
-    yield from _run_in_threads(first, lambda worker, part: at_points(worker, points[part]), parts, workers)
+    yield from _run_in_threads(first, lambda worker, span: at_points(worker, points[span]), spans, workers)
 
 
 def _run_in_threads(
@@ -104,8 +104,8 @@ def _run_in_threads(
 @torch.no_grad()
 def at_points(evaluator: Evaluator, points: Points) -> Values:
     """Values of a chunk, computed in smaller chunks where memory does not suffice."""
-    parts = list(halve_on_oom(lambda few: evaluator.chunk(list(few)), points, evaluator.free))
-    return parts[0] if len(parts) == 1 else {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    chunks = list(halve_on_oom(lambda few: evaluator.chunk(list(few)), points, evaluator.free))
+    return chunks[0] if len(chunks) == 1 else {name: torch.cat([chunk[name] for chunk in chunks]) for name in chunks[0]}
 
 
 def pieces(count: int, most: int, workers: int) -> list[slice]:

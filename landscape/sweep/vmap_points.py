@@ -75,11 +75,11 @@ class PointBatch:
         groups = None if work.groups is None else int(work.groups.max()) + 1
         means = {name: Means(measure, len(points), groups) for name, measure in work.measures.items()}
         for start in range(0, len(work.samples), block):
-            part = work.samples[start : start + block]
-            outputs = self.outputs(state, part.inputs)
+            batch = work.samples[start : start + block]
+            outputs = self.outputs(state, batch.inputs)
             group = None if work.groups is None else work.groups[start : start + block]
             for mean in means.values():
-                mean.add_all(outputs, part.targets.to(outputs.device), group)
+                mean.add_all(outputs, batch.targets.to(outputs.device), group)
         return {name: mean.result() for name, mean in means.items()}
 
     def outputs(self, state: dict[str, Tensor], inputs: Inputs) -> Tensor:
@@ -105,18 +105,18 @@ def evaluate_faster(worker: Worker, many: PointBatch, points: Points) -> Iterato
     done = 0
     for _ in ("warm", "timed"):
         for name, way in ways.items():
-            part = slice(done, min(done + min(TRIED, many.most), len(points)))
-            if part.start == part.stop:
+            span = slice(done, min(done + min(TRIED, many.most), len(points)))
+            if span.start == span.stop:
                 return
             begun = time.perf_counter()
-            values = at_points(way, points[part])
-            seconds[name] = (time.perf_counter() - begun) / (part.stop - part.start)
-            done = part.stop
-            yield part, values
+            values = at_points(way, points[span])
+            seconds[name] = (time.perf_counter() - begun) / (span.stop - span.start)
+            done = span.stop
+            yield span, values
     way = ways[min(seconds, key=lambda name: seconds[name])]
     for start in range(done, len(points), many.most):
-        part = slice(start, min(start + many.most, len(points)))
-        yield part, at_points(way, points[part])
+        span = slice(start, min(start + many.most, len(points)))
+        yield span, at_points(way, points[span])
 
 
 @torch.no_grad()

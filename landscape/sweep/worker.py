@@ -55,7 +55,7 @@ class Worker:
     def __init__(self, work: Work) -> None:
         self.work = work
         self.flat = work.task.flat(work.basis)
-        self.own = self.flat.buffers.clone()
+        self.model_buffers = self.flat.buffers.clone()
         self.flat.load(work.basis[0])
         self.block, self.shared = blocks_and_sharing(self.flat, work.basis, work.samples, work.block)
         coarse = use_bfloat16(self.flat, work.samples[:2]) if work.precision == "fast" else []
@@ -116,7 +116,7 @@ class Worker:
     def statistics(self, row: list[float], theta: Tensor) -> Tensor:
         """Floating buffers (b,) of a point at theta (d,)."""
         work = self.work
-        mixed = self.own if work.buffers is None else combine(work.buffers.to(self.own), row)
+        mixed = self.model_buffers if work.buffers is None else combine(work.buffers.to(self.model_buffers), row)
         on_path = work.buffers is not None and sorted(row) == [0.0] * (len(row) - 1) + [1.0]
         if work.calibration is None or on_path:
             return mixed
@@ -132,9 +132,9 @@ def mean_metrics(work: Work, points: int, passed: Iterable[Outputs]) -> Values:
     means = {name: Means(measure, points, groups) for name, measure in work.measures.items()}
     targets = work.samples.targets.to(work.basis.device)
     for begin, point, outputs in passed:
-        part = slice(begin, begin + len(outputs))
+        span = slice(begin, begin + len(outputs))
         for mean in means.values():
-            mean.add(point, outputs, targets[part], None if work.groups is None else work.groups[part])
+            mean.add(point, outputs, targets[span], None if work.groups is None else work.groups[span])
     return {name: mean.result() for name, mean in means.items()}
 
 

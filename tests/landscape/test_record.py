@@ -128,7 +128,7 @@ def test_lightning_records_every_step_from_the_start_to_the_end(tmp_path, task):
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), lr=0.1)
 
-    record, module = landscape.Record(tmp_path / "a", every=3, part="net"), Lit()
+    record, module = landscape.Record(tmp_path / "a", every=3, submodule="net"), Lit()
     trainer = lightning.Trainer(
         max_epochs=2,
         accelerator="cpu",

@@ -134,11 +134,11 @@ def ball_sharpness(
     model = global_model(run, round)
     options = {"steps": steps, "directions": directions, "adaptive": adaptive}
     shared = evaluation_of(run, split=split)
-    parts = [
-        model.measure(sharpness.ball_sharpness, radius=radius, evaluation=shared.part(part, len(radii)), **options)
-        for part, radius in enumerate(radii)
+    results = [
+        model.measure(sharpness.ball_sharpness, radius=radius, evaluation=shared.stage(index, len(radii)), **options)
+        for index, radius in enumerate(radii)
     ]
-    joined = xr.concat(parts, "value", join="exact", combine_attrs="drop_conflicts")
+    joined = xr.concat(results, "value", join="exact", combine_attrs="drop_conflicts")
     joined = joined.assign_coords(value=np.asarray(radii, dtype=float))
     return result(joined, {"value": ("radius of the ball", "1")}, round=model.index)
 

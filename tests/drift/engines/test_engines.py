@@ -20,7 +20,7 @@ from landscape.model.loss_weights import Counted
 from landscape.model.losses import SampleLoss
 from landscape.model.samples import Samples
 from landscape.model.task import Task, cross_entropy
-from landscape.models._parts import Classifier
+from landscape.models._blocks import Classifier
 from tests.drift import hand
 from tests.tiny import experiment
 

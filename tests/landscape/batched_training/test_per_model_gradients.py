@@ -11,7 +11,7 @@ from landscape.batched_training.per_model_gradients import VmapGradients, model_
 from landscape.model.samples import Samples
 from landscape.model.task import Task, cross_entropy, squared_error
 from landscape.models import build_model
-from landscape.models._parts import Classifier
+from landscape.models._blocks import Classifier
 
 MODELS = {
     "mlp": (lambda: build_model("mlp", (1, 2, 3), 4, seed=0, hidden=[5, 7]), DenseGradients),

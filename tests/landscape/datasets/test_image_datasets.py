@@ -105,7 +105,7 @@ def test_standard_takes_the_training_images_own_moments_where_none_are_stated(fo
 def test_known_digests_are_those_of_whole_published_sets(name):
     source, known = import_module(f"landscape.datasets.{name}").SOURCE, _published.PUBLISHED[name]
     assert (known.train, known.test) == (source.train, source.test)
-    assert all(len(digest) == 16 and int(digest, 16) for digest in (known.labels, known.whole or known.labels))
+    assert all(len(digest) == 16 and int(digest, 16) for digest in (known.labels, known.fingerprint or known.labels))
 
 
 @pytest.mark.parametrize(("labels", "whole"), [("other", None), ("own", "other")])

@@ -13,7 +13,7 @@ from drift.claims import claims
 from drift.config.load import read
 from drift.simulation.simulate import simulate
 from figures.page.summary import summary
-from landscape.surfaces.basin import mark_place
+from landscape.surfaces.basin import mark_coordinates
 from landscape.surfaces.minimum import fitted_minimum
 from landscape.surfaces.surface import surface
 from tests import tiny
@@ -60,16 +60,16 @@ def test_the_fitted_minimum_is_that_of_an_optimisation_inside_the_plane(run, ind
             _, _, sweep = client_sweep(run, index, None, points=points, margin=0.3)
             best = optimum(run, sweep, at)
         assert np.linalg.norm(at - best) <= 2 * np.linalg.norm(errors)
-        assert abs(found.offset(mark_place(plane))[0] - np.linalg.norm(best - list(mark_place(plane).values()))) <= (
-            2 * found.offset(mark_place(plane))[1]
-        )
+        assert abs(
+            found.offset(mark_coordinates(plane))[0] - np.linalg.norm(best - list(mark_coordinates(plane).values()))
+        ) <= (2 * found.offset(mark_coordinates(plane))[1])
 
 
 @pytest.mark.parametrize("index", one_of_each(ROUNDS, ROUNDS[1:]))
 def test_21_and_25_points_agree_within_their_errors(run, index):
     """The lowest cells of these planes differ by up to a step of the grid; issue 14, point 4."""
     one, two = (fitted_minimum(run.cached(round_plane, round=index, points=points)) for points in (21, 25))
-    place = mark_place(run.cached(round_plane, round=index, points=21))
+    place = mark_coordinates(run.cached(round_plane, round=index, points=21))
     (first, first_error), (second, second_error) = one.offset(place), two.offset(place)
     assert abs(first - second) <= 2 * np.hypot(first_error, second_error)
     step = np.hypot(*(float(np.ptp(one.fit.cells[:, axis])) / 2 for axis in (0, 1)))

@@ -12,16 +12,16 @@ from landscape.model.losses import PerSample, Weigh, loss_name
 
 
 @dataclass(frozen=True)
-class LossPart:
+class LossOutput:
     """One part of a loss that returns (numerators (n,), weights (n,)); weights are read at outputs of zeros."""
 
     loss: Loss
-    part: int
+    index: int
     like: tuple[int, ...] = ()
     dtype: torch.dtype = torch.float32
 
     def __call__(self, *stated: Tensor) -> Tensor:
-        if self.part == 0:
+        if self.index == 0:
             return self.loss(*stated)[0]
         (targets,) = stated
         zeros = torch.zeros((), dtype=self.dtype, device=targets.device).expand(len(targets), *self.like)
