@@ -49,7 +49,7 @@ def effort(run: Run, *, trainings: int, forwards: int, memory: int, workers: int
     if "seconds" not in recorded or not len(recorded["round"]):
         return Effort(trainings, forwards, memory, float("nan"))
     per_client = float(np.nanmedian(recorded.seconds)) / spec.clients.per_round
-    samples = float(np.mean([len(part) for part in run.parts]))
+    samples = float(np.mean([len(numbers) for numbers in run.parts]))
     passes = spec.local.steps * spec.local.batch if spec.local.steps is not None else spec.local.epochs * samples
     seconds = per_client * trainings / workers + forwards * per_client / max(1.0, 3 * passes)
     return Effort(trainings, forwards, memory, seconds)

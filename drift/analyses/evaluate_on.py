@@ -8,7 +8,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.selected_samples import part_of
+from drift.analyses.selected_samples import stated_subset
 from drift.runs.run import Run
 from drift.store import memory_budget
 from landscape.model.batchnorm import usual_statistics
@@ -53,7 +53,7 @@ def evaluate_on(
     """
     task = task or run.task
     evaluation = evaluation_of(run, **options)
-    selected, stated = part_of(task, evaluation.split, samples)
+    selected, stated = stated_subset(task, evaluation.split, samples)
     evaluation = evaluation.but(split=selected)
     if tolerance is not None and evaluation.precision != "exact":
         raise ValueError(f"precision is {evaluation.precision!r} and tolerance {tolerance}; give one of them.")
@@ -90,7 +90,7 @@ def evaluate_models(
     whatever the models carry, and other buffers are those of the task.
     """
     points = torch.eye(len(models), dtype=torch.float64) if coefficients is None else coefficients
-    own = (usual_statistics(run.task) or "task") if buffers is None else None
+    recomputed = (usual_statistics(run.task) or "task") if buffers is None else None
     memory = min(MEMORY, memory_budget.budget()) if models.device.type == "cpu" else None
-    evaluation = evaluation_of(run, split=split, metrics=metrics, groups=groups, statistics=own, memory=memory)
+    evaluation = evaluation_of(run, split=split, metrics=metrics, groups=groups, statistics=recomputed, memory=memory)
     return evaluate(run.task, plain(models), points, buffers=buffers, evaluation=evaluation.but(progress=None))

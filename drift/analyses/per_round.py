@@ -103,10 +103,10 @@ def stack_rows(
     """
     variables = {}
     for name in names:
-        own = dims.get(name, ())
-        shape = [len(coords[dim]) for dim in own]
+        dims_of = dims.get(name, ())
+        shape = [len(coords[dim]) for dim in dims_of]
         values = [np.broadcast_to(row.get(name, np.nan), shape) for row in rows]
-        variables[name] = (("round", *own), np.array(values, dtype=float).reshape(len(rows), *shape))
+        variables[name] = (("round", *dims_of), np.array(values, dtype=float).reshape(len(rows), *shape))
     return variables
 
 
@@ -154,8 +154,8 @@ def evenly_spaced(indices: Sequence[int], count: int | None) -> list[int]:
     """At most `count` of `indices`, evenly spaced, first and last included; all where `count` is None."""
     if not indices:
         return []
-    places = np.linspace(0, len(indices) - 1, len(indices) if count is None else min(count, len(indices)))
-    return [indices[place] for place in sorted({round(float(place)) for place in places})]
+    positions = np.linspace(0, len(indices) - 1, len(indices) if count is None else min(count, len(indices)))
+    return [indices[position] for position in sorted({round(float(index)) for index in positions})]
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,6 @@ def join_global_models(
         LookupError: If no round, or one of `rounds`, kept its global model.
     """
     indices = selected_rounds(run, "globals", rounds, default)
-    parts = [compute(global_model(run, index)) for index in run.context.track(indices)]
-    joined = xr.concat(parts, "round", join="exact", combine_attrs="drop_conflicts")
+    models = [compute(global_model(run, index)) for index in run.context.track(indices)]
+    joined = xr.concat(models, "round", join="exact", combine_attrs="drop_conflicts")
     return joined.assign_coords(round=indices).assign_attrs(attrs)

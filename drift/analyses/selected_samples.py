@@ -58,15 +58,15 @@ def number_of(run: Run, split: str) -> int:
     return recorded[split] if split in recorded else len(run.task.split(split))
 
 
-def part_of(task: Task, split: Split, number: int | None) -> tuple[Split, dict[str, Any]]:
+def stated_subset(task: Task, split: Split, number: int | None) -> tuple[Split, dict[str, Any]]:
     """A split, or `at_most` so many of its samples; and the attributes by which a result states that it is a part.
 
     Raises:
         ValueError: If there is no such split, or the number is below 1.
     """
-    whole = task.split(split)
-    part = at_most(whole, number)
-    if part is whole:
+    every = task.split(split)
+    few = at_most(every, number)
+    if few is every:
         return split, {}
-    counts = {name: counted(task.per_sample, some.targets) for name, some in (("samples", part), ("samples_of", whole))}
-    return part, {"split": split_name(split), **counts}
+    counts = {name: counted(task.per_sample, some.targets) for name, some in (("samples", few), ("samples_of", every))}
+    return few, {"split": split_name(split), **counts}

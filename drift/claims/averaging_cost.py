@@ -11,7 +11,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.counterfactual.all_clients import find_clients_to_train, train_all_clients
-from drift.analyses.counterfactual.step_parts import weighted_sum
+from drift.analyses.counterfactual.step_terms import weighted_sum
 from drift.analyses.per_round import result, stack_rows
 from drift.config.random_keys import rng
 from drift.runs.run import Run

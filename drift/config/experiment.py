@@ -24,13 +24,13 @@ from landscape.plugins import outside
 from landscape.results.notebook_table import notebook_table
 
 
-class Part(StrictNumbers):
+class SettingsTable(StrictNumbers):
     """A frozen table of settings in which an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class TaskPart(Part):
+class TaskSettings(SettingsTable):
     """Data and model: dataset, scale of pixels, architecture, and their options."""
 
     dataset: str
@@ -56,7 +56,7 @@ class TaskPart(Part):
         return name if name == USER_TASK else plugins.recorded_name("landscape.models", name, "model")
 
     @model_validator(mode="after")
-    def _options_are_no_settings(self) -> TaskPart:
+    def _options_are_no_settings(self) -> TaskSettings:
         require_free("dataset_options", self.dataset_options)
         require_free("model_options", self.model_options)
         return self
@@ -66,12 +66,12 @@ def partition_gathered(clients: dict[str, Any]) -> dict[str, Any]:
     """The settings of clients with what stands beside the name of their partition in its table."""
     table = {"name": clients["partition"]} if isinstance(clients["partition"], str) else clients["partition"]
     options = set(partitions.load(str(table.get("name"))).model_fields) - set(Clients.model_fields)
-    own = {key: value for key, value in clients.items() if key in options}
+    gathered = {key: value for key, value in clients.items() if key in options}
     rest = {key: value for key, value in clients.items() if key not in options}
-    return {**rest, "partition": {**table, **own}}
+    return {**rest, "partition": {**table, **gathered}}
 
 
-class Clients(Part):
+class Clients(SettingsTable):
     """Clients: their number K, the number per round, and the partition of the data."""
 
     number: int = Field(10, gt=0, le=1_000_000)  # a bound for settings from outside
@@ -127,7 +127,7 @@ class Clients(Part):
         return self
 
 
-class Local(Part):
+class Local(SettingsTable):
     """Local training: optimiser, learning rate, epochs over the client's data (or steps), batch size."""
 
     optimizer: Literal["sgd", "adam"] = "sgd"
@@ -143,14 +143,14 @@ class Local(Part):
     persist_optimizer: bool = Field(False, description="clients keep their moments between rounds")
 
 
-class Proxy(Part):
+class Proxy(SettingsTable):
     """The server's proxy set: class-balanced, moved from the test set."""
 
     per_class: int = Field(10, gt=0)
     long_tail: float | None = Field(None, ge=1, description="ratio of the largest to the smallest class")
 
 
-class Init(Part):
+class Init(SettingsTable):
     """A checkpoint that training starts from in place of random values; `init = "path"` is short for its path.
 
     The digest is filled in when the experiment is read. It is part of the run's identity, the path is not.
@@ -166,12 +166,12 @@ class Init(Part):
         return {"path": values} if isinstance(values, str) else values
 
 
-class Experiment(Part):
+class Experiment(SettingsTable):
     """All settings of a run; their hash is the run's identity."""
 
     rounds: int = Field(gt=0)
     seed: int = Field(0, ge=0)
-    task: TaskPart
+    task: TaskSettings
     clients: Clients
     method: methods.NamedMethod = Field(default_factory=lambda: methods.load("fedavg")())
     local: Local = Local()
@@ -246,5 +246,5 @@ def _without_folders(content: Any) -> Any:
     """Settings with files of code from outside named without their folders, which are no part of the identity."""
     if isinstance(content, dict):
         return {key: _without_folders(value) for key, value in content.items()}
-    own = isinstance(content, str) and ".py:" in content
-    return outside.portable(content) if own else content
+    has_path = isinstance(content, str) and ".py:" in content
+    return outside.portable(content) if has_path else content

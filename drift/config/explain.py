@@ -46,7 +46,7 @@ def explain(problem: ValidationError, content: Mapping[str, Any]) -> str:
     """The first mistake in a table of settings."""
     errors = problem.errors(include_url=False)
     first, loc = errors[0], errors[0]["loc"]
-    path = [str(part) for part in loc]
+    path = [str(word) for word in loc]
     key, value = ".".join(path), first.get("input")
     if first["type"] == "extra_forbidden":
         *parents, last = path
@@ -98,13 +98,13 @@ def _accepted(error: Any) -> str:
 def _keys(path: list[str], content: Mapping[str, Any]) -> set[str]:
     model: type[BaseModel] = Experiment
     table: Any = content
-    for part in path:
-        table = table.get(part) if isinstance(table, dict) else None
-        if part in PLUGINS:
+    for key in path:
+        table = table.get(key) if isinstance(table, dict) else None
+        if key in PLUGINS:
             load = methods.load if path[0] == "method" else partitions.load
             model = load(str(table_name(table) or "fedavg"))
         else:
-            inner = model.model_fields[part].annotation if part in model.model_fields else None
+            inner = model.model_fields[key].annotation if key in model.model_fields else None
             if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
                 inner = _optional_model(inner)
             if inner is None:

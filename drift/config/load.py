@@ -47,15 +47,15 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
         trust.allow_setting(name, value)
     if isinstance(source, Experiment):
         content, where = source.resolved(), "experiment"
-        trust.allow_own(content)
+        trust.allow_named(content)
     else:
         content, where = _table(source), str(source)
     if isinstance(source, Experiment) and not changes:
         experiment = source
     else:
         experiment = validated(_changed(content, changes), where)
-    for part in (experiment.task.dataset, experiment.task.model):
-        trust.require_trusted(part, f"{where} names")
+    for code in (experiment.task.dataset, experiment.task.model):
+        trust.require_trusted(code, f"{where} names")
     return with_digest(experiment)
 
 
@@ -72,10 +72,10 @@ def _changed(content: dict[str, Any], changes: Iterable[tuple[str, Any]]) -> dic
     for name, value in sorted((change for change in changes if change[0] in NAMING), key=_order):
         _select(content, name, value)
     selected = content["method"] if isinstance(content["method"], dict) else {}
-    base, own = table_name(selected.get("base")), str(selected.get("name"))
+    base, method_name = table_name(selected.get("base")), str(selected.get("name"))
     if isinstance(base, str) and base in variants:
         content = _merge(content, _as_base(base, variants[base]))
-    content = _merge(content, variants.get(own, {}))
+    content = _merge(content, variants.get(method_name, {}))
     for name, value in sorted(changes, key=lambda change: not change[0].endswith(".like")):
         if name not in NAMING or not isinstance(value, str):
             _drop_bundle(content, name, value)
@@ -145,7 +145,7 @@ def _without_options(base: dict[str, Any], content: Mapping[str, Any]) -> dict[s
     task, above = base.get("task"), content.get("task")
     if not isinstance(task, dict) or not isinstance(above, dict):
         return base
-    dropped = {f"{part}_options" for part in ("dataset", "model") if above.get(part, task.get(part)) != task.get(part)}
+    dropped = {f"{kind}_options" for kind in ("dataset", "model") if above.get(kind, task.get(kind)) != task.get(kind)}
     return {**base, "task": {name: value for name, value in task.items() if name not in dropped}}
 
 
@@ -159,15 +159,15 @@ def _parse_assignment(text: str) -> tuple[str, Any]:
 def _select(content: dict[str, Any], name: str, value: Any) -> None:
     """Put another plug-in in the place of one with its options; the same one keeps them."""
     *parents, last = name.removesuffix(".name").split(".")
-    place: Any = content
+    table: Any = content
     for parent in parents:
-        place = place.get(parent)
-        if not isinstance(place, dict):
+        table = table.get(parent)
+        if not isinstance(table, dict):
             return  # refused when the change is made
     if isinstance(value, dict):
-        place[last] = value
-    elif table_name(place.get(last)) != value:
-        place[last] = {"name": value}
+        table[last] = value
+    elif table_name(table.get(last)) != value:
+        table[last] = {"name": value}
 
 
 def _gather_partition(content: dict[str, Any]) -> None:
@@ -200,16 +200,16 @@ def _as_base(name: str, variant: Mapping[str, Any]) -> dict[str, Any]:
 
 def _assign(content: dict[str, Any], name: str, value: Any) -> None:
     *parents, last = name.split(".")
-    place = content
+    table = content
     for parent in parents:
-        inner = place.get(parent)
+        inner = table.get(parent)
         if isinstance(inner, str):  # method = "ima" and method.window = 5
             inner = {"path" if parent == "init" else "name": inner}
         if inner is not None and not isinstance(inner, dict):
             raise ValueError(f"{name}: {parent} is a single value, not a table of settings.")
-        place[parent] = dict(inner or {})
-        place = place[parent]
-    place[last] = value
+        table[parent] = dict(inner or {})
+        table = table[parent]
+    table[last] = value
 
 
 def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

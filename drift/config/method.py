@@ -58,7 +58,7 @@ class Method(StrictNumbers):
     """Option with the number of models that a client trains together in a pool and averages, as `pool` returns it."""
 
     requires: ClassVar[tuple[Callable[[Task, str], object], ...]] = ()
-    """Checks of (task, name of the method) before round 0, as `drift.training.model_parts` has them."""
+    """Checks of (task, name of the method) before round 0, as `drift.training.model_layers` has them."""
 
     moments: ClassVar[tuple[str, ...]] = ()
     """Names in the server state that are an optimiser's memory; a wrapper such as IMA may reset them."""
@@ -87,8 +87,8 @@ class Method(StrictNumbers):
 
         A class from outside with the name of a built-in method has its full name.
         """
-        own = outside.is_outside(text := tables.recorded(self)) and self.name().lower() in names()
-        return (outside.portable(text) if own else self.name()) + suffix(self)
+        is_known = outside.is_outside(text := tables.recorded(self)) and self.name().lower() in names()
+        return (outside.portable(text) if is_known else self.name()) + suffix(self)
 
     @property
     def pool_size(self) -> int:
@@ -126,7 +126,7 @@ class Method(StrictNumbers):
         fixed = self.holds(setting)
         left_out = (self.client_numbers(setting.task) if self.personal else 0) + (0 if fixed is None else fixed.sum())
         model = (client.start.numel() + client.buffers.numel() - int(left_out)) * client.start.element_size()
-        down, up = (sum(part.nbytes for part in parts.values()) for parts in (client.server, update.report))
+        down, up = (sum(tensor.nbytes for tensor in tensors.values()) for tensors in (client.server, update.report))
         return float(model + down), float(model + up)
 
     def initial(self, setting: Setting, theta: Tensor) -> State:
@@ -232,8 +232,8 @@ def load(name: str) -> type[Method]:
         ValueError: If there is none; the message lists all. Or if it is code that is not trusted
             (`drift.plugins.trust`).
     """
-    if (own := trust.load("drift.methods", name, "method")) is not None:
-        return plugins.require_derived(own, Method, name)
+    if (method_class := trust.load("drift.methods", name, "method")) is not None:
+        return plugins.require_derived(method_class, Method, name)
     module = plugins.load("drift.methods", name, "method")
     return plugins.single_class(module, Method)
 

@@ -22,8 +22,8 @@ def key(seed: int, *purpose: str | int) -> int:
     Raises:
         TypeError: If a part is neither a text nor a whole number.
     """
-    parts = [part if isinstance(part, str) else int(operator.index(part)) for part in (seed, *purpose)]
-    digest = hashlib.blake2b(json.dumps(parts).encode("ascii"), digest_size=8).digest()
+    words = [word if isinstance(word, str) else int(operator.index(word)) for word in (seed, *purpose)]
+    digest = hashlib.blake2b(json.dumps(words).encode("ascii"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 

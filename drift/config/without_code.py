@@ -118,13 +118,13 @@ def _built(
     table = {"name": table} if isinstance(table, str) else table
     if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
         return table
-    whole = dict(table)
+    settings = dict(table)
     if isinstance(table.get("base"), Mapping):
-        whole["base"] = _built(table["base"], kind, load, hooks)
+        settings["base"] = _built(table["base"], kind, load, hooks)
     if not outside.is_outside(table["name"]):
-        return whole
+        return settings
     try:
-        return tables.build(whole, load)
+        return tables.build(settings, load)
     except (ValueError, LookupError) as reason:
         options = {key: value for key, value in table.items() if key != "name"}
         return stand_in(kind, outside.absolute_name(table["name"]), options, " ".join(str(reason).split()), hooks)

@@ -162,9 +162,9 @@ def beyond(gains: np.ndarray, placebo: float) -> bool:
 
 def _followed(run: Run, long: xr.Dataset, name: str, clients: xr.Dataset, options: str) -> Cause:
     gains, share, placebo = gain_of(long, name)
-    early = [(float(long.gain.sel(change=name)[place].mean()), place) for place in range(long.sizes["round"] - 1)]
+    early = [(float(long.gain.sel(change=name)[index].mean()), index) for index in range(long.sizes["round"] - 1)]
     # NaN, as for "longer", is harmless
-    harmless = all(not value < -float(long.placebo[place]) for value, place in early)
+    harmless = all(not value < -float(long.placebo[index]) for value, index in early)
     least = -inf if name.startswith("without-") else CLEAR
     tested: dict[str, Any] = {
         "test": str(long.text.sel(change=name).values),

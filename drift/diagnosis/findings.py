@@ -12,7 +12,7 @@ import xarray as xr
 
 from drift.analyses.counterfactual.changes import uneven
 from drift.analyses.counterfactual.counterfactual import counterfactual
-from drift.analyses.counterfactual.step_parts import balanced_cohort
+from drift.analyses.counterfactual.step_terms import balanced_cohort
 from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.over_seeds import Estimate, estimate
@@ -105,7 +105,7 @@ def _drift(run: Run, quick: bool, workers: int) -> Finding:
     """Cost of sampling drift and local steps in the last rounds, and the participation at which they are equal.
 
     The ratio of sampling and client drift is no property of a run: it follows from the participation
-    (`drift.analyses.counterfactual.step_parts`).
+    (`drift.analyses.counterfactual.step_terms`).
     """
     if quick:
         share = estimate(drift_variances(run).change_share.sel(round=slice(run.rounds()[-1] - ROUNDS + 1, None)).values)

@@ -91,12 +91,12 @@ def _updates(run: Run, record: Round) -> dict[str, float | torch.Tensor]:
     weights, inner = run.experiment.cohort_weights(record.sizes), record.gram[CLIENTS:, CLIENTS:].double()
     norms = inner.diagonal().clamp(min=0).sqrt()
     cosine = torch.full_like(weights, torch.nan)
-    for place in range(len(weights)):
+    for index in range(len(weights)):
         rest = weights.clone()
-        rest[place] = 0
+        rest[index] = 0
         other = float((rest @ inner @ rest).clamp(min=0)) ** 0.5
-        if other > 0 and norms[place] > 0:
-            cosine[place] = float(inner[place] @ rest) / (other * float(norms[place]))
+        if other > 0 and norms[index] > 0:
+            cosine[index] = float(inner[index] @ rest) / (other * float(norms[index]))
     middle = float(norms[weights > 0].quantile(0.5))
     length = norms / middle if middle > 0 else torch.full_like(norms, torch.nan)
     nothing = weights == 0  # a client without samples is not one of the others
@@ -112,7 +112,7 @@ def _excess(run: Run) -> tuple[np.ndarray, np.ndarray]:
     if not rounds or not len(numbers):
         return nothing, nothing
     count = len(run.dataset.class_names)
-    owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    owner = np.repeat(np.arange(len(parts)), [len(numbers) for numbers in parts])
     counted = run.labels[numbers] != IGNORED
     owner, numbers = owner[counted], numbers[counted]
     groups = owner * count + run.labels[numbers]
@@ -125,12 +125,12 @@ def _excess(run: Run) -> tuple[np.ndarray, np.ndarray]:
     others = sizes.sum(0) - sizes
     rest = np.divide(totals.sum(0) - totals, others, out=np.full_like(totals, np.nan), where=others > 0)
     shared = np.where(np.isfinite(rest), sizes, 0.0)  # classes of no other client do not count
-    own = np.where(shared > 0, totals, 0.0).sum(1)
+    shared_totals = np.where(shared > 0, totals, 0.0).sum(1)
     expected = np.where(shared > 0, shared * np.nan_to_num(rest), 0.0).sum(1)
     number = shared.sum(1)
     some = (number > 0) & (expected > 0)
-    excess = np.divide(own - expected, number, out=nothing.copy(), where=some)
-    return excess, np.divide(own, expected, out=nothing.copy(), where=some)
+    excess = np.divide(shared_totals - expected, number, out=nothing.copy(), where=some)
+    return excess, np.divide(shared_totals, expected, out=nothing.copy(), where=some)
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

@@ -47,20 +47,20 @@ def train(
     """
     ready = [method.prepare(client) for client in clients]
     minibatches = [_minibatches(client) for client in ready]
-    order = sorted(range(len(ready)), key=lambda place: -len(minibatches[place].sizes))
+    order = sorted(range(len(ready)), key=lambda index: -len(minibatches[index].sizes))
     trained: dict[int, Update] = {}
     useful = computed = 0
     if ready:
         gradients = model_gradients(ready[0].flat)
         size = chunk(ready[0], gradients)
         for begin in range(0, len(order), size):
-            places = order[begin : begin + size]
-            rows = [(ready[place], minibatches[place]) for place in places]
+            indices = order[begin : begin + size]
+            rows = [(ready[index], minibatches[index]) for index in indices]
             group = _Group(rows, method, gradients)
-            for place, update in zip(places, group.train(), strict=True):
-                trained[place] = receive(place, method.finish(ready[place], update))
+            for index, update in zip(indices, group.train(), strict=True):
+                trained[index] = receive(index, method.finish(ready[index], update))
             useful, computed = useful + group.useful, computed + group.computed
-    return [trained[place] for place in range(len(ready))], useful / computed if computed else float("nan")
+    return [trained[index] for index in range(len(ready))], useful / computed if computed else float("nan")
 
 
 def chunk(client: Client, gradients: ModelGradients) -> int:
@@ -123,8 +123,8 @@ class _Group:
             torch.arange(table.shape[2], device=self.device) < counts,
         )
         weights = used / counts.clamp(min=1).to(self.thetas[0])
-        if (own := sample_weights(self.clients[0].flat.loss, samples.targets)) is not None:
-            total = (own.to(weights)[numbers] * used).sum(2, keepdim=True)
+        if (sample_weight := sample_weights(self.clients[0].flat.loss, samples.targets)) is not None:
+            total = (sample_weight.to(weights)[numbers] * used).sum(2, keepdim=True)
             weights = used / total.where(total > 0, 1)  # numerators contain the samples' own weights
         actives, widths = (sizes > 0).sum(1).tolist(), sizes.max(1, initial=0).tolist()
         self.useful, self.computed = int(sizes.sum()), int(np.dot(actives, widths))
@@ -136,7 +136,7 @@ class _Group:
                 self._step(inputs, targets, weights[step], actives[step], widths[step])
         means = (self.losses.cpu() / torch.from_numpy(self.steps)).tolist()  # 0 / 0 is NaN
         thetas = torch.cat(self.thetas, 1).unbind()
-        return [self._update(place, thetas[place], means[place]) for place in range(len(self.clients))]
+        return [self._update(index, thetas[index], means[index]) for index in range(len(self.clients))]
 
     def _step(self, inputs: Inputs, targets: Tensor, weights: Tensor, active: int, width: int) -> None:
         """A step of the first `active` clients; of their minibatches the first `width` places are used."""
@@ -151,8 +151,8 @@ class _Group:
         if self.correction is not None:
             self.correction.first(active)(grads[0], thetas[0])
         if self.local.optimizer == "adam":
-            for place in range(active):
-                self.moments[place] = self.moments[place] or optimizer.zero_moments(thetas[0][place])
+            for index in range(active):
+                self.moments[index] = self.moments[index] or optimizer.zero_moments(thetas[0][index])
             optimizer.adam(list(thetas[0]), list(grads[0]), self.moments[:active], self.local, 1.0)
         else:
             optimizer.sgd(thetas, grads, momenta, self.local, 1.0)
@@ -162,8 +162,8 @@ class _Group:
     def _blocks(self, name: str) -> list[Tensor]:
         """A matrix (m, d) of any content, one block per range of columns."""
         m, like = len(self.clients), self.clients[0].start
-        whole = scratch_buffer(f"batched {name}", (m * len(like),), like)
-        return [whole[m * columns.start : m * columns.stop].view(m, -1) for columns in self.columns]
+        scratch = scratch_buffer(f"batched {name}", (m * len(like),), like)
+        return [scratch[m * columns.start : m * columns.stop].view(m, -1) for columns in self.columns]
 
     def _momenta(self) -> list[Tensor]:
         """Momentum buffers (m, d) in blocks; from 0 the first step is that of a fresh optimiser."""
@@ -193,12 +193,12 @@ class _Group:
         table[np.arange(width) < sizes[:, :, None]] = np.concatenate(numbers)
         return np.ascontiguousarray(table.swapaxes(0, 1)), np.ascontiguousarray(sizes.T)
 
-    def _update(self, place: int, theta: Tensor, loss: float) -> Update:
-        client, steps, state = self.clients[place], int(self.steps[place]), self.clients[place].state
+    def _update(self, index: int, theta: Tensor, loss: float) -> Update:
+        client, steps, state = self.clients[index], int(self.steps[index]), self.clients[index].state
         if self.local.persist_optimizer:
-            moments = self.moments[place]
+            moments = self.moments[index]
             if self.momenta and steps:
-                moments = {"momentum_buffer": torch.cat([block[place] for block in self.momenta])}
+                moments = {"momentum_buffer": torch.cat([block[index] for block in self.momenta])}
             state = {**state, **optimizer.to_state(moments, self.local)}
         return Update(theta, client.buffers, steps, loss, state)
 
@@ -220,8 +220,8 @@ def sample_bytes(samples: Samples) -> int:
     return sum(math.prod(leaf.shape[1:]) * leaf.element_size() for leaf in leaves(samples.inputs))
 
 
-def joined(parts: Sequence[Samples]) -> Samples:
+def joined(blocks: Sequence[Samples]) -> Samples:
     """The samples of several clients one after the other."""
-    columns = zip(*(leaves(part.inputs) for part in parts), strict=True)
-    whole = iter([torch.cat(column) for column in columns])
-    return Samples(map_leaves(partial(_next, whole), parts[0].inputs), torch.cat([part.targets for part in parts]))
+    columns = zip(*(leaves(block.inputs) for block in blocks), strict=True)
+    batch = iter([torch.cat(column) for column in columns])
+    return Samples(map_leaves(partial(_next, batch), blocks[0].inputs), torch.cat([block.targets for block in blocks]))

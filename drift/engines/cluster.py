@@ -65,28 +65,28 @@ class ClusterWorkers(JobPool):
         call = next(self._calls)
         with losing(self._client):
             value = None if shared is None else self._sent(f"shared {call}", serialize(shared))
-            places = {
+            indices = {
                 self._client.submit(
-                    _done, self._begun, value, serialize((work, job)), key=(self._name, call, place), pure=False
-                ): place
-                for place, job in enumerate(jobs)
+                    _done, self._begun, value, serialize((work, job)), key=(self._name, call, index), pure=False
+                ): index
+                for index, job in enumerate(jobs)
             }
-            plain = as_completed(list(places), loop=self._client.loop)
-            for future in plain if watch is None else _watched(places, watch, seconds):
+            plain = as_completed(list(indices), loop=self._client.loop)
+            for future in plain if watch is None else _watched(indices, watch, seconds):
                 error = future.exception()
                 if isinstance(error, KilledWorker):
                     error = Crashed(f"{error} Give workers more memory, or use a smaller batch. {RESUME}")
                 result = None if error is not None else deserialize(future.result())
-                yield JobResult(places.pop(future), result, error)
+                yield JobResult(indices.pop(future), result, error)
 
     def memory(self, size: int) -> AbstractContextManager[None]:
         """None: workers may be on other machines."""
         return nullcontext()
 
 
-def _watched(places: dict[Any, int], watch: Callable[[set[int]], None], seconds: float | None) -> Iterator[Any]:
+def _watched(indices: dict[Any, int], watch: Callable[[set[int]], None], seconds: float | None) -> Iterator[Any]:
     """Futures as they end; `watch` is called with the places of the others."""
-    pending = dict(places)
+    pending = dict(indices)
     while pending:
         watch(set(pending.values()))
         time.sleep(PATIENCE if seconds is None else seconds)

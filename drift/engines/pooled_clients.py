@@ -55,17 +55,17 @@ class PooledClients:
             OSError: If the disk is full.
         """
         received = Received.from_server(self.setting, server, start)
-        files, number = [receive.file(place) for place in range(len(ids))], count()
+        files, number = [receive.file(index) for index in range(len(ids))], count()
         updates = dict[int, Update]()
         with self.pool.memory(sum(file is None for file in files) * start.nbytes) as memory:
             rows = None if memory is None else RowFile(memory, 0, start.nbytes)
             targets = [file or (None if rows is None else (rows, next(number))) for file in files]
             jobs = _Jobs(ids.tolist(), server.clients, [_marked(target) for target in targets])
-            for place, (update, in_row) in self.pool.as_completed(_trained, jobs, shared=received):
-                row = jobs.rows[place]
-                whole = replace(update, theta=row.file.read(row.row, start)) if row and in_row else update
-                updates[place] = receive(place, whole, written=in_row and files[place] is not None)
-        return [updates[place] for place in range(len(ids))]
+            for index, (update, in_row) in self.pool.as_completed(_trained, jobs, shared=received):
+                row = jobs.rows[index]
+                stored = replace(update, theta=row.file.read(row.row, start)) if row and in_row else update
+                updates[index] = receive(index, stored, written=in_row and files[index] is not None)
+        return [updates[index] for index in range(len(ids))]
 
 
 @contextmanager
@@ -118,9 +118,9 @@ class _Jobs(Sequence[Any]):
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, place: Any) -> Any:
-        client = self.ids[place]
-        return client, self.states.get(client, {}), self.rows[place]
+    def __getitem__(self, index: Any) -> Any:
+        client = self.ids[index]
+        return client, self.states.get(client, {}), self.rows[index]
 
 
 def _ready(data: WorkerData) -> WorkerData:

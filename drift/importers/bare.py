@@ -62,14 +62,14 @@ def record_checkpoints(
     sizes = read_sizes(folder, files)
     content, parts = split_task(task)
     user_task = None if content is None else UserTask.load(content)
-    of_parts = user_task is not None and parts is not None
-    if user_task is not None and of_parts:
+    has_parts = user_task is not None and parts is not None
+    if user_task is not None and has_parts:
         numbers = files.numbers()
         names = [str(name) for name in numbers] if any(name != number for name, number in numbers.items()) else None
-        own = UserTask.load(user_task.task, parts, names).parts or ()
-        sizes = part_sizes(numbers, list(map(len, own)), sizes)
+        numbers_of = UserTask.load(user_task.task, parts, names).parts or ()
+        sizes = part_sizes(numbers, list(map(len, numbers_of)), sizes)
     settings = f"{patterns} {'' if user_task is None else user_task.fingerprint}"
-    settings += f" {sizes}" if of_parts else ""
+    settings += f" {sizes}" if has_parts else ""
     description = dict(told or {})
     settings += json.dumps(description, sort_keys=True) if description else ""
     path = Path(runs) / run_name(folder, files, settings, progress, description.get("name"))

@@ -188,7 +188,7 @@ class _Recording:
 
     def _client(self, reply: Any) -> tuple[Any, tuple[State, int]] | None:
         """Name, model and number of samples in a reply; None without a model."""
-        arrays = None if reply.has_error() else self._model(reply) or self._part(reply)
+        arrays = None if reply.has_error() else self._model(reply) or self._partial_model(reply)
         if arrays is None:
             return None
         key = getattr(self.strategy, "weighted_by_key", "num-examples")
@@ -203,7 +203,7 @@ class _Recording:
         records = message.content.array_records.values()
         return next((record for record in records if self.globals.keys() <= set(record)), None)
 
-    def _part(self, message: Any) -> Any:
+    def _partial_model(self, message: Any) -> Any:
         """The record with most of the arrays of the global model; None if there is none of them."""
         shared = lambda record: len(self.globals.keys() & set(record))  # noqa: E731
         record = max(message.content.array_records.values(), key=shared, default=None)

@@ -51,7 +51,7 @@ def read_model(path: Path, task: Task) -> Model:
     """
     tensors, layout = read_state(path, task), task.layout
     model = {"theta": layout.theta(tensors).float(), "buffers": layout.buffer_vector(tensors).float()}
-    if not all(bool(torch.isfinite(part).all()) for part in model.values()):
+    if not all(bool(torch.isfinite(value).all()) for value in model.values()):
         raise ValueError(f"{path} holds values that are not finite; leave this client or round out.")
     return model
 
@@ -142,13 +142,13 @@ def part_sizes(
     """
     if absent := [name for name, number in numbers.items() if number >= len(sizes) or sizes[number] < 1]:
         raise ValueError(f"client {absent[0]} has models, and by its part of the task no samples; mend the parts.")
-    own = {name: sizes[number] for name, number in numbers.items()}
-    if other := [name for name, size in own.items() if stated.get(name, size) != size]:
+    named = {name: sizes[number] for name, number in numbers.items()}
+    if other := [name for name, size in named.items() if stated.get(name, size) != size]:
         raise ValueError(
-            f"sizes.json gives client {other[0]} {stated[other[0]]} samples, its part of the task has {own[other[0]]}; "
-            "mend one of them."
+            f"sizes.json gives client {other[0]} {stated[other[0]]} samples, its part of the task has "
+            f"{named[other[0]]}; mend one of them."
         )
-    return own
+    return named
 
 
 def run_name(
@@ -157,7 +157,7 @@ def run_name(
     """Name of the run, from `called` or its folder; it ends in eight digits of the SHA-256 of settings and files."""
     total = hashlib.sha256(settings.encode())
     for round_files in with_progress(list(files.rounds.values()), progress):
-        for path in (file for place in round_files.paths() for file in weight_files(place)):
+        for path in (file for folder in round_files.paths() for file in weight_files(folder)):
             require_room(path, path.stat().st_size)  # before it is digested: a sparse file may have any size
             total.update(path.relative_to(folder).as_posix().encode())
             with open(path, "rb") as file:

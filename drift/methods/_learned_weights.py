@@ -123,8 +123,8 @@ COSINE, ANNEALED = 100, 10
 """Epochs of half a cosine, and until the constant rate is reached."""
 
 
-def _eased(part: float) -> float:
-    return (1 - math.cos(math.pi * part)) / 2
+def _eased(progress: float) -> float:
+    return (1 - math.cos(math.pi * progress)) / 2
 
 
 @dataclass

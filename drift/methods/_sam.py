@@ -47,7 +47,7 @@ class Ascent:
         if self.eta is None:
             return None
         scale = flat.theta.abs() + self.eta
-        for name, part in flat.layout.slices().items():
+        for name, span in flat.layout.slices().items():
             if "weight" not in name:
-                scale[part] = 1
+                scale[span] = 1
         return scale

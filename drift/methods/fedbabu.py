@@ -11,7 +11,7 @@ from drift.config.method import Method
 from drift.config.method_values import Setting
 from drift.training.client import Client
 from drift.training.correction import Correction
-from drift.training.model_parts import freeze, head_mask, require_headed
+from drift.training.model_layers import freeze, head_mask, require_headed
 
 
 class FedBABU(Method):

@@ -16,7 +16,7 @@ from drift.config.random_keys import generator
 from drift.methods._server_training import CODE, LACKS, ServerTraining, active, distillation, logits, proxy
 from drift.plugins.bundles import Bundle
 from drift.store.column_blocks import WIDTH, blocks, narrowed, rows
-from drift.training.model_parts import require_classes
+from drift.training.model_layers import require_classes
 from landscape.model.layout import Layout
 
 
@@ -94,24 +94,24 @@ class Gaussian:
     def around(cls, layout: Layout, start: Tensor, clients: Tensor, numbers: Sequence[int]) -> Gaussian:
         """That of the rows `numbers` of client models (m, d), read by blocks."""
         mean, variance, lengths = torch.empty_like(start), torch.empty_like(start), {}
-        for name, part in layout.slices().items():
+        for name, span in layout.slices().items():
             norms = torch.cat(
-                [(model[part] - start[part])[None].norm(dim=1, keepdim=True) for model in rows(clients, numbers)]
+                [(model[span] - start[span])[None].norm(dim=1, keepdim=True) for model in rows(clients, numbers)]
             )
             lengths[name] = norms.mean()
-            for columns, block in blocks(clients[:, part], start[part], width=narrowed(WIDTH, len(clients))):
+            for columns, block in blocks(clients[:, span], start[span], width=narrowed(WIDTH, len(clients))):
                 moves = block if len(numbers) == len(clients) else block[list(numbers)]
                 directions = torch.where(norms > 0, moves / norms.clamp(min=torch.finfo(moves.dtype).tiny), 0.0)
-                place = slice(part.start + columns.start, part.start + columns.stop)
-                mean[place] = directions.mean(0)
-                variance[place] = (directions.square().mean(0) - mean[place].square()).clamp(min=1e-5)
+                target = slice(span.start + columns.start, span.start + columns.stop)
+                mean[target] = directions.mean(0)
+                variance[target] = (directions.square().mean(0) - mean[target].square()).clamp(min=1e-5)
         return cls(layout, start, mean, variance, lengths)
 
     def draw(self, spread: float, noise: torch.Generator) -> Tensor:
         """One model (d,)."""
         sample = self.start.clone()
-        for name, part in self.layout.slices().items():
-            mean, variance = self.mean[part], self.variance[part]
+        for name, span in self.layout.slices().items():
+            mean, variance = self.mean[span], self.variance[span]
             draws = torch.randn(mean.shape, generator=noise, dtype=mean.dtype, device=mean.device)
-            sample[part] += self.lengths[name] * (mean + spread * variance.sqrt() * draws)
+            sample[span] += self.lengths[name] * (mean + spread * variance.sqrt() * draws)
         return sample

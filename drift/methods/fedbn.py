@@ -15,7 +15,7 @@ from drift.config.experiment import Experiment
 from drift.config.method import Method
 from drift.config.method_values import Setting, State
 from drift.training.client import Client, Update
-from drift.training.model_parts import norm_mask, require_normalised
+from drift.training.model_layers import norm_mask, require_normalised
 from drift.training.validation import require_held_out
 from landscape.model.task import Task
 from landscape.sweep.evaluate import model_metrics
@@ -52,15 +52,15 @@ class FedBN(Method):
 
     def prepare(self, client: Client) -> Client:
         """The client with its own normalisation layers, once it has any."""
-        own = _own(client)
+        mask = _mask(client)
         start = client.start.clone()
         if "norm" in client.state:
-            start[own] = client.state["norm"]
+            start[mask] = client.state["norm"]
         return replace(client, start=start, buffers=client.state.get("buffers", client.buffers))
 
     def finish(self, client: Client, update: Update) -> Update:
         """The normalisation layers to keep."""
-        layers = {"norm": update.theta[_own(client)], "buffers": update.buffers}
+        layers = {"norm": update.theta[_mask(client)], "buffers": update.buffers}
         return replace(update, state={**update.state, **layers})
 
     def measured(
@@ -76,13 +76,13 @@ class FedBN(Method):
                 continue
             model = end.clone()
             model[norm] = state["norm"].to(end)
-            own, samples = state["buffers"].to(setting.device), task.samples["train"][torch.from_numpy(held[client])]
-            metrics = model_metrics(task, model.to(setting.device), own, split=samples, metrics=tuple(total))
+            fixed, samples = state["buffers"].to(setting.device), task.samples["train"][torch.from_numpy(held[client])]
+            metrics = model_metrics(task, model.to(setting.device), fixed, split=samples, metrics=tuple(total))
             count += len(held[client])
             for name in total:
                 total[name] += len(held[client]) * metrics[name]
         return {"own_loss": total["loss"] / count, "own_accuracy": 1 - total["error"] / count} if count else {}
 
 
-def _own(client: Client) -> Tensor:
+def _mask(client: Client) -> Tensor:
     return norm_mask(client.flat.module, client.flat.layout, FedBN.name()).to(client.start.device)

@@ -108,8 +108,8 @@ class FedEve(Method):
 
         counts = _sums(torch.ones_like(mean), layout)
         q_sums, r_sums = _sums(period.square(), layout) / m, _sums(spread, layout) / m**2
-        whole = {"q_variance": q_sums.sum() / counts.sum(), "r_variance": r_sums.sum() / counts.sum()}
-        q, r = (q_sums / counts, r_sums / counts) if layered else (whole["q_variance"], whole["r_variance"])
+        pooled = {"q_variance": q_sums.sum() / counts.sum(), "r_variance": r_sums.sum() / counts.sum()}
+        q, r = (q_sums / counts, r_sums / counts) if layered else (pooled["q_variance"], pooled["r_variance"])
         gain, variance = fuse(state["variance"], q, r)
 
         moved = _spread(gain, counts) if layered else gain
@@ -119,7 +119,7 @@ class FedEve(Method):
         else:
             end = cohort.start.double() - self.server_lr * moved * observed
         share = counts / counts.sum() if layered else torch.ones_like(gain)
-        extras = {**combined.extras, **whole, "gain": (share * gain).sum(), "sigma": (share * variance).sum()}
+        extras = {**combined.extras, **pooled, "gain": (share * gain).sum(), "sigma": (share * variance).sum()}
         if layered:
             extras["layer_gain"] = gain
         after = {"momentum": fused.to(cohort.theta), "variance": variance}
@@ -154,7 +154,7 @@ def _observed(cohort: Cohort, active: Tensor, *, uniform: bool) -> tuple[Tensor,
 
 def _sums(values: Tensor, layout: Layout) -> Tensor:
     """Sums of values (d,) over each tensor of the layout, shape (L,)."""
-    return torch.stack([values[part].sum() for part in layout.slices().values()])
+    return torch.stack([values[span].sum() for span in layout.slices().values()])
 
 
 def _spread(values: Tensor, counts: Tensor) -> Tensor:

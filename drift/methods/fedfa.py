@@ -16,7 +16,7 @@ from drift.config.method_values import Beta, Cohort, Combined, Outcome, Setting,
 from drift.config.random_keys import generator
 from drift.plugins.bundles import Bundle
 from drift.training.client import Client, Update
-from drift.training.model_parts import features, require_classes, require_head
+from drift.training.model_layers import features, require_classes, require_head
 from landscape.model.adam import Adam
 from landscape.model.bound_model import Flat
 from landscape.model.losses import batch_mean
@@ -198,7 +198,7 @@ class Calibration:
         labels = torch.arange(len(self.anchors), device=self.anchors.device)
         with torch.enable_grad():
             F.cross_entropy(head(self.anchors), labels).backward()  # type: ignore[operator]  # checked by the method
-        self.optimizer.step([cast(Tensor, part.grad) for part in self.optimizer.tensors], self.lr)
+        self.optimizer.step([cast(Tensor, tensor.grad) for tensor in self.optimizer.tensors], self.lr)
         self.flat.grad.copy_(grad)
 
 

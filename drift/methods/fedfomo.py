@@ -163,10 +163,10 @@ def shares_of(gains: Tensor) -> Tensor:
 def helpfulness(client: Client, theta: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
     """(L_val(v) - L_val(w_j)) / (|w_j - v| + 1e-5) of models (M, d) with buffers (M, b), with v the client's start."""
     client.flat.load(client.start, client.buffers)
-    own = validate(client, samples)[0]
+    loss = validate(client, samples)[0]
     gains = []
     for model, statistics in zip(theta, buffers, strict=True):
         client.flat.load(model, statistics)
         distance = float((model - client.start).norm()) + 1e-5
-        gains.append((own - validate(client, samples)[0]) / distance)
+        gains.append((loss - validate(client, samples)[0]) / distance)
     return torch.tensor(gains, dtype=torch.float64)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from drift.config.method import Method
 from drift.training.client import Client, Update
-from drift.training.model_parts import freeze, head_mask, require_headed
+from drift.training.model_layers import freeze, head_mask, require_headed
 from landscape.model.task import Task
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from drift.config.method import Method
 from drift.plugins.bundles import Bundle
 from drift.training.client import Client, Update
-from drift.training.model_parts import features, features_at, require_headed
+from drift.training.model_layers import features, features_at, require_headed
 from landscape.model.bound_model import Flat
 from landscape.model.losses import batch_mean
 from landscape.model.samples import Samples
@@ -49,9 +49,9 @@ class Moon(Method):
         def gradient(flat: Flat, batch: Samples) -> Tensor:
             near, far = (features_at(flat, *model, batch.inputs) for model in (received, before))
             flat.grad.zero_()
-            outputs, own = features(flat, lambda: flat.outputs(batch.inputs))
+            outputs, feature = features(flat, lambda: flat.outputs(batch.inputs))
             loss = batch_mean(flat.loss, outputs, batch.targets.to(outputs.device))
-            total = loss + self.mu * contrast(own, near, far, self.temperature)
+            total = loss + self.mu * contrast(feature, near, far, self.temperature)
             total.backward()
             return total.detach()
 
@@ -59,11 +59,11 @@ class Moon(Method):
         return replace(update, state={**update.state, "theta": update.theta, "buffers": update.buffers})
 
 
-def contrast(own: Tensor, near: Tensor, far: Tensor, temperature: float) -> Tensor:
+def contrast(feature: Tensor, near: Tensor, far: Tensor, temperature: float) -> Tensor:
     """Mean over samples of -log(e^{cos(h, h_g)/T} / (e^{cos(h, h_g)/T} + e^{cos(h, h_p)/T})), features (n, q).
 
     Source: Li et al. 2021, equation 2.
     """
-    near_cosine = F.cosine_similarity(own.flatten(1), near.flatten(1))
-    far_cosine = F.cosine_similarity(own.flatten(1), far.flatten(1))
+    near_cosine = F.cosine_similarity(feature.flatten(1), near.flatten(1))
+    far_cosine = F.cosine_similarity(feature.flatten(1), far.flatten(1))
     return F.softplus((far_cosine - near_cosine) / temperature).mean()

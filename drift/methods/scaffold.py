@@ -94,12 +94,12 @@ class Scaffold(Method):
 
     def finish(self, client: Client, update: Update) -> Update:
         """The client's new control, and how it changed."""
-        own = fresh = stored = _control(client)
+        control = fresh = stored = _control(client)
         if update.steps:
             moved = (client.start - update.theta) / (self._tau(client, update) * client.local.lr)
-            fresh = own - client.server["control"] + moved
+            fresh = control - client.server["control"] + moved
             stored = fresh if self.own_control == "new" else client.server["control"] - fresh
-        report = fresh if self.c_update == "new_controls" else fresh - own
+        report = fresh if self.c_update == "new_controls" else fresh - control
         return replace(update, state={**update.state, "control": stored}, report={self._reported: report})
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:

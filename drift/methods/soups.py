@@ -15,7 +15,7 @@ from drift.config.experiment import Experiment
 from drift.config.method import Method
 from drift.config.random_keys import rng
 from drift.training.client import Client, Update
-from drift.training.model_parts import require_head
+from drift.training.model_layers import require_head
 from drift.training.validation import require_held_out, validate, validation_samples
 from landscape.model.batchnorm import recompute_statistics
 from landscape.model.samples import Samples

@@ -18,7 +18,7 @@ class Crashed(RuntimeError):
 class JobResult:
     """A finished job: its place among the jobs, and its result, or the error that it raised."""
 
-    place: int
+    index: int
     result: Any = None
     error: Exception | None = None
 
@@ -81,7 +81,7 @@ class JobPool(ABC):
         for done, finished in enumerate(self.results(work, jobs, shared=shared), 1):
             if finished.error is not None:
                 raise finished.error
-            yield finished.place, finished.result
+            yield finished.index, finished.result
             report(done, len(jobs))
 
 

@@ -97,7 +97,7 @@ def map_memory(path: str, size: int, *, writable: bool = False) -> Tensor:
     return torch.from_file(path, shared=writable, size=size, dtype=torch.uint8)
 
 
-class _Place(NamedTuple):
+class _Span(NamedTuple):
     """Where a tensor of a shared value begins: in a mapped file, or for None in the memory region."""
 
     form: tuple[torch.dtype, tuple[int, ...]]
@@ -113,25 +113,25 @@ class SharedValue:
         number: Number of the value, unique in this process.
         text: Pickle of the value without its tensors.
         path, size: The memory region.
-        places: Type, shape and place of each tensor.
+        spans: Type, shape and place of each tensor.
     """
 
     number: int
     text: bytes
     path: str
     size: int
-    places: tuple[_Place, ...]
+    spans: tuple[_Span, ...]
 
     def load(self) -> Any:
         """The value; writes to its tensors stay in this process."""
         memory = map_memory(self.path, self.size)
-        return unpickle_with_tensors(self.text, [_load(place, memory) for place in self.places])
+        return unpickle_with_tensors(self.text, [_load(span, memory) for span in self.spans])
 
 
-def _load(place: _Place, memory: Tensor) -> Tensor:
-    if place.file is not None:
-        return mapped_files.map_tensor(place.file, *place.form, place.begin)
-    return _view(memory[place.begin : place.begin + _size(place.form)], place.form)
+def _load(span: _Span, memory: Tensor) -> Tensor:
+    if span.file is not None:
+        return mapped_files.map_tensor(span.file, *span.form, span.begin)
+    return _view(memory[span.begin : span.begin + _size(span.form)], span.form)
 
 
 def share_memory(value: Any) -> tuple[SharedValue, MemoryRegion]:
@@ -144,12 +144,12 @@ def share_memory(value: Any) -> tuple[SharedValue, MemoryRegion]:
     begins = _offsets([0 if file else tensor.nbytes for tensor, file in zip(tensors, files, strict=True)])
     region = MemoryRegion(begins[-1])
     memory = map_memory(region.path, region.size, writable=True)
-    places = []
+    spans = []
     for tensor, begin, file in zip(tensors, begins, files, strict=False):
         if file is None:
             memory[begin : begin + tensor.nbytes].copy_(_bytes(tensor))
-        places.append(_Place(_form(tensor), begin) if file is None else _Place(_form(tensor), file[1], file[0]))
-    return SharedValue(next(_NUMBERS), text, region.path, region.size, tuple(places)), region
+        spans.append(_Span(_form(tensor), begin) if file is None else _Span(_form(tensor), file[1], file[0]))
+    return SharedValue(next(_NUMBERS), text, region.path, region.size, tuple(spans)), region
 
 
 _NUMBERS = count()
@@ -159,13 +159,13 @@ class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, protocol=5)
         self.tensors: dict[int, Tensor] = {}
-        self._places: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
 
     def persistent_id(self, value: Any) -> int | None:
         if type(value) is not Tensor:
             return None
         self.tensors.setdefault(id(value), value)
-        return self._places.setdefault(id(value), len(self._places))
+        return self._numbers.setdefault(id(value), len(self._numbers))
 
 
 def _offsets(sizes: Sequence[int]) -> list[int]:

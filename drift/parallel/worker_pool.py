@@ -87,19 +87,19 @@ class Workers(JobPool):
                 for number, worker in running.items():
                     if worker.connection not in ready and worker.process.sentinel not in ready:
                         continue
-                    place, answer = busy.pop(number), _receive(worker.connection)
+                    index, answer = busy.pop(number), _receive(worker.connection)
                     if answer is not None:
                         result, error, warned = deserialize(answer)
                         for warning in warned:
                             warnings.warn(warning, stacklevel=3)
-                        yield JobResult(place, result, error)
+                        yield JobResult(index, result, error)
                         continue
                     self._replace(number)
-                    deaths[place] += 1
-                    if deaths[place] < LIVES:
-                        waiting.appendleft(place)
+                    deaths[index] += 1
+                    if deaths[index] < LIVES:
+                        waiting.appendleft(index)
                     else:
-                        yield JobResult(place, error=_crash_error(worker))
+                        yield JobResult(index, error=_crash_error(worker))
         finally:
             for number in busy:
                 self._replace(number)

@@ -30,8 +30,8 @@ def load(name: str) -> type[Partitioner]:
     Raises:
         ValueError: If there is none; the message lists all and the nearest one. Or if it is code that is not trusted.
     """
-    if (own := trust.load(__name__, name, "partition")) is not None:
-        return plugins.require_derived(own, Partitioner, name)  # type: ignore[type-abstract]
+    if (partition := trust.load(__name__, name, "partition")) is not None:
+        return plugins.require_derived(partition, Partitioner, name)  # type: ignore[type-abstract]
     module = plugins.load(__name__, name, "partition")
     return plugins.single_class(module, Partitioner)  # type: ignore[type-abstract]  # asks for subclasses, makes none
 
@@ -57,4 +57,4 @@ def histogram(labels: np.ndarray, parts: Sequence[np.ndarray], classes: int) -> 
     if used.size and not 0 <= used.min() <= used.max() < classes:
         raise ValueError(f"labels run from {used.min()} to {used.max()}; {classes} classes are 0 to {classes - 1}.")
     shifted = np.where(labels == IGNORED, classes, labels)
-    return np.stack([np.bincount(shifted[part], minlength=classes + 1)[:classes] for part in parts])
+    return np.stack([np.bincount(shifted[numbers], minlength=classes + 1)[:classes] for numbers in parts])

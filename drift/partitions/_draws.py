@@ -45,7 +45,7 @@ def draw_samples(labels: np.ndarray, counts: np.ndarray, rng: np.random.Generato
         counts: Samples per client and class, shape (K, C); the sums over clients are at most those of the data.
     """
     pieces = []
-    for label, own in enumerate(counts.T):
+    for label, label_counts in enumerate(counts.T):
         pool = rng.permutation(np.flatnonzero(labels == label))
-        pieces.append(np.split(pool[: own.sum()], np.cumsum(own)[:-1]))
-    return [np.sort(np.concatenate(own)) for own in zip(*pieces, strict=True)]
+        pieces.append(np.split(pool[: label_counts.sum()], np.cumsum(label_counts)[:-1]))
+    return [np.sort(np.concatenate(blocks)) for blocks in zip(*pieces, strict=True)]

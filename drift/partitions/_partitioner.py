@@ -51,7 +51,7 @@ class Partitioner(StrictNumbers, ABC):
         self, labels: np.ndarray, parts: Sequence[np.ndarray], rng: np.random.Generator
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Training and test samples of each client, where `splits_test`; no test samples here."""
-        return list(parts), [part[:0] for part in parts]
+        return list(parts), [numbers[:0] for numbers in parts]
 
     def for_round(
         self, labels: np.ndarray, parts: Sequence[np.ndarray], cohort: np.ndarray, rng: np.random.Generator

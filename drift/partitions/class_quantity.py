@@ -21,16 +21,16 @@ class Partition(Partitioner):
 
     def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         require_samples(labels, clients)
-        present, places = np.unique(labels, return_inverse=True)
+        present, classes = np.unique(labels, return_inverse=True)
         clients_of: list[list[int]] = [[] for _ in present]
         for client in range(clients):
             first = client % len(present)
             others = rng.permutation(np.delete(np.arange(len(present)), first))[: self.classes - 1]
-            for place in (first, *others.tolist()):
-                clients_of[place].append(client)
-        parts: list[list[np.ndarray]] = [[np.empty(0, np.int64)] for _ in range(clients)]
-        for place, owners in enumerate(clients_of):
-            pieces = np.array_split(rng.permutation(np.flatnonzero(places == place)), max(1, len(owners)))
+            for index in (first, *others.tolist()):
+                clients_of[index].append(client)
+        pieces_of: list[list[np.ndarray]] = [[np.empty(0, np.int64)] for _ in range(clients)]
+        for index, owners in enumerate(clients_of):
+            pieces = np.array_split(rng.permutation(np.flatnonzero(classes == index)), max(1, len(owners)))
             for client, piece in zip(owners, pieces, strict=False):
-                parts[client].append(piece)
-        return [np.sort(np.concatenate(own)) for own in parts]
+                pieces_of[client].append(piece)
+        return [np.sort(np.concatenate(client_pieces)) for client_pieces in pieces_of]

@@ -39,8 +39,8 @@ class Partition(Partitioner):
         require_samples(labels, clients)
         if self.variant == "plain":
             return split_classes(labels, clients, self.concentration, rng)
-        places, sizes = _classes(labels)
-        return draw_samples(places, self._capped(sizes, clients, rng).T, rng)
+        classes, sizes = _classes(labels)
+        return draw_samples(classes, self._capped(sizes, clients, rng).T, rng)
 
     def _capped(self, per_class: np.ndarray, clients: int, rng: np.random.Generator) -> np.ndarray:
         """Counts of the first draw in which every client has the minimum, shape (C, K)."""
@@ -71,15 +71,15 @@ def split_classes(labels: np.ndarray, clients: int, concentration: float, rng: n
 
     No sample is dropped, and there may be fewer samples than clients.
     """
-    places, per_class = _classes(labels)
+    classes, per_class = _classes(labels)
     counts = _counts(per_class, log_gammas(concentration, (1, len(per_class), clients), rng), np.inf)[0]
-    return draw_samples(places, counts.T, rng)
+    return draw_samples(classes, counts.T, rng)
 
 
 def _classes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Class of every sample among those that occur, shape (n,), and samples of each class, shape (C,)."""
-    _, places, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    return places, sizes
+    _, classes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    return classes, sizes
 
 
 def _counts(per_class: np.ndarray, log_gammas: np.ndarray, cap: float) -> np.ndarray:

@@ -27,11 +27,11 @@ class Partition(Partitioner):
 
     def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         require_samples(labels, clients)
-        _, places, left = np.unique(labels, return_inverse=True, return_counts=True)
+        _, classes, left = np.unique(labels, return_inverse=True, return_counts=True)
         shares = left / len(labels) if self.prior == "global" else np.full(len(left), 1 / len(left))
         logs = log_gammas(self.concentration * len(left) * shares, (clients, len(left)), rng)
         counts = np.empty((clients, len(left)), np.int64)
         for client in range(clients):
             counts[client] = draw_counts(len(labels) // clients, logs[client], left, rng)
             left = left - counts[client]
-        return draw_samples(places, counts, rng)
+        return draw_samples(classes, counts, rng)

@@ -31,9 +31,9 @@ class Partition(Based):
                 "clients, or fewer domains (task.dataset_options.domains)."
             )
         parts: list[np.ndarray] = []
-        for place, number in enumerate(present):
-            own = np.flatnonzero(domain == number)
-            size = clients // len(present) + (place < clients % len(present))
-            further = {kind: numbers[own] for kind, numbers in (groups or {}).items()}
-            parts += [own[part] for part in split_with_groups(self.base, labels[own], size, rng, further)]
+        for index, number in enumerate(present):
+            rows = np.flatnonzero(domain == number)
+            size = clients // len(present) + (index < clients % len(present))
+            further = {kind: numbers[rows] for kind, numbers in (groups or {}).items()}
+            parts += [rows[numbers] for numbers in split_with_groups(self.base, labels[rows], size, rng, further)]
         return parts

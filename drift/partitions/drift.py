@@ -59,15 +59,15 @@ class Partition(Partitioner):
     def for_round(
         self, labels: np.ndarray, parts: Sequence[np.ndarray], cohort: np.ndarray, rng: np.random.Generator
     ) -> list[np.ndarray]:
-        own = [parts[client] for client in cohort.tolist()]
+        held = [parts[client] for client in cohort.tolist()]
         if not self.moves:
-            return own
-        pool = np.sort(np.concatenate(own))
+            return held
+        pool = np.sort(np.concatenate(held))
         if self.setting == "period":
-            return _even(pool, len(own), rng)
-        return [pool[part] for part in split_classes(labels[pool], len(own), self.concentration, rng)]
+            return _even(pool, len(held), rng)
+        return [pool[numbers] for numbers in split_classes(labels[pool], len(held), self.concentration, rng)]
 
 
 def _even(numbers: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Random parts of the numbers, ascending, whose sizes differ by at most one."""
-    return [np.sort(part) for part in np.array_split(rng.permutation(numbers), clients)]
+    return [np.sort(numbers) for numbers in np.array_split(rng.permutation(numbers), clients)]

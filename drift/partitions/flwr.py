@@ -45,7 +45,7 @@ class Partition(Grouped):
                     f"clients.number={partitioner.num_partitions}, or other arguments."
                 )
             parts = [np.asarray(partitioner.load_partition(client)["row"], np.int64) for client in range(clients)]
-        return [np.sort(part) for part in parts]
+        return [np.sort(numbers) for numbers in parts]
 
     def _build(self, clients: int, rng: np.random.Generator) -> Any:
         try:

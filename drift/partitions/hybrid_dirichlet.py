@@ -35,12 +35,12 @@ class Partition(Partitioner):
         first = clients // 2 if self.first is None else self.first
         if first >= clients:
             raise ValueError(f"first is {first} of {clients} clients; leave at least one to the skewed ones.")
-        _, places, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+        _, classes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
         mean = len(labels) / clients
         for _ in range(1 if self.tolerance is None else REDRAWS):
             counts = self._counts(sizes, clients, first, rng)
             if self.tolerance is None or np.abs(counts.sum(axis=1) - mean).max() <= self.tolerance * mean:
-                return draw_samples(places, counts, rng)
+                return draw_samples(classes, counts, rng)
         raise ValueError(
             f"{REDRAWS} draws gave no {clients} clients within {self.tolerance:g} of {mean:g} samples; use a larger "
             "tolerance, fewer clients or a larger concentration."

@@ -12,4 +12,4 @@ class Partition(Partitioner):
 
     def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         require_samples(labels, clients)
-        return [np.sort(part) for part in np.array_split(rng.permutation(len(labels)), clients)]
+        return [np.sort(numbers) for numbers in np.array_split(rng.permutation(len(labels)), clients)]

@@ -25,8 +25,8 @@ class Partition(Based):
     def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None) -> Parts:
         require_samples(labels, clients)
         subset = self.subset(labels, rng)
-        own = {kind: numbers[subset] for kind, numbers in (groups or {}).items()}
-        return [subset[part] for part in split_with_groups(self.base, labels[subset], clients, rng, own)]
+        rows = {kind: numbers[subset] for kind, numbers in (groups or {}).items()}
+        return [subset[numbers] for numbers in split_with_groups(self.base, labels[subset], clients, rng, rows)]
 
     def subset(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Numbers of the remaining samples, ascending."""

@@ -42,12 +42,12 @@ class Partition(Based):
         round(test n_k) of a client's n_k samples are test samples, in proportion to its classes.
         """
         train, test = [], []
-        for part in parts:
-            order = rng.permutation(part)
+        for numbers in parts:
+            order = rng.permutation(numbers)
             order = order[np.argsort(labels[order], kind="stable")]
             _, begins, sizes = np.unique(labels[order], return_index=True, return_counts=True)
             rank = (np.arange(len(order)) - np.repeat(begins, sizes) + 0.5) / np.repeat(sizes, sizes)
             selected = order[np.argsort(rank, kind="stable")[: int(self.test * len(order) + 0.5)]]
             test.append(np.sort(selected))
-            train.append(np.setdiff1d(part, selected))
+            train.append(np.setdiff1d(numbers, selected))
         return train, test

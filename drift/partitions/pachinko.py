@@ -27,7 +27,7 @@ class Partition(Grouped):
     def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None) -> Parts:
         require_samples(labels, clients)
         coarse = self.group("coarse", labels, groups)
-        pairs, places, left = np.unique(
+        pairs, classes, left = np.unique(
             np.stack([coarse, labels], axis=1), axis=0, return_inverse=True, return_counts=True
         )
         parents = [np.flatnonzero(pairs[:, 0] == parent) for parent in np.unique(pairs[:, 0])]
@@ -35,9 +35,9 @@ class Partition(Grouped):
         phi = log_gammas(self.fine, (clients, len(pairs)), rng)
         counts = np.zeros((clients, len(pairs)), np.int64)
         for client in range(clients):
-            rest = np.array([left[own].sum() for own in parents])
+            rest = np.array([left[group].sum() for group in parents])
             wanted = draw_counts(len(labels) // clients, theta[client], rest, rng)
-            for own, size in zip(parents, wanted.tolist(), strict=True):
-                counts[client, own] = draw_counts(size, phi[client, own], left[own], rng)
+            for group, size in zip(parents, wanted.tolist(), strict=True):
+                counts[client, group] = draw_counts(size, phi[client, group], left[group], rng)
             left = left - counts[client]
-        return draw_samples(places.ravel(), counts, rng)
+        return draw_samples(classes.ravel(), counts, rng)

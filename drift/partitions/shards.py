@@ -31,4 +31,4 @@ class Partition(Partitioner):
                 f"use at most {most} shards per client, or fewer clients."
             )
         blocks = np.argsort(labels, kind="stable")[: number * size].reshape(number, size)
-        return [np.sort(blocks[own].ravel()) for own in rng.permutation(number).reshape(clients, self.shards)]
+        return [np.sort(blocks[shards].ravel()) for shards in rng.permutation(number).reshape(clients, self.shards)]

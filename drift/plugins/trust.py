@@ -32,7 +32,7 @@ def allow(name: str) -> None:
         os.environ[TRUSTED] = ",".join([*_allowed(), outside.absolute_name(name)])
 
 
-def allow_own(settings: Any) -> None:
+def allow_named(settings: Any) -> None:
     """Trust code from outside that the caller names, as a text or anywhere in a table of settings."""
     for name in names_in(settings):
         if "<" not in name:  # a class of a session or inside a function cannot be imported
@@ -41,7 +41,7 @@ def allow_own(settings: Any) -> None:
 
 def allow_setting(key: str, value: Any) -> None:
     """Trust code from outside that the caller names by a setting such as `method` or `clients.partition.name`."""
-    package = next((home for part, home in _HOMES.items() if part in key.split(".")), None)
+    package = next((home for word, home in _HOMES.items() if word in key.split(".")), None)
     if package is None or "_options" in key:
         return
     value = tables.dump(value) if isinstance(value, BaseModel) else value
@@ -51,12 +51,12 @@ def allow_setting(key: str, value: Any) -> None:
         and value.replace("-", "_") not in plugins.names(package)
     ):
         value = outside.entry_points(package).get(value, value)
-    allow_own({key.rpartition(".")[2]: value})
+    allow_named({key.rpartition(".")[2]: value})
 
 
 def allow_figure(name: str) -> None:
     """Trust the code of a figure that the caller names: FILE.py:NAME, module:NAME or an entry point."""
-    allow_own(outside.entry_points("figures.gallery").get(name, name))
+    allow_named(outside.entry_points("figures.gallery").get(name, name))
 
 
 def require_trusted(name: str, who: str = "") -> str:
@@ -76,8 +76,8 @@ def require_trusted(name: str, who: str = "") -> str:
         return name
     if is_trusted(name):
         return located(name)
-    place, _, what = name.rpartition(":")
-    file = "" if place.endswith(".py") else f" or --trust FILE.py:{what} with its file"
+    source, _, what = name.rpartition(":")
+    file = "" if source.endswith(".py") else f" or --trust FILE.py:{what} with its file"
     raise ValueError(
         f"{f'{who} ' if who else ''}{name}, code that is no part of fedscape and would be run. If you trust it, "
         f"add --trust {name}{file} (in Python: drift.open(folder, trust={name!r})), or set {TRUSTED}={name}."
@@ -104,11 +104,11 @@ def located(name: str) -> str:
 
 def _holds(trusted: str, name: str) -> bool:
     """Whether a trusted FILE.py:NAME is that of FILE.py:NAME in another folder, or of module:NAME."""
-    (file, _, own), (place, _, what) = trusted.rpartition(":"), name.rpartition(":")
-    if not file.endswith(".py") or own != what or not Path(file).is_file():
+    (file, _, function), (source, _, what) = trusted.rpartition(":"), name.rpartition(":")
+    if not file.endswith(".py") or function != what or not Path(file).is_file():
         return False
-    parts = (Path(place).stem,) if place.endswith(".py") else tuple(place.split("."))
-    return Path(file).with_suffix("").parts[-len(parts) :] == parts
+    words = (Path(source).stem,) if source.endswith(".py") else tuple(source.split("."))
+    return Path(file).with_suffix("").parts[-len(words) :] == words
 
 
 def load(package: str, name: str, kind: str) -> Any:

@@ -63,9 +63,9 @@ class FlatArrays:
         else:
             floating = [name for name, value in arrays.items() if _is_parameter_or_buffer(name, value)]
             statistics = [name for name in floating if name.rpartition(".")[2] in STATISTICS]
-            own = list(model.items()) if isinstance(model, Mapping) else []  # held: freed memory is another's
-            first = {_place(value): str(name) for name, value in reversed(own)}
-            again = {str(name) for name, value in own if first[_place(value)] != str(name)}
+            items = list(model.items()) if isinstance(model, Mapping) else []  # held: freed memory is another's
+            first = {_address(value): str(name) for name, value in reversed(items)}
+            again = {str(name) for name, value in items if first[_address(value)] != str(name)}
             trained = [name for name in floating if name not in statistics and name not in again]
             trained += [name for name, value in arrays.items() if np.iscomplexobj(value) and parameters is None]
         if buffers is not None:
@@ -110,12 +110,12 @@ class FlatArrays:
             ValueError: If it sent none of them, a tensor of another name, or one of another shape.
         """
         arrays = self._arrays(state)
-        own = [name for name, _ in (*self.parameters, *self.buffers)]
-        remaining = [name for name in own if name not in arrays]
+        names = [name for name, _ in (*self.parameters, *self.buffers)]
+        remaining = [name for name in names if name not in arrays]
         foreign = [
-            name for name in arrays if name not in (*own, *self.names) and _is_parameter_or_buffer(name, arrays[name])
+            name for name in arrays if name not in (*names, *self.names) and _is_parameter_or_buffer(name, arrays[name])
         ]
-        if remaining and (foreign or len(remaining) == len(own)):
+        if remaining and (foreign or len(remaining) == len(names)):
             raise ValueError(self._absent(remaining[0], arrays))
         filled = self.named(*start) | arrays
         return self._join(filled, self.parameters), self._join(filled, self.buffers), remaining
@@ -128,7 +128,7 @@ class FlatArrays:
         others = stated.keys() - set(names.values())
         return (
             self.constants
-            | {name: stated[own] for name, own in names.items()}
+            | {name: stated[spelling] for name, spelling in names.items()}
             | {name: stated[name] for name in others}
         )
 
@@ -152,14 +152,14 @@ class FlatArrays:
         return views
 
     def _join(self, arrays: Mapping[str, np.ndarray], entries: Iterable[Entry]) -> np.ndarray:
-        parts = []
+        vectors = []
         for name, shape in entries:
             if name not in arrays:
                 raise ValueError(self._absent(name, arrays))
             if arrays[name].shape != shape:
                 raise ValueError(f"tensor {name!r} has shape {arrays[name].shape}, the run has {shape}.")
-            parts.append(arrays[name].reshape(-1))
-        return np.concatenate([np.zeros(0, self.dtype), *parts], dtype=self.dtype, casting="same_kind")
+            vectors.append(arrays[name].reshape(-1))
+        return np.concatenate([np.zeros(0, self.dtype), *vectors], dtype=self.dtype, casting="same_kind")
 
 
 MODELS = "a state dict, a module or a list of arrays"
@@ -199,7 +199,7 @@ def array(value: Any) -> np.ndarray:
     return np.asarray(value)
 
 
-def _place(value: Any) -> tuple[Any, ...]:
+def _address(value: Any) -> tuple[Any, ...]:
     """Where a tensor or array lies in memory, and its shape: tied tensors have one place."""
     if hasattr(value, "data_ptr"):
         return value.data_ptr(), tuple(value.shape)
@@ -213,11 +213,11 @@ def gram(start: np.ndarray, previous: np.ndarray, step: np.ndarray, deltas: np.n
     """
     total = np.zeros((3 + len(deltas), 3 + len(deltas)))
     for low in range(0, len(start), _BLOCK):
-        part = np.empty((len(total), min(_BLOCK, len(start) - low)))
+        block = np.empty((len(total), min(_BLOCK, len(start) - low)))
         for row, vector in enumerate((start, previous, step)):
-            part[row] = vector[low : low + _BLOCK]
-        part[3:] = deltas[:, low : low + _BLOCK]
-        total += part @ part.T
+            block[row] = vector[low : low + _BLOCK]
+        block[3:] = deltas[:, low : low + _BLOCK]
+        total += block @ block.T
     return total
 
 

@@ -161,9 +161,9 @@ def describe_training(
         plain = None if settings is None else json.loads(json.dumps(dict(settings)))
     except (TypeError, ValueError) as reason:
         raise ValueError(f"settings cannot be recorded ({reason}); give numbers, texts, lists and tables.") from reason
-    for usual, own in (metrics or {}).items():
-        if not isinstance(usual, str) or not isinstance(own, str):
-            raise ValueError(f"metrics has {usual!r}: {own!r}; give names by name, as in {{'accuracy': 'test_acc'}}.")
+    for usual, other in (metrics or {}).items():
+        if not isinstance(usual, str) or not isinstance(other, str):
+            raise ValueError(f"metrics has {usual!r}: {other!r}; give names by name, as in {{'accuracy': 'test_acc'}}.")
     values = {**texts, "seed": seed, "settings": plain, "metrics": dict(metrics) if metrics else None}
     return {key: value for key, value in values.items() if value is not None}
 
@@ -195,7 +195,7 @@ def describe_run(
     experiment = experiment or {"rounds": 1, "clients": {"number": 1, "per_round": 1}}
     unknown = [] if "method" in training else ["method"]
     unknown += [] if "settings" in training else ["local settings"]
-    unknown += [part for part in ("partition", "seed") if part not in training]
+    unknown += [word for word in ("partition", "seed") if word not in training]
     unknown += ["dataset and model" if "data" not in training else "model"]
     about = {
         "experiment": {

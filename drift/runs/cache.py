@@ -49,7 +49,7 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     path = Path(partial.path)
     if not locks.is_writable(path.parent):
         _say_unstored(run)
-        return _computed(run, analysis, arguments, Unstored(partial.path, partial.own))
+        return _computed(run, analysis, arguments, Unstored(partial.path, partial.identity))
     with locks.lock_result(path):
         if (result := _complete(partial)) is not None:  # another process has stored it meanwhile
             return result
@@ -64,15 +64,15 @@ def _computed(
     """The complete result, with what names it."""
     _announce(run, analysis, arguments)
     resumed = {"partial": partial} if "partial" in inspect.signature(analysis).parameters else {}
-    result = analysis(run, **arguments, **resumed).assign_attrs(partial.own, run=run.name, complete=1)
+    result = analysis(run, **arguments, **resumed).assign_attrs(partial.identity, run=run.name, complete=1)
     return netcdf_files.sort_names(result)
 
 
 def _say_unstored(run: Run) -> None:
     """Say once per folder and process that results are not stored."""
-    if (place := run.folder.resolve()) in _SAID:
+    if (folder := run.folder.resolve()) in _SAID:
         return
-    _SAID.add(place)
+    _SAID.add(folder)
     text = f"{run.name} is read-only: results are computed, and not stored."
     if run.context.announce is not None:
         run.context.announce(text)
@@ -98,10 +98,10 @@ class OwnPartial(netcdf_files.Partial):
     """A partial result of a run, refused if it is another one.
 
     Args:
-        own: Attributes that identify the result, as `NAMES` lists them.
+        identity: Attributes that identify the result, as `NAMES` lists them.
     """
 
-    own: dict[str, str]
+    identity: dict[str, str]
 
     def known(self) -> xr.Dataset | None:
         """The stored part, or None.
@@ -109,7 +109,7 @@ class OwnPartial(netcdf_files.Partial):
         Raises:
             LookupError: If it is broken, of another run or analysis, or computed from other rounds.
         """
-        if (stored := super().known()) is not None and (what := _difference(stored, self.own)):
+        if (stored := super().known()) is not None and (what := _difference(stored, self.identity)):
             raise LookupError(
                 f"the result {self.path} {what}; put the run's own in its place, or delete it and compute it "
                 "again (fedscape verify --repair sets it aside)."
@@ -118,7 +118,7 @@ class OwnPartial(netcdf_files.Partial):
 
     def checkpoint(self, ds: xr.Dataset) -> None:
         """Store the finished part of the result."""
-        super().checkpoint(ds.assign_attrs(self.own))
+        super().checkpoint(ds.assign_attrs(self.identity))
 
 
 @dataclass(frozen=True)
@@ -158,23 +158,23 @@ def complaint(ds: xr.Dataset, path: Path, identity: str, heads: Collection[str])
     return "" if path.name == _file_name(stated) else f"holds the result {_file_name(stated)}; it was renamed or copied"
 
 
-def _difference(ds: xr.Dataset, own: dict[str, str]) -> str:
+def _difference(ds: xr.Dataset, identity: dict[str, str]) -> str:
     for name, what in NAMES.items():
-        if (stated := str(ds.attrs.get(name, ""))) != own[name]:
-            return what.format(stated=stated or "none", own=own[name])
+        if (stated := str(ds.attrs.get(name, ""))) != identity[name]:
+            return what.format(stated=stated or "none", identity=identity[name])
     return ""
 
 
 def _partial(run: Run, analysis: Callable[..., xr.Dataset], text: str) -> OwnPartial:
     """Where the result of an analysis with these arguments is stored."""
     task = "" if run.context.user_task is None else run.context.user_task.fingerprint
-    named = [f"{usual}={own}" for usual, own in sorted(run.metric_names.items())]
+    named = [f"{usual}={name}" for usual, name in sorted(run.metric_names.items())]
     user = " ".join([task, *(f"{metric.name} {metric.digest}" for metric in run.context.metrics), *named]).strip()
     values = (run.identity, run.head, stored_name(analysis), text, user, others_text(run, json.loads(text)))
-    own = dict(zip(NAMES, values, strict=True))
-    path = run.folder / "results" / _file_name(own)
+    identity = dict(zip(NAMES, values, strict=True))
+    path = run.folder / "results" / _file_name(identity)
     files.require_inside(path, run.folder)
-    return OwnPartial(path, own)
+    return OwnPartial(path, identity)
 
 
 def others_text(run: Run, arguments: Mapping[str, Any]) -> str:
@@ -188,10 +188,10 @@ def others_text(run: Run, arguments: Mapping[str, Any]) -> str:
     return json.dumps(stated, sort_keys=True) if stated else ""
 
 
-def _file_name(own: dict[str, str]) -> str:
+def _file_name(identity: dict[str, str]) -> str:
     """Name of the analysis, and ten digits of a digest of all that names a result."""
-    digest = hashlib.sha256(json.dumps([own[name] for name in NAMES]).encode()).hexdigest()[:10]
-    return f"{outside.file_text(own['computed'].split()[0].rpartition('.')[2], digest)}.nc"
+    digest = hashlib.sha256(json.dumps([identity[name] for name in NAMES]).encode()).hexdigest()[:10]
+    return f"{outside.file_text(identity['computed'].split()[0].rpartition('.')[2], digest)}.nc"
 
 
 def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> None:
@@ -207,7 +207,7 @@ def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dic
         likely = f"did you mean drift.{analysis}?" if analysis in registered() else named
         raise TypeError(f"cached takes a function, as in run.cached(drift.coherence), not {analysis!r}; {likely}")
     _, *parameters = inspect.signature(analysis).parameters.values()
-    accepted = [part.name for part in parameters if part.kind is not part.VAR_KEYWORD]
+    accepted = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
     takes_any = len(accepted) < len(parameters)
     if unknown := [] if takes_any else [name for name in arguments if name not in accepted]:
         raise TypeError(plugins.unknown(f"argument of {analysis.__name__}", unknown[0], accepted))

@@ -55,16 +55,16 @@ class DescribedRun(ABC):
         """
         experiment = validated(complete_experiment(self.about), str(self.source))
         absent = list(stand_ins(experiment.method, experiment.clients.partition))
-        for part in absent:
-            if is_trusted(part.public):
-                warnings.warn(f"run {self.name} is read without its code: {part.why}", stacklevel=2)
+        for plugin in absent:
+            if is_trusted(plugin.public):
+                warnings.warn(f"run {self.name} is read without its code: {plugin.why}", stacklevel=2)
         settings = self.about["experiment"]
-        parts = settings.get("method"), settings.get("clients", {}).get("partition")
-        self._warn_changed(*parts, without=[part.public for part in absent])
+        described = settings.get("method"), settings.get("clients", {}).get("partition")
+        self._warn_changed(*described, without=[plugin.public for plugin in absent])
         return experiment
 
     def _warn_changed(self, *parts: Any, without: Sequence[str] = ()) -> None:
-        names = [name for part in parts for name in names_in(part) if name not in without]
+        names = [name for plugin in parts for name in names_in(plugin) if name not in without]
         warn_changed(self.about.get("sources", {}), names, self.name)
 
     def require_code(self) -> None:
@@ -73,8 +73,8 @@ class DescribedRun(ABC):
         Raises:
             ValueError: With the reason, and how to give it.
         """
-        for part in stand_ins(self.method, self.experiment.clients.partition):
-            raise ValueError(f"run {self.name}: {part.why}")
+        for plugin in stand_ins(self.method, self.experiment.clients.partition):
+            raise ValueError(f"run {self.name}: {plugin.why}")
 
     @property
     def method(self) -> Method:

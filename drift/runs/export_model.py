@@ -81,14 +81,14 @@ def save_transformers(run: Run, state: State, folder: Path) -> list[str]:
     """
     model = deepcopy(run.task.model)
     model.load_state_dict(state)
-    parts = [(name, part) for name, part in model.named_modules() if hasattr(part, "save_pretrained")]
-    if not parts:
+    models = [(name, module) for name, module in model.named_modules() if hasattr(module, "save_pretrained")]
+    if not models:
         raise ValueError(
             f"model {run.experiment.task.model} is none of transformers; write a state dict: -o FILE"
             f"{' or -o FILE'.join(SUFFIXES)}."
         )
-    name, part = parts[0]
-    saver: Any = part
+    name, module = models[0]
+    saver: Any = module
     _merge(saver)
     saver.save_pretrained(folder)
     return [key for key in state if not key.startswith(f"{name}.")] if name else []

@@ -26,27 +26,27 @@ def state(text: str) -> None:
     Raises:
         ValueError: If it is none.
     """
-    usual, equals, own = text.partition("=")
-    if not usual or not equals or not own or "," in text or "=" in own:
+    usual, equals, value = text.partition("=")
+    if not usual or not equals or not value or "," in text or "=" in value:
         raise ValueError(f"cannot read metrics.{text}; write --set metrics.accuracy=NAME, with a recorded name.")
-    os.environ[STATED] = ",".join(f"{name}={other}" for name, other in {**stated(), usual: own}.items())
+    os.environ[STATED] = ",".join(f"{name}={other}" for name, other in {**stated(), usual: value}.items())
 
 
 def stated() -> dict[str, str]:
     """Recorded names of numbers by usual name, as the environment states them."""
     pairs = [text.partition("=") for text in os.environ.get(STATED, "").split(",")]
-    return {usual: own for usual, equals, own in pairs if equals}
+    return {usual: name for usual, equals, name in pairs if equals}
 
 
 def recorded(about: Mapping[str, Any]) -> dict[str, str]:
     """Recorded names of numbers by usual name, as the description of a run has them."""
     names = about.get("told", {}).get("metrics", {})
-    return {str(usual): str(own) for usual, own in names.items()} if isinstance(names, dict) else {}
+    return {str(usual): str(name) for usual, name in names.items()} if isinstance(names, dict) else {}
 
 
 def under_usual(numbers: Mapping[str, Value], names: Mapping[str, str]) -> dict[str, Value]:
     """Numbers by name, under their usual names too."""
-    return {**numbers, **{usual: numbers[own] for usual, own in names.items() if own in numbers}}
+    return {**numbers, **{usual: numbers[name] for usual, name in names.items() if name in numbers}}
 
 
 def require_stated(run: Run) -> None:
@@ -57,7 +57,7 @@ def require_stated(run: Run) -> None:
     """
     if names := stated():
         numbers = run.number_names()
-        missing = [own for usual, own in names.items() if usual not in numbers]
+        missing = [name for usual, name in names.items() if usual not in numbers]
         require_recorded(run.name, missing if numbers else [], numbers)
 
 

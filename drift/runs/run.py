@@ -91,8 +91,8 @@ class Run(RunFiles):
             require_trusted(self.experiment.task.model, f"run {self.name} makes its model by")
             task = build_task(self.experiment, self.dataset, self.folder)
             self._warn_changed(self.experiment.task.model)
-        own = {metric.name: metric.function for metric in self.context.metrics}
-        return replace(task, metrics={**task.metrics, **own})
+        functions = {metric.name: metric.function for metric in self.context.metrics}
+        return replace(task, metrics={**task.metrics, **functions})
 
     @property
     def loss_units(self) -> str:

@@ -91,9 +91,9 @@ class RunFiles(DescribedRun):
         """
         if not (self.folder / files.STATE).exists():
             return 0
-        return self._own(files.STATE).following
+        return self._chain_of(files.STATE).following
 
-    def _own(self, *names: str) -> chain.Chain:
+    def _chain_of(self, *names: str) -> chain.Chain:
         """The chain of the run's files, of which these are as they should be."""
         known = chain.remembered(self.folder, *names)
         known.require(*names)
@@ -111,7 +111,7 @@ class RunFiles(DescribedRun):
         Raises:
             LookupError: If a round was altered, or is of another run, or the state is missing beside rounds.
         """
-        known = chain.remembered(self.folder, whole=True)
+        known = chain.remembered(self.folder, check=True)
         if not known.following:
             round_headers.following_round(self.folder)
         return known.head()
@@ -123,7 +123,7 @@ class RunFiles(DescribedRun):
             LookupError: If the run has no such round, or its file is damaged or of another run.
         """
         number = self.require_round(index)
-        self._own(paths.round_file(number))
+        self._chain_of(paths.round_file(number))
         return self.named(files.read_round(self.folder, number))
 
     def without_models(self, indices: Sequence[int]) -> Iterator[Round]:
@@ -136,7 +136,7 @@ class RunFiles(DescribedRun):
         """
         for index in indices:
             path = files.round_path(self.folder, index)
-            self._own(paths.round_file(index))
+            self._chain_of(paths.round_file(index))
             small = read_small_arrays(path)
             files.require_number(path, {"round": small.index}, index)
             yield self.named(Round.without_models(small))
@@ -215,5 +215,5 @@ class RunFiles(DescribedRun):
             LookupError: If a file is absent or damaged, or that of another run.
         """
         stored = server_state.read(self.folder)
-        self._own(files.STATE)
+        self._chain_of(files.STATE)
         return stored

@@ -12,7 +12,7 @@ from drift.store import chain, links, round_headers
 from drift.store.keep import Keep
 from drift.store.numpy_files import read_json
 from drift.store.paths import STATE, round_path
-from drift.store.round_headers import is_whole, read_small_arrays
+from drift.store.round_headers import is_intact, read_small_arrays
 from landscape import plugins
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ class RunSummary:
     metrics: dict[str, float]
 
 
-def summary(folder: Path, *, whole: bool, chained: bool = True) -> RunSummary | None:
+def summary(folder: Path, *, check: bool, chained: bool = True) -> RunSummary | None:
     """The summary of a run that this package trained with built-in plug-ins, whose files agree with each other.
 
     Its settings were accepted when they were written; here only the names in them are looked up.
 
     Args:
         folder: Folder of the run.
-        whole: Also compare state and last round with their digests.
+        check: Also compare state and last round with their digests.
         chained: With it, also every round with the one before it.
 
     Returns:
@@ -71,9 +71,9 @@ def summary(folder: Path, *, whole: bool, chained: bool = True) -> RunSummary | 
     try:
         about = _description(folder)
         experiment = about["experiment"]
-        done = _complete(folder, links.identity(about), chained=whole and chained)
+        done = _complete(folder, links.identity(about), chained=check and chained)
         files = [round_path(folder, done[-1]), folder / STATE] if done else []
-        if whole and not all(is_whole(path) for path in files):
+        if check and not all(is_intact(path) for path in files):
             return None
         task, partition, method = experiment["task"], experiment["clients"]["partition"]["name"], experiment["method"]
         named = [*zip(PACKAGES, (task["dataset"], task["model"], partition, method["name"]), strict=True)]

@@ -103,28 +103,28 @@ def split_task(task: Any) -> tuple[Any, Parts | None]:
 def _by_number(parts: Parts, names: Sequence[str] | None, samples: int) -> list[np.ndarray]:
     """Sample numbers by client number; a client that a mapping leaves out has no samples."""
     if isinstance(parts, Mapping):
-        places = {name: place for place, name in enumerate(names or ())}
-        by_number = {places.get(str(client), -1) if names else client: part for client, part in parts.items()}
+        indices = {name: index for index, name in enumerate(names or ())}
+        by_number = {indices.get(str(client), -1) if names else client: numbers for client, numbers in parts.items()}
         if not all(isinstance(number, int) and number >= 0 for number in by_number):
-            expected = f"the names {', '.join(list(places)[:8])}" if names else "numbers"
+            expected = f"the names {', '.join(list(indices)[:8])}" if names else "numbers"
             keys = ", ".join(map(repr, list(parts)[:8]))
             raise ValueError(f"parts is given by {keys}; the run's clients have {expected}.")
         parts = [by_number.get(number, ()) for number in range(max(by_number, default=-1) + 1)]
     arrays = list(map(np.asarray, parts))
-    for client, part in enumerate(arrays):
-        if part.size and part.dtype.kind not in "iu":
+    for client, numbers in enumerate(arrays):
+        if numbers.size and numbers.dtype.kind not in "iu":
             raise ValueError(
-                f"parts of client {client} has numbers of type {part.dtype}; give those of samples, such as "
+                f"parts of client {client} has numbers of type {numbers.dtype}; give those of samples, such as "
                 "np.flatnonzero(mask) of a mask."
             )
-        if part.ndim != 1 or (part.size and not 0 <= part.min() <= part.max() < samples):
+        if numbers.ndim != 1 or (numbers.size and not 0 <= numbers.min() <= numbers.max() < samples):
             raise ValueError(
                 f"parts of client {client} names samples that are not there; numbers go from 0 to {samples - 1}, into "
                 "train."
             )
-        if len(np.unique(part)) < part.size:
+        if len(np.unique(numbers)) < numbers.size:
             raise ValueError(f"parts of client {client} names a sample twice; give each sample once.")
-    return [part.astype(np.int64) for part in arrays]
+    return [numbers.astype(np.int64) for numbers in arrays]
 
 
 def require_fit(user_task: UserTask, run: RunFiles) -> None:
@@ -144,11 +144,11 @@ def require_fit(user_task: UserTask, run: RunFiles) -> None:
                 "none ([]) for a client that holds none."
             )
         _require_sizes(user_task.data, run)
-    own = user_task.task.layout.parameters
-    entries: list[Any] = [[name, list(shape)] for name, shape in own]
+    parameters = user_task.task.layout.parameters
+    entries: list[Any] = [[name, list(shape)] for name, shape in parameters]
     adapters = adapters_of(user_task.task.model)
-    known = matched_names([name for name, _ in layout], [name for name, _ in own], adapters)
-    if [[known.get(name), list(shape)] for name, shape in own] == layout:
+    known = matched_names([name for name, _ in layout], [name for name, _ in parameters], adapters)
+    if [[known.get(name), list(shape)] for name, shape in parameters] == layout:
         return
     actual, expected = next(pair for pair in zip_longest(entries, layout) if pair[0] != pair[1])
     raise ValueError(
@@ -163,11 +163,11 @@ def _require_sizes(data: Data, run: RunFiles) -> None:
     if all(size == 1 for _, sizes in recorded for size in sizes.values()):
         return
     for index, sizes in recorded:
-        own = [len(part) + len(out) for part, out in zip(*client_samples(run.experiment, data, index), strict=True)]
+        counted = [len(rows) + len(out) for rows, out in zip(*client_samples(run.experiment, data, index), strict=True)]
         for client, size in sizes.items():
-            if own[client] != size:
+            if counted[client] != size:
                 raise ValueError(
-                    f"parts gives client {client} {own[client]} samples, run {run.name} recorded {size} in round "
+                    f"parts gives client {client} {counted[client]} samples, run {run.name} recorded {size} in round "
                     f"{index}; give those that it trained on, or the task without parts. Sizes are numbers of "
                     "samples; numbers of steps are recorded as weights."
                 )

@@ -179,11 +179,11 @@ def _moved(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.detach().cpu()
     if isinstance(value, dict):
-        return {name: _moved(part) for name, part in value.items()}
+        return {name: _moved(item) for name, item in value.items()}
     return value
 
 
 def _bytes(record: Round) -> int:
     values = [getattr(record, field.name) for field in fields(record)]
-    values += [part for value in values if isinstance(value, dict) for part in value.values()]
+    values += [item for value in values if isinstance(value, dict) for item in value.values()]
     return sum(value.nbytes for value in values if isinstance(value, Tensor) and not is_mapped(value))

@@ -36,7 +36,7 @@ def broken_rounds(folder: Path, experiment: Experiment, imported: bool) -> tuple
     known, size = chain.read(folder), Run(folder).layout.size
     done, faults = _committed(known, present), known.faults
     problems: dict[int, Fault] = {}
-    whole, previous = [], None
+    intact, previous = [], None
     for index in present:
         fault, record = _fault(folder, index, experiment, size, faults)
         if index >= experiment.rounds:
@@ -49,11 +49,11 @@ def broken_rounds(folder: Path, experiment: Experiment, imported: bool) -> tuple
             fault = _broken(previous, record, experiment, imported)
         previous = record if fault is None else None
         if fault is None:
-            whole.append(index)
+            intact.append(index)
         else:
             problems[index] = fault
     missing = [] if imported else sorted(set(range(done)) - set(present))
-    return dict(sorted((problems | dict.fromkeys(missing, Fault("is missing"))).items())), whole
+    return dict(sorted((problems | dict.fromkeys(missing, Fault("is missing"))).items())), intact
 
 
 def _fault(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from drift.config.experiment import Experiment
-from drift.plugins.trust import allow_own
+from drift.plugins.trust import allow_named
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.crossed_settings import OnRefused, cross_settings, refusal, warn
@@ -82,7 +82,7 @@ def train_all(
     if workers < 1:
         raise ValueError(f"workers is {workers}; give 1 or more.")
     for experiment in by_name.values():
-        allow_own(experiment.resolved())
+        allow_named(experiment.resolved())
     report = progress or (lambda name, done, total: None)
     opened = {name: Run(Path(runs) / name, Context(None if data is None else Path(data))) for name in by_name}
     unfinished = {name: by_name[name] for name, run in opened.items() if run.committed < by_name[name].rounds}

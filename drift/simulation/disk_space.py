@@ -33,11 +33,11 @@ def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0
         OSError: With what is needed, what is free and what to change.
     """
     needed = expected_bytes(experiment, size, done, carried=carried)
-    place = next(parent for parent in [folder, *folder.parents] if parent.exists())
-    free = shutil.disk_usage(place).free
+    existing = next(parent for parent in [folder, *folder.parents] if parent.exists())
+    free = shutil.disk_usage(existing).free
     if needed > free:
         raise OSError(
-            f"the run needs about {_size(needed)} and {place} has {_size(free)} free; keep fewer rounds "
+            f"the run needs about {_size(needed)} and {existing} has {_size(free)} free; keep fewer rounds "
             "(--set keep.clients='every 10, last 3'), two thirds of the size "
             "(--set keep.compress=true) or half of it, rounded (--set keep.dtype='bfloat16 deltas'), "
             "or write elsewhere (--runs DIR)."
@@ -58,9 +58,9 @@ def expected_bytes(experiment: Experiment, size: int, done: int = 0, *, carried:
     total = _temporary_bytes(experiment, size, training * carried) + 4 * size * 8
     total += 4 * carried * (after - before + training)
     total += (8 * (cohort + 3) ** 2 + 4096) * max(0, rounds - done)
-    whole, clients = (_count_rounds(counts, done, rounds) for counts in (keep.keeps_globals, keep.keeps_clients))
+    complete, clients = (_count_rounds(counts, done, rounds) for counts in (keep.keeps_globals, keep.keeps_clients))
     recorded = width * cohort * size + 4.0 * (_COMPRESSED if keep.compress else 1.0) * training * carried
-    return total + 4 * models * size * whole + int(recorded) * clients
+    return total + 4 * models * size * complete + int(recorded) * clients
 
 
 def _temporary_bytes(experiment: Experiment, size: int, returned: int) -> int:

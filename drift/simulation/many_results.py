@@ -86,18 +86,18 @@ def compute_results(
         Lost: If the scheduler cannot be reached or is gone.
     """
     errors: list[Exception | None] = [None] * len(wanted)
-    whole = opening.absolute()
-    jobs = [(whole, replace(result, folder=result.folder.absolute())) for result in wanted]
+    folder = opening.absolute()
+    jobs = [(folder, replace(result, folder=result.folder.absolute())) for result in wanted]
     report = progress or (lambda done, total: None)
     report(0, len(jobs))
     with ExitStack() as opened:
         if cluster is None and min(workers, len(jobs)) <= 1:
-            ended: Iterator[JobResult] = (JobResult(place, error=_error(job)) for place, job in enumerate(jobs))
+            ended: Iterator[JobResult] = (JobResult(index, error=_error(job)) for index, job in enumerate(jobs))
         else:
             pool = opened.enter_context(job_pool(max(1, min(workers, len(jobs))), cluster))
             ended = opened.enter_context(closing(pool.results(_computed, jobs)))
         for done, result in enumerate(ended, 1):
-            errors[result.place] = result.error
+            errors[result.index] = result.error
             report(done, len(jobs))
     return errors
 

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from drift.config.experiment import Experiment, TaskPart
+from drift.config.experiment import Experiment, TaskSettings
 from drift.config.random_keys import key
 from drift.parallel.threads import torch_threads
 from drift.plugins.reserved_names import require_free
@@ -78,20 +78,20 @@ def pretrain(
     folder = None if data is None else Path(data)
     require_free("dataset_options", dataset_options or {})
     options = {**(spec.dataset_options if dataset == spec.dataset else {}), **(dataset_options or {})}
-    own = open_dataset(spec.dataset, data=folder, scale=spec.scale, **spec.dataset_options)
+    target = open_dataset(spec.dataset, data=folder, scale=spec.scale, **spec.dataset_options)
     same = dataset == spec.dataset and options == spec.dataset_options
-    source = own if same else open_dataset(dataset, data=folder, scale=spec.scale, **options)
+    source = target if same else open_dataset(dataset, data=folder, scale=spec.scale, **options)
     numbers = tuple(range(len(source.classes))) if classes is None else tuple(classes)
-    _require_others(dataset, source, numbers, own, spec)
+    _require_others(dataset, source, numbers, target, spec)
     source = select_classes(source, numbers)
-    samples = {name: fit_images(getattr(source, name), own.shape) for name in ("train", "test")}
+    samples = {name: fit_images(getattr(source, name), target.shape) for name in ("train", "test")}
     about = {
         "dataset": dataset,
         "fingerprint": source.fingerprint,
         "classes": list(source.classes),
         "numbers": list(numbers),
         "model": spec.model,
-        "shape": list(own.shape),
+        "shape": list(target.shape),
         "epochs": epochs,
         "seed": experiment.seed,
         "settings": _settings(experiment, source),
@@ -103,7 +103,7 @@ def pretrain(
             raise ValueError(f"{path} is another checkpoint; write to another file, or delete it first.")
         return before
     with torch_threads(experiment.threads):
-        tensors, measured = _train(experiment, own, source, samples, epochs, progress)
+        tensors, measured = _train(experiment, target, source, samples, epochs, progress)
     about |= {"samples": len(samples["train"]), "test_samples": len(samples["test"]), **measured}
     about["versions"] = versions()
     files.write_tensors(path, tensors, about)
@@ -138,18 +138,18 @@ def fit_images(samples: Samples, shape: tuple[int, ...]) -> Samples:
     if shape[0] == 1:
         inputs = inputs.mean(1, keepdim=True)
     if tuple(inputs.shape[2:]) != tuple(shape[1:]):
-        parts = [
-            F.interpolate(part, size=shape[1:], mode="bilinear", antialias=True, align_corners=False)
-            for part in inputs.split(4096)
+        features = [
+            F.interpolate(images, size=shape[1:], mode="bilinear", antialias=True, align_corners=False)
+            for images in inputs.split(4096)
         ]
-        inputs = torch.cat(parts)
+        inputs = torch.cat(features)
     return replace(samples, inputs=inputs.expand(-1, shape[0], -1, -1))
 
 
-def _require_others(dataset: str, source: Dataset, numbers: Sequence[int], own: Dataset, spec: TaskPart) -> None:
+def _require_others(dataset: str, source: Dataset, numbers: Sequence[int], target: Dataset, spec: TaskSettings) -> None:
     """Refuse data that the clients train on: a start from them has seen the clients' samples."""
-    shared = sorted(_origins(source) & _origins(own))
-    both = sorted({*(spec.classes or range(len(own.classes)))} & {*numbers})
+    shared = sorted(_origins(source) & _origins(target))
+    both = sorted({*(spec.classes or range(len(target.classes)))} & {*numbers})
     if not shared or not both:
         return
     if dataset == spec.dataset:
@@ -157,9 +157,9 @@ def _require_others(dataset: str, source: Dataset, numbers: Sequence[int], own: 
             f"the clients of the experiment train on classes {both} of {dataset} too; name another dataset, "
             "or give each its own classes: --classes 0 1 2 here and task.classes=[3, 4] in the experiment."
         )
-    if "domain" in own.groups:
+    if "domain" in target.groups:
         raise ValueError(
-            f"{shared[0]} is a domain of {own.name}, which the clients of the experiment train on; name another "
+            f"{shared[0]} is a domain of {target.name}, which the clients of the experiment train on; name another "
             "dataset, or leave the domain out by task.dataset_options.domains."
         )
     raise ValueError(
@@ -178,7 +178,7 @@ def _origins(dataset: Dataset) -> set[str]:
 
 def _train(
     experiment: Experiment,
-    own: Dataset,
+    target: Dataset,
     source: Dataset,
     samples: dict[str, Samples],
     epochs: int,
@@ -187,7 +187,7 @@ def _train(
     """The state dict after training, and its accuracy and loss on the test samples."""
     spec, seed = experiment.task, experiment.seed
     options = spec.model_options
-    model = build_model(spec.model, own.shape, len(source.classes), seed=key(seed, "init"), **options)
+    model = build_model(spec.model, target.shape, len(source.classes), seed=key(seed, "init"), **options)
     task = task_of(model, samples, source.loss)
     flat = task.flat(task.theta)
     theta, buffers = task.theta, task.buffers

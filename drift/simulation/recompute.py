@@ -33,7 +33,7 @@ class Recomputed:
     proof: str
 
 
-def recompute_rounds(run: Run, indices: Sequence[int], whole: Sequence[int]) -> list[Recomputed]:
+def recompute_rounds(run: Run, indices: Sequence[int], intact: Sequence[int]) -> list[Recomputed]:
     """Consecutive rounds of a run, computed again and checked against what follows them.
 
     The server before a round is known exactly before round 0, and after a round that kept its models where the method
@@ -44,7 +44,7 @@ def recompute_rounds(run: Run, indices: Sequence[int], whole: Sequence[int]) -> 
     Args:
         run: The run.
         indices: The rounds, ascending, no gap.
-        whole: Rounds that can be read.
+        intact: Rounds that can be read.
 
     Raises:
         Inexact: If the bits cannot be recomputed, or do not fit the rest of the run.
@@ -54,35 +54,35 @@ def recompute_rounds(run: Run, indices: Sequence[int], whole: Sequence[int]) -> 
     first, last = indices[0], indices[-1]
     source = "the initial model" if first == 0 else f"round {first - 1}"
     with torch_threads(run.experiment.threads):
-        server = Server.fresh(run.setting) if first == 0 else server_after(run, first - 1, whole)
+        server = Server.fresh(run.setting) if first == 0 else server_after(run, first - 1, intact)
         records = []
         for _ in indices:
             record, server = run_round(run.setting, run.dataset, server)
             record.metrics["seconds"] = float("nan")
             records.append(record)
-    proof = _proof(run, last, server, whole)
+    proof = _proof(run, last, server, intact)
     return [Recomputed(record, source, proof) for record in records]
 
 
-def recompute_state(run: Run, whole: Sequence[int]) -> Server:
+def recompute_state(run: Run, intact: Sequence[int]) -> Server:
     """The server after the last round of a run, as it was when that was committed.
 
     Raises:
         Inexact: If it cannot be recomputed, or rounds before are missing.
     """
-    readable = [index for index in whole if _finite(files.read_round(run.folder, index))]
+    readable = [index for index in intact if _finite(files.read_round(run.folder, index))]
     if not readable or readable != list(range(len(readable))):
         raise Inexact(f"the state follows the last round, and only rounds {readable} are whole")
-    return server_after(run, readable[-1], whole)
+    return server_after(run, readable[-1], intact)
 
 
-def server_after(run: Run, index: int, whole: Sequence[int]) -> Server:
+def server_after(run: Run, index: int, intact: Sequence[int]) -> Server:
     """The server after a recorded round.
 
     Raises:
         Inexact: If the record does not hold all of it.
     """
-    if index not in whole:
+    if index not in intact:
         raise Inexact(f"it follows from round {index}, which is lost too")
     if name := _memory(run):
         raise Inexact(f"{run.method.name()} keeps {name} between rounds, which no round's file holds whole")
@@ -113,8 +113,8 @@ def _memory(run: Run) -> str:
     return f"a state ({names[0]})" if names else ""
 
 
-def _proof(run: Run, last: int, server: Server, whole: Sequence[int]) -> str:
-    if last + 1 in whole:
+def _proof(run: Run, last: int, server: Server, intact: Sequence[int]) -> str:
+    if last + 1 in intact:
         following = files.read_round(run.folder, last + 1)
         start = run.method.broadcast(server.state, server.theta, last + 1)
         momentum = run.method.momentum(server.state)

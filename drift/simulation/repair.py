@@ -67,7 +67,7 @@ def repair(folder: str | Path, *, data: Path | None = None) -> list[Repair]:
 
 def _leftovers(folder: Path) -> list[Repair]:
     """Temporary files of stopped writes; the run is locked, so that no living process writes them."""
-    stopped = [path for place in (".", "rounds", paths.CLIENTS) for path in (folder / place).glob(".*.part")]
+    stopped = [path for name in (".", "rounds", paths.CLIENTS) for path in (folder / name).glob(".*.part")]
     aside = dict[str, str]()
     with suppress(files.Damaged):
         if not {"run.json", files.STATE} & chain.read(folder).wrong.keys():
@@ -84,14 +84,14 @@ def _leftovers(folder: Path) -> list[Repair]:
 
 def _results(folder: Path) -> list[Repair]:
     """Damaged results and left-overs of stopped saves, those in use by another process excepted."""
-    place, repairs = folder / "results", list[Repair]()
-    names = {path.name for path in place.glob("[!.]*.nc") if path.is_file()}
-    names |= {path.name[1:].rsplit(".", 2)[0] for path in place.glob(".*.nc.*.part")}
+    results, repairs = folder / "results", list[Repair]()
+    names = {path.name for path in results.glob("[!.]*.nc") if path.is_file()}
+    names |= {path.name[1:].rsplit(".", 2)[0] for path in results.glob(".*.nc.*.part")}
     elsewhere = _of_other_runs(folder)
     for name in sorted(names):
         try:
-            with locks.lock_result(place / name, wait=False):
-                repairs += _result(folder, place / name, elsewhere.get(f"results/{name}", ""))
+            with locks.lock_result(results / name, wait=False):
+                repairs += _result(folder, results / name, elsewhere.get(f"results/{name}", ""))
         except locks.Busy as reason:
             repairs.append(Repair(f"results/{name}", False, str(reason).rstrip(".")))
     return repairs
@@ -107,9 +107,9 @@ def _of_other_runs(folder: Path) -> dict[str, str]:
 
 def _result(folder: Path, path: Path, elsewhere: str) -> list[Repair]:
     repairs = []
-    for part in path.parent.glob(f".{path.name}.*.part"):
-        part.unlink()
-        repairs.append(_repaired(folder, part, "was left by a stopped save; removed"))
+    for leftover in path.parent.glob(f".{path.name}.*.part"):
+        leftover.unlink()
+        repairs.append(_repaired(folder, leftover, "was left by a stopped save; removed"))
     if path.exists() and not _loads(path):
         path.unlink()
         repairs.append(_repaired(folder, path, "was damaged; removed, it is computed again when asked for"))
@@ -128,10 +128,10 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
         return []  # of a run.json of another run nothing is recomputed, moved or set aside
     imported = bool(about.get("imported"))
     moved = _put_back(folder, broken_rounds(folder, experiment, imported)[0])
-    faults, whole = broken_rounds(folder, experiment, imported)
+    faults, intact = broken_rounds(folder, experiment, imported)
     moved += [_set_aside(folder, index, fault) for index, fault in faults.items() if fault.kind == "extra"]
     problems = {index: fault.what for index, fault in faults.items() if fault.kind == "lost"}
-    lost = bool(problems or whole) and _state_is_lost(folder)
+    lost = bool(problems or intact) and _state_is_lost(folder)
     if imported or not (problems or lost):
         return moved
     if not chain.is_known(folder):
@@ -140,14 +140,14 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
     run, repairs = Run(folder, Context(data)), moved
     for group in consecutive(problems):
         try:
-            for recomputed in recompute_rounds(run, group, whole):
+            for recomputed in recompute_rounds(run, group, intact):
                 repairs.append(_written(run, recomputed, problems[recomputed.record.index]))
-                whole.append(recomputed.record.index)
+                intact.append(recomputed.record.index)
         except (Inexact, LookupError, ValueError) as reason:
             repairs += [_lost(paths.round_file(index), problems[index], reason) for index in group]
     if lost:
         try:
-            server = recompute_state(run, sorted(whole))
+            server = recompute_state(run, sorted(intact))
         except (Inexact, LookupError, ValueError) as reason:
             repairs.append(_lost(files.STATE, "lost", reason))
         else:
@@ -186,12 +186,12 @@ def _put_back(folder: Path, problems: Iterable[int]) -> list[Repair]:
     for index in problems:
         path = files.round_path(folder, index)
         try:
-            own = files.read_tensors(path)[1].get("round")
+            number = files.read_tensors(path)[1].get("round")
         except files.Damaged:
             continue
-        if isinstance(own, int) and own != index and not files.round_path(folder, own).exists():
-            path.rename(files.round_path(folder, own))
-            repairs.append(_repaired(folder, path, f"held round {own}, which was missing; renamed"))
+        if isinstance(number, int) and number != index and not files.round_path(folder, number).exists():
+            path.rename(files.round_path(folder, number))
+            repairs.append(_repaired(folder, path, f"held round {number}, which was missing; renamed"))
     return repairs
 
 

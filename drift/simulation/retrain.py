@@ -50,7 +50,7 @@ def share_jobs(
         progress: Called with the number of jobs done and in all.
     """
     results = dict(_completed(run, work, jobs, workers, progress))
-    return [results[place] for place in range(len(jobs))]
+    return [results[index] for index in range(len(jobs))]
 
 
 def _completed(
@@ -58,8 +58,8 @@ def _completed(
 ) -> Iterator[tuple[int, Result]]:
     """Place and result of each job when it is finished."""
     if workers == 1 or len(jobs) < 2:
-        for place, job in enumerate(with_progress(jobs, progress)):
-            yield place, work(run, job)
+        for index, job in enumerate(with_progress(jobs, progress)):
+            yield index, work(run, job)
         return
     with Workers(min(workers, len(jobs)), _open_run, run.folder, run.context.data) as pool:
         yield from pool.as_completed(work, jobs, progress=progress)

@@ -50,18 +50,18 @@ def index(runs: str | Path = "runs") -> list[Row]:
     stored = _read(path, known_by)
     rows, fresh = list[Row](), Stored()
     for name in _run_names(folder):
-        place = os.path.join(folder, name)
+        entry = os.path.join(folder, name)
         if not is_text(name):
-            rows.append({"folder": place, "name": escaped(name), "problem": NO_TEXT})
+            rows.append({"folder": entry, "name": escaped(name), "problem": NO_TEXT})
             continue
-        before = _stamp(place)
+        before = _stamp(entry)
         stamp, row = stored.get(name, ("", {}))
-        remembered = bool(stamp) and stamp == f"{before}; {_last_stamp(place, row['done'])}"
+        remembered = bool(stamp) and stamp == f"{before}; {_last_stamp(entry, row['done'])}"
         if not remembered:
             row, remembered = _row(folder / name)
         if remembered:
-            fresh[name] = f"{before}; {_last_stamp(place, row['done'])}", row
-        rows.append({"folder": place, **row})
+            fresh[name] = f"{before}; {_last_stamp(entry, row['done'])}", row
+        rows.append({"folder": entry, **row})
     if fresh != stored:
         _write(path, known_by, fresh)
     return rows
@@ -87,7 +87,7 @@ def _row(folder: Path) -> tuple[Row, bool]:
     read: those of a long run take seconds.
     """
     try:
-        if (short := summary(folder, whole=True, chained=False)) is not None:
+        if (short := summary(folder, check=True, chained=False)) is not None:
             return _columns(short), True
         from drift.runs.run import Run
 
@@ -130,14 +130,14 @@ def _updated(folder: Path) -> str:
     return datetime.fromtimestamp(latest, UTC).isoformat(timespec="seconds")
 
 
-def _stamp(place: str) -> str:
+def _stamp(entry: str) -> str:
     """Changes with every committed round, every file that a row is read from, and the names of numbers."""
-    facts = [_fact(f"{place}/{name}") for name in ("run.json", paths.STATE, "rounds")]
-    return " ".join([*facts, *(f"{usual}={own}" for usual, own in sorted(stated().items()))])
+    facts = [_fact(f"{entry}/{name}") for name in ("run.json", paths.STATE, "rounds")]
+    return " ".join([*facts, *(f"{usual}={name}" for usual, name in sorted(stated().items()))])
 
 
-def _last_stamp(place: str, done: int) -> str:
-    return _fact(f"{place}/{paths.round_file(done - 1)}") if done else ""
+def _last_stamp(entry: str, done: int) -> str:
+    return _fact(f"{entry}/{paths.round_file(done - 1)}") if done else ""
 
 
 def _fact(path: str) -> str:

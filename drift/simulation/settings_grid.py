@@ -56,7 +56,7 @@ def values(texts: Iterable[str]) -> dict[str, list[Any]]:
     """
     values_of: dict[str, list[Any]] = {}
     for text in texts:
-        name, _, listed = (part.strip() for part in text.partition("="))
+        name, _, listed = (word.strip() for word in text.partition("="))
         if not name or not listed or name in values_of:
             raise ValueError(f"cannot read {text!r}; write each KEY=VALUE,VALUE once, as in seed=0,1,2.")
         values_of[name] = _split_values(listed)
@@ -88,8 +88,8 @@ def train_grid(
     by_name = {experiment.slug: experiment for experiment in experiments}
     runs_of = {name: Run(folder / name, Context(home)) for name in by_name}
     planned = [_plan_run(runs_of[name], experiment) for name, experiment in by_name.items()]
-    waiting = [place for place, entry in enumerate(planned) if entry.state == "waiting"]
-    jobs = [Training(planned[place].experiment.resolved(), folder, home) for place in waiting]
+    waiting = [index for index, entry in enumerate(planned) if entry.state == "waiting"]
+    jobs = [Training(planned[index].experiment.resolved(), folder, home) for index in waiting]
     report = watch or (lambda planned: None)
     report(list(planned))
 
@@ -111,7 +111,7 @@ def train_grid(
             closing(pool.results(train, jobs, watch=mark_busy, seconds=LOOK)) as results,
         ):
             for result in results:
-                mark(result.place, "done" if result.error is None else "failed", result.error)
+                mark(result.index, "done" if result.error is None else "failed", result.error)
     return planned
 
 
@@ -144,4 +144,4 @@ def _split_values(text: str) -> list[Any]:
     try:
         return list(tomllib.loads(f"values = [{text}]")["values"])
     except (tomllib.TOMLDecodeError, RecursionError):
-        return [toml_value(part) for part in text.split(",")]
+        return [toml_value(word) for word in text.split(",")]

@@ -38,9 +38,9 @@ class PointWorkers:
                 "module that can be imported, or leave --workers and --cluster out."
             ) from reason
         with opened as pool:
-            parts = pieces(len(points), most, pool.number)
-            for place, values in pool.as_completed(at_points, [points[part] for part in parts]):
-                yield parts[place], values
+            blocks = pieces(len(points), most, pool.number)
+            for index, values in pool.as_completed(at_points, [points[block] for block in blocks]):
+                yield blocks[index], values
 
 
 def point_pool(workers: int = 1, cluster: str | None = None) -> PointPool | None:

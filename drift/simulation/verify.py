@@ -69,9 +69,9 @@ def verify(folder: str | Path) -> list[Problem]:
         usable = "read the run with the version of fedscape that wrote it; the rounds can be read as safetensors"
         return [Problem("run.json", f"its experiment is not accepted ({_one_line(reason)})", usable), *problems]
     by_name = list(names_in(experiment.resolved())) == list(names_in(about["experiment"]))
-    whole = by_name and not any(stand_ins(experiment.method, experiment.clients.partition))
+    known = by_name and not any(stand_ins(experiment.method, experiment.clients.partition))
     written = validated(readable(about["experiment"], about.get("hooks")))  # without what an importer was told
-    if whole and written.hash != about.get("hash", written.hash):  # a recorded run has none
+    if known and written.hash != about.get("hash", written.hash):  # a recorded run has none
         usable = "all rounds can be read; this version has other settings, so training starts another run"
         problems.append(Problem("run.json", f"its hash {about['hash']} is not that of its settings", usable))
     faults = chain.read(folder).faults
@@ -91,8 +91,8 @@ def _foreign(folder: Path) -> list[Problem]:
     expected = {"run.json", files.STATE, "init.safetensors", "rounds", paths.CLIENTS, "results", ".lock"}
     foreign = [path for path in _visible(folder) if path.name not in expected]
     named = {"rounds": round_headers.ROUND_FILE, paths.CLIENTS: server_state.CLIENT_FILE}
-    for place, names in named.items():
-        foreign += [path for path in _visible(folder / place) if not names.fullmatch(path.name)]
+    for folder_name, names in named.items():
+        foreign += [path for path in _visible(folder / folder_name) if not names.fullmatch(path.name)]
     foreign += [path for path in _visible(folder / "results") if path.suffix != ".nc" and path.name[0] != "."]
     usable = "nothing of the run reads it; move it elsewhere"
     return [Problem(path.relative_to(folder).as_posix(), "no file of a run", usable) for path in foreign]
@@ -163,9 +163,9 @@ def _start(folder: Path) -> list[Problem]:
 
 
 def _rounds(folder: Path, experiment: Experiment, imported: bool) -> list[Problem]:
-    faults, whole = broken_rounds(folder, experiment, imported)
+    faults, intact = broken_rounds(folder, experiment, imported)
     usable = {
-        "lost": f"whole rounds: {spans(whole)}. {files.ANEW.rstrip('.')}",
+        "lost": f"whole rounds: {spans(intact)}. {files.ANEW.rstrip('.')}",
         "newer": _lower(files.Newer.remedy),
         "extra": "nothing of the run reads it; move it elsewhere",
     }

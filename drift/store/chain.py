@@ -81,16 +81,16 @@ def is_known(folder: Path) -> bool:
     return links.identity(about) in read(folder).runs if named is None else named == about.get("hash")
 
 
-def remembered(folder: Path, *files: str, whole: bool = False) -> Chain:
+def remembered(folder: Path, *files: str, check: bool = False) -> Chain:
     """The chain of a run; that of an earlier call while no file was added, removed or renamed.
 
     Args:
         files: Files in addition to run.json and state that must be unchanged.
-        whole: Every round must be unchanged.
+        check: Every round must be unchanged.
     """
     key = (folder, *(stamp(folder / name) for name in ("run.json", STATE, "rounds")))
     _, known = _cache.get(key, (None, {}))
-    if not known or any(known.get(file) != stamp(folder / file) for file in (known if whole else files)):
+    if not known or any(known.get(file) != stamp(folder / file) for file in (known if check else files)):
         if len(_cache) >= _MOST:
             _cache.pop(next(iter(_cache)), None)
         stamps = {name: stamp(folder / name) for name in (STATE, *map(round_file, round_numbers(folder)))}
@@ -125,22 +125,22 @@ def read(folder: Path) -> Chain:
     for file in _breaks(remaining, gaps=gaps):
         what = "does not follow from the round before it, or what follows does not from it; it is of another run"
         wrong[file] = _elsewhere(folder, file, what)
-    own = [header for header in named if header.file not in wrong]
+    usable = [header for header in named if header.file not in wrong]
     following = next((header.index for header in named if header.state), 0)
-    known = _links(own, round_numbers(folder), gaps=gaps)
+    known = _links(usable, round_numbers(folder), gaps=gaps)
     names = list(accumulate(known.values(), links.head, initial=""))
     return Chain(folder, following, wrong, known, names, frozenset(header.run for header in named))
 
 
-def _links(own: Sequence[Header], present: Sequence[int], *, gaps: bool) -> dict[int, str]:
+def _links(usable: Sequence[Header], present: Sequence[int], *, gaps: bool) -> dict[int, str]:
     """Links of the rounds before the commit point; of those that cannot be read, as the next file names them."""
-    following = next((header.index for header in own if header.state), max(present, default=-1) + 1)
+    following = next((header.index for header in usable if header.state), max(present, default=-1) + 1)
     numbers = [index for index in present if index < following] if gaps else range(following)
     broken = dict.fromkeys(numbers, "")
-    for header in own:
-        if (place := bisect_left(numbers, header.index)) > 0:
-            broken[numbers[place - 1]] = header.before
-    return broken | {header.index: header.link for header in own if not header.state}
+    for header in usable:
+        if (at := bisect_left(numbers, header.index)) > 0:
+            broken[numbers[at - 1]] = header.before
+    return broken | {header.index: header.link for header in usable if not header.state}
 
 
 def _elsewhere(folder: Path, file: str, what: str) -> Damaged:
@@ -216,9 +216,9 @@ def _foreign_stretches(sizes: Sequence[int]) -> list[int]:
     Where several choices have equally few files, all of them are named.
     """
 
-    def fewest(part: Sequence[int]) -> int:
+    def fewest(numbers: Sequence[int]) -> int:
         with_last, without = 0, 0
-        for size in part:
+        for size in numbers:
             with_last, without = size + min(with_last, without), with_last
         return min(with_last, without)
 

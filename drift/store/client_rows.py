@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from drift.store import memory_budget
-from drift.store.file_layout import place_of_rows
+from drift.store.file_layout import offset_of_rows
 from landscape.model.mapped_files import map_tensor
 from landscape.results.atomic_write import temporary_name
 
@@ -55,7 +55,7 @@ def client_rows(number: int, start: Tensor, path: Path | None = None) -> ClientR
     begun.parent.mkdir(parents=True, exist_ok=True)
     begun.unlink(missing_ok=True)  # left by a stopped process
     begun.touch(exist_ok=False)
-    return FileRows(RowFile(begun, place_of_rows(number), start.nbytes), number, start)
+    return FileRows(RowFile(begun, offset_of_rows(number), start.nbytes), number, start)
 
 
 class MemoryRows:
@@ -126,12 +126,12 @@ class RowFile:
                 data = data[count:]
         return model
 
-    def move(self, row: int, place: int) -> None:
+    def move(self, row: int, target: int) -> None:
         """Copy a row over another one."""
         with open(self.path, "r+b") as file:
             file.seek(self.offset + row * self.width)
             model = file.read(self.width)
-            file.seek(self.offset + place * self.width)
+            file.seek(self.offset + target * self.width)
             file.write(model)
 
 
@@ -162,9 +162,9 @@ class FileRows:
 
     def matrix(self, rows: Sequence[int]) -> Tensor:
         """The models of the rows, shape (n, d), mapped; they are moved together where others are left out."""
-        for place, row in enumerate(rows):
-            if place != row:
-                self.file.move(row, place)
+        for index, row in enumerate(rows):
+            if index != row:
+                self.file.move(row, index)
         shape = len(rows), self.file.width // self._like.element_size()
         models = map_tensor(self.file.path, self._like.dtype, shape, self.file.offset, temporary=True)
         self._removal.detach()

@@ -82,16 +82,16 @@ def metadata(tensors: Mapping[str, Content], text: str) -> dict[str, str]:
 
 def small_digests(tensors: Mapping[str, Content]) -> tuple[str, str]:
     """Digest of the small tensors that the link of a round is computed from, and of its other small ones."""
-    parts: tuple[dict[str, Content], dict[str, Content]] = {}, {}
+    groups: tuple[dict[str, Content], dict[str, Content]] = {}, {}
     for name, content in tensors.items():
         if is_small(name, (content.dtype, content.shape)):
-            parts[not is_linked(name)][name] = content
-    return digest_contents(parts[0]), digest_contents(parts[1])
+            groups[not is_linked(name)][name] = content
+    return digest_contents(groups[0]), digest_contents(groups[1])
 
 
-def small_digest(text: str, *parts: str) -> str:
+def small_digest(text: str, *digests: str) -> str:
     """Digest of the description of a file and its small tensors, by those of `small_digests`."""
-    return hashlib.sha256("\n".join([text, *parts]).encode()).hexdigest()
+    return hashlib.sha256("\n".join([text, *digests]).encode()).hexdigest()
 
 
 def json_digest(content: Any) -> str:

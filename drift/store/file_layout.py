@@ -34,7 +34,7 @@ Form = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Place:
+class TensorSpan:
     """A tensor in a file: type ("float32"), shape, and its first and last byte, counted from the start of the file."""
 
     dtype: str
@@ -48,12 +48,12 @@ class Layout:
     """A file to be written: its first bytes up to the tensors, and the tensors' places in their order."""
 
     head: bytes
-    places: dict[str, Place]
+    spans: dict[str, TensorSpan]
 
     @property
     def size(self) -> int:
         """Bytes of the file."""
-        return max([len(self.head), *(place.end for place in self.places.values())])
+        return max([len(self.head), *(span.end for span in self.spans.values())])
 
 
 LINKED = ("gram", "ids", "sizes", "weights")
@@ -84,7 +84,7 @@ IN_PLACE = "clients"
 """The tensor that may stand in a file before the others are known: the first one of its width."""
 
 
-def place_of_rows(number: int) -> int:
+def offset_of_rows(number: int) -> int:
     """Byte from which `number` client models stand in a file that is begun with them: header, Gram matrix and other
     numbers of most rounds fit before it."""
     return -(-(8 * (number + 7) ** 2 + (1 << 16)) // 64) * 64
@@ -116,15 +116,15 @@ def layout(forms: Mapping[str, Form], metadata: Mapping[str, str], begin: int = 
     room = begin - 8 - spans.get(IN_PLACE, (0, 0))[0]
     text = text.ljust(room if len(text) <= room <= LONGEST_HEADER else -(-len(text) // 8) * 8)
     head = len(text).to_bytes(8, "little") + text
-    places = {name: Place(*forms[name], len(head) + begin, len(head) + end) for name, (begin, end) in spans.items()}
-    return Layout(head, places)
+    ready = {name: TensorSpan(*forms[name], len(head) + begin, len(head) + end) for name, (begin, end) in spans.items()}
+    return Layout(head, ready)
 
 
 class Stated(NamedTuple):
     """What a file states: its metadata and the places of its tensors, and its first bytes."""
 
     metadata: dict[str, str]
-    places: dict[str, Place]
+    spans: dict[str, TensorSpan]
     piece: bytes
 
 
@@ -142,11 +142,11 @@ def read_header(file: BinaryIO) -> Stated:
         piece += file.read(8 + length + FIRST_PIECE - len(piece))
     header = json_table(piece[8 : 8 + length])
     metadata = header.pop("__metadata__", {})
-    places = {name: _place(entry, 8 + length) for name, entry in header.items()}
-    size, whole = os.fstat(file.fileno()).st_size, max([8 + length, *(place.end for place in places.values())])
-    if size != whole:
-        raise ValueError(f"it has {size} bytes, and its header speaks of {whole}")
-    return Stated(metadata, places, piece)
+    spans = {name: _span(entry, 8 + length) for name, entry in header.items()}
+    size, end = os.fstat(file.fileno()).st_size, max([8 + length, *(span.end for span in spans.values())])
+    if size != end:
+        raise ValueError(f"it has {size} bytes, and its header speaks of {end}")
+    return Stated(metadata, spans, piece)
 
 
 FIRST_PIECE = 1 << 14
@@ -156,11 +156,11 @@ LONGEST_HEADER = 1 << 22
 """Bytes of a header that is read; that of a model of 10,000 tensors is shorter."""
 
 
-def _place(entry: Mapping[str, Any], base: int) -> Place:
+def _span(entry: Mapping[str, Any], base: int) -> TensorSpan:
     (begin, end), shape, dtype = entry["data_offsets"], tuple(entry["shape"]), _NAMES[entry["dtype"]]
     if begin < 0 or end - begin != prod(shape) * TYPES[dtype][1]:
         raise ValueError(f"a tensor of {end - begin} bytes cannot have type {dtype} and shape {shape}")
-    return Place(dtype, shape, base + begin, base + end)
+    return TensorSpan(dtype, shape, base + begin, base + end)
 
 
 _NAMES = {short: dtype for dtype, (short, _) in TYPES.items()}

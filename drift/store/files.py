@@ -141,10 +141,10 @@ def write_round(
 def round_content(record: Round, keep: Keep, rounds: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and description of a round as they are stored, without the origin."""
     tensors = _numbers(record)
-    whole = keep.keeps_globals(record.index, rounds)
+    all_models = keep.keeps_globals(record.index, rounds)
     size = len(record.kept("end"))
-    tensors |= {f"extras.{name}": value for name, value in record.extras.items() if whole or value.numel() < size}
-    if whole:
+    tensors |= {f"extras.{name}": value for name, value in record.extras.items() if all_models or value.numel() < size}
+    if all_models:
         tensors |= {"start": record.kept("start"), "end": record.kept("end")}
         tensors |= {"start_buffers": record.start_buffers, "end_buffers": record.end_buffers}
     if keep.keeps_clients(record.index, rounds):
@@ -175,9 +175,9 @@ def read_round(folder: Path, index: int) -> Round:
         group, _, rest = name.partition(".")
         grouped[group if rest else ""][rest or name] = tensor
     metrics = {name: float(value) for name, value in grouped["metric"].items()}
-    parts: dict[str, Any] = {name: grouped[name] for name in ("extras", "sent", "carried")} | grouped[""]
+    fields: dict[str, Any] = {name: grouped[name] for name in ("extras", "sent", "carried")} | grouped[""]
     try:
-        return Round(index=index, metrics=metrics, **parts)
+        return Round(index=index, metrics=metrics, **fields)
     except (TypeError, ValueError) as reason:
         raise Damaged(path, f"holds no round ({reason})", ANEW) from reason
 

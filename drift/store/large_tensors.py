@@ -10,7 +10,7 @@ from torch import Tensor
 
 from drift.store import memory_budget
 from drift.store.column_blocks import Rows, filled
-from drift.store.file_layout import TYPES, Place, read_header
+from drift.store.file_layout import TYPES, TensorSpan, read_header
 from drift.store.numpy_files import stored_bytes
 from drift.store.paths import Stamp
 from landscape.model.mapped_files import map_tensor
@@ -30,12 +30,12 @@ def read(path: Path, file: BinaryIO) -> tuple[dict[str, str], dict[str, Tensor]]
         OSError, ValueError, LookupError, TypeError, AttributeError: If the file cannot be read.
     """
     stated, tensors = read_header(file), dict[str, Tensor]()
-    for name, place in stated.places.items():
-        dtype = _dtype(place)
-        if _is_of_clients(name) and not _fits(place):
-            tensors[name] = map_tensor(path, dtype, place.shape, place.begin)
+    for name, span in stated.spans.items():
+        dtype = _dtype(span)
+        if _is_of_clients(name) and not _fits(span):
+            tensors[name] = map_tensor(path, dtype, span.shape, span.begin)
         else:
-            tensors[name] = torch.from_numpy(stored_bytes(file, stated, place)).view(dtype).reshape(place.shape)
+            tensors[name] = torch.from_numpy(stored_bytes(file, stated, span)).view(dtype).reshape(span.shape)
     return stated.metadata, tensors
 
 
@@ -71,10 +71,10 @@ def models_of_updates(start: Tensor, updates: Tensor) -> Tensor:
     return filled(len(updates), start, (start + update.to(start) for update in Rows(updates)))
 
 
-def _fits(place: Place) -> bool:
-    return memory_budget.fits(_dtype(place), place.shape) or place.begin % TYPES[place.dtype][1] > 0
+def _fits(span: TensorSpan) -> bool:
+    return memory_budget.fits(_dtype(span), span.shape) or span.begin % TYPES[span.dtype][1] > 0
 
 
-def _dtype(place: Place) -> torch.dtype:
-    dtype: torch.dtype = getattr(torch, place.dtype)
+def _dtype(span: TensorSpan) -> torch.dtype:
+    dtype: torch.dtype = getattr(torch, span.dtype)
     return dtype

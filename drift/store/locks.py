@@ -63,8 +63,8 @@ def lock_result(path: Path, *, wait: bool = True) -> Iterator[None]:
 
 def is_writable(folder: Path) -> bool:
     """Whether files can be made in a folder, or the folder itself where it is absent; nothing is written."""
-    place = next((parent for parent in (folder, *folder.absolute().parents) if parent.exists()), folder)
-    return os.access(place, os.W_OK | os.X_OK)
+    existing = next((parent for parent in (folder, *folder.absolute().parents) if parent.exists()), folder)
+    return os.access(existing, os.W_OK | os.X_OK)
 
 
 def _open(path: Path) -> IO[bytes]:

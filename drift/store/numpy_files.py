@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from drift.store.digests import FORMAT, Content, contents, json_digest, metadata
-from drift.store.file_layout import IN_PLACE, Place, Stated, layout, read_header
+from drift.store.file_layout import IN_PLACE, Stated, TensorSpan, layout, read_header
 from landscape.results.atomic_write import complete, write_bytes
 from landscape.results.parsed_text import from_json, json_table
 
@@ -57,10 +57,10 @@ def write_contents(path: Path, tensors: Mapping[str, Content], metadata: Mapping
     forms = {name: (content.dtype, content.shape) for name, content in tensors.items()}
     begun = tensors[IN_PLACE].begun if IN_PLACE in tensors else None
     target = layout(forms, metadata, 0 if begun is None else begun[1])
-    if begun is None or begun[1] != target.places[IN_PLACE].begin:
-        write_bytes(path, target.head, (piece for name in target.places for piece in tensors[name].pieces()))
+    if begun is None or begun[1] != target.spans[IN_PLACE].begin:
+        write_bytes(path, target.head, (piece for name in target.spans for piece in tensors[name].pieces()))
         return
-    others = ((place.begin, tensors[name].pieces()) for name, place in target.places.items() if name != IN_PLACE)
+    others = ((span.begin, tensors[name].pieces()) for name, span in target.spans.items() if name != IN_PLACE)
     complete(path, begun[0], target.size, [(0, [target.head]), *others])
 
 
@@ -82,7 +82,7 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """
     with reading(path, RECORD_ELSEWHERE) as file:
         stated = read_header(file)
-        header, tensors = stated.metadata, arrays(file, stated, stated.places)
+        header, tensors = stated.metadata, arrays(file, stated, stated.spans)
     require_known(path, header.get("format"), RECORD_ELSEWHERE)
     if header != metadata(contents(tensors), header.get("about", "")):
         raise Damaged(path, "was altered, or not written by a recorder", RECORD_ELSEWHERE)
@@ -114,25 +114,23 @@ ALIGNMENT = 64
 """Bytes that a processor reads at once, at most."""
 
 
-def stored_bytes(file: BinaryIO, stated: Stated, place: Place) -> np.ndarray:
+def stored_bytes(file: BinaryIO, stated: Stated, span: TensorSpan) -> np.ndarray:
     """Bytes of a tensor, at a multiple of ALIGNMENT in memory, so that products of it have the same bits everywhere."""
-    size = place.end - place.begin
+    size = span.end - span.begin
     memory = np.empty(size + ALIGNMENT, np.uint8)
     shift = -memory.ctypes.data % ALIGNMENT
     values = memory[shift : shift + size]
-    if place.end <= len(stated.piece):
-        values[:] = np.frombuffer(stated.piece, np.uint8)[place.begin : place.end]
+    if span.end <= len(stated.piece):
+        values[:] = np.frombuffer(stated.piece, np.uint8)[span.begin : span.end]
     else:
-        file.seek(place.begin)
+        file.seek(span.begin)
         file.readinto(values)  # type: ignore[attr-defined]
     return values
 
 
-def arrays(file: BinaryIO, stated: Stated, places: Mapping[str, Place]) -> dict[str, np.ndarray]:
+def arrays(file: BinaryIO, stated: Stated, spans: Mapping[str, TensorSpan]) -> dict[str, np.ndarray]:
     """Arrays of a file by name."""
-    return {
-        name: stored_bytes(file, stated, place).view(place.dtype).reshape(place.shape) for name, place in places.items()
-    }
+    return {name: stored_bytes(file, stated, span).view(span.dtype).reshape(span.shape) for name, span in spans.items()}
 
 
 def description(path: Path, header: Mapping[str, str], remedy: str) -> dict[str, Any]:

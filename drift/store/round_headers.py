@@ -73,8 +73,8 @@ class Header:
 def has_buffers(folder: Path, index: int) -> bool:
     """Whether a round states floating buffers of its global model; its models are not read."""
     with open(paths.round_path(folder, index), "rb") as file:
-        place = read_header(file).places.get("end_buffers")
-    return place is None or place.end > place.begin
+        span = read_header(file).spans.get("end_buffers")
+    return span is None or span.end > span.begin
 
 
 def read_small_arrays(path: Path) -> Header:
@@ -111,14 +111,14 @@ def _read(path: Path, name: str, folder: Path, number: str) -> Header:
     with reading(path, _ANEW, folder) as file:
         stated = read_header(file)
         require_known(path, stated.metadata.get("format"), _ANEW)
-        small = {name: place for name, place in stated.places.items() if is_small(name, (place.dtype, place.shape))}
+        small = {name: span for name, span in stated.spans.items() if is_small(name, (span.dtype, span.shape))}
         values = arrays(file, stated, small)
-        parts = small_digests(contents(values))
-        if stated.metadata.get("small") != small_digest(stated.metadata.get("about", ""), *parts):
+        digests = small_digests(contents(values))
+        if stated.metadata.get("small") != small_digest(stated.metadata.get("about", ""), *digests):
             raise Damaged(path, "was altered: its small arrays do not match their digest", _ANEW)
         about = description(path, stated.metadata, _ANEW)
         index, run, before = int(about[number]), str(about.get("run", "")), str(about.get("before", ""))
-        return Header(name, index, run, before, links.link_by(index, parts[0]), values)
+        return Header(name, index, run, before, links.link_by(index, digests[0]), values)
 
 
 def read_round(folder: Path, index: int) -> Header | None:
@@ -129,19 +129,17 @@ def read_round(folder: Path, index: int) -> Header | None:
     return None
 
 
-def is_whole(path: Path) -> bool:
+def is_intact(path: Path) -> bool:
     """Whether a file that is not compressed has the content that was written; False also where that is not known.
 
     False is no verdict: compressed files are decompressed by `drift.store.files.read_tensors`, which names the damage.
     """
     with suppress(*UNREADABLE), open(path, "rb") as file:
-        metadata, places, _ = read_header(file)
+        metadata, spans, _ = read_header(file)
         if metadata.get("format") != FORMAT or "packed" in metadata:
             return False
-        whole = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
-        stored = {
-            name: Content(place.dtype, place.shape, whole[place.begin : place.end]) for name, place in places.items()
-        }
+        memory = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
+        stored = {name: Content(span.dtype, span.shape, memory[span.begin : span.end]) for name, span in spans.items()}
         return digest_contents(stored, metadata.get("about", "")) == metadata.get("digest")
     return False
 

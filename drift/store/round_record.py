@@ -139,7 +139,7 @@ class Round:
 START, PREVIOUS, STEP, CLIENTS = 0, 1, 2, 3
 """Rows of the matrix; client k of the cohort is row CLIENTS + k."""
 
-WHOLE = 256
+SMALL = 256
 """Rows up to which torch multiplies; the product of more rows with themselves is left to NumPy, which computes it up to
 the diagonal alone."""
 
@@ -202,9 +202,9 @@ def _split(wide: Iterable[tuple[slice, Tensor]], clients: Tensor) -> Iterator[tu
     """Blocks of a mean, of which the last may be wider, as those of the Gram matrix."""
     for columns, block in wide:
         low = columns.start
-        for part in block.split(narrowed(WIDTH, len(clients)), 1):
-            yield slice(low, low + part.shape[1]), part
-            low += part.shape[1]
+        for piece in block.split(narrowed(WIDTH, len(clients)), 1):
+            yield slice(low, low + piece.shape[1]), piece
+            low += piece.shape[1]
 
 
 def _gram(vectors: tuple[Tensor, ...], models: Tensor, start: Tensor | None, width: int) -> Tensor:
@@ -214,15 +214,15 @@ def _gram(vectors: tuple[Tensor, ...], models: Tensor, start: Tensor | None, wid
 def _sum_of_products(vectors: tuple[Tensor, ...], models: Tensor, updates: Iterable[tuple[slice, Tensor]]) -> Tensor:
     size = CLIENTS + len(models)
     total = torch.zeros(size, size, dtype=torch.float64)
-    if size <= WHOLE:
-        for part in _parts(vectors, models, updates, 1):
-            total += part @ part.T
+    if size <= SMALL:
+        for chunk in _updates(vectors, models, updates, 1):
+            total += chunk @ chunk.T
         return total
     parallel = 2 if is_mapped(models) else 1  # a core that is idle multiplies a block while the next one is prepared
     products: deque[Future[np.ndarray]] = deque()
     with threadpool_limits(torch.get_num_threads(), "blas"), ThreadPoolExecutor(parallel, "fedscape-gram") as pool:
-        for part in _parts(vectors, models, updates, parallel):
-            products.append(pool.submit(_product, part.numpy()))
+        for chunk in _updates(vectors, models, updates, parallel):
+            products.append(pool.submit(_product, chunk.numpy()))
             if len(products) == parallel:
                 total += torch.from_numpy(products.popleft().result())
         for product in products:
@@ -234,7 +234,7 @@ def _product(rows: np.ndarray) -> np.ndarray:
     return rows @ rows.T
 
 
-def _parts(
+def _updates(
     vectors: tuple[Tensor, ...], models: Tensor, updates: Iterable[tuple[slice, Tensor]], buffers: int
 ) -> Iterator[Tensor]:
     """Columns of the vectors and updates, block by block in float64; each stays until `buffers` more are asked for."""
@@ -242,8 +242,8 @@ def _parts(
     for number, (columns, block) in enumerate(updates):
         if len(memory) < buffers:
             memory.append(block_buffer(models, (size, block.shape[1]), torch.float64))
-        part = memory[number % buffers][:, : block.shape[1]]
+        update = memory[number % buffers][:, : block.shape[1]]
         for row, vector in enumerate(vectors):
-            part[row] = vector[columns]
-        part[CLIENTS:] = block
-        yield part
+            update[row] = vector[columns]
+        update[CLIENTS:] = block
+        yield update

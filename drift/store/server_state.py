@@ -175,20 +175,20 @@ def read(folder: Path) -> StoredState:
         Damaged: If the file is absent, truncated, altered or foreign, or a file of a client is absent.
     """
     tensors, following = files.read_state(folder)
-    own = {name: value for name, value in tensors.items() if not name.startswith(("client.", "clients."))}
+    server = {name: value for name, value in tensors.items() if not name.startswith(("client.", "clients."))}
     table = [tensors.get(name) for name in _TABLE]
-    if any(part is not None for part in table):
+    if any(entry is not None for entry in table):
         stored = _from_table(folder, table)
         for file in stored:
             if not file.path.is_file():
                 raise Damaged(file.path, "is missing", files.ANEW)
-        return StoredState(own, ClientStates.in_files(stored), following)
+        return StoredState(server, ClientStates.in_files(stored), following)
     states: dict[int, State] = {}
     for name, value in tensors.items():
         if name.startswith("client."):
             _, client, rest = name.split(".", 2)
             states.setdefault(int(client), {})[rest] = value
-    return StoredState(own, ClientStates(states), following)
+    return StoredState(server, ClientStates(states), following)
 
 
 def unnamed(folder: Path, states: ClientStates) -> dict[Path, str | None]:
@@ -216,7 +216,7 @@ def damaged_clients(folder: Path) -> Iterator[Damaged]:
     tensors, _ = files.read_state(folder)
     table = [tensors.get(name) for name in _TABLE]
     try:
-        stored = _from_table(folder, table) if any(part is not None for part in table) else []
+        stored = _from_table(folder, table) if any(entry is not None for entry in table) else []
     except Damaged as reason:
         yield reason
         return
@@ -244,5 +244,5 @@ def _from_table(folder: Path, table: list[Tensor | None]) -> list[StateFile]:
     ids, rounds, digests = table
     if ids is None or rounds is None or digests is None or not len(ids) == len(rounds) == len(digests):
         raise Damaged(folder / STATE, "names the files of clients incompletely", files.ANEW)
-    places = zip(ids.tolist(), rounds.tolist(), digests.numpy(), strict=True)
-    return [StateFile(folder, client, index, digest.tobytes().hex()) for client, index, digest in places]
+    entries = zip(ids.tolist(), rounds.tolist(), digests.numpy(), strict=True)
+    return [StateFile(folder, client, index, digest.tobytes().hex()) for client, index, digest in entries]

@@ -33,14 +33,14 @@ AHEAD = 2
 class Receive(Protocol):
     """Takes the updates of a cohort as they come back."""
 
-    def file(self, place: int) -> tuple[RowFile, int] | None:
-        """File and row that the process which trains the client at `place` may write its model to; None: it may not."""
+    def file(self, index: int) -> tuple[RowFile, int] | None:
+        """File and row that the process which trains the client at `index` may write its model to; None: it may not."""
 
-    def __call__(self, place: int, update: Update, *, written: bool = False) -> Update:
-        """The update of the client at `place`, without its model; `written` if that is in its row already."""
+    def __call__(self, index: int, update: Update, *, written: bool = False) -> Update:
+        """The update of the client at `index`, without its model; `written` if that is in its row already."""
 
 
-def as_they_are(place: int, update: Update) -> Update:
+def as_they_are(index: int, update: Update) -> Update:
     """The update with its model, where nothing stores it."""
     return update
 
@@ -78,27 +78,27 @@ class Arrivals:
         self._beside = ThreadPoolExecutor(1, "fedscape-arrivals") if start.nbytes >= LARGE else None
         self._pending: deque[Future[None]] = deque()
 
-    def file(self, place: int) -> tuple[RowFile, int] | None:
-        """File and row for the model of the client at `place`."""
-        row = self._row_of.get(self._trained[place])
+    def file(self, index: int) -> tuple[RowFile, int] | None:
+        """File and row for the model of the client at `index`."""
+        row = self._row_of.get(self._trained[index])
         return None if self._rows.file is None or row is None else (self._rows.file, row)
 
-    def __call__(self, place: int, update: Update, *, written: bool = False) -> Update:
+    def __call__(self, index: int, update: Update, *, written: bool = False) -> Update:
         """The update without its model, which is stored.
 
         Raises:
             ValueError: If it has other shapes than the run, or other reports than those before.
             OSError: If the disk is full.
         """
-        client, update = self._trained[place], to_cpu(update)
+        client, update = self._trained[index], to_cpu(update)
         self._require_shapes(client, update)
         self._wait(AHEAD - 1)
         if self._beside is None:
             self._store(client, update, written)
         else:
-            own = replace(update, theta=update.theta.clone()) if self._is_overwritten(update.theta) else update
-            self._pending.append(self._beside.submit(self._store, client, own, written))
-        return replace(update if self._vectors is None else self._vectors.moved(place, update), theta=_NONE)
+            stored = replace(update, theta=update.theta.clone()) if self._is_overwritten(update.theta) else update
+            self._pending.append(self._beside.submit(self._store, client, stored, written))
+        return replace(update if self._vectors is None else self._vectors.moved(index, update), theta=_NONE)
 
     def __enter__(self) -> Arrivals:
         return self
@@ -135,10 +135,10 @@ class Arrivals:
             self._rows.write(row, update.theta)
 
     def _require_shapes(self, client: int, update: Update) -> None:
-        for what, part, shape in zip(("a model", "buffers"), (update.theta, update.buffers), self._shapes, strict=True):
-            if part.shape != shape:
+        for what, sent, shape in zip(("a model", "buffers"), (update.theta, update.buffers), self._shapes, strict=True):
+            if sent.shape != shape:
                 raise ValueError(
-                    f"client {client} returned {what} of shape {tuple(part.shape)} under {self._method.name()}, the "
+                    f"client {client} returned {what} of shape {tuple(sent.shape)} under {self._method.name()}, the "
                     f"run has {tuple(shape)}; correct the method's local training."
                 )
         shapes = {name: tuple(value.shape) for name, value in update.report.items()}
@@ -153,8 +153,8 @@ class Arrivals:
 def _finite(method: Method, update: Update) -> bool:
     """Whether everything that a client returned is finite: model, buffers, report and state."""
     reports = (value for name, value in update.report.items() if name not in method.gaps)
-    parts = (update.theta, update.buffers, *reports, *update.state.values())
-    return all(_all_finite(part) for part in parts)
+    vectors = (update.theta, update.buffers, *reports, *update.state.values())
+    return all(_all_finite(vector) for vector in vectors)
 
 
 def _all_finite(values: Tensor) -> bool:

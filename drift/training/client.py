@@ -90,8 +90,8 @@ class Client:
         """Number of minibatches that an epoch yields."""
         local = self.local
         least = 2 if local.batch > 1 and self.flat.has_batch_statistics else 1
-        whole, rest = divmod(len(self.samples), local.batch)
-        return whole + int(rest >= least and not (whole and local.drop_last))
+        full, rest = divmod(len(self.samples), local.batch)
+        return full + int(rest >= least and not (full and local.drop_last))
 
     def orders(self, *, epochs: int | None = None, order: torch.Generator | None = None) -> Iterator[Tensor]:
         """Sample numbers that the minibatches of each epoch take, one after the other."""

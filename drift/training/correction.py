@@ -67,12 +67,12 @@ class Pinned:
         theta: The models.
     """
 
-    def __init__(self, places: Tensor, theta: Tensor) -> None:
-        self.places, self.values = places, theta[..., places]
+    def __init__(self, entries: Tensor, theta: Tensor) -> None:
+        self.entries, self.values = entries, theta[..., entries]
 
     def restore(self, theta: Tensor) -> None:
         """Restore the values in one model (d,), or in the first rows (.., d) of the models."""
-        theta[..., self.places] = self.values if theta.ndim == 1 else self.values[: len(theta)]
+        theta[..., self.entries] = self.values if theta.ndim == 1 else self.values[: len(theta)]
 
 
 def stack_corrections(corrections: Sequence[Correction | None]) -> Correction | None:

@@ -29,26 +29,26 @@ class ReturnedVectors:
         self._number, self._shape = number, shape
         self._matrices: dict[tuple[str, torch.dtype], Tensor] = {}
 
-    def moved(self, place: int, update: Update) -> Update:
-        """The update of the client at `place`, its vectors in the files.
+    def moved(self, index: int, update: Update) -> Update:
+        """The update of the client at `index`, its vectors in the files.
 
         Raises:
             OSError: If there is no space for a file.
         """
         return replace(
-            update, state=self._rows("state", place, update.state), report=self._rows("report", place, update.report)
+            update, state=self._rows("state", index, update.state), report=self._rows("report", index, update.report)
         )
 
-    def _rows(self, kind: str, place: int, tensors: State) -> State:
-        return {name: self._row(f"{kind}.{name}", place, value) for name, value in tensors.items()}
+    def _rows(self, kind: str, index: int, tensors: State) -> State:
+        return {name: self._row(f"{kind}.{name}", index, value) for name, value in tensors.items()}
 
-    def _row(self, name: str, place: int, value: Tensor) -> Tensor:
+    def _row(self, name: str, index: int, value: Tensor) -> Tensor:
         if value.shape != self._shape or self._number * value.nbytes <= server_state.TOGETHER:
             return value
         key = name, value.dtype
         if key not in self._matrices:
             self._matrices[key] = scratch_tensor(value.dtype, (self._number, *self._shape))
         matrix = self._matrices[key]
-        matrix[place] = value
+        matrix[index] = value
         release(matrix)
-        return matrix[place]
+        return matrix[index]

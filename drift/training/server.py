@@ -38,8 +38,8 @@ class Server:
 
     def tensors(self) -> State:
         """Named tensors of everything but the clients' states."""
-        own = {"theta": self.theta, "buffers": self.buffers, "previous": self.previous}
-        return own | {f"server.{name}": value for name, value in self.state.items()}
+        tensors = {"theta": self.theta, "buffers": self.buffers, "previous": self.previous}
+        return tensors | {f"server.{name}": value for name, value in self.state.items()}
 
     @classmethod
     def from_stored(cls, stored: StoredState) -> Server:

@@ -129,7 +129,7 @@ def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> N
     from drift.runs.run_names import find
     from drift.runs.run_summary import opened_summary, summary
 
-    stored = summary(find(runs, run), whole=True) or opened_summary(Source(runs).open(run))
+    stored = summary(find(runs, run), check=True) or opened_summary(Source(runs).open(run))
     described = {**_described(stored), "batch statistics": _odd_statistics(stored, run, runs)}
     if json:
         console.put_json(described)

@@ -57,7 +57,7 @@ def compute_parts(
     progress.begin()
     with Workers(min(workers, len(requests))) as pool:
         for result in pool.results(_compute, requests):
-            progress.job_done(*owners[result.place], result.result)
+            progress.job_done(*owners[result.index], result.result)
 
 
 def run_parts(run: Run, points: int, samples: Samples, *, whole: bool = True) -> list[Job]:

@@ -56,7 +56,7 @@ def _listed(run: Run) -> str:
 
 
 def _summary(run: Run) -> str:
-    if (found := summary(run.folder, whole=True)) is None:
+    if (found := summary(run.folder, check=True)) is None:
         raise LookupError("it has to be opened")
     numbers = {name: value for name, value in found.metrics.items() if name != "seconds"}
     return str((found.label, found.seed, found.done, numbers))

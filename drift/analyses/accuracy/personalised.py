@@ -15,7 +15,7 @@ from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from drift.training.client import Client, Update
 from drift.training.data import client_samples
-from drift.training.model_parts import freeze, head_mask
+from drift.training.model_layers import freeze, head_mask
 from drift.training.server import Server
 from drift.training.server import clients as round_clients
 from drift.training.validation import validation_samples
@@ -23,13 +23,13 @@ from landscape.model.samples import Samples
 from landscape.plugins import unknown
 from landscape.sweep.evaluate import model_metrics
 
-Part = Literal["all", "body", "head"]
+Layers = Literal["all", "body", "head"]
 """Part of a model that a client tunes; the rest is frozen."""
 
 
 @analysis("client", cost="training")
 def personal_accuracy(
-    run: Run, *, round: int = -1, epochs: int = 1, part: Part = "all", clients: Sequence[int] | None = None
+    run: Run, *, round: int = -1, epochs: int = 1, layers: Layers = "all", clients: Sequence[int] | None = None
 ) -> xr.Dataset:
     """Loss and accuracy of a global model on the held-out samples of each client, before and after fine-tuning.
 
@@ -42,7 +42,7 @@ def personal_accuracy(
         run: Run to analyse.
         round: Round of the global model.
         epochs: Epochs of fine-tuning.
-        part: Part of the model that is tuned: everything, the body, or the head.
+        layers: Part of the model that is tuned: everything, the body, or the head.
         clients: By default all that have held-out samples.
 
     Returns:
@@ -56,8 +56,8 @@ def personal_accuracy(
     """
     if epochs < 1:
         raise ValueError(f"epochs is {epochs}; give 1 or more.")
-    if part not in get_args(Part):
-        raise ValueError(unknown("part of a model", part, get_args(Part)))
+    if layers not in get_args(Layers):
+        raise ValueError(unknown("part of a model", layers, get_args(Layers)))
     index = resolve_round(run, round, "globals")
     number = run.experiment.clients.number
     if absent := [client for client in clients or () if not 0 <= client < number]:
@@ -72,7 +72,7 @@ def personal_accuracy(
         raise ValueError(f"client {empty[0]} of run {run.name} holds no samples out; name clients that do.")
     rows = []
     for client in run.context.track(starts):
-        tuned, samples = _fine_tune(client, part), validation_samples(client)
+        tuned, samples = _fine_tune(client, layers), validation_samples(client)
         models = (client.start, client.buffers), (tuned.theta, tuned.buffers)
         rows.append([value for model in models for value in _loss_and_accuracy(run, *model, samples)])
     values = dict(zip(_VALUES, np.array(rows).T, strict=True))
@@ -102,11 +102,11 @@ def _starts(run: Run, index: int, ids: Iterable[int], epochs: int) -> list[Clien
     return [replace(client, local=local, replicate=1) for client in ready]
 
 
-def _fine_tune(client: Client, part: Part) -> Update:
+def _fine_tune(client: Client, layers: Layers) -> Update:
     correction = None
-    if part != "all":
-        head = head_mask(client.flat.module, client.flat.layout, f"part={part}")
-        correction = freeze(head if part == "body" else ~head, client.local.weight_decay)
+    if layers != "all":
+        head = head_mask(client.flat.module, client.flat.layout, f"part={layers}")
+        correction = freeze(head if layers == "body" else ~head, client.local.weight_decay)
     return client.train(correction)
 
 

@@ -52,7 +52,7 @@ def find_clients_to_train(run: Run, index: int) -> ClientsToTrain:
     """Every client that has samples and no exactly recorded model."""
     record, clients = run.round(index), run.experiment.clients
     samples = zip(run.parts_in(record.index), run.dataset.held_out, strict=True)
-    sizes = torch.tensor([len(part) + len(held_out) for part, held_out in samples], dtype=torch.float64)
+    sizes = torch.tensor([len(numbers) + len(held_out) for numbers, held_out in samples], dtype=torch.float64)
     counts = sizes if clients.weighting == "samples" else (sizes > 0).double()
     counts[record.extras.get("excluded", torch.zeros(0, dtype=torch.int64))] = 0
     recorded: dict[int, Tensor] = {}
@@ -71,8 +71,8 @@ def train_all_clients(
     models = filled(len(plan.counts), start, (plan.recorded.get(client, start) for client in range(len(plan.counts))))
     if plan.trained:
         jobs = [(record.index, client, 0) for client in plan.trained]
-        for place, (model, _) in replayed(run, jobs, workers=workers, progress=progress):
-            models[plan.trained[place]] = model
+        for index, (model, _) in replayed(run, jobs, workers=workers, progress=progress):
+            models[plan.trained[index]] = model
             release(models)
     finite = torch.tensor([bool(model.isfinite().all()) for model in Rows(models)])
     for client in (~finite).nonzero().flatten().tolist():
@@ -110,10 +110,10 @@ def full_gradient(client: Client) -> Tensor:
     flat.load(client.start, client.buffers)
     by_batch = bool(normalisers(flat.module))
     use_batches(flat, by_batch)
-    total, whole = torch.zeros_like(flat.grad), total_weight(flat.loss, targets)
+    total, weight = torch.zeros_like(flat.grad), total_weight(flat.loss, targets)
     block = max(2, client.local.batch) if by_batch else 512
-    for part in torch.arange(n, device=targets.device).tensor_split(max(1, n // block)):
-        flat.gradient(client.samples[part])
-        total.add_(flat.grad, alpha=total_weight(flat.loss, targets[part]) / whole if whole else 0.0)
+    for span in torch.arange(n, device=targets.device).tensor_split(max(1, n // block)):
+        flat.gradient(client.samples[span])
+        total.add_(flat.grad, alpha=total_weight(flat.loss, targets[span]) / weight if weight else 0.0)
     use_batches(flat, False)
     return total

@@ -146,8 +146,8 @@ def changed(run: Run, name: str) -> tuple[Experiment, Data]:
 def _dealt(parts: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
     """All numbers in random order, cut at the sizes of the parts."""
     order = rng(seed, "dealt evenly").permutation(np.concatenate(parts))
-    cuts = np.cumsum([len(part) for part in parts])[:-1]
-    return [np.sort(part) for part in np.split(order, cuts)]
+    cuts = np.cumsum([len(numbers) for numbers in parts])[:-1]
+    return [np.sort(numbers) for numbers in np.split(order, cuts)]
 
 
 def _written(value: Any) -> str:

@@ -19,7 +19,7 @@ from drift.analyses.counterfactual.all_clients import (
     frozen_update,
     train_all_clients,
 )
-from drift.analyses.counterfactual.step_parts import PARTS, StepParts, expected_sampling, step_parts
+from drift.analyses.counterfactual.step_terms import TERMS, StepTerms, expected_sampling, step_terms
 from drift.analyses.evaluate_on import losses_and_errors
 from drift.analyses.per_round import result, selected_rounds, stack_rows
 from drift.analyses.rounds.variance import change_variance, client_variance
@@ -51,7 +51,7 @@ def counterfactual(
     gradient: all clients with their gradients frozen at the start for as many steps, times one factor a;
     gradient_sampling: the cohort's instead; local: the rest of training (curvature on the way, minibatch noise, terms
     of the method). Client drift is likewise a data part (frozen gradients differ) and a local part. Definitions in
-    `step_parts` and `frozen_update`. For FedAvg the server part is zero to rounding; with full participation so are
+    `step_terms` and `frozen_update`. For FedAvg the server part is zero to rounding; with full participation so are
     both sampling parts, with one client in the cohort its client drift.
 
     A part's cost is the loss of the recorded end minus the loss of the end without the part: positive where the part
@@ -104,7 +104,7 @@ def counterfactual(
         rows.append(_measure(run, plan, models, split, scale) if bool(models.weights.any()) else {})
         done += len(plan.trained)
     clients = list(range(run.experiment.clients.number))
-    coords: dict[str, list] = {"round": indices, "part": list(PARTS), "other": list(PARTS), "client": clients}
+    coords: dict[str, list] = {"round": indices, "part": list(TERMS), "other": list(TERMS), "client": clients}
     dims = {name: dims for name, (dims, _, _) in _ABOUT.items()}
     return result(
         stack_rows(rows, _ABOUT, coords, dims),
@@ -125,7 +125,7 @@ def counterfactual_effort(run: Run, **options: Any) -> Effort:
     values, clients = complete_options(counterfactual, run, options), run.experiment.clients
     indices = selected_rounds(run, "globals", values.rounds, ROUNDS)
     trainings = sum(len(find_clients_to_train(run, index).trained) for index in indices)
-    points = 1 + len(PARTS) + clients.per_round
+    points = 1 + len(TERMS) + clients.per_round
     forwards = points * len(run.task.split(values.split)) + 3 * sum(map(len, run.parts))  # a gradient is three passes
     memory = (2 * clients.number + 4 * points) * 4 * run.layout.size
     return effort(run, trainings=trainings, forwards=forwards * len(indices), memory=memory, workers=values.workers)
@@ -144,44 +144,44 @@ def _measure(
     nothing = torch.zeros_like(start)
     updates = (frozen_update(run.client(record.index, k)) if q[k] > 0 else nothing for k in range(len(q)))
     frozen = Rows(filled(len(q), start, updates))
-    parts = step_parts(start, end, models.models, frozen, q, p, fit=scale == "fit")
+    terms = step_terms(start, end, models.models, frozen, q, p, fit=scale == "fit")
     rounding = 4 * torch.finfo(end.dtype).eps * float(end.double().norm())
-    row: dict[str, np.ndarray | float] = {name: values.numpy() for name, values in parts.clients.items()}
-    row |= {"norm": parts.norms.numpy(), "cosine": parts.cosines(rounding).numpy()}
-    row |= {"share": torch.where(q > 0, q, torch.nan).numpy(), "scale": parts.scale, "local_share": parts.local_share}
-    for name, part in {"client_norm": "drift", "data_norm": "data", "client_local_norm": "local"}.items():
-        row[name] = float(p @ parts.clients[f"client_{part}"].nan_to_num().square()) ** 0.5
-    return row | _costs(run, parts, models, end, split) | _variances(run, parts, record, q, p)
+    row: dict[str, np.ndarray | float] = {name: values.numpy() for name, values in terms.clients.items()}
+    row |= {"norm": terms.norms.numpy(), "cosine": terms.cosines(rounding).numpy()}
+    row |= {"share": torch.where(q > 0, q, torch.nan).numpy(), "scale": terms.scale, "local_share": terms.local_share}
+    for name, term in {"client_norm": "drift", "data_norm": "data", "client_local_norm": "local"}.items():
+        row[name] = float(p @ terms.clients[f"client_{term}"].nan_to_num().square()) ** 0.5
+    return row | _costs(run, terms, models, end, split) | _variances(run, terms, record, q, p)
 
 
-def _costs(run: Run, parts: StepParts, models: AllClients, end: Tensor, split: str) -> dict[str, np.ndarray | float]:
+def _costs(run: Run, terms: StepTerms, models: AllClients, end: Tensor, split: str) -> dict[str, np.ndarray | float]:
     """Losses and errors of the end, and of the end without each part and without each client's drift."""
     cohort = models.weights.nonzero().flatten()
-    mean = parts["mean"] + parts.start
+    mean = terms["mean"] + terms.start
     drifts = (float(models.weights[k]) * (models.models[k].double() - mean) for k in cohort.tolist())
-    basis = filled(1 + len(PARTS) + len(cohort), end, chain([end], parts.vectors, drifts))
+    basis = filled(1 + len(TERMS) + len(cohort), end, chain([end], terms.vectors, drifts))
     points = torch.eye(len(basis), dtype=torch.float64).neg_()
     points[:, 0] = 1  # the first row is the end itself, the others lack one vector each
     values = losses_and_errors(run, basis, split, points)
     row: dict[str, np.ndarray | float] = {}
     for name, losses in values.items():
-        without = losses[1 : 1 + len(PARTS)]
+        without = losses[1 : 1 + len(TERMS)]
         row |= {
             name: float(losses[0]),
             f"{name}_without": without.numpy(),
             f"{name}_cost": (losses[0] - without).numpy(),
         }
     cost = torch.full_like(models.weights, torch.nan)
-    cost[cohort] = values["loss"][0] - values["loss"][1 + len(PARTS) :]
+    cost[cohort] = values["loss"][0] - values["loss"][1 + len(TERMS) :]
     return {**row, "client_cost": cost.numpy()}
 
 
-def _variances(run: Run, parts: StepParts, record: Round, q: Tensor, p: Tensor) -> dict[str, np.ndarray | float]:
+def _variances(run: Run, terms: StepTerms, record: Round, q: Tensor, p: Tensor) -> dict[str, np.ndarray | float]:
     """Exact variances of both drifts, FedEve's estimates of them, and how they compare."""
     d, m, number = len(record.kept("start")), int((p > 0).sum()), int((q > 0).sum())
-    weights, distances = run.experiment.cohort_weights(record.sizes), parts.clients["distance"]
+    weights, distances = run.experiment.cohort_weights(record.sizes), terms.clients["distance"]
     exact = {
-        "sampling": float(parts["sampling"].square().sum()) / (m * d),
+        "sampling": float(terms["sampling"].square().sum()) / (m * d),
         "client": float(distances[q > 0].square().sum()) / (number * m * d),
     }
     estimate = {
@@ -199,14 +199,14 @@ def _variances(run: Run, parts: StepParts, record: Round, q: Tensor, p: Tensor) 
     return row
 
 
-_PART, _CLIENT, _ROUND = ("part",), ("client",), ()
+_TERM, _CLIENT, _ROUND = ("part",), ("client",), ()
 _ABOUT: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "norm": (_PART, "norm of the part", "1"),
+    "norm": (_TERM, "norm of the part", "1"),
     "cosine": (("part", "other"), "cosine between parts", "1"),
-    "loss_without": (_PART, "loss of the end without the part", LOSS_UNITS),
-    "error_without": (_PART, "error of the end without the part", "fraction"),
-    "loss_cost": (_PART, "loss that the part costs", LOSS_UNITS),
-    "error_cost": (_PART, "error that the part costs", "fraction"),
+    "loss_without": (_TERM, "loss of the end without the part", LOSS_UNITS),
+    "error_without": (_TERM, "error of the end without the part", "fraction"),
+    "loss_cost": (_TERM, "loss that the part costs", LOSS_UNITS),
+    "error_cost": (_TERM, "error that the part costs", "fraction"),
     "loss": (_ROUND, "loss of the end", LOSS_UNITS),
     "error": (_ROUND, "error of the end", "fraction"),
     "client_norm": (_ROUND, "norm of the cohort's client drift", "1"),

@@ -127,12 +127,12 @@ def spans_of(run: Run, rounds: int = ROUNDS) -> list[tuple[int, int]]:
     A run that stopped because nothing finite was left is repeated for its planned number of rounds.
     """
     state = run_state(run)
-    whole = run.experiment.rounds if state.name == "diverged" else len(run.rounds())
-    if whole <= rounds:
-        return [(0, whole)]
+    last = run.experiment.rounds if state.name == "diverged" else len(run.rounds())
+    if last <= rounds:
+        return [(0, last)]
     stored = run.kept("globals")
-    late = [index for index in stored if index <= (state.best + 1 if state.broken else whole - rounds)]
-    return [(0, rounds), *([(late[-1], min(rounds, whole - late[-1]))] if late and late[-1] > 0 else [])]
+    late = [index for index in stored if index <= (state.best + 1 if state.broken else last - rounds)]
+    return [(0, rounds), *([(late[-1], min(rounds, last - late[-1]))] if late and late[-1] > 0 else [])]
 
 
 def longer_by(run: Run, rounds: int = ROUNDS) -> int:

@@ -103,10 +103,10 @@ def with_settings(spec: Experiment, settings: dict[str, Any]) -> Experiment:
     content = spec.resolved()
     for key, value in settings.items():
         *parents, last = key.split(".")
-        place = content
+        table = content
         for parent in parents:
-            place = place[parent]
-        place[last] = {"name": value} if key == "method" else value
+            table = table[parent]
+        table[last] = {"name": value} if key == "method" else value
     return validated(content)
 
 

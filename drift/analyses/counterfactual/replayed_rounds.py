@@ -78,14 +78,14 @@ def bounded_losses(run: Run, replays: Sequence[Models], rounds: Sequence[Sequenc
     constant = chance(run)
     most = BEYOND * constant if isfinite(constant) else float("nan")
     losses = np.full(len(replays), most)
-    whole = [place for place, indices in enumerate(rounds) if all(index in replays[place] for index in indices)]
-    if not whole:
+    measured = [row for row, indices in enumerate(rounds) if all(index in replays[row] for index in indices)]
+    if not measured:
         return losses
-    models = torch.stack([replays[place][index] for place in whole for index in rounds[place]])
+    models = torch.stack([replays[row][index] for row in measured for index in rounds[row]])
     values = evaluate_models(run, models, split)["loss"].double()
     values = values.nan_to_num(most).clamp(max=most) if isfinite(most) else values
-    for place, part in zip(whole, values.split([len(rounds[place]) for place in whole]), strict=True):
-        losses[place] = float(part.mean())
+    for row, block in zip(measured, values.split([len(rounds[row]) for row in measured]), strict=True):
+        losses[row] = float(block.mean())
     return losses
 
 

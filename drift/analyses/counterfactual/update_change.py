@@ -11,7 +11,7 @@ from torch import Tensor
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.counterfactual.all_clients import find_clients_to_train, train_all_clients
-from drift.analyses.counterfactual.step_parts import weighted_sum
+from drift.analyses.counterfactual.step_terms import weighted_sum
 from drift.analyses.per_round import About, evenly_spaced, result, selected_rounds, stack_rows
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -54,7 +54,7 @@ def update_change(run: Run, *, rounds: Sequence[int] | None = None, workers: int
     updates: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
     rows = []
     for index in run.context.track(indices):
-        updates = {place: updates.get(place) or _updates(run, place, workers) for place in (index - 1, index)}
+        updates = {number: updates.get(number) or _updates(run, number, workers) for number in (index - 1, index)}
         rows.append(_split(*updates[index - 1], *updates[index]))
     return result(
         stack_rows(rows, _ABOUT, {"round": indices}, dict.fromkeys(_ABOUT, ())),

@@ -103,11 +103,11 @@ def what_if(
             shrunk = [{fma: value} for value in grid.tolist()]
         rows = _coefficients([*variants.values(), *shrunk], len(basis))
         values = losses_and_errors(run, torch.stack(basis), reporting, rows)
-        places = [names.index(name) for name in variants]
-        columns["loss"][row, places] = values["loss"][: len(places)]
-        columns["error"][row, places] = values["error"].where(~values["loss"].isnan(), torch.nan)[: len(places)]
+        at = [names.index(name) for name in variants]
+        columns["loss"][row, at] = values["loss"][: len(at)]
+        columns["error"][row, at] = values["error"].where(~values["loss"].isnan(), torch.nan)[: len(at)]
         if shrunk:
-            columns["shrink_loss"][row] = values["loss"][len(places) :]
+            columns["shrink_loss"][row] = values["loss"][len(at) :]
     columns |= {gain: columns[name][:, :1] - columns[name] for gain, name in _GAINS.items()}
     return result(
         {name: (dims, columns[name]) for name, (dims, _, _) in _ABOUT.items()},
@@ -187,7 +187,7 @@ def _best_weights(run: Run, stack: _Stack, samples: Samples, steps: int, rate: f
     use_batches(flat, True)
     objective = Aggregate(flat, Updates(stack.clients, stack.start, usable))
     count = -(-len(samples) // BATCH)
-    blocks = cycle([samples[part] for part in torch.arange(len(samples)).tensor_split(count)])
+    blocks = cycle([samples[rows] for rows in torch.arange(len(samples)).tensor_split(count)])
     schedule = Schedule(rate, (0.5, 0.999), max(1, steps // 3), rate, 0)
     learner = Learner("exponential", *initial("exponential", stack.weights[usable]), schedule)
     learner.learn("shares", steps, objective, lambda: [next(blocks)])

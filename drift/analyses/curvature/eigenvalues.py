@@ -11,7 +11,7 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.per_round import GlobalModel, global_model, join_global_models, result
-from drift.analyses.selected_samples import part_of
+from drift.analyses.selected_samples import stated_subset
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.density import density
@@ -57,7 +57,7 @@ def eigen_rounds(
         return dataset[["eigenvalue", "residual", "converged"]].drop_attrs(deep=False)
 
     shared = {"which": which, "curvature": curvature, "backend": backend}
-    selected, stated = part_of(run.task, split, samples)
+    selected, stated = stated_subset(run.task, split, samples)
     attrs = {"source": "FedLAW paper, Fig. 10", "split": split, **stated, **shared}
     dataset = join_global_models(run, rounds, 5, compute, analysis="eigen_rounds", **attrs)
     values = dataset.eigenvalue.where(dataset.eigenvalue != 0)

@@ -68,8 +68,8 @@ def retrain_models(
     with TemporaryDirectory(prefix="fedscape-") as folder:
         thetas = _table(Path(folder) / "thetas", len(jobs), start, memory)
         buffers = torch.empty(len(jobs), len(record.start_buffers), dtype=record.start_buffers.dtype)
-        for place, models in replayed(run, jobs, workers=workers, progress=progress):
-            thetas[place], buffers[place] = models
+        for index, models in replayed(run, jobs, workers=workers, progress=progress):
+            thetas[index], buffers[index] = models
         yield [_rows(thetas[low : low + len(ids)], buffers[low:]) for low in range(0, len(jobs), len(ids))]
         del thetas  # unmapped before its file goes
 

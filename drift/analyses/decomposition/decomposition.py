@@ -125,13 +125,13 @@ def decomposition(
     common = [index for index in run.kept("clients") if all(index in member.kept("clients") for member in runs)]
     indices = common if rounds is None else [resolve_round(run, index, "clients") for index in rounds]
     rows: dict[int, dict[str, float]] = {}
-    for place, index in enumerate(indices if estimator == "local" else run.context.track(indices)):
+    for counter, index in enumerate(indices if estimator == "local" else run.context.track(indices)):
         record, recorded = _read(runs, index)
         samples = select_samples(run, record, samples_per_client, split, union)
         if not len(record.ids) or not len(samples):  # every client diverged, or none has data
             continue
         budget = Budget.divide(run, record, number, memory, retrained=estimator == "local")
-        with _models(run, record, recorded, number, budget, workers, (place, len(indices))) as models:
+        with _models(run, record, recorded, number, budget, workers, (counter, len(indices))) as models:
             rows[index] = factors(run, record, models, samples, outputs, statistics, budget)
     if not rows:
         raise LookupError(f"run {run.name} has no round with client models; train with --set keep.clients=all.")
@@ -195,14 +195,14 @@ def _read(runs: Sequence[Run], index: int) -> tuple[Round, list[Rows]]:
 
 @contextmanager
 def _models(
-    run: Run, record: Round, models: list[Rows], number: int, budget: Budget, workers: int, place: tuple[int, int]
+    run: Run, record: Round, models: list[Rows], number: int, budget: Budget, workers: int, progress: tuple[int, int]
 ) -> Iterator[list[Rows]]:
     """M models of each client: those recorded, and those trained again where they are fewer."""
     if len(models) == number:
         yield models
         return
     trainings = (number - 1) * run.experiment.clients.per_round  # of a round in which no client diverged
-    before, total = place[0] * trainings, place[1] * trainings
+    before, total = progress[0] * trainings, progress[1] * trainings
 
     def report(done: int, all_: int) -> None:
         if run.context.progress is not None:

@@ -51,10 +51,10 @@ class EvaluationSamples:
         run, numbers = self.run, self.numbers[where]
         if self.split == "test":
             labels = run.task.labels("test").cpu().numpy()[numbers]
-            own = [np.isin(labels, run.labels[self.parts[client]]) for client in self.clients]
+            members = [np.isin(labels, run.labels[self.parts[client]]) for client in self.clients]
         else:
-            own = [np.isin(numbers, self.parts[client]) for client in self.clients]
-        return torch.from_numpy(np.stack(own))
+            members = [np.isin(numbers, self.parts[client]) for client in self.clients]
+        return torch.from_numpy(np.stack(members))
 
 
 def select_samples(run: Run, record: Round, count: int, split: Split, union: Union) -> EvaluationSamples:
@@ -75,7 +75,7 @@ def select_samples(run: Run, record: Round, count: int, split: Split, union: Uni
         numbers = np.sort(rng(seed, "decomposition", "test").permutation(np.flatnonzero(counted))[:number])
         equal = torch.full((number,), 1 / number, dtype=torch.float64)
         return EvaluationSamples(run, ids, parts, split, numbers, equal)
-    parts = [part[counted[part]] for part in parts]
+    parts = [numbers[counted[numbers]] for numbers in parts]
     sources = [client for client in (ids if union == "cohort" else range(len(parts))) if len(parts[client])]
     if not sources:
         none = torch.zeros(0, dtype=torch.float64)
@@ -90,5 +90,5 @@ def expected_number(run: Run, count: int, split: Split, union: Union) -> int:
     clients = run.experiment.clients
     if split == "test":
         return min(len(run.task.split("test")), count * clients.per_round)
-    total = sum(min(count, len(part)) for part in run.parts)
+    total = sum(min(count, len(numbers)) for numbers in run.parts)
     return total if union == "all" else -(-total * clients.per_round // clients.number)

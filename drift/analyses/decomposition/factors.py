@@ -49,8 +49,8 @@ class Budget:
         size = run.task.layout.size + run.task.layout.buffer_size
         fixed = size * (8 * replicates + 24)  # averages in float64; parameters, gradient, one model in float64
         left = memory - fixed
-        part = left // (4 if retrained else 2)
-        budget = cls(left // 2 if retrained else 0, part, part)
+        limit = left // (4 if retrained else 2)
+        budget = cls(left // 2 if retrained else 0, limit, limit)
         if min(budget.samples_at_once(replicates, *sizes), budget.samples_per_sum(replicates, *sizes)) < 1:
             least = fixed + 4 * _copy(replicates, clients, classes)
             raise ValueError(
@@ -113,9 +113,9 @@ def factors(
                 clients[replicate, row] = model_outputs(flat, *rows(row), samples, outputs)
         fma = torch.stack([model_outputs(flat, *average, samples, outputs) for average in averages])
         member, shares = selected.member(where), selected.shares[where]
-        for part in _blocks(0, len(samples), budget.samples_per_sum(*sizes)):
+        for block in _blocks(0, len(samples), budget.samples_per_sum(*sizes)):
             sums = _partial_sums(
-                clients[:, :, part], samples.targets[part], member[:, part], weights, shares[part], fma[:, part]
+                clients[:, :, block], samples.targets[block], member[:, block], weights, shares[block], fma[:, block]
             )
             total = {name: total.get(name, 0) + value for name, value in sums.items()}
     means = quantities(total, weights, len(models))
@@ -129,7 +129,7 @@ def model_outputs(flat: Flat, theta: Tensor, buffers: Tensor, samples: Samples, 
     """Outputs (n, C) of one model on samples, in eval mode and without gradients, as they are or their softmax."""
     flat.load(theta, buffers)
     with torch.no_grad():
-        raw = torch.cat([flat.outputs(part.inputs) for part in samples.blocks(FORWARD)])
+        raw = torch.cat([flat.outputs(rows.inputs) for rows in samples.blocks(FORWARD)])
     return class_probabilities(raw, samples.targets) if kind == "probabilities" else raw
 
 
@@ -145,10 +145,10 @@ def _partial_sums(
 
 def average(rows: Rows, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Weighted mean of the clients' parameters (d,) and buffers (b,), float64; clients of weight 0 have no part."""
-    theta, buffers = (torch.zeros_like(part, dtype=torch.float64) for part in rows(0))
+    theta, buffers = (torch.zeros_like(vector, dtype=torch.float64) for vector in rows(0))
     for row in weights.nonzero().flatten().tolist():
-        for mean, part in zip((theta, buffers), rows(row), strict=True):
-            mean.add_(part, alpha=float(weights[row]))
+        for mean, vector in zip((theta, buffers), rows(row), strict=True):
+            mean.add_(vector, alpha=float(weights[row]))
     return theta, buffers
 
 

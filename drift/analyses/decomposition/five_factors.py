@@ -64,8 +64,8 @@ def partial_sums(
     means = outputs.mean(0)
     errors = targets - means
     weighted = weights[:, None, None] * errors
-    own = member[:, :, None]
-    train, rest = (weighted * own).sum(0), (weighted * ~own).sum(0)
+    owned = member[:, :, None]
+    train, rest = (weighted * owned).sum(0), (weighted * ~owned).sum(0)
     ensemble = torch.einsum("k,rknc->rnc", weights, outputs)
     values = {
         "bias2": _square(weighted.sum(0)),
@@ -87,8 +87,8 @@ def partial_sums(
 
 def quantities(sums: dict[str, Tensor], weights: Tensor, replicates: int) -> dict[str, float]:
     """The quantities of `five_factors` from the contributions of all samples."""
-    parts = ("own", "other", "own_mass", "other_mass")
-    values = {name: float(value) for name, value in sums.items() if name not in parts}
+    names = ("own", "other", "own_mass", "other_mass")
+    values = {name: float(value) for name, value in sums.items() if name not in names}
     values = {"var": NAN, "cov": NAN, "cov_bound": NAN} | values
     values["train_bias"] = _mean_error(sums["own"], sums["own_mass"], weights.double())
     values["heterogeneity_bias"] = _mean_error(sums["other"], sums["other_mass"], weights.double())

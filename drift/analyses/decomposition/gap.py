@@ -130,8 +130,8 @@ def _gap_and_slopes(
         model, statistics = models(row)
         offset, buffer_offset = model.double() - theta, statistics.double() - buffers
         locality = max(locality, float(offset.norm()))
-        for place, scale in enumerate(scales):
-            ensemble[place] += weight * model_outputs(
+        for index, scale in enumerate(scales):
+            ensemble[index] += weight * model_outputs(
                 flat, theta + scale * offset, buffers + scale * buffer_offset, samples, outputs
             )
     gap = (ensemble - mean).flatten(2).norm(dim=2).mean(1).numpy()

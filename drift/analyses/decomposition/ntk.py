@@ -66,10 +66,10 @@ def ntk_variance(
     shape = (len(records), run.experiment.clients.number)
     table = {name: np.full(shape, np.nan) for name in _CLIENT}
     rows = {name: np.full(len(records), np.nan) for name in _DATA}
-    train, places = run.task.samples["train"], list(records)
+    train, all_rounds = run.task.samples["train"], list(records)
     jobs = [(index, client) for index, record in records.items() for client in record.ids.tolist()]
     for index, client in run.context.track(jobs):
-        record, row = records[index], places.index(index)
+        record, row = records[index], all_rounds.index(index)
         mine = _points(run, [client], points)
         if not len(mine):
             continue
@@ -87,7 +87,7 @@ def ntk_variance(
     return result(
         {**variables, **{name: ("round", values) for name, values in rows.items()}},
         {name: (label, "1") for name, label in {**_CLIENT, **_DATA}.items()},
-        {"round": places, "client": range(shape[1])},
+        {"round": all_rounds, "client": range(shape[1])},
         analysis="ntk_variance",
         source="Zhou et al. 2024, theorem 2",
         union=union,

@@ -72,9 +72,9 @@ def error_averaged(
         )
     if not errors:
         raise LookupError(f"every client diverged in rounds {spans(indices)} of run {run.name}; name others.")
-    draws = max(part.sizes["draw"] for part in errors.values())
-    parts = [part.pad(draw=(0, draws - part.sizes["draw"]), keep_attrs=True) for part in errors.values()]
-    stacked = xr.concat(parts, "round", join="outer").assign_coords(round=list(errors))
+    draws = max(errors_of.sizes["draw"] for errors_of in errors.values())
+    padded = [table.pad(draw=(0, draws - table.sizes["draw"]), keep_attrs=True) for table in errors.values()]
+    stacked = xr.concat(padded, "round", join="outer").assign_coords(round=list(errors))
     return stacked.assign_attrs(analysis="error_averaged", source="IMA paper, Fig. 4")
 
 
@@ -114,7 +114,7 @@ def similarity_rounds(
     for index in run.context.track(indices):
         record = run.round(index)
         outputs, ids = _outputs(run, record, inputs), record.ids[record.shares > 0].tolist()
-        lost = [client for client, own in zip(ids, outputs, strict=True) if not own.isfinite().all()]
+        lost = [client for client, buffers in zip(ids, outputs, strict=True) if not buffers.isfinite().all()]
         broken += [f"clients {spans(lost)} of round {index}"] if lost else []
         values.append(mean_cka(outputs, kernel=kernel) if len(outputs) > 1 and not lost else float("nan"))
     about = {"cka": (f"mean {kernel} CKA of client pairs", "1")}
@@ -127,5 +127,5 @@ def _outputs(run: Run, record: Round, samples: Samples) -> Tensor:
     """Outputs (m, n, C) of the models of the clients with samples."""
     trained = record.shares.nonzero().flatten()
     pairs = zip(rows(record.kept("clients"), trained.tolist()), record.client_buffers[trained], strict=True)
-    outputs = [run.task.outputs(with_buffers(theta, own), samples) for theta, own in pairs]
+    outputs = [run.task.outputs(with_buffers(theta, buffers), samples) for theta, buffers in pairs]
     return torch.stack(outputs) if outputs else torch.zeros(0, len(samples), 1)

@@ -97,7 +97,7 @@ def overlay_plane(
     record, ids, sweep = client_sweep(run, round, clients, points=points, margin=margin)
     round_parts = run.parts_in(record.index)
     parts = [round_parts[client] for client in ids]
-    sizes = np.array([len(part) for part in parts])
+    sizes = np.array([len(numbers) for numbers in parts])
     if not sizes.all():
         raise ValueError(f"clients {ids} hold {sizes.tolist()} samples; name three that hold some.")
     dataset = evaluate_on(run, sweep, partial, split=split, progress=share(run.context.progress, 0, 2))

@@ -50,10 +50,10 @@ def named_models(run: Run, round: int, names: Sequence[str]) -> NamedModels:
         LookupError: If the model was not kept, or there is no such run.
     """
     record = run.round(round)
-    parts = [_model(run, record, name) for name in names]
-    if len(sizes := {len(model) for model in parts}) > 1:
+    vectors = [_model(run, record, name) for name in names]
+    if len(sizes := {len(model) for model in vectors}) > 1:
         raise ValueError(f"{', '.join(names)} have {sorted(sizes)} parameters; give like models.")
-    return NamedModels(tuple(names), torch.stack(parts))
+    return NamedModels(tuple(names), torch.stack(vectors))
 
 
 def sum_name(names: Sequence[str], coefficients: Sequence[float]) -> str:
@@ -73,12 +73,12 @@ def require_different(named: NamedModels) -> None:
     Raises:
         ValueError: If two of the models are equal up to rounding.
     """
-    for place, model in enumerate(named.models):
-        for other in range(place):
+    for index, model in enumerate(named.models):
+        for other in range(index):
             away = float((model - named.models[other]).norm())
             if away <= SAME * float(model.norm()):
                 raise ValueError(
-                    f"{named.names[other]} and {named.names[place]} are the same model; select another one of them."
+                    f"{named.names[other]} and {named.names[index]} are the same model; select another one of them."
                 )
 
 
@@ -106,8 +106,8 @@ def cohort_models(run: Run, round: int) -> NamedModels:
 def _model(run: Run, record: Round, name: str) -> Tensor:
     if " * " in name:
         return _sum(run, record, name)
-    other, colon, own = name.rpartition(": ")
-    kind, _, number = own.partition(" ")
+    other, colon, words = name.rpartition(": ")
+    kind, _, number = words.partition(" ")
     if kind == "round" and number.isdigit():
         home = run if not colon else _other_run(run, other)
         return home.round(int(number)).kept("end")
@@ -150,20 +150,20 @@ def _aggregate(run: Run, record: Round) -> Tensor:
 
 def _sum(run: Run, record: Round, name: str) -> Tensor:
     """A sum such as 0.3 * client 3 + 0.7 * start."""
-    parts: list[Tensor] = []
+    vectors: list[Tensor] = []
     buffers: list[Tensor] = []
     for term in name.split(" + "):
-        factor, _, own = term.partition(" * ")
+        factor, _, vector_name = term.partition(" * ")
         try:
             value = float(factor)
         except ValueError:
             raise ValueError(f"no model named {name!r}; {_NAMES}") from None
-        model = _model(run, record, own)
-        parts.append(value * model.double())
+        model = _model(run, record, vector_name)
+        vectors.append(value * model.double())
         buffers += [value * model.buffers.double()] if isinstance(model, Model) else []
-    if len({len(part) for part in parts}) > 1:
+    if len({len(vector) for vector in vectors}) > 1:
         raise ValueError(f"the models of {name} have different numbers of parameters; give like models.")
-    total = torch.stack(parts).sum(0).to(model)
+    total = torch.stack(vectors).sum(0).to(model)
     return _recomputed(run, total, torch.stack(buffers).sum(0).to(model)) if buffers else total
 
 

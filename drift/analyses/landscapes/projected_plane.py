@@ -60,16 +60,16 @@ def projected_plane(
     buffers = torch.cat([record.client_buffers, record.start_buffers[None], record.end_buffers[None]])
     models = stacked([record.kept("clients"), record.kept("start")[None], record.kept("end")[None]])
     labels = [*(f"client {client}" for client in record.ids.tolist()), "start", "global"]
-    places = project(models, sweep, labels=labels)
+    projected = project(models, sweep, labels=labels)
     count = len(labels)
     inside = np.array([client in ids for client in record.ids.tolist()] + [False, False])
-    with_feet = _with_feet(sweep, models, buffers, places, inside, points, margin)
-    whole = evaluate_on(run, with_feet, partial, split=split)
-    dataset = whole.isel(mark=slice(count))
-    for name in ("loss", *(("error",) if "mark_error" in whole else ())):
-        about = {**whole[name].attrs, "long_name": f"{name} at the foot of the projection"}
-        dataset[f"foot_{name}"] = ("mark", whole[f"mark_{name}"].values[count:], about)
-    dataset["distance"] = ("mark", places.distance.values, places.distance.attrs)
+    with_feet = _with_feet(sweep, models, buffers, projected, inside, points, margin)
+    evaluated = evaluate_on(run, with_feet, partial, split=split)
+    dataset = evaluated.isel(mark=slice(count))
+    for name in ("loss", *(("error",) if "mark_error" in evaluated else ())):
+        about = {**evaluated[name].attrs, "long_name": f"{name} at the foot of the projection"}
+        dataset[f"foot_{name}"] = ("mark", evaluated[f"mark_{name}"].values[count:], about)
+    dataset["distance"] = ("mark", projected.distance.values, projected.distance.attrs)
     dataset["in_plane"] = ("mark", inside.astype(float))
     about = {"in_plane": ("the plane goes through the model", "1")}
     source = "IMA paper, section 3.2"
@@ -80,7 +80,7 @@ def _with_feet(
     sweep: Sweep,
     models: torch.Tensor,
     buffers: torch.Tensor,
-    places: xr.Dataset,
+    projected: xr.Dataset,
     inside: np.ndarray,
     points: int,
     margin: float,
@@ -89,13 +89,13 @@ def _with_feet(
 
     Models that the plane goes through, `inside` (m,), are their own feet, with their own batch statistics.
     """
-    feet = np.stack([places.mark_alpha.values, places.mark_beta.values], axis=1)
-    own = np.eye(len(models), len(sweep.basis) + len(models), k=len(sweep.basis))
+    feet = np.stack([projected.mark_alpha.values, projected.mark_beta.values], axis=1)
+    identity = np.eye(len(models), len(sweep.basis) + len(models), k=len(sweep.basis))
     origin, axes = (
-        np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, len(models))]) for part in (sweep.origin, sweep.axes)
+        np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, len(models))]) for array in (sweep.origin, sweep.axes)
     )
-    names = [str(name) for name in places.mark.values]
-    rows = np.concatenate([own, np.where(inside[:, None], own, origin + feet @ axes)])
+    names = [str(name) for name in projected.mark.values]
+    rows = np.concatenate([identity, np.where(inside[:, None], identity, origin + feet @ axes)])
     labels = [*names, *(f"foot of {name}" for name in names)]
     marks = [make_mark(*mark) for mark in zip(labels, [*feet.tolist()] * 2, rows.tolist(), strict=True)]
     low, high = feet.min(0), feet.max(0)

@@ -58,10 +58,10 @@ def topology_rounds(
     indices = evenly_spaced(suited, 5) if rounds is None else [resolve_round(run, index, "clients") for index in rounds]
     options: dict[str, Any] = {"points": points, "margin": margin, "split": split}
     tables = np.full((len(_ABOUT), len(indices), len(strides)), np.nan)
-    for place, index in enumerate(indices):  # each plane states its own progress
+    for row, index in enumerate(indices):  # each plane states its own progress
         plane = run.cached(round_plane, round=index, **options)
         for column, stride in enumerate(strides):
-            tables[:, place, column] = [*_numbers(plane, stride).values(), _climb(plane, stride)]
+            tables[:, row, column] = [*_numbers(plane, stride).values(), _climb(plane, stride)]
     variables = {name: (("round", "value"), table) for name, table in zip(_ABOUT, tables, strict=True)}
     coords = {"round": indices, "value": list(strides)}
     about = {**_ABOUT, "value": ("stride of the grid", "1")}
@@ -131,12 +131,12 @@ def topology_directions(
     """
     model = global_model(run, round)
     tables = np.full((4, len(directions), draws), np.nan)
-    cells = [(place, seed) for place in range(len(directions)) for seed in range(draws)]
-    for place, seed in cells:  # of different sizes: each states its own progress
-        options: dict[str, Any] = {"count": directions[place], "points": points, "radius": radius, "seed": seed}
+    cells = [(index, seed) for index in range(len(directions)) for seed in range(draws)]
+    for row, seed in cells:  # of different sizes: each states its own progress
+        options: dict[str, Any] = {"count": directions[row], "points": points, "radius": radius, "seed": seed}
         sweep = random_directions(run.task, model.theta, **options)
         surface = evaluate_on(run, sweep, split=split, metrics=("loss",))
-        tables[:, place, seed] = list(_numbers(surface, 1).values())
+        tables[:, row, seed] = list(_numbers(surface, 1).values())
     variables = {name: (("rank", "seed"), table) for name, table in zip(_ABOUT, tables, strict=False)}
     about = {name: _ABOUT[name] for name in variables} | {"rank": ("directions", "1"), "seed": ("draw", "1")}
     coords = {"rank": list(directions), "seed": list(range(draws))}

@@ -39,13 +39,13 @@ def trajectory_points(run: Run, *, rounds: Sequence[int] | None = None, clients:
         LookupError: As `trajectory_plane`.
     """
     path = trajectory_sweep(run, rounds, clients, points=2, margin=0.3)
-    places = project(path.models, path.sweep, labels=path.labels)
+    projected = project(path.models, path.sweep, labels=path.labels)
     rounds_read = with_progress(path.rounds, run.context.progress)
     losses = [run.round(index).metrics.get("loss", np.nan) for index in rounds_read]
     variables = {
-        "mark_alpha": ("mark", places.mark_alpha.values, "alpha of the model"),
-        "mark_beta": ("mark", places.mark_beta.values, "beta of the model"),
-        "distance": ("mark", places.distance.values, "distance out of the plane"),
+        "mark_alpha": ("mark", projected.mark_alpha.values, "alpha of the model"),
+        "mark_beta": ("mark", projected.mark_beta.values, "beta of the model"),
+        "distance": ("mark", projected.distance.values, "distance out of the plane"),
         "mark_round": ("mark", path.rounds, "round of the mark", "rounds"),
         "mark_loss": ("mark", losses, "recorded test loss", LOSS_UNITS),
     }

@@ -41,8 +41,8 @@ def _one_client(record: Round, layout: Layout) -> tuple[int, list[str]]:
     if len(rows) < 2 or rows.shape[-1] != end.shape[-1] or not bool(torch.isfinite(rows).all()):
         return -1, []
     equal = dict[str, torch.Tensor]()
-    for name, places in layout.named_buffers(torch.arange(len(end))).items():
-        layer, here = name.rpartition(".")[0] or "itself", places.flatten()
+    for name, entries in layout.named_buffers(torch.arange(len(end))).items():
+        layer, here = name.rpartition(".")[0] or "itself", entries.flatten()
         equal[layer] = equal.get(layer, torch.ones(len(rows), dtype=torch.bool)) & (rows == end)[:, here].all(1)
     owners = {layer: int(same.int().argmax()) for layer, same in equal.items() if int(same.sum()) == 1}
     first = next(iter(owners.values()), -1)

@@ -165,9 +165,9 @@ def moving_average(rounds: np.ndarray, values: np.ndarray, window: int) -> np.nd
     for last in range(window - 1, len(values)):
         if rounds[last] - rounds[last - window + 1] >= window:
             continue
-        part = values[last - window + 1 : last + 1]
-        part = part[~np.isnan(part)]
-        averages[last] = part.mean() if len(part) else np.nan
+        window_values = values[last - window + 1 : last + 1]
+        window_values = window_values[~np.isnan(window_values)]
+        averages[last] = window_values.mean() if len(window_values) else np.nan
     return averages
 
 

@@ -78,8 +78,8 @@ def critical_point(
     numbers, series = numbers[finite], series[finite]
     change = int(_change(series[None])[0][0]) if len(series) else 0
     before, after = series[:change], series[change:]
-    first_mean = estimate(_parts(before[::-1], window), level)
-    second_mean = estimate(_parts(after, window), level)
+    first_mean = estimate(_block_means(before[::-1], window), level)
+    second_mean = estimate(_block_means(after, window), level)
     reason = _reason(before, after, first_mean, second_mean)
     if reason:
         return CriticalPoint(nan, nan, nan, first_mean, second_mean, reason)
@@ -99,7 +99,7 @@ def _change(series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return sums.argmax(1), sums.shape[1] - 1 - sums[:, ::-1].argmax(1)
 
 
-def _parts(phase: np.ndarray, window: int) -> np.ndarray:
+def _block_means(phase: np.ndarray, window: int) -> np.ndarray:
     """Means of successive blocks of a phase, from its first value on: of `window` values where that leaves six."""
     size = min(window, max(1, len(phase) // LEAST))
     count = len(phase) // size
@@ -120,7 +120,7 @@ def _reason(before: np.ndarray, after: np.ndarray, first: Estimate, second: Esti
 def _counts(rounds: int, window: int, draws: int, seed: int) -> np.ndarray:
     """How often each round is in a resampled series, shape (draws, rounds): blocks of `window` rounds, which wrap."""
     starts = rng(seed, "critical point").integers(rounds, size=(draws, -(-rounds // window)))
-    places = (starts[:, :, None] + np.arange(window)) % rounds
+    indices = (starts[:, :, None] + np.arange(window)) % rounds
     counts = np.zeros((draws, rounds))
-    np.add.at(counts, (np.arange(draws)[:, None], places.reshape(draws, -1)), 1)
+    np.add.at(counts, (np.arange(draws)[:, None], indices.reshape(draws, -1)), 1)
     return counts

@@ -29,10 +29,10 @@ def table(run: Run) -> pd.DataFrame:
         LookupError: If the run has no complete round.
     """
     run.require_round(-1)
-    parts = [run.metrics(), run.cached(coherence), run.cached(drift_variances)]
+    tables = [run.metrics(), run.cached(coherence), run.cached(drift_variances)]
     columns: dict[str, xr.DataArray] = {}
-    for part in parts:
-        for name, values in part.items():
+    for table in tables:
+        for name, values in table.items():
             if values.dims == ("round",) and values.dtype.kind in "fiub":
                 columns[f"drift.{name}" if name in columns else str(name)] = values
     dataset = xr.Dataset({name: values.variable for name, values in columns.items()}, coords={"round": run.rounds()})

@@ -45,7 +45,7 @@ def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
     run.require_round(-1)
     indices = run.rounds()[:rounds]
     names = run.dataset.class_names
-    whole = histogram(run.labels, run.parts, len(names)).sum(0)
+    overall = histogram(run.labels, run.parts, len(names)).sum(0)
     cohorts = {index: run.round(index).ids.numpy() for index in indices}
     clients = np.unique(np.concatenate(list(cohorts.values()))).astype(np.int64)
     count = np.full((len(indices), len(clients), len(names)), np.nan)
@@ -55,12 +55,12 @@ def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
         if len(ids):  # none where every client diverged
             counts = histogram(run.labels, [parts[client] for client in ids.tolist()], len(names))
             count[row, np.searchsorted(clients, ids)] = counts
-            divergences[:, row] = _within_and_between(counts, whole)
+            divergences[:, row] = _within_and_between(counts, overall)
     variables = {
         "count": (("round", "client", "class"), count, "samples", "samples"),
         "within_divergence": ("round", divergences[0], "divergence of the clients within a round", "nats"),
         "between_divergence": ("round", divergences[1], "divergence of a round from all data", "nats"),
-        "share": ("class", whole / max(whole.sum(), 1), "share of the class", "fraction"),
+        "share": ("class", overall / max(overall.sum(), 1), "share of the class", "fraction"),
     }
     coords = {"round": indices, "client": clients, "class": names}
     return result(variables, None, coords, analysis="label_scatter", source="FedEve, section 3.2 and Fig. 3a")
@@ -75,13 +75,13 @@ def js_divergence(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.asarray((rel_entr(p, (p + q) / 2) + rel_entr(q, (p + q) / 2)).sum(-1) / 2)
 
 
-def _within_and_between(counts: np.ndarray, whole: np.ndarray) -> tuple[float, float]:
-    """Both divergences of a cohort's counts (m, C), where the counts of all clients are `whole` (C,)."""
+def _within_and_between(counts: np.ndarray, overall: np.ndarray) -> tuple[float, float]:
+    """Both divergences of a cohort's counts (m, C), where the counts of all clients are `overall` (C,)."""
     counts = counts[counts.sum(1) > 0]
     if not len(counts):
         return float("nan"), float("nan")
     cohort = counts.sum(0)
-    return float(js_divergence(counts, cohort).mean()), float(js_divergence(cohort, whole))
+    return float(js_divergence(counts, cohort).mean()), float(js_divergence(cohort, overall))
 
 
 def _shares(counts: np.ndarray) -> np.ndarray:

@@ -30,12 +30,12 @@ def counterpart(run: Run, references: Iterable[AnyRun]) -> AnyRun:
     same_seed = [other for other in references if other.seed == run.seed]
     if not same_seed:
         raise LookupError(f"the reference has no run of its seed, {run.seed}")
-    own = data_identity(run)
+    identity = data_identity(run)
     for other in same_seed:
-        if data_identity(other) == own:
+        if data_identity(other) == identity:
             return other
     theirs = data_identity(other := same_seed[0])
-    names = ", ".join(name.replace("_", " ") for name in own if own[name] != theirs[name])
+    names = ", ".join(name.replace("_", " ") for name in identity if identity[name] != theirs[name])
     raise ValueError(
         f"run {run.name} ({run.data_name}) was trained on other data than the reference {other.name} "
         f"({other.data_name}): they differ in {names}. Give runs on the same data."

@@ -139,9 +139,9 @@ def _best(losses: xr.DataArray) -> tuple[int, float]:
     values = losses.values
     if not len(values):
         return -1, inf
-    medians = [float(np.median(values[max(0, place - 2) : place + 1])) for place in range(len(values))]
-    place = int(np.argmin(medians[2:])) + 2 if len(medians) > 2 else int(np.argmin(medians))
-    return int(losses["round"].values[place]), medians[place]
+    medians = [float(np.median(values[max(0, index - 2) : index + 1])) for index in range(len(values))]
+    index = int(np.argmin(medians[2:])) + 2 if len(medians) > 2 else int(np.argmin(medians))
+    return int(losses["round"].values[index]), medians[index]
 
 
 def _fall(losses: xr.DataArray) -> Estimate:

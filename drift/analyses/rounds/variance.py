@@ -182,33 +182,33 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Laye
     """
     wanted = None if rounds is None else [run.require_round(index) for index in rounds]
     indices = sorted(set(selected_rounds(run, "clients", wanted, 20)))
-    places = run.layout.slices()
-    columns = {name: np.full((len(indices), len(places)), np.nan) for name in _LAYERS if name != "size"}
+    spans = run.layout.slices()
+    columns = {name: np.full((len(indices), len(spans)), np.nan) for name in _LAYERS if name != "size"}
     for row, index in enumerate(run.context.track(indices)):
         record = run.round(index)
         if not bool((record.sizes > 0).any()):  # every client diverged, or none has samples
             continue
         previous = _previous(run, record) if momentum == "previous" else None
-        for column, place in enumerate(places.values()):
-            for name, value in _measure(run, record, previous, place, momentum).items():
+        for column, span in enumerate(spans.values()):
+            for name, value in _measure(run, record, previous, span, momentum).items():
                 columns[name][row, column] = value
-    for column in range(len(places)):
+    for column in range(len(spans)):
         q, r = (columns[name][:, column] for name in ("change_variance", "client_variance"))
         columns["gain"][:, column], _ = gains(indices, q, r)
-    sizes = [place.stop - place.start for place in places.values()]
+    sizes = [span.stop - span.start for span in spans.values()]
     variables = {name: (("round", "layer"), values) for name, values in columns.items()} | {"size": ("layer", sizes)}
-    coords = {"round": indices, "layer": list(places)}
+    coords = {"round": indices, "layer": list(spans)}
     source = "FedEve, equation 13, by layer"
     return result(variables, _LAYERS, coords, analysis="layer_drift", source=source, momentum=momentum)
 
 
 def _measure(
-    run: Run, record: Round, previous: Tensor | None, place: slice, momentum: LayerMomentum
+    run: Run, record: Round, previous: Tensor | None, span: slice, momentum: LayerMomentum
 ) -> dict[str, float]:
-    start = record.kept("start")[place]
-    clients = record.kept("clients")[:, place]
-    expected = torch.zeros_like(start) if previous is None else previous[place]
-    matrix = gram_of_models(start, expected, record.kept("end")[place] - start, clients)
+    start = record.kept("start")[span]
+    clients = record.kept("clients")[:, span]
+    expected = torch.zeros_like(start) if previous is None else previous[span]
+    matrix = gram_of_models(start, expected, record.kept("end")[span] - start, clients)
     weights, size = run.experiment.cohort_weights(record.sizes), len(start)
     inner = matrix[CLIENTS:, CLIENTS:]
     values = {

@@ -58,19 +58,19 @@ def weight_factors(run: Run, *, over: str = "sum", confidence: float = 0.95) -> 
     return result(correlate(dataset, confidence), _ABOUT, over=over)
 
 
-def pooled_factors(parts: Sequence[xr.Dataset], *, confidence: float = 0.95) -> xr.Dataset:
+def pooled_factors(tables: Sequence[xr.Dataset], *, confidence: float = 0.95) -> xr.Dataset:
     """The same correlations over the clients of several runs, from their `weight_factors`.
 
     Source: Li et al. 2023, table 11, last column.
 
     Args:
-        parts: Datasets of `weight_factors`, one per run.
+        tables: Datasets of `weight_factors`, one per run.
         confidence: Level of the intervals.
 
     Returns:
         As `weight_factors`, with the clients of all runs, numbered in their order.
     """
-    values = {name: np.concatenate([part[name].values for part in parts]) for name in (*FACTORS, "weight")}
+    values = {name: np.concatenate([table[name].values for table in tables]) for name in (*FACTORS, "weight")}
     dataset = xr.Dataset(
         {name: ("client", column) for name, column in values.items()}, coords={"client": range(len(values["weight"]))}
     )

@@ -45,19 +45,19 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test") -> xr.Datas
     metrics = tuple(name for name in ("loss", "error") if name == "loss" or name in run.task.metrics)
     columns = {name: np.full(len(ids), np.nan) for name in (*metrics, *(f"own_{name}" for name in metrics), *_GLOBAL)}
     clients = Rows(record.kept("clients"))
-    for place, client in enumerate(with_progress(ids, run.context.progress)):
-        model = with_buffers(clients[place], record.client_buffers[place] if len(record.client_buffers) else _NONE)
+    for row, client in enumerate(with_progress(ids, run.context.progress)):
+        model = with_buffers(clients[row], record.client_buffers[row] if len(record.client_buffers) else _NONE)
         for name, value in model_metrics(run.task, model, split=run.task.split(split), metrics=metrics).items():
-            columns[name][place] = value
+            columns[name][row] = value
         if not len(parts[client]):
             continue
-        own = run.task.split("train")[torch.from_numpy(np.asarray(parts[client]))]
-        for name, value in model_metrics(run.task, model, split=own, metrics=metrics).items():
-            columns[f"own_{name}"][place] = value
+        samples = run.task.split("train")[torch.from_numpy(np.asarray(parts[client]))]
+        for name, value in model_metrics(run.task, model, split=samples, metrics=metrics).items():
+            columns[f"own_{name}"][row] = value
         for frame in ("start", "end"):
             if (theta := getattr(record, frame)) is not None:
-                values = model_metrics(run.task, theta, split=own, metrics=("loss",))
-                columns[f"{frame}_own_loss"][place] = values["loss"]
+                values = model_metrics(run.task, theta, split=samples, metrics=("loss",))
+                columns[f"{frame}_own_loss"][row] = values["loss"]
     variables = {name: ("client", values) for name, values in columns.items()}
     units = metric_units(run.task, "loss")
     about = {name: (text, units if unit == "loss" else unit) for name, (text, unit) in _ABOUT.items()}

@@ -116,8 +116,8 @@ def input_features(samples: Samples, ds: xr.Dataset) -> np.ndarray:
     """
     floats = [leaf.flatten(1) for leaf in leaves(samples.inputs) if leaf.is_floating_point() and leaf.ndim > 1]
     integers = [leaf.flatten(1) for leaf in leaves(samples.inputs) if leaf.dtype.itemsize == 1 and leaf.ndim > 1]
-    if parts := floats or integers:  # images are stored as bytes
-        return principal_components(np.concatenate([part.cpu().numpy().astype(np.float32) for part in parts], axis=1))
+    if kinds := floats or integers:  # images are stored as bytes
+        return principal_components(np.concatenate([kind.cpu().numpy().astype(np.float32) for kind in kinds], axis=1))
     return np.concatenate([ds.confidence.values, ds.loss.values]).T
 
 
@@ -126,5 +126,5 @@ def _largest_first(group: np.ndarray, differs: np.ndarray) -> tuple[np.ndarray, 
     count = int(group.max()) + 1 if len(group) else 0
     sizes = np.bincount(group[differs & (group >= 0)], minlength=count)
     order = np.argsort(-sizes, kind="stable")
-    places = np.append(np.argsort(order, kind="stable"), -1)  # -1 stays
-    return order, places[group]
+    ranks = np.append(np.argsort(order, kind="stable"), -1)  # -1 stays
+    return order, ranks[group]

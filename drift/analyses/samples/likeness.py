@@ -54,20 +54,20 @@ def like_groups(features: np.ndarray, labels: np.ndarray, marked: np.ndarray, co
         marked: Which samples are clustered, bool, shape (n,).
         count: Number of groups.
     """
-    places = {int(label): _spread(np.flatnonzero(marked & (labels == label))) for label in np.unique(labels[marked])}
-    trees = {label: linkage(features[rows], "ward") for label, rows in places.items() if len(rows) > 1}
+    rows_of = {int(label): _spread(np.flatnonzero(marked & (labels == label))) for label in np.unique(labels[marked])}
+    trees = {label: linkage(features[rows], "ward") for label, rows in rows_of.items() if len(rows) > 1}
     heights = np.sort(np.concatenate([tree[:, 2] for tree in trees.values()])) if trees else np.zeros(0)
-    merges = len(heights) + len(places) - max(count, len(places))
+    merges = len(heights) + len(rows_of) - max(count, len(rows_of))
     cut = heights[merges - 1] if merges > 0 else -1.0
     group, distance = np.full(len(labels), -1), np.full(len(labels), np.nan)
     number = 0
-    for label, rows in places.items():
-        own = fcluster(trees[label], cut, "distance") - 1 if label in trees else np.zeros(1, int)
-        centres = np.stack([features[rows[own == part]].mean(0) for part in range(own.max() + 1)])
+    for label, rows in rows_of.items():
+        clusters = fcluster(trees[label], cut, "distance") - 1 if label in trees else np.zeros(1, int)
+        centres = np.stack([features[rows[clusters == cluster]].mean(0) for cluster in range(clusters.max() + 1)])
         members = np.flatnonzero(labels == label)
         lengths = np.linalg.norm(features[members][:, None] - centres, axis=2)
         nearest = lengths.argmin(1)
-        nearest[np.searchsorted(members, rows)] = own
+        nearest[np.searchsorted(members, rows)] = clusters
         group[members] = number + nearest
         distance[members] = lengths[np.arange(len(members)), nearest]
         number += len(centres)

@@ -45,13 +45,13 @@ def sample_predictions(
     index = run.require_round(round)
     samples, numbers = samples_of(run, index, split)
     named = named_models(run, index, models)
-    parts = [predictions(run.task, theta, split=samples) for theta in named.models]
+    results = [predictions(run.task, theta, split=samples) for theta in named.models]
     words = {
         "predicted": ("predicted class number",),
         "confidence": ("probability of the predicted class", "fraction"),
         "loss": ("loss of the sample", metric_units(run.task, "loss")),
     }
-    columns = {name: np.stack([getattr(part, name) for part in parts]) for name in words}
+    columns = {name: np.stack([getattr(result, name) for result in results]) for name in words}
     variables: dict[str, Any] = {name: (("model", "sample"), columns[name], *about) for name, about in words.items()}
     variables["target"] = "sample", run.task.labels(samples).numpy(), "class number"
     coords = {"model": [str(name) for name in models], "sample": numbers}

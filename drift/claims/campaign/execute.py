@@ -16,7 +16,7 @@ from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.cross import QUESTIONS
 from drift.config.experiment import Experiment
 from drift.parallel.worker_pool import Workers
-from drift.plugins.trust import allow_own
+from drift.plugins.trust import allow_named
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.shared_rounds import begin_from
@@ -174,7 +174,7 @@ def _train(
     incomplete: bool,
 ) -> UnitResult:
     experiment = _on(unit.experiment, device)
-    allow_own(experiment.task.model)
+    allow_named(experiment.task.model)
     run = Run(places.runs / experiment.slug, Context(places.data))
     path = places.files / f"{run.name}.json"
     if path.exists() and not incomplete:

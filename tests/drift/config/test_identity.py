@@ -16,7 +16,7 @@ from drift.config.experiment import Experiment
 
 TABLES = {
     "experiment": Experiment,
-    "task": experiments.TaskPart,
+    "task": experiments.TaskSettings,
     "clients": experiments.Clients,
     "local": experiments.Local,
     "proxy": experiments.Proxy,

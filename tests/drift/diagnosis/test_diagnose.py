@@ -9,7 +9,7 @@ import tiny
 import xarray as xr
 
 from benchmarks.diagnosis import FAULTS, HELD_OUT, NAMED, constants, judged, summary, table, trained
-from drift.analyses.counterfactual.step_parts import balanced_cohort
+from drift.analyses.counterfactual.step_terms import balanced_cohort
 from drift.analyses.counterfactual.whatif import what_if
 from drift.diagnosis.diagnose import diagnose
 from figures.commands.diagnose import WIDTH, screen

@@ -6,7 +6,7 @@ from torch import nn
 
 from drift.config.load import read, validated
 from drift.simulation.simulate import simulate
-from drift.training.model_parts import _NORMALISATION, NORMALISED
+from drift.training.model_layers import _NORMALISATION, NORMALISED
 from landscape import models
 from tests import movielens
 

@@ -12,7 +12,7 @@ from drift.runs.client_of_round import client_state
 from drift.simulation import background_writer
 from drift.simulation.simulate import simulate
 from drift.training.client import Client
-from drift.training.model_parts import head_mask, norm_mask
+from drift.training.model_layers import head_mask, norm_mask
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.models import build_model

@@ -26,7 +26,7 @@ OPTIONS = {
 @pytest.mark.parametrize("label", OPTIONS)
 def test_a_summary_is_that_of_the_opened_run_whose_label_is_recorded(tmp_path, label):
     run = tiny.trained(tmp_path, *OPTIONS[label])
-    stored = summary(run.folder, whole=True)
+    stored = summary(run.folder, check=True)
     assert stored == opened_summary(Run(run.folder))
     assert stored.label == run.about["label"] == run.method.label == label
 
@@ -38,10 +38,10 @@ def test_a_file_that_is_damaged_or_of_another_run_leaves_the_verdict_to_opening(
     sound = path.read_bytes()
     for content in (sound[: len(sound) // 2], (other.folder / name).read_bytes(), b""):
         path.write_bytes(content)
-        assert summary(run.folder, whole=True) is None
+        assert summary(run.folder, check=True) is None
         assert index(tmp_path / "a")[0]["problem"] or name.startswith("rounds")  # opening reads the last round alone
     path.write_bytes(sound)
-    assert summary(run.folder, whole=True) is not None
+    assert summary(run.folder, check=True) is not None
 
 
 @pytest.mark.parametrize("name", ["state.safetensors", "rounds/000002.safetensors"])
@@ -50,8 +50,8 @@ def test_a_flipped_bit_of_the_last_models_is_noticed(tmp_path, name):
     content = bytearray((run.folder / name).read_bytes())
     content[-3] ^= 4
     (run.folder / name).write_bytes(content)
-    assert summary(run.folder, whole=True) is None
-    assert summary(run.folder, whole=False) is not None
+    assert summary(run.folder, check=True) is None
+    assert summary(run.folder, check=False) is not None
     assert "altered" in index(tmp_path)[0]["problem"]
 
 
@@ -59,10 +59,10 @@ def test_runs_of_others_and_lost_rounds_are_opened(tmp_path):
     run = tiny.trained(tmp_path)
     about = files.read_json(run.folder / "run.json")
     files.write_json(run.folder / "run.json", {key: value for key, value in about.items() if key != "hash"})
-    assert summary(run.folder, whole=False) is None
+    assert summary(run.folder, check=False) is None
     files.write_json(run.folder / "run.json", about)
     (run.folder / "rounds" / "000001.safetensors").unlink()
-    assert summary(run.folder, whole=False) is None
+    assert summary(run.folder, check=False) is None
 
 
 def test_listing_and_showing_import_neither_torch_nor_tables(tmp_path):

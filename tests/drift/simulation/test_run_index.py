@@ -45,7 +45,7 @@ def test_a_row_says_what_the_run_is(tmp_path):
 def test_unchanged_folders_are_not_read_again(tmp_path, monkeypatch):
     tiny.trained(tmp_path)
     first = index(tmp_path)
-    monkeypatch.setattr(run_summary, "is_whole", lambda path: pytest.fail(f"{path} was read again"))
+    monkeypatch.setattr(run_summary, "is_intact", lambda path: pytest.fail(f"{path} was read again"))
     assert index(tmp_path) == first
 
 
@@ -142,7 +142,7 @@ def test_a_run_whose_name_is_no_text_is_named_and_the_others_are_remembered(tmp_
     assert (Path(strange["folder"]) / "run.json").is_file()
     assert plain["problem"] is None
     assert _remembered(cache) == [run.name]
-    monkeypatch.setattr(run_summary, "is_whole", lambda path: pytest.fail(f"{path} was read again"))
+    monkeypatch.setattr(run_summary, "is_intact", lambda path: pytest.fail(f"{path} was read again"))
     assert index(tmp_path) == [strange, plain]
     for as_json in (False, True):
         runs(runs=tmp_path, json=as_json)

@@ -201,7 +201,7 @@ def test_a_header_is_padded_up_to_models_that_stand_in_the_file_where_it_can_be_
     forms = {"gram": ("float64", (3, 3)), "carried.x": ("float32", (2,)), "clients": ("float32", (2, 5))}
     for begin, padded in ((4096, True), (64, False), (file_layout.LONGEST_HEADER + 4096, False)):
         target = file_layout.layout(forms, {"about": "{}"}, begin)
-        assert (target.places["clients"].begin == begin) == padded
+        assert (target.spans["clients"].begin == begin) == padded
         assert len(target.head) % 8 == 0 and len(target.head) - 8 <= file_layout.LONGEST_HEADER
         assert int.from_bytes(target.head[:8], "little") == len(target.head) - 8
-    assert target.places["clients"].begin < target.places["carried.x"].begin
+    assert target.spans["clients"].begin < target.spans["carried.x"].begin

@@ -28,7 +28,7 @@ def larger_than_memory(tmp_path):
         file.write(layout.head)
         for name, values in {"gram": [[0.5], [2.0]], "ids": [4, 1, 7], "extras.rounded": [1.5, -2.0]}.items():
             tensor = torch.tensor(values, dtype=getattr(torch, forms[name][0]))
-            file.seek(layout.places[name].begin)
+            file.seek(layout.spans[name].begin)
             file.write(tensor.view(torch.uint8).numpy().tobytes())
         file.truncate(layout.size)
     if os.stat(path).st_blocks > 2**14:

@@ -193,7 +193,7 @@ def test_numbers_without_room_before_the_models_are_written_with_them(tmp_path, 
         written.append(path.name)
         atomic_write.write_bytes(path, *data)
 
-    monkeypatch.setattr(client_rows, "place_of_rows", lambda number: 64)
+    monkeypatch.setattr(client_rows, "offset_of_rows", lambda number: 64)
     monkeypatch.setattr(numpy_files, "write_bytes", write_bytes)
     with memory_budget.limited("1KB"):
         run = drift.simulate(tiny.experiment(), runs=tmp_path / "parts")

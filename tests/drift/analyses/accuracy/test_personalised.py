@@ -38,7 +38,7 @@ def test_values_are_those_of_the_models_on_held_out_samples(run):
 
 
 def test_parts_are_tuned_alone_and_more_epochs_fit_more(run):
-    tuned = {part: personal_accuracy(run, part=part) for part in ("all", "body", "head")}
+    tuned = {part: personal_accuracy(run, layers=part) for part in ("all", "body", "head")}
     values = [found.tuned_loss.values.tolist() for found in tuned.values()]
     assert values[0] != values[1] != values[2] != values[0]
     assert all(found.loss.equals(tuned["all"].loss) for found in tuned.values())
@@ -51,6 +51,6 @@ def test_what_cannot_be_tuned_is_said(run, tmp_path):
     with pytest.raises(ValueError, match="epochs is 0; give 1 or more"):
         personal_accuracy(run, epochs=0)
     with pytest.raises(ValueError, match="tail"):
-        personal_accuracy(run, part="tail")
+        personal_accuracy(run, layers="tail")
     with pytest.raises(LookupError, match=r"holds samples out; train with --set clients\.valid_ratio=0\.2"):
         personal_accuracy(tiny.trained(tmp_path))

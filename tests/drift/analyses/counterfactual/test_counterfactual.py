@@ -10,7 +10,7 @@ from kinds import one_of_each
 from drift.analyses.counterfactual import all_clients
 from drift.analyses.counterfactual.all_clients import frozen_update
 from drift.analyses.counterfactual.counterfactual import counterfactual, counterfactual_effort
-from drift.analyses.counterfactual.step_parts import PARTS
+from drift.analyses.counterfactual.step_terms import TERMS
 from drift.analyses.rounds.variance import drift_variances
 from drift.simulation.simulate import simulate
 from landscape.sweep.evaluate import evaluate
@@ -203,6 +203,6 @@ def test_every_method_is_split(name, tmp_path):
     run = simulate(experiment(name), runs=tmp_path)
     found = counterfactual(run, rounds=[1, -1])
     assert found["round"].values.tolist() == [1, 2]
-    assert found.part.values.tolist() == list(PARTS)
+    assert found.part.values.tolist() == list(TERMS)
     assert np.isfinite(found.norm).all()
     assert all({"long_name", "units"} <= set(found[name].attrs) for name in found.data_vars)

@@ -124,5 +124,5 @@ def _mask(layout: Layout, selects: Callable[[str], bool]) -> Tensor:
 
 
 def _flags(layout: Layout, selects: Callable[[str], bool]) -> Iterable[Tensor]:
-    for name, part in layout.slices().items():
-        yield torch.full((part.stop - part.start,), selects(name))
+    for name, mask in layout.slices().items():
+        yield torch.full((mask.stop - mask.start,), selects(name))

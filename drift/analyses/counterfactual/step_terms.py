@@ -11,13 +11,13 @@ import torch.nn.functional as F
 import xarray as xr
 from torch import Tensor
 
-PARTS = ("step", "mean", "full", "sampling", "server", "gradient", "gradient_sampling", "local")
-"""Names of the vectors in `StepParts`."""
+TERMS = ("step", "mean", "full", "sampling", "server", "gradient", "gradient_sampling", "local")
+"""Names of the vectors in `StepTerms`."""
 
 
 @dataclass(frozen=True)
-class StepParts:
-    """Parts of a round's step, all in float64; letters as in `step_parts`.
+class StepTerms:
+    """Parts of a round's step, all in float64; letters as in `step_terms`.
 
     Args:
         start: Model that the clients received, shape (d,).
@@ -34,7 +34,7 @@ class StepParts:
     local_share: float
 
     def __getitem__(self, name: str) -> Tensor:
-        return self.vectors[PARTS.index(name)]
+        return self.vectors[TERMS.index(name)]
 
     @property
     def norms(self) -> Tensor:
@@ -48,7 +48,7 @@ class StepParts:
         return (self.vectors @ self.vectors.T / usable[:, None] / usable).clamp(-1, 1)
 
 
-def step_parts(
+def step_terms(
     start: Tensor,
     end: Tensor,
     models: Tensor | Sequence[Tensor],
@@ -57,7 +57,7 @@ def step_parts(
     weights: Tensor,
     *,
     fit: bool = True,
-) -> StepParts:
+) -> StepTerms:
     """Parts of end - start, with updates D_k = w_k - start of all K clients, client minus start:
 
         step = end - start        mean = sum_k p_k D_k    full = sum_k q_k D_k
@@ -81,10 +81,10 @@ def step_parts(
     origin = start.double()
     mean, full = weighted_sum(weights, models) - origin, weighted_sum(shares, models) - origin
     scale = _fit(origin, models, frozen, shares) if fit else 1.0
-    expected, whole = scale * weighted_sum(weights, frozen), scale * weighted_sum(shares, frozen)
+    expected, gradient = scale * weighted_sum(weights, frozen), scale * weighted_sum(shares, frozen)
     step = end.double() - origin
-    parts = [step, mean, full, mean - full, step - mean, whole, expected - whole, mean - expected]
-    vectors = torch.stack(parts)
+    rows = [step, mean, full, mean - full, step - mean, gradient, expected - gradient, mean - expected]
+    vectors = torch.stack(rows)
     names = ("update_norm", "distance", "alignment", "client_drift", "client_data", "client_local", "unexplained")
     values = {name: torch.full((len(models),), torch.nan, dtype=torch.float64) for name in names}
     for k in range(len(models)):
@@ -99,7 +99,7 @@ def step_parts(
             values["client_local"][k] = (update - straight - (mean - expected)).norm()
     total = float(shares @ values["update_norm"].nan_to_num().square())
     rest = float(shares @ values.pop("unexplained").nan_to_num().square())
-    return StepParts(origin, vectors, values, scale, rest / total if total > 0 else float("nan"))
+    return StepTerms(origin, vectors, values, scale, rest / total if total > 0 else float("nan"))
 
 
 def expected_sampling(distances: Tensor, shares: Tensor, cohort: int) -> float:

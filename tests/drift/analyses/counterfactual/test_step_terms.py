@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from drift.analyses.counterfactual.all_clients import frozen_update, full_gradient
-from drift.analyses.counterfactual.step_parts import PARTS, expected_sampling, step_parts
+from drift.analyses.counterfactual.step_terms import TERMS, expected_sampling, step_terms
 from drift.config.experiment import Local
 from drift.training.client import Client, steps
 from tests.drift import hand
@@ -23,7 +23,7 @@ WEIGHTS = hand.vector(0, 7, 0, 1, 0) / 8
 def split(weights=WEIGHTS, shares=SHARES, **options):
     start, end = hand.random(D, seed=1), hand.random(D, seed=2)
     models, frozen = start + hand.random(K, D, seed=3), hand.random(K, D, seed=4)
-    return start, end, models, frozen, step_parts(start, end, models, frozen, shares, weights, **options)
+    return start, end, models, frozen, step_terms(start, end, models, frozen, shares, weights, **options)
 
 
 @pytest.mark.parametrize("fit", [True, False])
@@ -34,12 +34,12 @@ def test_parts_sum_to_the_step(fit):
     torch.testing.assert_close(parts["gradient"] + parts["gradient_sampling"] + parts["local"], parts["mean"], **same)
     torch.testing.assert_close(parts["mean"], WEIGHTS @ (models - start), **same)
     torch.testing.assert_close(parts["full"], SHARES @ (models - start), **same)
-    assert parts.vectors.shape == (len(PARTS), D)
+    assert parts.vectors.shape == (len(TERMS), D)
 
 
 def test_float32_models_are_summed_in_float64():
     start, models = hand.random(D, seed=1).float(), hand.random(K, D, seed=3).float()
-    parts = step_parts(start, models[0], models, models, SHARES, WEIGHTS)
+    parts = step_terms(start, models[0], models, models, SHARES, WEIGHTS)
     torch.testing.assert_close(parts["mean"], WEIGHTS @ (models.double() - start.double()), rtol=0, atol=1e-14)
     torch.testing.assert_close(parts["full"] + parts["sampling"] + parts["server"], models[0].double() - start.double())
 
@@ -79,7 +79,7 @@ def test_two_clients_on_quadratics_by_hand():
     moved, straight = 1 - 0.9**3, tau * h
     shares, weights, zero = hand.vector(0.75, 0.25), hand.vector(1, 0), hand.vector(0)
     arguments = (zero, hand.vector(0.5), moved * centres, straight * centres, shares, weights)
-    fitted, plain = step_parts(*arguments), step_parts(*arguments, fit=False)
+    fitted, plain = step_terms(*arguments), step_terms(*arguments, fit=False)
     expected = {
         "step": 0.5,
         "mean": moved,
@@ -103,8 +103,8 @@ def test_two_clients_on_quadratics_by_hand():
 def test_cosines_of_parts_that_are_rounding_alone_are_missing():
     parts = split(weights=SHARES)[-1]
     cosines = parts.cosines(1e-12)
-    assert bool(torch.isnan(cosines[PARTS.index("sampling")]).all())
-    known = [PARTS.index(name) for name in ("step", "full", "local")]
+    assert bool(torch.isnan(cosines[TERMS.index("sampling")]).all())
+    known = [TERMS.index(name) for name in ("step", "full", "local")]
     found = torch.nn.functional.cosine_similarity(parts.vectors[known[0]], parts.vectors[known[1]], dim=0)
     assert float(cosines[known[0], known[1]]) == pytest.approx(float(found))
 
