@@ -23,7 +23,7 @@ def foreign() -> dict[str, str]:
             found[name] = (
                 "not installed" if spec is None else str(origin or list(spec.submodule_search_locations or []))
             )
-        elif not _is_whole(HOME / name):
+        elif not _is_ours(HOME / name):
             found[name] = f"{origin}, which another project has overwritten"
     return found
 
@@ -59,11 +59,11 @@ def reinstall(shared: Mapping[str, list[str]]) -> str:
     """How to have packages of these names from fedscape alone."""
     others = " ".join(sorted({one for found in shared.values() for one in found}))
     uninstall = f"pip uninstall {others}, then " if others else ""
-    place = "in a virtual environment of its own: pip install --force-reinstall fedscape"
-    return f"{uninstall}install fedscape again, {place}"
+    advice = "in a virtual environment of its own: pip install --force-reinstall fedscape"
+    return f"{uninstall}install fedscape again, {advice}"
 
 
-def _is_whole(folder: Path) -> bool:
+def _is_ours(folder: Path) -> bool:
     """Whether a package begins as ours do: its stub is there, and its `__init__.py` reads it."""
     stub = folder / "__init__.pyi"
     return stub.is_file() and "plugins.lazy(__name__)" in (folder / "__init__.py").read_text(encoding="utf-8")

@@ -60,12 +60,12 @@ _VERBS: tuple[App | Callable[..., Any], ...] = (
     about.doctor,
     completion.completion,
 )
-for _place, _verb in enumerate(_VERBS):
+for _index, _verb in enumerate(_VERBS):
     if isinstance(_verb, App):
-        _verb.sort_key = _place
+        _verb.sort_key = _index
         app.command(_verb)
     else:
-        app.command(_verb, name=_verb.__name__.rstrip("_"), sort_key=_place)
+        app.command(_verb, name=_verb.__name__.rstrip("_"), sort_key=_index)
 
 
 def main(tokens: Sequence[str] | None = None) -> None:
@@ -108,15 +108,15 @@ def _without_trust(tokens: list[str]) -> list[str]:
     Raises:
         ValueError: If no name follows.
     """
-    rest, places = [], iter(tokens)
-    for token in places:
+    rest, words = [], iter(tokens)
+    for token in words:
         option, equals, name = token.partition("=")
         if option != "--trust":
             rest.append(token)
             continue
         from drift.plugins import trust
 
-        trust.allow(name if equals else next(places, ""))
+        trust.allow(name if equals else next(words, ""))
     return rest
 
 

@@ -28,16 +28,16 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
     counts = require_values(ds["count"].transpose("client", "class"))
     ax = style.axes(ax)
     rows, columns = np.nonzero(counts.values > 0)
-    places, samples = ds.client.values[rows], counts.values[rows, columns]
-    put_bubbles(ax, places, columns, samples, ds["class"].values, largest=largest, most=LABELS, **look)
-    style.name_axes(ax, "client", whole=10)
+    positions, samples = ds.client.values[rows], counts.values[rows, columns]
+    put_bubbles(ax, positions, columns, samples, ds["class"].values, largest=largest, most=LABELS, **look)
+    style.name_axes(ax, "client", integers=10)
     ax.margins(0.04, 0.08)
     return ax
 
 
 def put_bubbles(
     ax: Axes,
-    places: np.ndarray,
+    positions: np.ndarray,
     columns: np.ndarray,
     samples: np.ndarray,
     names: np.ndarray,
@@ -49,7 +49,7 @@ def put_bubbles(
     """A bubble at each place and class, its area the number of samples; of more than `most` classes some are named."""
     shades = shade(len(names))
     look = {"linewidths": 0, "c": [shades[column] for column in columns], **look}
-    ax.scatter(places, columns, s=largest * samples / samples.max(), **look)
+    ax.scatter(positions, columns, s=largest * samples / samples.max(), **look)
     step = -(-len(names) // most)
     ax.set_yticks(range(0, len(names), step), [style.literal(name) for name in names[::step]])
     ax.set_ylabel("class")
@@ -67,9 +67,9 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
     shares = require_values(ds[variable].transpose(over, "class"))
     ax = style.axes(ax)
     bottom, width = np.zeros(shares.sizes[over]), 0.92 if shares.sizes[over] <= 30 else 1.0
-    places = shares[over].values
-    areas = len(places) > _MOST_BARS and bool((np.diff(places) == 1).all())  # bars without gaps, drawn at once
-    edges = np.append(places, places[-1] + 1) - 0.5 if areas else places
+    positions = shares[over].values
+    areas = len(positions) > _MOST_BARS and bool((np.diff(positions) == 1).all())  # bars without gaps, drawn at once
+    edges = np.append(positions, positions[-1] + 1) - 0.5 if areas else positions
     for colour, name in zip(shade(shares.sizes["class"]), shares["class"].values, strict=True):
         height = shares.sel({"class": name}).fillna(0).values
         if shares.any() and not height.any():
@@ -78,19 +78,19 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
             lower, upper = (np.append(ends, ends[-1]) for ends in (bottom, bottom + height))
             ax.fill_between(edges, lower, upper, step="post", color=colour, label=style.literal(name), linewidth=0)
         else:
-            ax.bar(places, height, width, bottom=bottom, color=colour, label=style.literal(name), linewidth=0)
-        for place, part, low in zip(places, height, bottom, strict=True):
-            if len(bottom) <= _NAMED_BARS and part >= _NAMED_PART:
+            ax.bar(positions, height, width, bottom=bottom, color=colour, label=style.literal(name), linewidth=0)
+        for position, bar, low in zip(positions, height, bottom, strict=True):
+            if len(bottom) <= _NAMED_BARS and bar >= _NAMED_SHARE:
                 look: dict[str, Any] = {"ha": "center", "va": "center", "gid": CELL, "path_effects": style.outline()}
-                ax.text(place, low + part / 2, style.literal(name), fontsize=style.small(), **look)
+                ax.text(position, low + bar / 2, style.literal(name), fontsize=style.small(), **look)
         bottom += height
     ax.grid(False)
     ax.set_ylim(0, 1)
     ax.margins(x=0.01)
-    return style.name_axes(ax, over, style.text(shares), whole=6)
+    return style.name_axes(ax, over, style.text(shares), integers=6)
 
 
-_NAMED_BARS, _NAMED_PART = 12, 0.1
+_NAMED_BARS, _NAMED_SHARE = 12, 0.1
 """Most bars whose parts are named, and the share from which on a part is."""
 
 _MOST_BARS = 100

@@ -32,8 +32,8 @@ def remember(ax: Axes, values: np.ndarray) -> None:
 
 def clipped(axs: Iterable[Axes], top: float) -> float:
     """Part of the values of maps that lies above a level."""
-    parts = [part for ax in axs for part in _VALUES.get(ax, [])]
-    values = np.concatenate(parts) if parts else np.zeros(0)
+    shown = [array for ax in axs for array in _VALUES.get(ax, [])]
+    values = np.concatenate(shown) if shown else np.zeros(0)
     values = values[np.isfinite(values)]
     return float((values > top * (1 + 1e-9)).mean()) if len(values) else 0.0
 
@@ -68,22 +68,22 @@ def colorbar(
     with style.context():
         scale = ScalarMappable(norm(levels), cmap or style.sequential())
         text = f"{label}{_beyond(beyond, below)}" if beyond >= 0.005 else label
-        place = {"location": "bottom", "pad": 0.01, "aspect": 30} if below else {"pad": 0.02, "aspect": 25}
+        location = {"location": "bottom", "pad": 0.01, "aspect": 30} if below else {"pad": 0.02, "aspect": 25}
         extend = "max" if beyond > 0 else "neither"
         if inside is not None:
             cell = inside.inset_axes((0.05, 0.55, 0.9, 0.08), label="<colorbar>")
             bar = figure.colorbar(scale, cax=cell, orientation="horizontal", label=text, extend=extend)
         else:
-            bar = figure.colorbar(scale, ax=list(below) or maps, label=text, extend=extend, **place)
+            bar = figure.colorbar(scale, ax=list(below) or maps, label=text, extend=extend, **location)
         upright = not below and inside is None
         if upright:
             _match_height(bar.ax, maps)
         round_ticks(bar, levels, tall=upright)
 
 
-def _beyond(part: float, below: Sequence[Axes]) -> str:
+def _beyond(share: float, below: Sequence[Axes]) -> str:
     """Which part of the maps lies above the scale, as the end of a label; in few letters below a single map."""
-    text = f"({100 * part:.0f} % above"
+    text = f"({100 * share:.0f} % above"
     return f"\n{text})" if len(below) == 1 else f"{' ' if below else chr(10)}{text} the scale)"
 
 
@@ -118,16 +118,16 @@ def _match_height(bar: Axes, maps: Sequence[Axes]) -> None:
     """
     inside = cast("Callable[[Axes, RendererBase], Bbox]", bar.get_axes_locator())
 
-    def place(ax: Axes, renderer: RendererBase) -> Bbox:
-        box, whole = inside(ax, renderer), ax.get_position(original=True)
+    def located(ax: Axes, renderer: RendererBase) -> Bbox:
+        box, original = inside(ax, renderer), ax.get_position(original=True)
         cells = Bbox.union([panel.get_position(original=True) for panel in maps])
         visible = Bbox.union([panel.get_position() for panel in maps])
         scale = visible.height / cells.height
         ax.set_box_aspect((ax.get_box_aspect() or 1.0) * scale)  # as wide as before
-        left, low = box.x0 + visible.x1 - cells.x1, visible.y0 + (box.y0 - whole.y0) * scale
+        left, low = box.x0 + visible.x1 - cells.x1, visible.y0 + (box.y0 - original.y0) * scale
         return Bbox.from_bounds(left, low, box.width, box.height * scale)
 
-    bar.set_axes_locator(place)  # type: ignore[arg-type]  # matplotlib gives it the axes
+    bar.set_axes_locator(located)  # type: ignore[arg-type]  # matplotlib gives it the axes
 
 
 class _ThinnedTicks(FixedLocator):
@@ -158,7 +158,7 @@ def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top:
     Raises:
         LookupError: If no value is finite.
     """
-    flat = np.concatenate([np.ravel(part) for part in values])
+    flat = np.concatenate([np.ravel(array) for array in values])
     flat = flat[np.isfinite(flat)]
     if not len(flat):
         raise LookupError("none of the surfaces has a finite value; compute them first.")

@@ -47,10 +47,10 @@ def curve(
     values = require_values(ds[variable])
     ax = style.axes(ax)
     log = is_logarithmic(values, log)
-    for name, part in split_algorithms(values):
-        own = line_look(name, **look)
+    for name, series in split_algorithms(values):
+        artist = line_look(name, **look)
         shown = {} if names else {"label": "_nolegend_"}
-        line_with_band(part, ax=ax, over=over, log=log, **{**own, **shown})
+        line_with_band(series, ax=ax, over=over, log=log, **{**artist, **shown})
     if log:
         style.logarithmic(ax)
     if over.endswith("round"):
@@ -78,11 +78,11 @@ DOTS: dict[str, Any] = {"marker": "o", "markersize": 2.5}
 
 def is_logarithmic(values: xr.DataArray, usual: bool) -> bool:
     """Whether their axis is logarithmic: as asked for if all are positive, else as usual if none is negative."""
-    part, low = current(), float(values.min())
-    paired, wanted = bool(part.look.paired_to), part.look.log
+    drawing, low = current(), float(values.min())
+    paired, wanted = bool(drawing.look.paired_to), drawing.look.log
     asked = wanted is not None and (not wanted or (low > 0 and not paired))
-    if (log := bool(part.take("log")) if asked else usual and not paired and not low < 0) and low == 0:
-        part.remark("gaps: a value is 0, which a logarithmic axis does not have")
+    if (log := bool(drawing.take("log")) if asked else usual and not paired and not low < 0) and low == 0:
+        drawing.remark("gaps: a value is 0, which a logarithmic axis does not have")
     return log
 
 
@@ -90,12 +90,12 @@ def line_look(name: str | None, **look: Any) -> dict[str, Any]:
     """Colour, dashes and label of a method's line; its marker wherever there is one, or where all are dashed."""
     if name is None:
         return look
-    own = {"color": style.colour(name), "linestyle": style.dash(name), "label": style.label(name)}
+    artist = {"color": style.colour(name), "linestyle": style.dash(name), "label": style.label(name)}
     if "marker" in look:
         look = {**look, "marker": style.marker(name)}
     elif look.get("linestyle", "-") != "-":
         look = {"marker": style.marker(name), "markersize": 2.5, "markevery": 0.13, **look}
-    return {**own, **look}
+    return {**artist, **look}
 
 
 def line_with_band(
@@ -115,11 +115,11 @@ def line_with_band(
         show: One of `figures.looks.look.SEEDS` in place of the usual choice.
         look: Passed to `Axes.plot`.
     """
-    part = current()
-    if over.endswith("round") and (rounds := part.take("smooth")):
+    drawing = current()
+    if over.endswith("round") and (rounds := drawing.take("smooth")):
         every = values.reindex({over: np.arange(int(values[over][0]), int(values[over][-1]) + 1)})
         values = every.rolling({over: rounds}, center=True, min_periods=1).mean().where(values.notnull())
-        part.remark(f"moving mean of {rounds} rounds")
+        drawing.remark(f"moving mean of {rounds} rounds")
     values = values.transpose(*(name for name in (across, over) if name in values.dims))
     table = np.atleast_2d(values.values.astype(float))
     table = table[~np.isnan(table).all(1)] if np.isfinite(table).any() else table[:0]
@@ -130,7 +130,7 @@ def line_with_band(
     if across == "seed":
         remark_gaps(table)
     log = log and bool((table[np.isfinite(table)] > 0).all())
-    kind = _kind(part, len(table), across, show)
+    kind = _kind(drawing, len(table), across, show)
     middle, low, high = _summary(table, kind, log)
     if len(x) == 1:
         look = {"marker": "o", "markersize": 3, **look}
@@ -141,7 +141,7 @@ def line_with_band(
     elif kind:
         ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
     if kind and across == "seed":
-        part.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on logarithmic axes' * log}")
+        drawing.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on logarithmic axes' * log}")
 
 
 def remark_gaps(table: np.ndarray) -> None:
@@ -151,25 +151,25 @@ def remark_gaps(table: np.ndarray) -> None:
         current().remark("gaps: a seed is infinite" if np.isinf(some).any() else "means of the seeds that have a value")
 
 
-def seeds_at(values: np.ndarray, place: float, ax: Axes, *, log: bool = False) -> None:
+def seeds_at(values: np.ndarray, x: float, ax: Axes, *, log: bool = False) -> None:
     """What varies over the seeds at one place: a dot per seed below five, from five on the 95 % t interval of the mean.
 
     Args:
         values: One number per seed; NaN are left out.
-        place: Horizontal.
+        x: Horizontal.
         log: Whether the interval is that of the geometric mean, of positive values.
     """
-    part, values = current(), values[~np.isnan(values)]
+    drawing, values = current(), values[~np.isnan(values)]
     remark_gaps(values[:, None])
-    if not (kind := _kind(part, len(values), "seed", "")):
+    if not (kind := _kind(drawing, len(values), "seed", "")):
         return
     if kind == "lines":
-        ax.plot(np.full(len(values), place), values, ".", color="black", markersize=3, zorder=4)
-        part.remark(f"dots: each of {len(values)} seeds")
+        ax.plot(np.full(len(values), x), values, ".", color="black", markersize=3, zorder=4)
+        drawing.remark(f"dots: each of {len(values)} seeds")
         return
     middle, low, high = (float(end[0]) for end in _summary(values[:, None], kind, log=log))
-    ax.errorbar(place, middle, [[middle - low], [high - middle]], fmt="none", ecolor="black", elinewidth=0.8, zorder=4)
-    part.remark(f"{_TEXTS[kind].format(count=len(values))}{', geometric' * log}")
+    ax.errorbar(x, middle, [[middle - low], [high - middle]], fmt="none", ecolor="black", elinewidth=0.8, zorder=4)
+    drawing.remark(f"{_TEXTS[kind].format(count=len(values))}{', geometric' * log}")
 
 
 _TEXTS = {
@@ -179,14 +179,14 @@ _TEXTS = {
 }
 
 
-def _kind(part: Drawing, count: int, across: str, show: str) -> str:
+def _kind(drawing: Drawing, count: int, across: str, show: str) -> str:
     """How several values are shown; empty for one."""
     if count < 2:
         return ""
     if across != "seed":
         return show or "band"
     usual = show or ("lines" if count < FEW_SEEDS else "interval")
-    return str(part.take("seeds") or usual)
+    return str(drawing.take("seeds") or usual)
 
 
 def _summary(table: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -204,8 +204,8 @@ def _summary(table: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.nd
 
 def band(ds: xr.Dataset) -> str | None:
     """What was drawn of the seeds, for a legend; None where no line has several seeds."""
-    part = current()
-    if (notes := part.notes) or part.going_on:  # of notes that differ in a clause that follows, only the longest
+    drawing = current()
+    if (notes := drawing.notes) or drawing.going_on:  # of notes that differ in a clause that follows, only the longest
         last = [text for text in notes if not any(more != text and more.startswith(text) for more in notes)]
         return "; ".join(last) or None
     several = [values for values in ds.data_vars.values() if "seed" in values.dims]
@@ -220,8 +220,8 @@ def split_algorithms(values: xr.DataArray) -> list[tuple[str | None, xr.DataArra
         return [(None, values)]
     if "algorithm" not in values.dims:
         return [(str(values.algorithm.item()), values)]
-    parts = [(name, values.sel(algorithm=name)) for name in style.order(map(str, values.algorithm.values))]
-    return [(name, part) for name, part in parts if bool(part.notnull().any())]
+    pairs = [(name, values.sel(algorithm=name)) for name in style.order(map(str, values.algorithm.values))]
+    return [(name, series) for name, series in pairs if bool(series.notnull().any())]
 
 
 def method_look(name: str | None) -> dict[str, Any]:

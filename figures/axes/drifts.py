@@ -33,9 +33,9 @@ def coherence(
     smooth = f"{variable}_smooth" if f"{variable}_smooth" in ds else variable
     named = ds[smooth].assign_attrs(long_name=ds[variable].attrs.get("long_name", variable))
     curve(ds.assign({smooth: named}), ax=ax, variable=smooth, **look)
-    for name, part in split_algorithms(ds[variable]) if raw and smooth != variable else []:
+    for name, series in split_algorithms(ds[variable]) if raw and smooth != variable else []:
         colour = style.colour(name) if name is not None else style.CLIENT
-        ax.plot(part["round"], mean(part, "seed"), color=colour, linewidth=0.5, alpha=0.5)
+        ax.plot(series["round"], mean(series, "seed"), color=colour, linewidth=0.5, alpha=0.5)
     mark_level(ax)
     _critical_points(ds, ax)
     return ax
@@ -61,7 +61,7 @@ def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gr
             smooth.sel(pair=pair), ax=ax, over="round", **{"color": colour, "label": _pair_label(pair), **look}
         )
     mark_level(ax)
-    return style.name_axes(ax, "round", "mean cosine of updates", whole=5)
+    return style.name_axes(ax, "round", "mean cosine of updates", integers=5)
 
 
 def evenness(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
@@ -74,17 +74,17 @@ def evenness(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """
     require_values(ds["evenness"])
     ax = style.axes(ax)
-    part = ds[["evenness", "balanced"]].dropna("client").sortby("evenness")
+    clients = ds[["evenness", "balanced"]].dropna("client").sortby("evenness")
     first, _, last = style.steps(3)
     for group, colour, name in ((1, first, "balanced"), (0, last, "imbalanced")):
-        inside = np.flatnonzero(part["balanced"].values == group)
+        inside = np.flatnonzero(clients["balanced"].values == group)
         ax.scatter(
             inside,
-            part["evenness"].values[inside],
+            clients["evenness"].values[inside],
             **{"s": 10, "color": [colour], "label": name, "clip_on": False, **look},
         )
     ax.set_ylim(0, 1.05)
-    return style.name_axes(ax, "clients, sorted", "class entropy / ln C", whole=5)
+    return style.name_axes(ax, "clients, sorted", "class entropy / ln C", integers=5)
 
 
 def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
@@ -119,14 +119,14 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     colour = np.array(to_rgb(style.colour(ds.attrs["method"]) if "method" in ds.attrs else style.CLIENT))
     width, pale = 0.8 / len(groups), np.linspace(0.4, 0.8, len(groups))
     for number, group in enumerate(groups):
-        pooled = [np.ravel(part.values) for part in group.transpose("concentration", ...)]
-        pooled = [part[np.isfinite(part)] for part in pooled]
-        places = np.arange(len(pooled)) + (number - (len(groups) - 1) / 2) * width
+        pooled = [np.ravel(array.values) for array in group.transpose("concentration", ...)]
+        pooled = [values[np.isfinite(values)] for values in pooled]
+        positions = np.arange(len(pooled)) + (number - (len(groups) - 1) / 2) * width
         line = {"color": "#333333", "linewidth": 0.7}
         boxes = ax.boxplot(
             pooled,
             **{
-                "positions": places,
+                "positions": positions,
                 "widths": width * 0.8,
                 "patch_artist": True,
                 "manage_ticks": False,
@@ -166,10 +166,10 @@ def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error",
     ax = style.axes(ax)
     pooled = values.stack(sample=[dim for dim in ("seed", "draw") if dim in values.dims])
     for colour, number in zip(style.steps(values.sizes["round"]), values["round"].values, strict=True):
-        part = pooled.sel(round=number)
-        own = {**DOTS, "color": colour, "label": f"round {number}", **look}
-        line_with_band(part, ax=ax, over="models", across="sample", **own)
-    return style.name_axes(ax, "averaged models", style.text(values), whole=6)
+        averages = pooled.sel(round=number)
+        artist = {**DOTS, "color": colour, "label": f"round {number}", **look}
+        line_with_band(averages, ax=ax, over="models", across="sample", **artist)
+    return style.name_axes(ax, "averaged models", style.text(values), integers=6)
 
 
 def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
@@ -178,11 +178,11 @@ def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
     several = ds["critical_point"].size > 1 and "seed" in ds["critical_point"].dims
     label: str | None = f"critical point{' of a seed' if several else ''}, {100 * level:g} % bootstrap interval"
     without = []
-    for name, part in split_algorithms(ds["coherence"]):
+    for name, series in split_algorithms(ds["coherence"]):
         colour = style.colour(name) if name is not None else style.CLIENT
-        own = ds.sel(algorithm=name) if "algorithm" in ds.dims else ds
-        present = np.ravel(part.notnull().any("round"))
-        points, lows, highs = (np.ravel(own[end])[present] for end in _POINT)
+        selected = ds.sel(algorithm=name) if "algorithm" in ds.dims else ds
+        present = np.ravel(series.notnull().any("round"))
+        points, lows, highs = (np.ravel(selected[end])[present] for end in _POINT)
         clear = np.isfinite(points)
         for point, low, high in zip(points[clear], lows[clear], highs[clear], strict=True):
             ax.axvspan(low, high, color=colour, alpha=0.12, linewidth=0, zorder=0)

@@ -19,28 +19,28 @@ from figures.looks import style
 from figures.looks.look import Drawing, Range
 
 
-def finish(figure: Figure, axs: Sequence[Axes], part: Drawing) -> None:
+def finish(figure: Figure, axs: Sequence[Axes], drawing: Drawing) -> None:
     """Apply the words of a look that concern whole panels; each is taken only where a panel can honour it."""
     panels = [ax for ax in axs if ax.get_label() != "<colorbar>" and ax.axison and ax.has_data()]
     curves = [ax for ax in panels if any(line.get_transform() == ax.transData for line in ax.lines) and not ax.images]
-    if part.look.paired_to:
-        _paired(curves, part)
-    if part.look.log:
+    if drawing.look.paired_to:
+        _paired(curves, drawing)
+    if drawing.look.log:
         for ax in curves:
             if ax.yaxis.get_scale() == "log" or _positive(ax):
-                part.take("log")
+                drawing.take("log")
                 style.logarithmic(ax)
-    _limit(panels, "x", part.look.xlim, part)
-    _limit(panels, "y", part.look.ylim, part)
+    _limit(panels, "x", drawing.look.xlim, drawing)
+    _limit(panels, "y", drawing.look.ylim, drawing)
     for name in ("x", "y"):
-        if name in part.look.labels:
+        if name in drawing.look.labels:
             for ax in panels:
                 if ax.get_xlabel() if name == "x" else ax.get_ylabel():
-                    part.take("labels")
-                    ax.set(**{f"{name}label": part.look.labels[name]})
-    if part.look.title and not part.composed:
-        _title(figure, str(part.take("title")))
-    if part.look.style:
+                    drawing.take("labels")
+                    ax.set(**{f"{name}label": drawing.look.labels[name]})
+    if drawing.look.title and not drawing.composed:
+        _title(figure, str(drawing.take("title")))
+    if drawing.look.style:
         installed: Any = mpl.rcParams  # newer stubs list every key
         for text in figure.findobj(Text):
             families = text.get_fontfamily()  # generic names are resolved when the figure is saved
@@ -51,13 +51,13 @@ def finish(figure: Figure, axs: Sequence[Axes], part: Drawing) -> None:
 def _positive(ax: Axes) -> bool:
     """Whether all lines through data are above 0."""
     heights = [np.asarray(line.get_ydata(), float) for line in ax.lines if line.get_transform() == ax.transData]
-    values = np.concatenate([part[np.isfinite(part)] for part in heights])
+    values = np.concatenate([column[np.isfinite(column)] for column in heights])
     return len(values) > 0 and bool((values > 0).all())
 
 
-def _paired(axs: Sequence[Axes], part: Drawing) -> None:
+def _paired(axs: Sequence[Axes], drawing: Drawing) -> None:
     """Limits of differences, a line at 0, and in the labels what they are differences to."""
-    other = style.label(part.look.paired_to)
+    other = style.label(drawing.look.paired_to)
     for ax in axs:
         ax.autoscale(axis="y")
         mark_level(ax)
@@ -66,7 +66,7 @@ def _paired(axs: Sequence[Axes], part: Drawing) -> None:
             ax.set_ylabel(f"{text}, minus that of {other}")
 
 
-def _limit(axs: Sequence[Axes], name: str, limits: Mapping[str, Range], part: Drawing) -> None:
+def _limit(axs: Sequence[Axes], name: str, limits: Mapping[str, Range], drawing: Drawing) -> None:
     """Limits of the axes whose label begins so; without one, of all, where they show one quantity."""
     labels = {(ax.get_xlabel() if name == "x" else ax.get_ylabel()) for ax in axs} - {""}
     honoured = 0
@@ -80,7 +80,7 @@ def _limit(axs: Sequence[Axes], name: str, limits: Mapping[str, Range], part: Dr
                 ax.set(**{f"{name}lim": (low, high)})
                 honoured += 1
     if limits and honoured >= len(limits):
-        part.take(f"{name}lim")
+        drawing.take(f"{name}lim")
 
 
 def _names(ax: Axes) -> bool:
@@ -93,12 +93,12 @@ def _title(figure: Figure, text: str) -> None:
     """A title above everything, by which the figure becomes taller."""
     width, height = (float(size) for size in figure.get_size_inches())
     more = 0.24
-    part = height / (height + more)
+    share = height / (height + more)
     figure.set_size_inches(width, height + more)
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         left, low, wide, high = engine.get()["rect"]
-        engine.set(rect=(left, low * part, wide, high * part))
-    move_legends(figure, lambda y: y * part, beside="above")
+        engine.set(rect=(left, low * share, wide, high * share))
+    move_legends(figure, lambda y: y * share, beside="above")
     look = {"ha": "center", "va": "top", "fontsize": mpl.rcParams["axes.titlesize"], "fontweight": "bold"}
     figure.text(0.5, 1 - 0.04 / (height + more), text, in_layout=False, **look)

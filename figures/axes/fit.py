@@ -23,10 +23,10 @@ def fit(figure: FigureBase, axs: Sequence[Axes]) -> None:
     Args:
         axs: The panels; those of a colour bar too.
     """
-    whole = figure.get_figure(root=True)
+    root = figure.get_figure(root=True)
     _share_labels(axs)
     for _ in range(2):  # wrapped labels change the sizes of the panels
-        lay_out(whole)
+        lay_out(root)
         changes = [_fit_panel(ax, axs) for ax in axs]
         if not any(changes):
             return
@@ -46,7 +46,7 @@ def lay_out(figure: Figure) -> None:
 
 def _share_labels(axs: Sequence[Axes]) -> None:
     """One label for a column of panels over the same axis, and for a row of panels with the same scale."""
-    cells = {(place.rowspan.start, place.colspan.start, id(place.get_gridspec())): ax for ax, place in _cells(axs)}
+    cells = {(spec.rowspan.start, spec.colspan.start, id(spec.get_gridspec())): ax for ax, spec in _cells(axs)}
     for (_, column, grid), _ax in list(cells.items()):
         below = sorted(
             ((row, ax) for (row, other, same), ax in cells.items() if (other, same) == (column, grid)),
@@ -64,8 +64,8 @@ def _share_labels(axs: Sequence[Axes]) -> None:
 
 def _cells(axs: Sequence[Axes]) -> list[tuple[Axes, SubplotSpec]]:
     """Panels with their places in a grid."""
-    places = [(ax, ax.get_subplotspec()) for ax in axs if ax.axison]
-    return [(ax, place) for ax, place in places if place is not None]
+    specs = [(ax, ax.get_subplotspec()) for ax in axs if ax.axison]
+    return [(ax, spec) for ax, spec in specs if spec is not None]
 
 
 def _fit_panel(ax: Axes, axs: Sequence[Axes]) -> bool:
@@ -91,25 +91,25 @@ def _fit_panel(ax: Axes, axs: Sequence[Axes]) -> bool:
     return any(changes)
 
 
-def _cell_width(ax: Axes, axs: Sequence[Axes], own: float) -> float:
+def _cell_width(ax: Axes, axs: Sequence[Axes], width: float) -> float:
     """Room for a text centred on a panel, pixels: to the edges of the figure and to the middles of its neighbours."""
     spec = ax.get_subplotspec()
     if spec is None:
-        return own * 1.05
+        return width * 1.05
     middle = [
         (other.get_position().x0 + other.get_position().x1) / 2
         for other in axs
-        if (place := other.get_subplotspec()) is not None
-        and place.get_gridspec() is spec.get_gridspec()
-        and place.rowspan.start == spec.rowspan.start
+        if (other_spec := other.get_subplotspec()) is not None
+        and other_spec.get_gridspec() is spec.get_gridspec()
+        and other_spec.rowspan.start == spec.rowspan.start
         and other is not ax
     ]
     here = (ax.get_position().x0 + ax.get_position().x1) / 2
-    whole = ax.get_figure(root=True)
-    if not isinstance(whole, Figure):
-        return own
+    root = ax.get_figure(root=True)
+    if not isinstance(root, Figure):
+        return width
     reach = [2 * here, 2 * (1 - here), *(abs(here - other) for other in middle)]
-    return max(own, 0.97 * min(reach) * whole.bbox.width)
+    return max(width, 0.97 * min(reach) * root.bbox.width)
 
 
 def _wrap(text: Text, room: float, *, tall: bool = False) -> bool:
@@ -123,7 +123,7 @@ def _wrap(text: Text, room: float, *, tall: bool = False) -> bool:
         return False
     longest = max(map(_length, words.split("\n")))
     most = max(6, int(longest * room / size))
-    lines = [line for part in words.split("\n") for line in _lines(part, most)]
+    lines = [line for paragraph in words.split("\n") for line in _lines(paragraph, most)]
     text.set_text("\n".join(lines))
     return text.get_text() != words
 
@@ -152,12 +152,12 @@ def _thin(axis: Axis, way: int) -> bool:
     ends = sorted((box.intervalx if way == 0 else box.intervaly).tolist() for box in boxes)
     if len(ends) < 3 or all(first[1] + 1 <= second[0] for first, second in pairwise(ends)):
         return False
-    places, texts = axis.get_majorticklocs(), [label.get_text() for label in axis.get_ticklabels()]
+    ticks, texts = axis.get_majorticklocs(), [label.get_text() for label in axis.get_ticklabels()]
     if axis.get_scale() == "linear" and all(re.fullmatch(r"[\u2212-]?[\d.]+", text) for text in texts if text):
         low, high = sorted(axis.get_view_interval())
-        inside = [(place, text) for place, text in zip(places, texts, strict=False) if low <= place <= high]
+        inside = [(tick, text) for tick, text in zip(ticks, texts, strict=False) if low <= tick <= high]
         if len(inside) > 2:
             shown = inside[::2]
-            axis.set_ticks([place for place, _ in shown], [text for _, text in shown])
+            axis.set_ticks([tick for tick, _ in shown], [text for _, text in shown])
             return True
     return False

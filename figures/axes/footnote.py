@@ -25,7 +25,7 @@ def footnote(figure: Figure, text: str) -> None:
     """
     width = figure.get_figwidth()
     lines = [
-        line for part in text.splitlines() for line in textwrap.wrap(part, int(width / (0.56 * style.small() / 72)))
+        line for phrase in text.splitlines() for line in textwrap.wrap(phrase, int(width / (0.56 * style.small() / 72)))
     ]
     if not lines:
         return
@@ -71,7 +71,7 @@ def _grow(figure: Figure, more: float) -> None:
         engine.set(rect=(left, up(low), right, up(high)))
     else:
         for ax in figure.axes:
-            place = ax.get_position(original=True)
-            ax.set_position((place.x0, up(place.y0), place.width, place.height * height / taller))
+            box = ax.get_position(original=True)
+            ax.set_position((box.x0, up(box.y0), box.width, box.height * height / taller))
     for text in texts:
         text.set_y(up(text.get_position()[1]))

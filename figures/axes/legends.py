@@ -24,20 +24,20 @@ def move_legends(figure: Figure, moved: Callable[[float], float], *, beside: str
     for legend in figure.legends:
         box = legend.get_bbox_to_anchor().transformed(figure.transFigure.inverted())
         if np.allclose(box.bounds, (0, 0, 1, 1)):
-            place = str(legend.get_label())
+            side = str(legend.get_label())
             if isinstance(engine, ConstrainedLayoutEngine):
-                if (place == "below") != (beside == "below"):
+                if (side == "below") != (beside == "below"):
                     continue
-                _leave_room(figure, engine, legend, place)
+                _leave_room(figure, engine, legend, side)
         low, high = moved(box.y0), moved(box.y1)
         legend.set_bbox_to_anchor((box.x0, low, box.width, high - low), transform=figure.transFigure)
 
 
-def _leave_room(figure: Figure, engine: ConstrainedLayoutEngine, legend: Legend, place: str) -> None:
+def _leave_room(figure: Figure, engine: ConstrainedLayoutEngine, legend: Legend, side: str) -> None:
     """Take the room of a legend, and the pads around it, from that of the panels."""
     asked, box = engine.get(), legend.get_window_extent()
     wide = (box.width / figure.dpi + 2 * asked["w_pad"]) / figure.get_figwidth()
     tall = (box.height / figure.dpi + 2 * asked["h_pad"]) / figure.get_figheight()
     left, low, width, height = asked["rect"]
     rects = {"right": (left, low, width - wide, height), "below": (left, low + tall, width, height - tall)}
-    engine.set(rect=rects.get(place, (left, low, width, height - tall)))
+    engine.set(rect=rects.get(side, (left, low, width, height - tall)))

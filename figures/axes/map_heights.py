@@ -79,12 +79,12 @@ def _set_heights(
     for _ in range(ROUNDS):
         lay_out(figure)
         wide, tall = (float(size) for size in figure.get_size_inches())
-        places = {ax: ax.get_position(original=True) for ax in panels}
+        boxes = {ax: ax.get_position(original=True) for ax in panels}
         now, wanted = np.zeros(grid.nrows), np.zeros(grid.nrows)
-        for ax, place in places.items():
+        for ax, box in boxes.items():
             row = _row(ax)
-            now[row] = place.height * tall
-            wanted[row] = max(wanted[row], _needed(shapes[ax] * place.width * wide) if ax in shapes else BESIDE)
+            now[row] = box.height * tall
+            wanted[row] = max(wanted[row], _needed(shapes[ax] * box.width * wide) if ax in shapes else BESIDE)
         for row, height in fixed.items():
             wanted[row] = height
         room = PAGE - (tall - now.sum())

@@ -62,10 +62,10 @@ def matrix(
     return ax
 
 
-def name_ticks(axis: Axis, names: Sequence[str], places: Sequence[float] | None = None) -> None:
+def name_ticks(axis: Axis, names: Sequence[str], positions: Sequence[float] | None = None) -> None:
     """Names at their places, 0, 1, 2, .. by default; of many, every second, third and so on."""
     step = -(-len(names) // LABELS) or 1
-    axis.set_ticks((range(len(names)) if places is None else places)[::step], names[::step])
+    axis.set_ticks((range(len(names)) if positions is None else positions)[::step], names[::step])
 
 
 def hundredths(value: float) -> str:
@@ -75,9 +75,9 @@ def hundredths(value: float) -> str:
 
 def _write(ax: Axes, values: np.ndarray) -> None:
     """Numbers in the cells, outlined: readable on every colour; no zeros among whole ones."""
-    whole = np.array_equal(values, np.round(values))
+    integral = np.array_equal(values, np.round(values))
     for (row, column), value in np.ndenumerate(values):
-        if np.isfinite(value) and (value or not whole):
-            text = f"{value:.0f}" if whole else hundredths(value)
+        if np.isfinite(value) and (value or not integral):
+            text = f"{value:.0f}" if integral else hundredths(value)
             note = ax.text(column, row, text, ha="center", va="center", fontsize=style.small(), gid=CELL)
             note.set_path_effects(style.outline(1.2))

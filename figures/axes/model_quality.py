@@ -29,14 +29,14 @@ def bars(
     """
     require_values(values)
     ax = style.axes(ax)
-    parts = split_algorithms(values)
-    places, width = np.arange(values.sizes[over]), 0.8 / len(parts)
-    for index, (name, part) in enumerate(parts):
-        shift = (index - (len(parts) - 1) / 2) * width
-        own = {**method_look(name), "hatch": HATCHES[index % len(HATCHES)], "edgecolor": "white", "linewidth": 0}
-        ax.bar(places + shift, mean(part, "seed").values, 0.9 * width, **{**own, **look})
-        whiskers(part.transpose(over, ...), places + shift, ax)
-    ax.set_xticks(places, [str(value) for value in values[over].values] if ticks is None else list(ticks))
+    pairs = split_algorithms(values)
+    positions, width = np.arange(values.sizes[over]), 0.8 / len(pairs)
+    for index, (name, series) in enumerate(pairs):
+        shift = (index - (len(pairs) - 1) / 2) * width
+        artist = {**method_look(name), "hatch": HATCHES[index % len(HATCHES)], "edgecolor": "white", "linewidth": 0}
+        ax.bar(positions + shift, mean(series, "seed").values, 0.9 * width, **{**artist, **look})
+        whiskers(series.transpose(over, ...), positions + shift, ax)
+    ax.set_xticks(positions, [str(value) for value in values[over].values] if ticks is None else list(ticks))
     ax.grid(False, axis="x")
     ax.set_ylabel(style.text(values))
     return ax
@@ -46,14 +46,14 @@ HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----")
 """Hatches of neighbouring bars, which differ without colour."""
 
 
-def whiskers(values: xr.DataArray, places: np.ndarray, ax: Axes) -> None:
+def whiskers(values: xr.DataArray, positions: np.ndarray, ax: Axes) -> None:
     """What varies over the seeds of bars or dots at these places, as `curves.line_with_band` chooses it.
 
     Args:
         values: Over a first dimension, that of the places, and perhaps seed.
     """
-    for place, row in zip(places, values.values.reshape(len(places), -1), strict=True):
-        seeds_at(row, float(place), ax)
+    for position, row in zip(positions, values.values.reshape(len(positions), -1), strict=True):
+        seeds_at(row, float(position), ax)
 
 
 def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
@@ -68,7 +68,7 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     centres = ds["value"].values
     width = centres[1] - centres[0]
     edges = np.append(centres - width / 2, centres[-1] + width / 2)
-    for name, part in split_algorithms(values):
-        ax.stairs(mean(part, "seed").values, edges, **{"linewidth": 1.1, **line_look(name), **look})
+    for name, series in split_algorithms(values):
+        ax.stairs(mean(series, "seed").values, edges, **{"linewidth": 1.1, **line_look(name), **look})
     ax.set_yscale("log")
     return style.name_axes(ax, "parameter value", f"parameters in a bin of {width:.2g}")

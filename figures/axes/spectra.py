@@ -59,12 +59,12 @@ def sharpest(
         text = f"{values.attrs.get('long_name', variable)} above the model"
         values = (values - values.sel(t=0, method="nearest")).assign_attrs({**values.attrs, "long_name": text})
     log = is_logarithmic(values, bool(look.pop("log", False)) and bool((values.fillna(1) > 0).all()))
-    for name, part in split_algorithms(values):
-        own = line_look(name, **look)
+    for name, series in split_algorithms(values):
+        artist = line_look(name, **look)
         if "eigenvalue" in ds:
             text = rf"$\lambda_1$ = {float(mean(_eigenvalues(ds, name), 'seed')):.3g}"
-            own["label"] = text if name is None else f"{style.label(name)}, {text}"
-        line_with_band(part, ax=ax, over="t", log=log, **own)
+            artist["label"] = text if name is None else f"{style.label(name)}, {text}"
+        line_with_band(series, ax=ax, over="t", log=log, **artist)
     if log:
         style.logarithmic(ax)
     style.name_axes(ax, None, style.text(values))
@@ -98,16 +98,16 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = FLOOR, fil
     """
     ax = style.axes(ax)
     highest = 0.0
-    for name, part in split_algorithms(ds["density"]):
-        places = _eigenvalues(ds, name)
-        own = line_look(name, **{"linewidth": 1.0, **look})
+    for name, series in split_algorithms(ds["density"]):
+        grid = _eigenvalues(ds, name)
+        artist = line_look(name, **{"linewidth": 1.0, **look})
         if filled:
-            own = {**own, "linestyle": "-", "linewidth": 0.7}
-            ax.fill_between(places.values, 1e-300, part.values, color=own.get("color"), alpha=0.45, linewidth=0)
+            artist = {**artist, "linestyle": "-", "linewidth": 0.7}
+            ax.fill_between(grid.values, 1e-300, series.values, color=artist.get("color"), alpha=0.45, linewidth=0)
         if "density_error" in ds:
-            error_band(part, ds["density_error"], places.values, ax)
-        ax.plot(places.values, part.values, **own)
-        highest = max(highest, float(part.max()))
+            error_band(series, ds["density_error"], grid.values, ax)
+        ax.plot(grid.values, series.values, **artist)
+        highest = max(highest, float(series.max()))
     if highest <= 0:
         raise LookupError("the spectral density is 0 everywhere; there is no spectrum to draw.")
     ax.set_yscale("log")
@@ -138,16 +138,16 @@ def batches(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """
     ax = style.axes(ax)
     remark_unconverged(ds)
-    parts = split_algorithms(ds["eigenvalue"])
-    for place, (name, part) in enumerate(parts):
-        values = part.values[np.isfinite(part.values)].ravel()
+    pairs = split_algorithms(ds["eigenvalue"])
+    for index, (name, series) in enumerate(pairs):
+        values = series.values[np.isfinite(series.values)].ravel()
         if not len(values):
             continue
         colour = {} if name is None else {"color": style.colour(name)}
-        across = place + 0.5 * (np.arange(len(values)) / max(len(values) - 1, 1) - 0.5)
+        across = index + 0.5 * (np.arange(len(values)) / max(len(values) - 1, 1) - 0.5)
         ax.plot(across, values, **{"linestyle": "", "marker": ".", "markersize": 2.5, "alpha": 0.6, **colour, **look})
-        ax.hlines(np.median(values), place - 0.35, place + 0.35, colors="black", linewidth=1.0)
-    ax.set_xticks(range(len(parts)), ["" if name is None else style.label(name) for name, _ in parts], rotation=90)
+        ax.hlines(np.median(values), index - 0.35, index + 0.35, colors="black", linewidth=1.0)
+    ax.set_xticks(range(len(pairs)), ["" if name is None else style.label(name) for name, _ in pairs], rotation=90)
     return style.name_axes(ax, "method", r"$\lambda_1$ of single batches")
 
 
@@ -163,29 +163,29 @@ def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """
     ax = style.axes(ax)
     remark_unconverged(ds)
-    places, parts = np.arange(ds.sizes["layer"]), split_algorithms(ds["eigenvalue"])
-    for index, (name, part) in enumerate(parts):
-        across = places + (index - (len(parts) - 1) / 2) * 0.7 / len(parts)
-        table = abs(part).transpose("layer", ...).values.reshape(len(places), -1)
-        for place, seeds in zip(across, table, strict=True):
-            seeds_at(seeds, float(place), ax, log=True)
-        own: dict[str, Any] = {"marker": "o" if name is None else style.marker(name), "linestyle": "", "zorder": 5}
-        own |= {**method_look(name), "markersize": 3.5}
+    positions, pairs = np.arange(ds.sizes["layer"]), split_algorithms(ds["eigenvalue"])
+    for index, (name, series) in enumerate(pairs):
+        across = positions + (index - (len(pairs) - 1) / 2) * 0.7 / len(pairs)
+        table = abs(series).transpose("layer", ...).values.reshape(len(positions), -1)
+        for position, seeds in zip(across, table, strict=True):
+            seeds_at(seeds, float(position), ax, log=True)
+        artist: dict[str, Any] = {"marker": "o" if name is None else style.marker(name), "linestyle": "", "zorder": 5}
+        artist |= {**method_look(name), "markersize": 3.5}
         with np.errstate(divide="ignore"):
-            logs = mean(part.copy(data=np.log(abs(part.values))), "seed")
+            logs = mean(series.copy(data=np.log(abs(series.values))), "seed")
         middle = logs.copy(data=np.exp(logs.values))
-        (dots,) = ax.plot(across, middle.values, **{**own, **look})
-        below = mean(part, "seed").values < 0
-        hollow = {**own, "markerfacecolor": "white", "markeredgecolor": dots.get_color(), "label": "_nolegend_"}
+        (dots,) = ax.plot(across, middle.values, **{**artist, **look})
+        below = mean(series, "seed").values < 0
+        hollow = {**artist, "markerfacecolor": "white", "markeredgecolor": dots.get_color(), "label": "_nolegend_"}
         ax.plot(across[below], middle.values[below], **{**hollow, **look})
-    ax.set_xlim(-0.6, len(places) - 0.4)
-    ax.set_xticks(places[:-1] + 0.5, minor=True)
+    ax.set_xlim(-0.6, len(positions) - 0.4)
+    ax.set_xticks(positions[:-1] + 0.5, minor=True)
     ax.tick_params(axis="x", which="minor", length=0)
     ax.grid(False, axis="x", which="major")
     ax.grid(True, axis="x", which="minor")
     style.logarithmic(ax)
-    every = max(1, len(places) // 20)
+    every = max(1, len(positions) // 20)
     names = [str(name) for name in ds["layer"].values[::every]]
-    ax.set_xticks(places[::every], names, **_SLANTED)
+    ax.set_xticks(positions[::every], names, **_SLANTED)
     ax.set_xlabel("parameter tensor")
     return ax

@@ -58,14 +58,14 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio"
     values = require_values(ds[variable])
     ax = style.axes(ax)
     names = style.order(map(str, ds.algorithm.values))
-    parts = [values.values[ds.algorithm.values == name] for name in names]
+    groups = [values.values[ds.algorithm.values == name] for name in names]
     finite = values.values[np.isfinite(values.values)]
     wide = finite.min() > 0 and finite.max() > 20 * finite.min()
     middle = float(finite.mean())
     if few := len(finite) < FEW:
-        for place, (name, part) in enumerate(zip(names, parts, strict=True)):
-            own = {"color": style.colour(name), "marker": style.marker(name), "markersize": 4, "linestyle": ""}
-            ax.plot(part, np.full(len(part), float(place)), **{**own, **look})
+        for index, (name, group) in enumerate(zip(names, groups, strict=True)):
+            artist = {"color": style.colour(name), "marker": style.marker(name), "markersize": 4, "linestyle": ""}
+            ax.plot(group, np.full(len(group), float(index)), **{**artist, **look})
         ax.set_yticks(range(len(names)), [style.label(name) for name in names])
         ax.set_ylim(len(names) - 0.5, -0.5)
     else:
@@ -74,7 +74,7 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio"
         if wide:
             edges = np.geomspace(finite.min(), finite.max(), count + 1)  # its ends are exact
         about: dict[str, Any] = {"color": [style.colour(name) for name in names], "label": [*map(style.label, names)]}
-        ax.hist(parts, **{"bins": edges, "stacked": True, "alpha": 0.8, **about, **look})
+        ax.hist(groups, **{"bins": edges, "stacked": True, "alpha": 0.8, **about, **look})
         ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.axvline(middle, color=style.GLOBAL, linewidth=1.0, label=f"mean {middle:.3g} of {len(finite)} runs")
     if wide:
@@ -102,14 +102,14 @@ def epochs(
         for client in values.transpose("client", "epoch"):
             ax.plot(values["epoch"], client, **{"color": style.CLIENT, "linewidth": 0.8, **look})
     else:
-        for place, (colour, number) in enumerate(
+        for index, (colour, number) in enumerate(
             zip(style.steps(values.sizes["round"]), values["round"].values, strict=True)
         ):
-            label = {"color": colour, "label": f"round {number}", "linestyle": palette.DASHES[place % 4]}
+            label = {"color": colour, "label": f"round {number}", "linestyle": palette.DASHES[index % 4]}
             ax.plot(values["epoch"], values.sel(round=number), **{**label, **look})
     if settled is not None and np.isfinite(end := float(np.ravel(ds[settled].values)[-1])):
         ax.axvline(end, color="#555555", linewidth=0.9, linestyle=":", zorder=1, label="settled (last round)")
-    return style.name_axes(ax, "server epoch", style.text(values), whole=5)
+    return style.name_axes(ax, "server epoch", style.text(values), integers=5)
 
 
 def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:

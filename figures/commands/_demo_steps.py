@@ -104,11 +104,11 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
     with Workers(workers) as pool, console.progress("training, analysing, drawing", total) as step:
         for stage in stages:
             results.append([None] * len(stage))
-            for place, result in pool.as_completed(_work, stage):
-                results[-1][place] = result
+            for index, result in pool.as_completed(_work, stage):
+                results[-1][index] = result
                 done += 1
-                step(done, str(stage[place][0].__name__).strip("_"))
-                if stage[place] is first:
+                step(done, str(stage[index][0].__name__).strip("_"))
+                if stage[index] is first:
                     _tell(result, time.monotonic() - begun)
     table, *rest = results[-1]
     outcomes: dict[str, Outcome] = {FIRST: results[1][0], **dict(zip(pictures, rest, strict=True))}
@@ -160,12 +160,12 @@ def _train(experiment: Experiment, runs: Path) -> None:
 
 def _analyse(folder: Path) -> None:
     """What the report shows of a run, stored in the run's folder; in a worker."""
-    from figures.page.parts import run_parts
     from figures.page.remembered_runs import Remembered, attempt
+    from figures.page.report_jobs import jobs_of
     from figures.page.sampled import SAMPLES
 
     run = Remembered.wrap(Run(folder))
-    for job in run_parts(run, POINTS, SAMPLES):
+    for job in jobs_of(run, POINTS, SAMPLES):
         attempt(run, job)
 
 

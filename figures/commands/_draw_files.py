@@ -59,9 +59,9 @@ def draw_all(
         for name, (runs, options) in jobs.items()
     ]
     with Workers(workers) as pool:
-        for place, outcome in pool.as_completed(attempt, requests):
-            outcomes[names[place]] = outcome
-            step(len(outcomes), names[place])
+        for index, outcome in pool.as_completed(attempt, requests):
+            outcomes[names[index]] = outcome
+            step(len(outcomes), names[index])
     return {name: outcomes[name] for name in jobs}
 
 

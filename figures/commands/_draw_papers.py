@@ -23,24 +23,24 @@ class Planned:
     Args:
         paper: Short name.
         item: The item.
-        parts: One for each of its settings.
+        settings: One for each of its settings.
     """
 
     paper: str
     item: Item
-    parts: tuple[SettingRuns, ...]
+    settings: tuple[SettingRuns, ...]
 
     @property
     def runs(self) -> list[Run]:
         """Runs of the settings that are whole, and in tables, whose cells stand alone, of all settings; each once."""
-        parts = [part for part in self.parts if part.whole or self._in_cells]
-        return list({str(run.folder): run for part in parts for run in part.runs}.values())
+        shown = [setting for setting in self.settings if setting.complete or self._in_cells]
+        return list({str(run.folder): run for setting in shown for run in setting.runs}.values())
 
     @property
     def absent(self) -> str:
         """How many cells of a table have no runs, in words; empty where all have some, and for other figures."""
-        missing = sum(part.missing for part in self.parts)
-        total = missing + sum(part.matching for part in self.parts)
+        missing = sum(setting.missing for setting in self.settings)
+        total = missing + sum(setting.matching for setting in self.settings)
         return f"{total - missing} of {total} cells have runs" if self._in_cells and missing else ""
 
     @property
@@ -52,17 +52,17 @@ class Planned:
     def options(self) -> dict[str, Any]:
         """Options of the figure; one that takes a paper and an item also shows the numbers printed there."""
         origin = {"paper": self.paper, "item": self.item.item} if self._in_cells else {}
-        pictures_drawn = [part for part in self.parts if part.whole or (self._in_cells and part.runs)]
-        quick = self.item.quick_options if any(part.quick for part in pictures_drawn) else {}
+        pictures_drawn = [setting for setting in self.settings if setting.complete or (self._in_cells and setting.runs)]
+        quick = self.item.quick_options if any(setting.quick for setting in pictures_drawn) else {}
         return {**self.item.options, **quick, **origin}
 
     def missing(self, runs: str | Path) -> list[str]:
         """Commands that train what is not there, in the quick variant where there is one."""
         return [
             line
-            for part in self.parts
-            if not part.whole
-            for line in commands(self.item, part.setting, quick=part.quick or not part.runs, runs=runs)
+            for setting in self.settings
+            if not setting.complete
+            for line in commands(self.item, setting.setting, quick=setting.quick or not setting.runs, runs=runs)
         ]
 
     @property

@@ -28,7 +28,7 @@ LEAST: dict[str, float] = {
 }
 """Values of options by name, for figures where they are numbers and not smaller by themselves."""
 
-OWN: dict[str, dict[str, Any]] = {
+TINY: dict[str, dict[str, Any]] = {
     "basin-rounds": {"points": 7},
     "hessian-density": {"points": 501},
     "lines-fma-ima": {"points": 7, "window": 3},
@@ -53,4 +53,4 @@ def options(name: str) -> dict[str, Any]:
         for option, least in LEAST.items()
         if isinstance(defaults.get(option), int | float) and least < defaults[option]
     }
-    return {**low, **OWN.get(name, {})}
+    return {**low, **TINY.get(name, {})}

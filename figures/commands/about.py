@@ -27,8 +27,8 @@ UNLIKE = "unlike the paper"
 _BRACKETS = re.compile(r"(?P<text>.*?),? \((?P<source>[^()]*(?:\([^()]*\)[^()]*)*)\)\.")
 """A description that ends with its source."""
 
-_PLACE = r"(?:section|Tables?|Figs?\.|Appendix) [A-Z\d][\w-]*(?:(?:, | and | to )(?:\d[\w-]*|[IVX]+\b))*"
-_PAPER = re.compile(rf"\b(?:IMA|FedLAW|LSS|FedEve)(?: paper)?, {_PLACE}(?:(?:, | and ){_PLACE})*|\b\w+ paper\b(?=[:,])")
+_WHERE = r"(?:section|Tables?|Figs?\.|Appendix) [A-Z\d][\w-]*(?:(?:, | and | to )(?:\d[\w-]*|[IVX]+\b))*"
+_PAPER = re.compile(rf"\b(?:IMA|FedLAW|LSS|FedEve)(?: paper)?, {_WHERE}(?:(?:, | and ){_WHERE})*|\b\w+ paper\b(?=[:,])")
 """One of the papers, with sections, tables and figures where they follow."""
 
 
@@ -40,8 +40,8 @@ def list_(kind: Kind, /, *, json: Json = False) -> None:
     Args:
         kind: Which names to list.
     """
-    own = {"analyses": _analyses, "experiments": _experiments, "papers": _papers}
-    rows = own[kind]() if kind in own else _plugins(PACKAGES[kind])
+    listings = {"analyses": _analyses, "experiments": _experiments, "papers": _papers}
+    rows = listings[kind]() if kind in listings else _plugins(PACKAGES[kind])
     columns = [key for key in ("name", "description", UNLIKE, "source", "options") if any(key in row for row in rows)]
     console.table(rows, dict(zip(columns, columns, strict=True)), json=json)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from drift.runs.run import Run
     from drift.simulation.many_results import Opening
-    from figures.commands.analyse_rounds import Place
+    from figures.commands.analyse_rounds import RunRound
 
 SHORT = {"plane": "round_plane", "eigenvalues": "eigen_rounds"}
 
@@ -96,11 +96,11 @@ def analyse(
     reference = name if analysis is None else f"{analysis.module}:{analysis.name}"
     function = outside.load(reference)
     plugins.require_options(function.__name__, function, options)
-    places = analyse_rounds.result_places(opened_runs, rounds, function)
+    addresses = analyse_rounds.result_addresses(opened_runs, rounds, function)
     if out is not None:
-        analyse_rounds.require_names(places, out)
-        for place in places:
-            require_file(place.path(out))
+        analyse_rounds.require_names(addresses, out)
+        for address in addresses:
+            require_file(address.path(out))
     from drift.runs.user_task import UserMetric
     from drift.simulation.sweep_points import point_pool
     from drift.store.locks import is_writable
@@ -108,20 +108,20 @@ def analyse(
 
     pool = point_pool(workers, cluster)
     measures = [UserMetric.load(text) for text in metric or ()]
-    places = [place.measured(measures) for place in places]
+    addresses = [address.measured(measures) for address in addresses]
     with limited(memory):
-        if len(places) > 1:
+        if len(addresses) > 1:
             from drift.simulation.many_results import Opening
 
             opening = Opening(source.data, source.task, tuple(metric or ()), memory)
-            several = (places, function, reference, options, opening, out, json)
+            several = (addresses, function, reference, options, opening, out, json)
             return _several(*several, tidy=tidy, workers=workers, cluster=cluster)
-        options |= places[0].options
-        result = _single(places[0].run.with_crew(pool), function, options, workers, cluster)
+        options |= addresses[0].options
+        result = _single(addresses[0].run.with_crew(pool), function, options, workers, cluster)
     console.answer([repr(result)], result.to_dict() if json else {}, json=json)
-    if is_writable(folder := places[0].run.folder / "results"):
+    if is_writable(folder := addresses[0].run.folder / "results"):
         console.say(f"kept in {folder}")
-    _write(result, None if out is None else places[0].path(out), tidy)
+    _write(result, None if out is None else addresses[0].path(out), tidy)
     return 0
 
 
@@ -134,12 +134,12 @@ def _single(
         options["workers"] = workers
         if cluster is not None:
             console.say(f"{plain} trains clients on this machine, by --set workers=N in N processes; {POINTS}")
-    with console.parts(f"{plain} of {run.name}") as part:
-        return run.with_progress(part, console.say).cached(function, **options)
+    with console.stages(f"{plain} of {run.name}") as stage:
+        return run.with_progress(stage, console.say).cached(function, **options)
 
 
 def _several(
-    places: Sequence[Place],
+    addresses: Sequence[RunRound],
     function: Callable[..., xr.Dataset],
     reference: str,
     options: dict[str, Any],
@@ -154,24 +154,24 @@ def _several(
     """Several results, each computed by one process; the table of them, their files, and the exit code."""
     from drift.simulation.many_results import Wanted, compute_results
 
-    wanted = [Wanted(place.run.folder, reference, {**options, **place.options}) for place in places]
-    with console.parts(f"{function.__name__}, {len(places)} results") as part:
-        errors = compute_results(wanted, opening, workers=workers, cluster=cluster, progress=part)
+    wanted = [Wanted(address.run.folder, reference, {**options, **address.options}) for address in addresses]
+    with console.stages(f"{function.__name__}, {len(addresses)} results") as stage:
+        errors = compute_results(wanted, opening, workers=workers, cluster=cluster, progress=stage)
     rows = []
-    for place, job, error in zip(places, wanted, errors, strict=True):
-        result = None if error is not None else place.run.cached(function, **job.options)
-        rows.append(analyse_rounds.row(place, result, error))
+    for address, job, error in zip(addresses, wanted, errors, strict=True):
+        result = None if error is not None else address.run.cached(function, **job.options)
+        rows.append(analyse_rounds.row(address, result, error))
         if result is not None:
             rows[-1] |= {"result": result.to_dict()} if json else {}
-            _write(result, None if out is None else place.path(out), tidy, quiet=True)
+            _write(result, None if out is None else address.path(out), tidy, quiet=True)
     if json:
         console.put_json(rows)
     else:
         analyse_rounds.put_table(rows)
     done = sum(error is None for error in errors)
     files = "" if out is None else f"; files: {out}"
-    console.say(f"{done} of {len(places)} results are kept in the folders of their runs{files}")
-    return 0 if done == len(places) else 2
+    console.say(f"{done} of {len(addresses)} results are kept in the folders of their runs{files}")
+    return 0 if done == len(addresses) else 2
 
 
 def _write(result: xr.Dataset, out: Path | None, tidy: bool, *, quiet: bool = False) -> None:

@@ -21,7 +21,7 @@ MOST = 4
 
 
 @dataclass(frozen=True)
-class Place:
+class RunRound:
     """One result: its run, and its round (None: the analysis takes none)."""
 
     run: Run
@@ -32,16 +32,16 @@ class Place:
         """The option that says the round."""
         return {} if self.round is None else {"round": self.round}
 
-    def measured(self, measures: Sequence[UserMetric]) -> Place:
+    def measured(self, measures: Sequence[UserMetric]) -> RunRound:
         """The same with further metrics."""
-        return Place(self.run.with_measures(measures), self.round)
+        return RunRound(self.run.with_measures(measures), self.round)
 
     def path(self, pattern: Path) -> Path:
         """The file of this result, by a name with {run} and {round}."""
         return Path(str(pattern).replace("{run}", self.run.name).replace("{round}", str(self.round)))
 
 
-def result_places(runs: Sequence[Run], rounds: Sequence[str] | None, function: Callable[..., Any]) -> list[Place]:
+def result_addresses(runs: Sequence[Run], rounds: Sequence[str] | None, function: Callable[..., Any]) -> list[RunRound]:
     """The results that were asked for.
 
     Args:
@@ -54,12 +54,12 @@ def result_places(runs: Sequence[Run], rounds: Sequence[str] | None, function: C
         LookupError: If a run has no such round, or none at all.
     """
     if rounds is None:
-        return [Place(run, None) for run in runs]
+        return [RunRound(run, None) for run in runs]
     name, accepted = function.__name__, inspect.signature(function).parameters
     if "round" not in accepted:
         several = "choose its rounds by --set rounds=[0,5]" if "rounds" in accepted else "it covers the whole run"
         raise ValueError(f"{name} is not of one round; leave --rounds out: {several}.")
-    return [Place(run, index) for run in runs for index in _indices(run, rounds)]
+    return [RunRound(run, index) for run in runs for index in _indices(run, rounds)]
 
 
 def _indices(run: Run, texts: Sequence[str]) -> list[int]:
@@ -83,33 +83,33 @@ def _indices(run: Run, texts: Sequence[str]) -> list[int]:
     return sorted(indices)
 
 
-def _number(text: str, whole: str) -> int:
+def _number(text: str, asked: str) -> int:
     try:
         return int(text)
     except ValueError:
         raise ValueError(
-            f"--rounds {whole} cannot be read; give all, kept (rounds whose client models are stored), numbers such as "
+            f"--rounds {asked} cannot be read; give all, kept (rounds whose client models are stored), numbers such as "
             "0 10 -1, or FIRST:LAST."
         ) from None
 
 
-def require_names(places: Sequence[Place], out: Path) -> None:
+def require_names(asked: Sequence[RunRound], out: Path) -> None:
     """Refuse a name of files that several results would share.
 
     Raises:
         ValueError: If {run} or {round} is missing in the name.
     """
-    if len({place.path(out) for place in places}) == len(places):
+    if len({address.path(out) for address in asked}) == len(asked):
         return
-    several = len({place.run.name for place in places}) > 1
-    words = ["{run}"] * several + ["{round}"] * (len({place.round for place in places}) > 1)
+    several = len({address.run.name for address in asked}) > 1
+    words = ["{run}"] * several + ["{round}"] * (len({address.round for address in asked}) > 1)
     example = out.with_name(f"{'-'.join([out.stem, *words])}{out.suffix}")
-    raise ValueError(f"{len(places)} results cannot share the file {out}; name it by {' and '.join(words)}: {example}.")
+    raise ValueError(f"{len(asked)} results cannot share the file {out}; name it by {' and '.join(words)}: {example}.")
 
 
-def row(place: Place, result: xr.Dataset | None, error: Exception | None) -> dict[str, Any]:
+def row(address: RunRound, result: xr.Dataset | None, error: Exception | None) -> dict[str, Any]:
     """A line of the table: run, round, the first numbers of the result, or why there is none."""
-    line: dict[str, Any] = {"run": place.run.name, "round": place.round}
+    line: dict[str, Any] = {"run": address.run.name, "round": address.round}
     for name, values in (result.data_vars if result is not None else {}).items():
         if not values.ndim and len(line) < MOST + 2 and values.dtype.kind in "fiub":
             line[str(name)] = values.item()

@@ -129,11 +129,11 @@ def _full(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def picture(paper: str, place: str) -> str:
+def picture(paper: str, section: str) -> str:
     """Gallery figure of the first figure or table in a text such as "IMA, Figs. 5c and 7c"; "" if it has none."""
     from figures.papers import load
 
-    kind, name = next(iter(re.findall(r"(Fig\.|Table)s?\.? (\w+)", place.replace("Figs.", "Fig."))), ("", ""))
+    kind, name = next(iter(re.findall(r"(Fig\.|Table)s?\.? (\w+)", section.replace("Figs.", "Fig."))), ("", ""))
     items = [item for item in load(paper).items if name and item.item.startswith(f"{kind} {name}")]
     exact = [item for item in items if item.item == f"{kind} {name}"]
     return next((item.figure for item in exact + items), "")

@@ -10,7 +10,7 @@ from figures.texts import console
 
 Shell = Literal["bash", "zsh", "fish"]
 
-PLACES = {
+SUGGESTED = {
     "bash": "~/.local/share/bash-completion/completions/fedscape",
     "zsh": "a folder of $fpath, as _fedscape",
     "fish": "~/.config/fish/completions/fedscape.fish",
@@ -31,4 +31,4 @@ def completion(shell: Shell, /) -> None:
     """
     console.put(app.generate_completion(prog_name="fedscape", shell=shell).rstrip())
     if sys.stdout.isatty():
-        console.say(f"for good, write it to {PLACES[shell]}")
+        console.say(f"for good, write it to {SUGGESTED[shell]}")

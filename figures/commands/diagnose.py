@@ -42,8 +42,8 @@ def diagnose(
     from drift.diagnosis.diagnose import diagnose as diagnosis
     from drift.store.memory_budget import limited
 
-    with limited(memory), console.parts(f"diagnosing {diagnosed.name}") as part:
-        result = diagnosis(diagnosed.with_progress(part, console.say), quick=quick, workers=workers)
+    with limited(memory), console.stages(f"diagnosing {diagnosed.name}") as stage:
+        result = diagnosis(diagnosed.with_progress(stage, console.say), quick=quick, workers=workers)
     console.answer(screen(result), result.to_dict(), json=json)
 
 

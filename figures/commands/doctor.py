@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from fedscape import packages as own
+from fedscape import packages as ours
 
 EXTRAS = {"data": "huggingface_hub", "parquet": "pyarrow", "explore": "panel", "notebook": "jupyterlab", "hf": "peft"}
 EXTRAS |= {"flwr": "flwr_datasets", "cluster": "distributed", "topology": "gudhi", "film": "imageio_ffmpeg"}
@@ -65,12 +65,12 @@ def examine(data: Path | None = None) -> list[Finding]:
 
 def packages() -> Finding:
     """Whether the names `landscape`, `drift` and `figures` are fedscape's alone."""
-    hidden, shared = own.foreign(), own.sharers()
+    hidden, shared = ours.foreign(), ours.sharers()
     if not hidden and not shared:
-        return Finding("packages", f"{', '.join(own.NAMES)} are fedscape's own")
+        return Finding("packages", f"{', '.join(ours.NAMES)} are fedscape's own")
     clashes = [f"{name} is {path}" for name, path in hidden.items()]
     clashes += [f"{name} is also installed by {', '.join(others)}" for name, others in shared.items()]
-    advice = "; ".join(own.advice(name, path, shared) for name, path in hidden.items()) or own.reinstall(shared)
+    advice = "; ".join(ours.advice(name, path, shared) for name, path in hidden.items()) or ours.reinstall(shared)
     return Finding("packages", "; ".join(clashes), f"{advice}.", broken=bool(hidden))
 
 
@@ -117,12 +117,12 @@ def torchvision() -> Finding:
     command = [sys.executable, "-c", "import torchvision"]
     try:
         outcome = subprocess.run(command, capture_output=True, timeout=60, check=False)
-        whole = outcome.returncode == 0
+        installed = outcome.returncode == 0
     except subprocess.TimeoutExpired:
-        whole = False
+        installed = False
     advice = (
         ""
-        if whole
+        if installed
         else "it was built for another torch and breaks packages that import it (datasets, transformers): "
         "pip uninstall torchvision; fedscape does not need it."
     )
@@ -191,8 +191,8 @@ def cache_folder() -> Finding:
 
     folder = user_folder.cache_folder()
     files = sorted(path.name for path in folder.glob("*.safetensors"))
-    place = next(parent for parent in [folder, *folder.parents] if parent.exists())
-    advice = "" if os.access(place, os.W_OK) else "it cannot be written; set FEDSCAPE_CACHE to a folder that can."
+    existing = next(parent for parent in [folder, *folder.parents] if parent.exists())
+    advice = "" if os.access(existing, os.W_OK) else "it cannot be written; set FEDSCAPE_CACHE to a folder that can."
     return Finding("cache folder", f"{folder}: {', '.join(files) or 'empty'}", advice)
 
 

@@ -18,7 +18,7 @@ from figures.texts import console
 
 
 def explore(
-    places: Annotated[list[str] | None, Parameter(completer=run_names)] = None,
+    paths: Annotated[list[str] | None, Parameter(completer=run_names)] = None,
     /,
     *,
     runs: Runs = Path("runs"),
@@ -35,7 +35,7 @@ def explore(
     Example: `fedscape explore out/demo/runs`
 
     Args:
-        places: Runs: folder, name in --runs or beginning of a name; a folder of runs stands for all of them, also for
+        paths: Runs: folder, name in --runs or beginning of a name; a folder of runs stands for all of them, also for
             those that appear in it later. By default all of --runs.
         port: Port to listen on; 0 takes a free one. By default 7333, or a free one where that is taken.
         host: Address to listen on. By default only this machine can connect; with another one, such as 0.0.0.0,
@@ -47,8 +47,8 @@ def explore(
     require_panel()
     if port is not None and not 0 <= port < 2**16:
         raise ValueError(f"--port {port} is no port; give 1 to 65535, or 0 for a free one.")
-    texts = places or [str(runs)]
-    folders = [_place(text, runs, asked=bool(places)) for text in texts]
+    texts = paths or [str(runs)]
+    folders = [_folder(text, runs, asked=bool(paths)) for text in texts]
     gc.disable()  # looking for garbage takes a sixth of the time of loading
     from figures.explore.work.jobs import Jobs
 
@@ -79,7 +79,7 @@ def explore(
         jobs.close()
 
 
-def _place(text: str, runs: Path, *, asked: bool) -> Path:
+def _folder(text: str, runs: Path, *, asked: bool) -> Path:
     """The folder of a run, or of runs; an empty one will do, as runs appear in it while they are trained.
 
     Raises:

@@ -84,7 +84,7 @@ def import_(
         _show(path, patterns, json)
         return
     require_folder(runs)
-    with console.parts(f"reading {path.name}") as part:
+    with console.stages(f"reading {path.name}") as stage:
         if model is not None and dataset is not None:
             run = import_checkpoints(
                 path,
@@ -94,11 +94,11 @@ def import_(
                 patterns=patterns,
                 runs=runs,
                 data=data,
-                progress=part,
+                progress=stage,
                 told=notes,
             )
         else:
-            run = record_checkpoints(path, patterns, task=task, runs=runs, progress=part, told=notes)
+            run = record_checkpoints(path, patterns, task=task, runs=runs, progress=stage, told=notes)
     if json:
         console.put_json({"folder": str(run.folder), "rounds": run.rounds(), "unknown": run.about["unknown"]})
         return
@@ -114,7 +114,7 @@ def import_(
     )
 
 
-_PLACES = {
+_NOTED = {
     "name": ("name",),
     "method": ("method", "method.name"),
     "data": ("data", "dataset", "task.dataset"),
@@ -128,11 +128,11 @@ def _notes(texts: Sequence[str]) -> dict[str, Any]:
     """The values of --set for a run without a dataset; those without a place of their own are among its settings."""
     from figures.commands.options import arguments
 
-    places = {key: place for place, keys in _PLACES.items() for key in keys}
+    noted = {key: name for name, keys in _NOTED.items() for key in keys}
     notes: dict[str, Any] = {}
     for key, value in arguments(texts).items():
-        if key in places:
-            notes[places[key]] = value
+        if key in noted:
+            notes[noted[key]] = value
         else:
             notes.setdefault("settings", {})[key] = value
     return notes

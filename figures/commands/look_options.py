@@ -74,7 +74,7 @@ class _Words:
         Raises:
             ValueError: If a value is not accepted.
         """
-        values = {part.name: getattr(self, part.name) for part in fields(self)}  # type: ignore[arg-type]  # see below
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # see below
         no_note, no_log = values.pop("no_note"), values.pop("no_log")
         values |= {"note": False if no_note else None, "log": False if no_log else values["log"] or None}
         words = {name: value for name, value in values.items() if value is not None}

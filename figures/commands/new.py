@@ -45,14 +45,14 @@ def new(kind: Kind, name: str, /, *, folder: Path = Path()) -> None:
     plain = name.replace("-", "_").lower()
     if not plain.isidentifier() or keyword.iskeyword(plain) or plain.startswith("_"):
         raise ValueError(f"{name!r} is no name of a file of Python; use letters, digits and underscores: fed_half.")
-    title = "".join(part.capitalize() for part in plain.split("_"))
+    title = "".join(word.capitalize() for word in plain.split("_"))
     paths = folder / f"{plain}.py", folder / f"test_{plain}.py"
     if present := [path for path in paths if path.exists()]:
         raise ValueError(f"{present[0]} exists already and is not replaced; choose another name or --folder.")
     if not folder.is_dir():
         raise LookupError(f"there is no folder {folder}; create it first.")
-    own = {Path(str(package.__file__)).parent for package in (landscape, drift, figures)}
-    if own & {folder.resolve(), *folder.resolve().parents}:
+    packages = {Path(str(package.__file__)).parent for package in (landscape, drift, figures)}
+    if packages & {folder.resolve(), *folder.resolve().parents}:
         raise ValueError(
             f"{folder} belongs to fedscape, whose own plug-ins are written as CONTRIBUTING.md says; choose a --folder "
             "of your own."

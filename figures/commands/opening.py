@@ -59,8 +59,8 @@ class Source:
             return opened_runs
         from figures.gallery import AnyOf
 
-        places = {run.folder.resolve() for run in self.open_all([text for text in texts if text not in folders])}
-        return AnyOf(opened_runs, [run for run in opened_runs if run.folder.resolve() in places])
+        named = {run.folder.resolve() for run in self.open_all([text for text in texts if text not in folders])}
+        return AnyOf(opened_runs, [run for run in opened_runs if run.folder.resolve() in named])
 
     def _opened(self, folder: Path) -> Run:
         from figures.selection.open_runs import open_run

@@ -115,8 +115,8 @@ def _draw(entry: Planned, folder: Path, look: Mapping[str, Any]) -> Outcome:
     console.say(
         f"{entry.item.item}, {name}: {constant(name, 'COST')}, {len(entry.runs)} run{'s' * (len(entry.runs) > 1)}"
     )
-    with console.parts(f"drawing {entry.item.item}") as part:
-        runs = [run.with_progress(part, console.say) for run in entry.runs]
+    with console.stages(f"drawing {entry.item.item}") as stage:
+        runs = [run.with_progress(stage, console.say) for run in entry.runs]
         outcome = outcome_of(name, runs, folder, {**entry.options, **look}, entry.stem)
     for line in () if isinstance(outcome, str) else left_out(outcome):
         console.say(f"{entry.item.item}: {line}")

@@ -44,8 +44,8 @@ def partition(
     dataset = read_data(spec, data)
     counts = histogram(dataset.labels, dataset.parts, len(dataset.classes)).tolist()
     rows: list[dict[str, Any]] = [
-        {"client": client, "samples": sum(own), **dict(zip(dataset.classes, own, strict=True))}
-        for client, own in enumerate(counts)
+        {"client": client, "samples": sum(class_counts), **dict(zip(dataset.classes, class_counts, strict=True))}
+        for client, class_counts in enumerate(counts)
     ]
     if json or len(dataset.classes) <= WIDE:
         columns = {"client": "client", "samples": "samples", **{name: name for name in dataset.classes}}

@@ -64,13 +64,13 @@ def reproduce(
     require_folder(runs)
     require_folder(files)
     ended = []
-    places = Places(runs, files, data)
+    folders = Places(runs, files, data)
     todo = [units for units in sets if not _recorded(units, have)]
     if lacking := sorted(set().union(*have.values())):
         console.say(f"files of {sum(map(bool, have.values()))} runs have no number for {', '.join(lacking)}.")
     if not todo:
         console.say(f"all {sum(map(len, sets))} runs of the plan are recorded in {files}.")
-    for result in execute(todo, places, hours=hours, workers=workers, device=device, report=console.say):
+    for result in execute(todo, folders, hours=hours, workers=workers, device=device, report=console.say):
         ended.append(result)
         reason = f": {result.reason}" if result.reason else ""
         console.say(

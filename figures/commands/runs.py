@@ -60,7 +60,7 @@ def runs(
         raise LookupError(f"there is no folder {runs}; name the folder that holds the runs by --runs DIR.")
     if descending and sort is None:
         raise ValueError("--descending is given without --sort; add --sort COLUMN.")
-    rows = [row for place in folder or [runs] for row in _rows(place, runs)]
+    rows = [row for source in folder or [runs] for row in _rows(source, runs)]
     rows = list({Path(row["folder"]).resolve(): row for row in rows}.values())
     names = {name for row in rows for name in row.get("metrics", ())}
     if names and (unrecorded := {*stated().values()} - names):
@@ -72,14 +72,14 @@ def runs(
         rows = [row for row in rows if not row.get("problem") and fits(row)]
     if sort is not None:
         column = _column(sort, names)
-        known = [row for row in rows if (own := value(row, column)) is not None and own == own]
-        rest = [row for row in rows if (own := value(row, column)) is None or own != own]
+        known = [row for row in rows if (number := value(row, column)) is not None and number == number]
+        rest = [row for row in rows if (number := value(row, column)) is None or number != number]
         rows = sorted(known, key=lambda row: value(row, column), reverse=descending) + rest
     if json:
         console.put_json(rows)
         return
-    whole, damaged = ([row for row in rows if bool(row.get("problem")) is odd] for odd in (False, True))
-    readable = [{**row["metrics"], **row, "progress": f"{row['done']}/{row['rounds']}"} for row in whole]
+    intact, damaged = ([row for row in rows if bool(row.get("problem")) is odd] for odd in (False, True))
+    readable = [{**row["metrics"], **row, "progress": f"{row['done']}/{row['rounds']}"} for row in intact]
     empty = f"no runs in {runs}; train one by fedscape train, or name another folder by --runs DIR."
     empty = f"no run with {' and '.join(where)}." if where else empty
     columns = COLUMNS | ({sort: sort} if sort is not None and sort in names else {})
@@ -106,7 +106,7 @@ def _condition(text: str, numbers: set[str]) -> tuple[str, str]:
     return _column(name.strip(), numbers), value.strip()
 
 
-def _rows(place: Path, runs: Path) -> list[dict[str, Any]]:
+def _rows(source: Path, runs: Path) -> list[dict[str, Any]]:
     """Rows of a folder of runs, or of one run.
 
     Raises:
@@ -115,9 +115,9 @@ def _rows(place: Path, runs: Path) -> list[dict[str, Any]]:
     from drift.runs.run_names import find
     from drift.simulation.run_index import index
 
-    if place == runs or (place.is_dir() and not (place / "run.json").exists()):
-        return index(place)
-    run = find(runs, str(place))
+    if source == runs or (source.is_dir() and not (source / "run.json").exists()):
+        return index(source)
+    run = find(runs, str(source))
     return [row for row in index(run.absolute().parent) if row["name"] == run.absolute().name]
 
 
@@ -176,8 +176,8 @@ def verify(
         status = 2 if damaged else status
         listed += [{"run": str(folder), **vars(entry)} for entry in entries]
         for entry in () if json else entries:
-            place = f"{folder}: " if len(folders) > 1 else ""
-            console.put(console.as_text(f"{place}{entry}{' Not repaired.' if repair and entry in damaged else ''}"))
+            prefix = f"{folder}: " if len(folders) > 1 else ""
+            console.put(console.as_text(f"{prefix}{entry}{' Not repaired.' if repair and entry in damaged else ''}"))
         if not entries and not json:
             console.put(f"{folder}: every file is whole{uncommitted(folder)}.")
     if json:
@@ -185,12 +185,12 @@ def verify(
     return status
 
 
-def _run_folders(place: Path) -> list[Path]:
+def _run_folders(source: Path) -> list[Path]:
     """A folder itself, or the runs in a folder of runs, also those whose run.json is lost; none if it is no folder."""
-    parts = ("run.json", "rounds", "state.safetensors")
-    if not place.is_dir() or any((place / name).exists() for name in parts):
-        return [place] if place.is_dir() else []
-    return sorted({path.parent for name in parts for path in place.glob(f"*/{name}")}) or [place]
+    names = ("run.json", "rounds", "state.safetensors")
+    if not source.is_dir() or any((source / name).exists() for name in names):
+        return [source] if source.is_dir() else []
+    return sorted({path.parent for name in names for path in source.glob(f"*/{name}")}) or [source]
 
 
 def _described(run: RunSummary) -> dict[str, Any]:

@@ -78,8 +78,8 @@ def sweep(
 def _row(planned: Planned) -> dict[str, Any]:
     from drift.simulation.compare import mean_of_last
 
-    whole = planned.state in ("done", "on disk")
-    late = {name: mean_of_last(planned.run, name) if whole else None for name in ("accuracy", "loss")}
+    done = planned.state in ("done", "on disk")
+    late = {name: mean_of_last(planned.run, name) if done else None for name in ("accuracy", "loss")}
     return {**_state(planned), **late, "reason": planned.reason}
 
 

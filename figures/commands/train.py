@@ -98,8 +98,8 @@ def train(
         console.put_json({"run": run.name, "folder": str(run.folder), "rounds": total, **last.metrics})
         return
     console.put(str(run.folder))
-    own = "".join(f" --trust {name}" for name in names_in(spec.resolved()))
-    console.say(f"see it:  fedscape show {run.folder}{own}\n         fedscape figures gallery {run.folder}{own}")
+    allow = "".join(f" --trust {name}" for name in names_in(spec.resolved()))
+    console.say(f"see it:  fedscape show {run.folder}{allow}\n         fedscape figures gallery {run.folder}{allow}")
 
 
 def compare(
@@ -168,12 +168,12 @@ def progress_of_all(number: int, total: int) -> Iterator[RunProgress]:
     done: dict[str, int] = {}
     with console.progress(f"training {number} runs", total) as step:
 
-        def report(name: str, rounds: int, whole: int) -> None:
-            if rounds == whole and done.get(name) != whole:
-                finished = sum(1 for rounds_done in done.values() if rounds_done == whole) + 1
-                console.say(f"{name}: {whole} rounds ({finished} of {number} runs)")
+        def report(name: str, rounds: int, rounds_in_all: int) -> None:
+            if rounds == rounds_in_all and done.get(name) != rounds_in_all:
+                finished = sum(1 for rounds_done in done.values() if rounds_done == rounds_in_all) + 1
+                console.say(f"{name}: {rounds_in_all} rounds ({finished} of {number} runs)")
             done[name] = rounds
-            step(sum(done.values()), f"{name.partition('-')[0]} {rounds}/{whole}")
+            step(sum(done.values()), f"{name.partition('-')[0]} {rounds}/{rounds_in_all}")
 
         yield report
 
@@ -186,24 +186,24 @@ def naming_whole_rounds(runs: list[Run]) -> Iterator[None]:
     except OSError as reason:
         if reason.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        place = next(parent for parent in [runs[0].folder, *runs[0].folder.parents] if parent.exists())
-        whole = "; ".join(f"{run.name} is whole up to round {run.committed - 1}" for run in runs if run.committed)
+        existing = next(parent for parent in [runs[0].folder, *runs[0].folder.parents] if parent.exists())
+        complete = "; ".join(f"{run.name} is whole up to round {run.committed - 1}" for run in runs if run.committed)
         raise OSError(
-            f"the disk is full ({shutil.disk_usage(place).free / 1e6:.0f} MB free at {place})"
+            f"the disk is full ({shutil.disk_usage(existing).free / 1e6:.0f} MB free at {existing})"
             f"{f'; {reason.filename} could not be written' if reason.filename else ''}. "
-            f"{whole or 'No round is whole yet'}. Free space or keep less (--set keep.clients='every 10, last 3' is "
+            f"{complete or 'No round is whole yet'}. Free space or keep less (--set keep.clients='every 10, last 3' is "
             "another run), then give the same command again: it goes on from there."
         ) from reason
 
 
 def _line(record: Round, total: int) -> str:
-    parts = [f"round {record.index} ({record.index + 1} of {total})"]
+    words = [f"round {record.index} ({record.index + 1} of {total})"]
     for name, unit in (("accuracy", ""), ("loss", " nats"), ("seconds", " s")):
         if name in record.metrics:
-            parts.append(f"{name} {record.metrics[name]:.4g}{unit}")
+            words.append(f"{name} {record.metrics[name]:.4g}{unit}")
     if "excluded" in record.extras:
-        parts.append(f"excluded as non-finite: clients {record.extras['excluded'].tolist()}")
-    return "  ".join(parts)
+        words.append(f"excluded as non-finite: clients {record.extras['excluded'].tolist()}")
+    return "  ".join(words)
 
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ def commands(app: App, chain: tuple[str, ...] = ()) -> dict[tuple[str, ...], App
 
 def _message(error: CycloptsError, name: str, here: App) -> str:
     if isinstance(error, UnusedCliTokensError):
-        taken = [part.name for part in here.assemble_argument_collection() if not part.field_info.is_keyword]
+        taken = [option.name for option in here.assemble_argument_collection() if not option.field_info.is_keyword]
         takes = f"only {' '.join(taken)}" if taken else "no argument"
         extra = " ".join(error.unused_tokens or [])
         return f"unexpected argument {extra!r}; {name} takes {takes} beside its options."
@@ -149,8 +149,8 @@ def _names(app: App) -> list[str]:
 
 
 def _options(here: App) -> list[str]:
-    own = [name for argument in here.assemble_argument_collection() for name in argument.names if name.startswith("-")]
-    return [*own, *ANYWHERE]
+    keys = [name for argument in here.assemble_argument_collection() for name in argument.names if name.startswith("-")]
+    return [*keys, *ANYWHERE]
 
 
 def _about(name: str, here: App) -> str:

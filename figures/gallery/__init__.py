@@ -77,7 +77,7 @@ def require(name: str) -> None:
         ValueError: If there is no such figure, with the list and the nearest match; or if its code is not trusted.
     """
     plain, available = name.replace("_", "-"), names()
-    if plain not in available and _own(name) is None:
+    if plain not in available and _outside(name) is None:
         raise ValueError(plugins.unknown("figure", plain, available) + " A new one is one file in figures/gallery/.")
 
 
@@ -93,8 +93,8 @@ def load(name: str) -> CheckedFigure:
     require(name)
     from figures.gallery._checked import check
 
-    if (own := _own(name)) is not None:
-        return check(own, name=name, styled=False)
+    if (figure_code := _outside(name)) is not None:
+        return check(figure_code, name=name, styled=False)
     return check(cast(NamedFigure, plugins.load(__name__, name, "figure")), name=name.replace("_", "-"), styled=True)
 
 
@@ -104,8 +104,8 @@ def constant(name: str, what: str) -> str:
     Raises:
         ValueError: If there is no such figure.
     """
-    if (own := _own(name)) is not None:
-        return str(getattr(own, what, "")) or "not stated"
+    if (figure_code := _outside(name)) is not None:
+        return str(getattr(figure_code, what, "")) or "not stated"
     plain = plugins.require(__name__, name, "figure")
     for node in ast.parse((Path(__file__).parent / f"{plain}.py").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == what:
@@ -122,10 +122,10 @@ def file_stem(name: str) -> str:
 def origin(name: str) -> dict[str, str]:
     """Name and source digest of a figure outside this package; empty for figures of the gallery."""
     recorded = plugins.recorded_name(__name__, name, "figure")
-    return {"figure": outside.portable(recorded), "source_digest": outside.digest(recorded)} if _own(name) else {}
+    return {"figure": outside.portable(recorded), "source_digest": outside.digest(recorded)} if _outside(name) else {}
 
 
-def _own(name: str) -> NamedFigure | None:
+def _outside(name: str) -> NamedFigure | None:
     """The figure outside this package with this name; None where it is a figure of the gallery, or none at all."""
     plain = name.replace("-", "_")
     if plain in plugins.names(__name__):
@@ -134,7 +134,7 @@ def _own(name: str) -> NamedFigure | None:
         return None
     figure = trust.load(__name__, name, "figure")
     figure = figure() if isinstance(figure, type) else figure
-    if absent := [part for part in ("NEEDS", "COST", "data", "draw") if not hasattr(figure, part)]:
+    if absent := [member for member in ("NEEDS", "COST", "data", "draw") if not hasattr(figure, member)]:
         raise ValueError(
             f"figure {name} has no {absent[0]}; give a class or an object with NEEDS, COST, data and draw."
         )

@@ -29,11 +29,11 @@ def stack_cases(runs: Sequence[Run], by: str, compute: Callable[[Sequence[Run]],
     values = sorted({setting_text.value(run, by) for run in selected} - {None})
     if not values:
         raise LookupError(f"no run has a setting {by}; name one as fedscape sweep --grid does, such as local.lr_decay.")
-    parts = [compute([run for run in selected if setting_text.value(run, by) == value]) for value in values]
-    bare = [part.drop_attrs(deep=False) for part in parts]
+    results = [compute([run for run in selected if setting_text.value(run, by) == value]) for value in values]
+    bare = [result.drop_attrs(deep=False) for result in results]
     joined = xr.concat(bare, "case", join="outer", data_vars="all", coords="minimal", compat="equals")
     joined = joined.assign_coords(case=("case", np.array(values), {"long_name": setting_text.key_label(by)}))
-    return _stack.name_runs(joined.assign_attrs({**parts[0].attrs, "by": by}), selected)
+    return _stack.name_runs(joined.assign_attrs({**results[0].attrs, "by": by}), selected)
 
 
 def split_cases(ds: xr.Dataset) -> list[tuple[str, xr.Dataset]]:

@@ -60,8 +60,8 @@ def check(module: NamedFigure, *, name: str, styled: bool) -> CheckedFigure:
 
     @wraps(module.data)
     def data(runs: Sequence[Run], **options: Any) -> xr.Dataset:
-        part = look.current()
-        if (methods := part.take("methods")) and not options.keys() & {"methods", "method"}:
+        drawing = look.current()
+        if (methods := drawing.take("methods")) and not options.keys() & {"methods", "method"}:
             runs = select_runs(runs, methods)
         wanted = _wanted(module.data, runs, options)
         with _named_by_record(wanted):
@@ -72,12 +72,12 @@ def check(module: NamedFigure, *, name: str, styled: bool) -> CheckedFigure:
             raise ValueError(
                 f"figure {name} shows {what} alone of these runs, not {join_names(absent)}; name one method."
             )
-        if (reference := part.take("paired_to")) and "reference" not in options:
+        if (reference := drawing.take("paired_to")) and "reference" not in options:
             ds = paired(ds, name, reference, shown)
-        if rounds := part.take("rounds"):
+        if rounds := drawing.take("rounds"):
             ds = cut(ds, name, rounds)
-        places = {run.folder for run in shown}
-        if out := [run for run in required_runs(wanted) if run.folder not in places]:
+        shown_folders = {run.folder for run in shown}
+        if out := [run for run in required_runs(wanted) if run.folder not in shown_folders]:
             why = f"this figure cannot show them with {join_names([run.name for run in shown])}; they differ in"
             raise ValueError(refusal(out, f"{why} {describe_difference(out[0], shown)}"))
         bound = inspect.signature(module.data).bind(runs, **options)
@@ -87,15 +87,15 @@ def check(module: NamedFigure, *, name: str, styled: bool) -> CheckedFigure:
 
     @wraps(module.draw)
     def draw(ds: xr.Dataset, *, ax: Axes | None = None, subfigure: SubFigure | None = None, **words: Any) -> Figure:
-        with _going_on(ds, ax, subfigure, words) as part:
-            before = [] if ax is None else [other for other in _whole(ax).axes if other is not ax]
+        with _going_on(ds, ax, subfigure, words) as begun:
+            before = [] if ax is None else [other for other in _root(ax).axes if other is not ax]
             figure = drawing(ds)
             if styled:
                 with style.context():
-                    _complete(figure, [other for other in figure.axes if other not in before], ds, part)
+                    _complete(figure, [other for other in figure.axes if other not in before], ds, begun)
             else:
                 footnote(figure, caption(ds))
-            part.require_taken(name)
+            begun.require_taken(name)
         return figure
 
     return CheckedFigure(module.NEEDS, module.COST, data, draw)
@@ -127,24 +127,24 @@ def _going_on(
         yield look.current()
         return
     taken = look.current().taken
-    with look.drawing(asked, ax=ax, subfigure=subfigure) as part:
-        part.taken |= taken | ({"paired_to"} if ds.attrs.get("paired_to") else set())
-        yield part
+    with look.drawing(asked, ax=ax, subfigure=subfigure) as drawing:
+        drawing.taken |= taken | ({"paired_to"} if ds.attrs.get("paired_to") else set())
+        yield drawing
 
 
-def _whole(ax: Axes) -> Figure:
+def _root(ax: Axes) -> Figure:
     return cast(Figure, ax.get_figure(root=True))
 
 
-def _complete(figure: Figure, axs: Sequence[Axes], ds: xr.Dataset, part: look.Drawing) -> None:
+def _complete(figure: Figure, axs: Sequence[Axes], ds: xr.Dataset, drawing: look.Drawing) -> None:
     """What a look asks of all panels, texts that fit, and the line that states what is shown."""
-    if not part.composed:
+    if not drawing.composed:
         fit_heights(figure, axs)
-    finish(figure, axs, part)
+    finish(figure, axs, drawing)
     fit(figure, axs)
-    if not part.composed:
+    if not drawing.composed:
         fit_heights(figure, axs, again=True)
-    if part.take("note") and not part.composed:
+    if drawing.take("note") and not drawing.composed:
         footnote(figure, caption(ds))
 
 

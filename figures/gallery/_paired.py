@@ -44,12 +44,12 @@ def paired(ds: xr.Dataset, name: str, reference: str, runs: Sequence[Run]) -> xr
     for run in runs:
         with suppress(LookupError):  # the reference has no run of this seed
             counterpart(run, references)
-    own = ds.sel({dim: reference}, drop=True)
+    base = ds.sel({dim: reference}, drop=True)
     rest = ds.sel({dim: others})
     changed = {}
     for variable, values in rest.data_vars.items():
         if {dim, "seed"} <= set(values.dims) and values.dtype.kind == "f":
-            changed[variable] = (values - own[variable]).assign_attrs(values.attrs).transpose(*values.dims)
+            changed[variable] = (values - base[variable]).assign_attrs(values.attrs).transpose(*values.dims)
     if not any(bool(values.notnull().any()) for values in changed.values()):
         raise LookupError(f"no run has a seed of {reference}, so there is no difference; give runs with its seeds.")
     changed_ds = rest.assign(changed).drop_vars({"printed"} & set(rest))
@@ -62,13 +62,13 @@ def _same_cohorts(ds: xr.Dataset, reference: str, dim: str, runs: Sequence[Run])
     rounds = [name for name in ds.dims if str(name).endswith("round")]
     if not rounds:
         return ds
-    by_place = {(run.label, run.seed): recorded(run).cohorts() for run in runs}
+    cohorts_of = {(run.label, run.seed): recorded(run).cohorts() for run in runs}
     masks: dict[str, xr.DataArray] = {}
     for over in map(str, rounds):
         mask = np.ones((ds.sizes[dim], ds.sizes["seed"], ds.sizes[over]), bool)
         for row, name in enumerate(map(str, ds[dim].values)):
             for column, seed in enumerate(ds.seed.values.tolist()):
-                first, second = by_place.get((name, seed), {}), by_place.get((reference, seed), {})
+                first, second = cohorts_of.get((name, seed), {}), cohorts_of.get((reference, seed), {})
                 ones = xr.DataArray(np.ones(ds.sizes[over]), {"round": ds[over].values}, ["round"])
                 mask[row, column] = np.isfinite(paired_difference(ones, ones, first, second).values)
         masks[over] = xr.DataArray(mask, dims=(dim, "seed", over))
@@ -94,8 +94,8 @@ def cut(ds: xr.Dataset, name: str, rounds: Range) -> xr.Dataset:
             f"figure {name} cannot honour rounds: it has no axis of rounds. The rounds of its panels are an option of "
             "its own, as in --set rounds=[0,10] or --set round=10."
         )
-    part = ds.sel({axis: slice(*rounds) for axis in axes})
-    if not all(part.sizes[axis] for axis in axes):
-        ends = [int(ds[axis].values[place]) for axis in axes[:1] for place in (0, -1)]
+    span = ds.sel({axis: slice(*rounds) for axis in axes})
+    if not all(span.sizes[axis] for axis in axes):
+        ends = [int(ds[axis].values[index]) for axis in axes[:1] for index in (0, -1)]
         raise ValueError(f"no round is between {rounds[0]} and {rounds[1]}; the figure shows {ends[0]} to {ends[1]}.")
-    return part
+    return span

@@ -71,10 +71,10 @@ def largest_triangle(run: Run, index: int) -> list[int]:
     corners = max(combinations(range(len(models)), 3), key=area)
     first, second = max(combinations(corners, 2), key=lambda pair: float(distances[pair]))
     (last,) = set(corners) - {first, second}
-    return [int(ids[place]) for place in (first, second, last)]
+    return [int(ids[index]) for index in (first, second, last)]
 
 
 def early_middle_last(rounds: Sequence[int]) -> list[int]:
     """An early round (a tenth of the way), a middle one and the last."""
-    places = (len(rounds) // 10, len(rounds) // 2, len(rounds) - 1)
-    return [rounds[place] for place in sorted(set(places))] if rounds else []
+    thirds = (len(rounds) // 10, len(rounds) // 2, len(rounds) - 1)
+    return [rounds[index] for index in sorted(set(thirds))] if rounds else []

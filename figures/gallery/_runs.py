@@ -50,36 +50,36 @@ def select_comparable(runs: Sequence[Run], over: Collection[str] | None = None, 
         raise missing("no run was given", "fedscape train digits-shards2")
     if over is None:
         over = setting_text.keys(look.current().take("over"), runs) if lines else ()
-    groups = grouped(runs, lambda run: _place(run, over))
+    groups = grouped(runs, lambda run: _cell(run, over))
     needed = {run.folder for run in required_runs(runs)}
-    whole = [group for group in groups.values() if needed <= {run.folder for run in group}]
-    if not whole:
+    complete = [group for group in groups.values() if needed <= {run.folder for run in group}]
+    if not complete:
         raise ValueError(
             "this figure shows runs of one setting, and the runs that were named differ in "
             f"{describe_groups(list(groups.values()), ('task', 'clients', 'rounds'))}. Name the runs of one setting, "
             "or give a folder of runs to choose from (figures.gallery.AnyOf in Python)."
         )
-    largest: list[Run] = max(whole, key=_extent)
+    largest: list[Run] = max(complete, key=_extent)
     return subset(runs, _without_variants(largest, needed, over, lines and not over))
 
 
-def _place(run: Run, over: Collection[str]) -> str:
+def _cell(run: Run, over: Collection[str]) -> str:
     """The settings of task, clients and rounds as text, but those that are compared."""
-    parts, table = tuple(f"{key}." for key in over), settings(run)
+    prefixes, table = tuple(f"{key}." for key in over), settings(run)
     names = [
         name
         for name in table
         if name.partition(".")[0] in ("task", "clients", "rounds")
         and name != "clients.valid_ratio"  # some methods need data held out
-        and not f"{name}.".startswith(parts)
+        and not f"{name}.".startswith(prefixes)
     ]
     return repr([(name, table[name]) for name in names])
 
 
 def _extent(group: Sequence[Run]) -> tuple[int, int, int]:
     """Number of the user's methods, of methods and of runs."""
-    own = {run.label for run in group if from_outside(run.about)}
-    return len(own), len({run.label for run in group}), len(group)
+    foreign = {run.label for run in group if from_outside(run.about)}
+    return len(foreign), len({run.label for run in group}), len(group)
 
 
 def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[str], lines: bool) -> list[Run]:
@@ -87,10 +87,10 @@ def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[
 
     With `lines`, all runs of a method that differ in one option.
     """
-    free = [place for key in over for place in setting_text.resolved_keys(key)]
+    free = [setting for key in over for setting in setting_text.resolved_keys(key)]
     selected: set[Path] = set()
-    for own in grouped(group, lambda run: run.label).values():
-        by_variant = grouped(own, lambda run: settings_key(run, free))
+    for same_label in grouped(group, lambda run: run.label).values():
+        by_variant = grouped(same_label, lambda run: settings_key(run, free))
         named = [runs for runs in by_variant.values() if needed & {run.folder for run in runs}]
         if not named and lines and one_option(by_variant.values()):
             named = list(by_variant.values())

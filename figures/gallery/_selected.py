@@ -79,17 +79,17 @@ def each_run(*stated: str, select: Select = comparable, by: bool = False) -> Cal
     selecting = [*_parameters(select), *[cases] * by]
 
     def of_runs(compute: Compute) -> Compute:
-        usual = {part.name: part.default for part in _parameters(compute)[1:]}
+        usual = {parameter.name: parameter.default for parameter in _parameters(compute)[1:]}
 
         def data(runs: Sequence[Run], **options: Any) -> xr.Dataset:
-            own = {name: options.pop(name, default) for name, default in usual.items()}
+            fixed = {name: options.pop(name, default) for name, default in usual.items()}
             setting = options.pop("by", "")
 
             def stack(some: Sequence[Run]) -> xr.Dataset:
-                return _stack.stack_runs(select(some, **options), lambda run: compute(run, **own))
+                return _stack.stack_runs(select(some, **options), lambda run: compute(run, **fixed))
 
             ds = _cases.stack_cases(runs, setting, stack)
-            return ds.assign_attrs({name: _plain(own[name]) for name in stated})
+            return ds.assign_attrs({name: _plain(fixed[name]) for name in stated})
 
         return _offer(data, compute, selecting)
 
@@ -100,10 +100,10 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())
 
 
-def _offer(data: Compute, compute: Compute, own: Sequence[inspect.Parameter]) -> Compute:
+def _offer(data: Compute, compute: Compute, parameters: Sequence[inspect.Parameter]) -> Compute:
     """`data` with its own parameters, then the options of `compute`; else as that one is."""
     shown = wraps(compute)(data)
-    shown.__signature__ = inspect.Signature([*own, *_parameters(compute)[1:]])  # type: ignore[attr-defined]
+    shown.__signature__ = inspect.Signature([*parameters, *_parameters(compute)[1:]])  # type: ignore[attr-defined]
     return shown
 
 

@@ -15,7 +15,7 @@ from figures.selection.run_selection import line_names
 
 Compute = Callable[[Run], xr.Dataset]
 
-Place = TypeVar("Place", bound=tuple[Any, ...])
+CellKey = TypeVar("CellKey", bound=tuple[Any, ...])
 
 
 def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
@@ -44,15 +44,15 @@ def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
                 f"{before.name} and {run.name} are both {run.label} with seed {run.experiment.seed}, and differ in "
                 f"{differing}; give runs that differ in method, options or seed."
             )
-    whole = {place: compute(run) for place, run in table.items()}
-    bare = {place: result.drop_attrs(deep=False) for place, result in whole.items()}
+    results = {cell: compute(run) for cell, run in table.items()}
+    bare = {cell: result.drop_attrs(deep=False) for cell, result in results.items()}
     algorithms, seeds = style.order(name for name, _ in table), sorted({seed for _, seed in table})
     nothing = next(iter(bare.values())).map(_missing)
     rows = [
         _joined([bare.get((name, seed), nothing) for seed in seeds], "seed", list(table.values()))
         for name in algorithms
     ]
-    joined = _joined(rows, "algorithm", list(table.values())).assign_attrs(_common(list(whole.values())))
+    joined = _joined(rows, "algorithm", list(table.values())).assign_attrs(_common(list(results.values())))
     return name_runs(joined.assign_coords(seed=seeds, algorithm=algorithms), list(table.values()))
 
 
@@ -61,7 +61,7 @@ def measured(ds: xr.Dataset) -> list[str]:
     return [name for name in ("loss", "error") if name in ds]
 
 
-def by_place(runs: Iterable[tuple[Place, Run]], refusal: Callable[[Run, Run, Place], str]) -> dict[Place, Run]:
+def by_cell(runs: Iterable[tuple[CellKey, Run]], refusal: Callable[[Run, Run, CellKey], str]) -> dict[CellKey, Run]:
     """Runs by their place in a figure, such as (method, seed); a run that is given twice counts once.
 
     Args:
@@ -71,10 +71,10 @@ def by_place(runs: Iterable[tuple[Place, Run]], refusal: Callable[[Run, Run, Pla
     Raises:
         ValueError: If two runs have one place.
     """
-    table: dict[Place, Run] = {}
-    for place, run in runs:
-        if (before := table.setdefault(place, run)).folder != run.folder:
-            raise ValueError(refusal(before, run, place))
+    table: dict[CellKey, Run] = {}
+    for cell, run in runs:
+        if (before := table.setdefault(cell, run)).folder != run.folder:
+            raise ValueError(refusal(before, run, cell))
     return table
 
 
@@ -91,33 +91,33 @@ def fill_array(
     length = max(map(len, numbers.values()), default=0) if over else 0
     array = np.full([*map(len, axes.values()), *([length] if over else [])], np.nan)
     for labels, values in numbers.items():
-        place: tuple[Any, ...] = tuple(
+        cell: tuple[Any, ...] = tuple(
             list(axis).index(label) for axis, label in zip(axes.values(), labels, strict=True)
         )
-        array[(*place, slice(len(values))) if over else place] = values
+        array[(*cell, slice(len(values))) if over else cell] = values
     coords = {**axes, over: range(length)} if over else axes
     about = {name: text for name, text in (("long_name", long_name), ("units", units)) if text}
     return xr.DataArray(array, coords, list(coords), attrs=about)
 
 
-def accuracies(table: Mapping[Place, Run]) -> dict[Place, np.ndarray]:
+def accuracies(table: Mapping[CellKey, Run]) -> dict[CellKey, np.ndarray]:
     """Recorded test accuracy of runs by their place, at every round from 0 to its last one; NaN where not recorded."""
-    lasts = {place: run.rounds()[-1] for place, run in table.items()}
-    return {place: run.metrics().accuracy.reindex(round=range(lasts[place] + 1)).values for place, run in table.items()}
+    lasts = {cell: run.rounds()[-1] for cell, run in table.items()}
+    return {cell: run.metrics().accuracy.reindex(round=range(lasts[cell] + 1)).values for cell, run in table.items()}
 
 
-def join_panels(parts: Iterable[tuple[str, xr.Dataset]]) -> xr.Dataset:
+def join_panels(panels: Iterable[tuple[str, xr.Dataset]]) -> xr.Dataset:
     """Surfaces with different grids in one dataset: joined by position, with their coordinates as variables.
 
     Args:
-        parts: Each with the label of its panel. `panels(ds)` are the surfaces again.
+        panels: Each with the label of its panel. `panels(ds)` are the surfaces again.
     """
     by_position = []
-    for label, part in parts:
-        part = part.assign_attrs(label=label)
-        places = {f"at_{name}": (name, values.values, values.attrs) for name, values in part.coords.items()}
-        about = {f"is_{name}": value for name, value in part.attrs.items() if name in _KEPT}
-        by_position.append(part.drop_vars(list(part.coords)).assign(places).assign(about).drop_attrs(deep=False))
+    for label, panel in panels:
+        panel = panel.assign_attrs(label=label)
+        at = {f"at_{name}": (name, values.values, values.attrs) for name, values in panel.coords.items()}
+        about = {f"is_{name}": value for name, value in panel.attrs.items() if name in _KEPT}
+        by_position.append(panel.drop_vars(list(panel.coords)).assign(at).assign(about).drop_attrs(deep=False))
     return xr.concat(by_position, "panel", join="exact", combine_attrs="drop_conflicts")
 
 
@@ -127,11 +127,11 @@ def panels(ds: xr.Dataset) -> list[xr.Dataset]:
 
 
 def _panel(selected: xr.Dataset) -> xr.Dataset:
-    places = {str(name): values for name, values in selected.items() if str(name).startswith("at_")}
+    at = {str(name): values for name, values in selected.items() if str(name).startswith("at_")}
     about = {str(name): values for name, values in selected.items() if str(name).startswith("is_")}
     attrs = {name.removeprefix("is_"): values.item() for name, values in about.items()}
-    coords = {name.removeprefix("at_"): (values.dims, values.values, values.attrs) for name, values in places.items()}
-    return selected.drop_vars([*places, *about]).assign_coords(coords).assign_attrs(attrs)
+    coords = {name.removeprefix("at_"): (values.dims, values.values, values.attrs) for name, values in at.items()}
+    return selected.drop_vars([*at, *about]).assign_coords(coords).assign_attrs(attrs)
 
 
 def name_runs(ds: xr.Dataset, runs: Sequence[Run]) -> xr.Dataset:
@@ -163,9 +163,9 @@ def _missing(values: xr.DataArray) -> xr.DataArray:
     return empty.assign_attrs(values.attrs)
 
 
-def _joined(parts: list[xr.Dataset], dim: str, runs: list[Run]) -> xr.Dataset:
+def _joined(pieces: list[xr.Dataset], dim: str, runs: list[Run]) -> xr.Dataset:
     try:
-        return xr.concat(parts, dim, join="exact", data_vars="all", coords="minimal", compat="equals")
+        return xr.concat(pieces, dim, join="exact", data_vars="all", coords="minimal", compat="equals")
     except ValueError as reason:
         names = ", ".join(run.name for run in runs)
         raise ValueError(f"results of {names} do not have the same coordinates; give runs of equal length.") from reason

@@ -39,7 +39,7 @@ def draw_table(ds: xr.Dataset, title: str) -> Figure:
     """
     names = [style.literal(setting_text.row_label(str(name))) for name in ds.row.values]
     heads, common = _heads([str(column) for column in ds.column.values])
-    groups = [_group(ds.isel(column=place), head) for place, head in enumerate(heads)]
+    groups = [_group(ds.isel(column=index), head) for index, head in enumerate(heads)]
     return draw_groups(groups, names, _note(ds, title, common, groups))
 
 
@@ -60,11 +60,11 @@ def draw_groups(groups: Sequence[Group], names: Sequence[str], note: str) -> Fig
 
 def _heads(columns: Sequence[str]) -> tuple[list[list[str]], list[str]]:
     """Lines of the head of every column, and the parts that all of several columns have."""
-    parts = [column.split(", ") for column in columns]
-    several = len(parts) > 1
-    common = [part for part in parts[0] if several and part and all(part in others for others in parts)]
-    heads = [[part for part in own if part not in common] for own in parts]
-    return [[line for part in own for line in textwrap.wrap(part, 18 if several else 40)] for own in heads], common
+    words = [column.split(", ") for column in columns]
+    several = len(words) > 1
+    common = [word for word in words[0] if several and word and all(word in others for others in words)]
+    heads = [[word for word in row if word not in common] for row in words]
+    return [[line for word in row for line in textwrap.wrap(word, 18 if several else 40)] for row in heads], common
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[Group], letters: flo
     top = rows + 0.1 + lift + tall * LINE
     end = first + sum(sum(group.widths) for group in groups)
     ax.set(xlim=(0, max(end, letters)), ylim=(-0.1, top + 0.1))
-    for place, wide in ((0.0, 0.9), (rows + 0.1, 0.6), (top, 0.9)):
-        ax.plot([0, end], [place, place], color="black", linewidth=wide, clip_on=False)
+    for y, wide in ((0.0, 0.9), (rows + 0.1, 0.6), (top, 0.9)):
+        ax.plot([0, end], [y, y], color="black", linewidth=wide, clip_on=False)
     for row, middle in middles.items():
         ax.text(0, middle, names[row], va="center", fontsize=style.small())
     at = first
@@ -140,8 +140,8 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[Group], letters: flo
         if any(group.columns) and group.head:
             ax.plot([at + 1.5, right], [rows + 1.0, rows + 1.0], color="black", linewidth=0.4)
         for number, text in enumerate(reversed(group.head)):
-            place = rows + 0.15 + lift + number * LINE
-            ax.text(right, place, style.literal(text), ha="right", va="bottom", fontsize=style.small())
+            y = rows + 0.15 + lift + number * LINE
+            ax.text(right, y, style.literal(text), ha="right", va="bottom", fontsize=style.small())
         for width, (subhead, column) in zip(group.widths, group.columns.items(), strict=True):
             pale = column[0].printed
             about: dict[str, Any] = {"ha": "right", "va": "center", "color": PALE if pale else "black"}
@@ -161,13 +161,13 @@ def _note(ds: xr.Dataset, title: str, common: Sequence[str], groups: Sequence[Gr
     seeds, over = ds.sizes["seed"], str(ds.attrs.get("over", "")).split(", ")
     named = ", ".join(setting_text.key_label(key) for key in over if key)
     what = best_rows.spread_text(ds.measured.transpose("row", "column", "seed").values)
-    parts = [", ".join([title, *common]) + (f", by {named}" if named else "")]
+    texts = [", ".join([title, *common]) + (f", by {named}" if named else "")]
     if other := ds.attrs.get("paired_to"):
-        parts.append(f"minus that of {look.label(str(other))}, seed by seed")
-    parts.append(f"{what} of up to {seeds} seeds" if seeds > 1 else "one seed")
+        texts.append(f"minus that of {look.label(str(other))}, seed by seed")
+    texts.append(f"{what} of up to {seeds} seeds" if seeds > 1 else "one seed")
     marked = {cell.mark for group in groups for cell in group.measured}
     if "best" in marked:
-        parts.append("bold: best" + f"; {best_rows.MEANING}" * ("tie" in marked))
+        texts.append("bold: best" + f"; {best_rows.MEANING}" * ("tie" in marked))
     if bool(ds.quick.any()):
-        parts.append("quick: small variant, not to be compared with the paper's numbers")
-    return "; ".join(parts)
+        texts.append("quick: small variant, not to be compared with the paper's numbers")
+    return "; ".join(texts)

@@ -55,17 +55,17 @@ def tabulate(
     if over and len(set(labels.values())) == 1:
         labels = dict.fromkeys(labels, "")
 
-    def place(run: Run) -> tuple[str, str, int]:
-        parts = [labels[run.folder], *(setting_text.value_text(setting_text.value(run, key)) for key in over)]
+    def cell(run: Run) -> tuple[str, str, int]:
+        words = [labels[run.folder], *(setting_text.value_text(setting_text.value(run, key)) for key in over)]
         row = setting_text.value_text(setting_text.value(run, rows))
-        return row, ", ".join(filter(None, parts)), run.experiment.seed
+        return row, ", ".join(filter(None, words)), run.experiment.seed
 
-    table = _stack.by_place(((place(run), run) for run in runs), same_cell)
+    table = _stack.by_cell(((cell(run), run) for run in runs), same_cell)
     printed = papers.load(paper).item(item).numbers if paper else ()
     names = _order([row for row, _, _ in table], [entry.row for entry in printed], rows)
     columns = _order([column for _, column, _ in table], [entry.column for entry in printed])
     seeds = sorted({seed for _, _, seed in table})
-    numbers = {place: number(run) for place, run in table.items()}
+    numbers = {cell: number(run) for cell, run in table.items()}
     measured = _stack.fill_array(numbers, {"row": names, "column": columns, "seed": seeds})
     of_quick = {column for (_, column, _), run in table.items() if run.folder in quick}
     quick_columns = np.array([int(column in of_quick) for column in columns])
@@ -91,9 +91,9 @@ def tabulate_several(
         numbers: Of a run, by name.
     """
     options: dict[str, Any] = {"rows": rows, "over": over, "paper": paper, "item": item}
-    parts = [tabulate(runs, number, **options) for number in numbers.values()]
-    columns = [", ".join(filter(None, (str(column), name))) for column in parts[0].column.values for name in numbers]
-    joined = xr.concat([part.drop_vars("column") for part in parts], "name", join="exact", data_vars="all")
+    tables = [tabulate(runs, number, **options) for number in numbers.values()]
+    columns = [", ".join(filter(None, (str(column), name))) for column in tables[0].column.values for name in numbers]
+    joined = xr.concat([table.drop_vars("column") for table in tables], "name", join="exact", data_vars="all")
     joined = joined.stack(place=("column", "name"), create_index=False).rename(place="column")
     joined = joined.transpose("row", "column", ...).assign_coords(column=columns)
     joined["measured"] = joined.measured.transpose("row", "column", "seed")
@@ -115,9 +115,9 @@ def _printed(
     return _stack.fill_array(values, {"row": rows, "column": columns}, name)
 
 
-def same_cell(first: Run, second: Run, place: tuple[str, str, int]) -> str:
+def same_cell(first: Run, second: Run, cell: tuple[str, str, int]) -> str:
     """The refusal of two runs with the same row, setting and seed."""
-    same = f"{first.name} and {second.name} are both {place[0]} in {place[1] or 'one setting'} with seed {place[2]}"
+    same = f"{first.name} and {second.name} are both {cell[0]} in {cell[1] or 'one setting'} with seed {cell[2]}"
     if not (differing := [name for name in differing_names([settings(first), settings(second)]) if name != "seed"]):
         return f"{same}; leave one out."
     return f"{same}, and differ in {join_names(differing)}; name it in over, as in --set over={differing[0]}."
@@ -154,17 +154,17 @@ def _from_paper(runs: Sequence[Run], paper: str, item: str) -> tuple[dict[Any, s
         LookupError: If none of the runs belongs to it.
     """
     paper_item = papers.load(paper).item(item)
-    parts = papers.match_runs(paper_item, runs)
-    labels = {run.folder: part.setting.label for part in parts for run in part.runs}
+    matched = papers.match_runs(paper_item, runs)
+    labels = {run.folder: match.setting.label for match in matched for run in match.runs}
     if absent := [run.name for run in runs if run.folder not in labels]:
         lines = papers.commands(paper_item, paper_item.settings[0], quick=True)
         raise _runs.missing(f"{absent[0]} is no run of {paper_item.item} of paper {paper}", lines[-1])
-    return labels, {run.folder for part in parts if part.quick for run in part.runs}
+    return labels, {run.folder for match in matched if match.quick for run in match.runs}
 
 
 def _in_words(runs: Sequence[Run]) -> dict[Any, str]:
     """Each run's setting in words: data, partition, and of model, clients and rounds those that differ."""
-    parts = {
+    words_of = {
         run.folder: (
             run.data_name.replace("_", " "),
             run.model_name.replace("_", " "),
@@ -174,8 +174,8 @@ def _in_words(runs: Sequence[Run]) -> dict[Any, str]:
         )
         for run in runs
     }
-    shown = [place for place in range(5) if place in (0, 2) or len({words[place] for words in parts.values()}) > 1]
-    return {folder: ", ".join(words[place] for place in shown) for folder, words in parts.items()}
+    shown = [index for index in range(5) if index in (0, 2) or len({words[index] for words in words_of.values()}) > 1]
+    return {folder: ", ".join(words[index] for index in shown) for folder, words in words_of.items()}
 
 
 def _order(names: Sequence[str], printed: Sequence[str], key: str = "") -> list[str]:

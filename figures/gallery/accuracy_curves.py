@@ -38,11 +38,11 @@ def data(runs: Sequence[Run], *, over: str | Sequence[str] = "method.start", smo
         raise ValueError(f"smooth is {smooth}; give an odd number of rounds, 1 for none.")
     over = setting_text.keys(over, () if over == "method.start" else runs)
 
-    def place(run: Run) -> tuple[str, tuple[Any, ...], int]:
+    def cell(run: Run) -> tuple[str, tuple[Any, ...], int]:
         return setting_text.base(run.label), tuple(setting_text.value(run, key) for key in over), run.experiment.seed
 
-    table = _stack.by_place(
-        ((place(run), run) for run in _runs.select_comparable(runs, over)),
+    table = _stack.by_cell(
+        ((cell(run), run) for run in _runs.select_comparable(runs, over)),
         lambda first, second, _: (
             f"{first.name} and {second.name} agree in method, seed and {', '.join(over)}; name in "
             "over the setting in which they differ, or give fewer runs."
@@ -104,8 +104,8 @@ _WITHOUT = "without"
 
 def _with_setting(ds: xr.Dataset) -> list[str]:
     """Methods that have a line for a value of the setting."""
-    own = ds.accuracy.sel(line=[name for name in ds.line.values if name != _WITHOUT])
-    shown = own.notnull().any([dim for dim in own.dims if dim != "row"])
+    lines = ds.accuracy.sel(line=[name for name in ds.line.values if name != _WITHOUT])
+    shown = lines.notnull().any([dim for dim in lines.dims if dim != "row"])
     return [str(name) for name in ds.row.values[shown.values]]
 
 

@@ -35,7 +35,7 @@ def data(runs: Sequence[Run], *, over: str | Sequence[str] = ()) -> xr.Dataset:
         raise _runs.missing("no run was given", "fedscape train digits-shards2")
     over = setting_text.keys(over, runs)
     cells = (((run.label, _panel(run, over), run.experiment.seed), run) for run in runs)
-    table = _stack.by_place(cells, _tables.same_cell)
+    table = _stack.by_cell(cells, _tables.same_cell)
     panels = list(dict.fromkeys(panel for _, panel, _ in table))
     names, seeds = style.order(name for name, _, _ in table), sorted({seed for _, _, seed in table})
     accuracies = _stack.accuracies({(panel, name, seed): run for (name, panel, seed), run in table.items()})
@@ -59,8 +59,8 @@ def draw(ds: xr.Dataset) -> Figure:
         cell=0.7 if count > 4 else None,
     )
     for ax, panel in zip(axs.flat, ds.panel.values, strict=False):
-        part = ds.sel(panel=panel).dropna("round", how="all", subset=["accuracy"])
-        curves.curve(part, ax=ax, label=None if style.is_first(ax) else "", linewidth=1.0)
+        row = ds.sel(panel=panel).dropna("round", how="all", subset=["accuracy"])
+        curves.curve(row, ax=ax, label=None if style.is_first(ax) else "", linewidth=1.0)
         ax.set_title(style.literal(panel), fontsize=style.small())
     for ax in axs.flat[count:]:
         ax.set_axis_off()
@@ -70,10 +70,10 @@ def draw(ds: xr.Dataset) -> Figure:
 def _panel(run: Run, over: Sequence[str]) -> str:
     spec = run.experiment
     few = spec.clients.per_round < spec.clients.number
-    parts = (
+    texts = (
         run.task_name,
         partition_text.partition_label(run),
         f"{spec.clients.per_round} of {spec.clients.number} clients" if few else "",
         *(f"{setting_text.key_label(key)} {setting_text.value_text(setting_text.value(run, key))}" for key in over),
     )
-    return ", ".join(filter(None, parts))
+    return ", ".join(filter(None, texts))

@@ -34,8 +34,8 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     recorded = {run.folder: run.metrics() for run in selected}
     names = list(USUAL)
     if not any(ds[name].notnull().any() for ds in recorded.values() for name in USUAL):
-        own = {str(name) for ds in recorded.values() for name in ds.data_vars if ds[name].notnull().any()}
-        names = sorted(own - {"seconds"}, key=lambda name: (name.startswith(("clients_", "train_")), name))[:MOST]
+        measured = {str(name) for ds in recorded.values() for name in ds.data_vars if ds[name].notnull().any()}
+        names = sorted(measured - {"seconds"}, key=lambda name: (name.startswith(("clients_", "train_")), name))[:MOST]
         names = names or list(USUAL)
     return _stack.stack_runs(selected, lambda run: _with_all(recorded[run.folder], names))
 

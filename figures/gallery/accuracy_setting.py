@@ -46,16 +46,16 @@ def data(
         ValueError: If two runs have the same method, value and seed.
     """
     selected, key = _select(runs, over)
-    table = _stack.by_place(
+    table = _stack.by_cell(
         (((run.label, setting_text.value(run, key), run.experiment.seed), run) for run in selected),
-        lambda first, second, place: (
-            f"{first.name} and {second.name} are both {place[0]} with {key} = "
-            f"{setting_text.value_text(place[1])} and seed {place[2]}; give runs of one setting."
+        lambda first, second, cell: (
+            f"{first.name} and {second.name} are both {cell[0]} with {key} = "
+            f"{setting_text.value_text(cell[1])} and seed {cell[2]}; give runs of one setting."
         ),
     )
     rows, seeds = setting_text.sort_rows(row for row, _, _ in table), sorted({seed for _, _, seed in table})
     values = sorted({value for _, value, _ in table})
-    late = {place: mean_of_last(run, metric, last) for place, run in table.items()}
+    late = {cell: mean_of_last(run, metric, last) for cell, run in table.items()}
     name = f"{'test ' if metric == 'accuracy' else ''}{metric}"
     unit = _tables.metric_unit(selected, metric)
     array = _stack.fill_array(late, {"row": rows, "value": values, "seed": seeds}, name, unit)
@@ -132,9 +132,9 @@ def _select(runs: Sequence[Run], over: str) -> tuple[list[Run], str]:
             if isinstance(setting_text.value(run, key), int | float):
                 groups.setdefault((key, _rest(run, key)), []).append(run)
 
-    def size(place: tuple[str, str]) -> tuple[int, int]:
-        group = groups[place]
-        return len({setting_text.value(run, place[0]) for run in group}), len({run.label for run in group})
+    def size(cell: tuple[str, str]) -> tuple[int, int]:
+        group = groups[cell]
+        return len({setting_text.value(run, cell[0]) for run in group}), len({run.label for run in group})
 
     best = max(groups, key=size, default=None)
     if best is None or size(best)[0] < 2:
@@ -148,15 +148,15 @@ def _rest(run: Run, key: str) -> str:
 
     Local training is left out where it is not the setting, as methods may want their own.
     """
-    content = {name: part for name, part in run.experiment.resolved().items() if name in ("rounds", "task", "clients")}
+    content = {name: data for name, data in run.experiment.resolved().items() if name in ("rounds", "task", "clients")}
     if key.startswith("local."):
         content["local"] = run.experiment.resolved()["local"]
     *parents, last = key.split(".")
-    place: Any = content
+    table: Any = content
     for name in parents:
-        place = place.get(name, {})
-    if isinstance(place, dict):
-        (place if last in place else place.get("partition", {})).pop(last, None)
+        table = table.get(name, {})
+    if isinstance(table, dict):
+        (table if last in table else table.get("partition", {})).pop(last, None)
     return json.dumps(content, sort_keys=True)
 
 
@@ -164,8 +164,8 @@ def _numbers(run: Run) -> Iterator[str]:
     """Keys of the settings of data, clients, partition and local training that are numbers."""
     content = run.experiment.resolved()
     clients = {**content["clients"], **content["clients"]["partition"]}
-    for part, table in (("task", content["task"]), ("clients", clients), ("local", content["local"])):
+    for title, table in (("task", content["task"]), ("clients", clients), ("local", content["local"])):
         for name, value in table.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
-                yield f"{part}.{name}"
+                yield f"{title}.{name}"
     yield "rounds"

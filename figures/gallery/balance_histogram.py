@@ -35,7 +35,7 @@ def data(runs: Sequence[Run], *, window: tuple[float, float] = (0.45, 0.55)) -> 
         )
         raise _runs.missing(f"{len(shrinking)} of {len(runs)} runs shrink their model", command)
     run_selection.narrow(runs, [run for run, _ in shrinking.values()], "its weights sum to 1")
-    columns = {name: [float(part[name]) for _, part in shrinking.values()] for name in ("ratio", "gamma")}
+    columns = {name: [float(means[name]) for _, means in shrinking.values()] for name in ("ratio", "gamma")}
     ds = xr.Dataset(
         {name: ("sample", values) for name, values in columns.items()},
         coords={
@@ -54,9 +54,9 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 2, height=2.5)
     weights.histogram(ds, ax=axs[0, 0])
     for name in style.order(map(str, ds.algorithm.values)):
-        part = ds.isel(sample=ds.algorithm.values == name)
+        series = ds.isel(sample=ds.algorithm.values == name)
         look: dict[str, Any] = {"color": style.colour(name), "marker": style.marker(name), "label": style.label(name)}
-        axs[0, 1].plot(part.gamma, part.ratio, linestyle="", markersize=4, **look)
+        axs[0, 1].plot(series.gamma, series.ratio, linestyle="", markersize=4, **look)
     axs[0, 1].axvline(1, color="#555555", linewidth=0.6, zorder=1)
     style.name_axes(axs[0, 1], style.text(ds.gamma), style.text(ds.ratio))
     style.logarithmic(axs[0, 1])

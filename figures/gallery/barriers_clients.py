@@ -51,9 +51,9 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, rows = style.panels(len(variables), count, height=height, **close)
     all_looks = looks(ds)
     for row, variable in zip(rows, variables, strict=True):
-        for part, ax in zip(_stack.panels(ds), row, strict=True):
-            mesh = matrix(part, variable, ax, all_looks[variable])
-            ax.set_title(part.attrs["label"])
+        for panel, ax in zip(_stack.panels(ds), row, strict=True):
+            mesh = matrix(panel, variable, ax, all_looks[variable])
+            ax.set_title(panel.attrs["label"])
             style.name_axes(ax, "client", "client")
         last = [ax for ax in row if style.is_beside(ax, row[-1])]
         figure.colorbar(mesh, ax=last, label=style.text(ds[variable]), location="bottom", aspect=30)

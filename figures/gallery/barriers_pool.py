@@ -56,16 +56,16 @@ def draw(ds: xr.Dataset) -> Figure:
         count, columns, height=2.15 * count + 0.3, width_ratios=ratios, stacked=2 if columns == 2 else 1, cell=0.8
     )
     all_looks = looks(ds)
-    for part, row in zip(_stack.panels(ds), rows, strict=True):
-        names = [str(name).removeprefix("member ") for name in part.mark.values]
-        short = part.assign_coords(mark=names, mark_other=names)
+    for panel, row in zip(_stack.panels(ds), rows, strict=True):
+        names = [str(name).removeprefix("member ") for name in panel.mark.values]
+        short = panel.assign_coords(mark=names, mark_other=names)
         for ax, variable in zip(row, variables, strict=False):
             mesh = matrix(short, variable, ax, all_looks[variable])
             style.name_axes(ax, "member", "member")
-            ax.set_title(part.attrs["label"])
-            place = {"location": "bottom"} if style.is_narrow() and columns == 2 else {}
-            figure.colorbar(mesh, ax=ax, label=style.text(ds[variable]), aspect=20, **place)  # type: ignore[arg-type]
-        _losses(part, row[-1])
+            ax.set_title(panel.attrs["label"])
+            location = {"location": "bottom"} if style.is_narrow() and columns == 2 else {}
+            figure.colorbar(mesh, ax=ax, label=style.text(ds[variable]), aspect=20, **location)  # type: ignore[arg-type]
+        _losses(panel, row[-1])
         row[-1].set_title(f"{ds.attrs['split']} samples")
         row[-1].set_ylabel(style.with_unit(f"{ds.attrs['split']} loss", ds.loss))
     if variables == ["midpoint"]:
@@ -73,9 +73,9 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def _losses(part: xr.Dataset, ax: Axes) -> None:
+def _losses(panel: xr.Dataset, ax: Axes) -> None:
     """Dots in two columns: members, which start with the received model, and random averages; a bar at their mean."""
-    members, mixed = part.mark_loss.values, part.loss.values
+    members, mixed = panel.mark_loss.values, panel.loss.values
     across = np.linspace(-0.25, 0.25, len(mixed))
     ax.plot(np.zeros(len(members) - 1), members[1:], "o", color=style.CLIENT, markersize=4)
     ax.plot(0, members[0], "D", color=style.GLOBAL, markersize=4)

@@ -105,12 +105,12 @@ def _offsets(ds: xr.Dataset, ax: Axes) -> None:
     """Offsets with bars of one standard error, and a note on the planes without a minimum inside."""
     if bool(ds["offset"].notnull().any()):
         curves.curve(ds, ax=ax, variable="offset", marker="o", markersize=2.5)
-    for name, part in curves.split_algorithms(ds["offset"]):
+    for name, series in curves.split_algorithms(ds["offset"]):
         error = ds["offset_error"].sel(algorithm=name)
         count = error.notnull().sum("seed")
         bars = (error**2).sum("seed") ** 0.5 / count.where(count > 0)
         ax.errorbar(
-            ds["round"], part.mean("seed"), yerr=bars, fmt="none", color=style.colour(str(name)), elinewidth=0.7
+            ds["round"], series.mean("seed"), yerr=bars, fmt="none", color=style.colour(str(name)), elinewidth=0.7
         )
     absent, planes = int((ds["located"] == 0).sum()), int(ds["located"].notnull().sum())
     if absent:

@@ -38,12 +38,12 @@ def data(run: Run, *, rounds: int | Sequence[int] = 8, samples_per_client: int =
 
 def draw(ds: xr.Dataset) -> Figure:
     """Both biases on one scale; the error of the averaged model on the test set and, dotted, on the cohort's data."""
-    parts = _cases.split_cases(ds)
-    figure, axs = style.panels(len(parts), 3, height=1.75 * len(parts) + 0.9, turned=True)
-    for row, (title, part) in zip(axs, parts, strict=True):
-        curves.row(part, row, _SHOWN, level=0, **curves.DOTS)
+    cases = _cases.split_cases(ds)
+    figure, axs = style.panels(len(cases), 3, height=1.75 * len(cases) + 0.9, turned=True)
+    for row, (title, case) in zip(axs, cases, strict=True):
+        curves.row(case, row, _SHOWN, level=0, **curves.DOTS)
         for variable, (_, line) in _ERRORS.items():
-            curves.curve(part, ax=row[2], variable=variable, linestyle=line, names=False, **curves.DOTS)
+            curves.curve(case, ax=row[2], variable=variable, linestyle=line, names=False, **curves.DOTS)
         row[2].set_ylabel(f"{_ERRORS['error'][0]} ({_ERRORS['fma_error'][0]} dotted)", fontsize=style.small())
         _cases.set_title(row[0], title)
     _cases.share_ranges(axs)

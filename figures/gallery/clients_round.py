@@ -70,14 +70,14 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(2 if below else 1, 2, height=5.0 if below else 2.6, cell=0.55)
     _updates(ds, axs[0, 0])
     pairs = matrices.matrix(ds.cosine, ax=axs[0, 1], low=-1, high=1, cmap=style.SIGNED)
-    places = list(axs[1]) if below else []
-    for name, ax in zip(below, places, strict=False):
+    free = list(axs[1]) if below else []
+    for name, ax in zip(below, free, strict=False):
         (_losses if name == "own_loss" else _labels)(ds, ax)
     if groups:
-        for axis in (pairs.xaxis, pairs.yaxis, *(ax.xaxis for ax in places[: len(below)])):
+        for axis in (pairs.xaxis, pairs.yaxis, *(ax.xaxis for ax in free[: len(below)])):
             matrices.name_ticks(axis, list(groups), list(groups.values()))
             axis.set_label_text("clients by their most common class")
-    for ax in places[len(below) :]:
+    for ax in free[len(below) :]:
         ax.set_axis_off()
     return figure
 
@@ -109,10 +109,10 @@ def _updates(ds: xr.Dataset, ax: Axes) -> None:
     for mask, look in ((~picked, plain), (picked, marked)):
         ax.scatter(ds.cosine_mean.values[mask], ds.update_norm.values[mask], sizes[mask], **look)
     for client in ds.client.values if ds.sizes["client"] <= NAMED else []:
-        part = ds.sel(client=client)
-        place = float(part.cosine_mean), float(part.update_norm)
-        note = ax.annotate(str(client), place, (0, 7), textcoords="offset points", fontsize=style.small(), ha="center")
-        note.set(fontweight="bold" if float(part.selected) else "normal", path_effects=style.outline())
+        row = ds.sel(client=client)
+        point = float(row.cosine_mean), float(row.update_norm)
+        note = ax.annotate(str(client), point, (0, 7), textcoords="offset points", fontsize=style.small(), ha="center")
+        note.set(fontweight="bold" if float(row.selected) else "normal", path_effects=style.outline())
     ax.margins(0.12)
     ax.set_xlabel(style.text(ds.cosine_mean))
     ax.set_ylabel(style.text(ds.update_norm))
@@ -120,15 +120,15 @@ def _updates(ds: xr.Dataset, ax: Axes) -> None:
 
 def _losses(ds: xr.Dataset, ax: Axes) -> None:
     """Loss on each client's own data: before the round, of its own model, after the round."""
-    places = np.arange(ds.sizes["client"])
-    many = len(places) > MANY
+    positions = np.arange(ds.sizes["client"])
+    many = len(positions) > MANY
     for (name, marker, label), shade in zip(_LOSSES, ("0.8", "black", "0.5"), strict=True):
         look: dict[str, Any] = {"color": "black", "markersize": 4, "fillstyle": "none"}
         if many:
             look = {"color": shade, "markersize": 1.5}
-        ax.plot(places, ds[name], marker, label=label, **look)
+        ax.plot(positions, ds[name], marker, label=label, **look)
     if not many:
-        ax.vlines(places, ds.own_loss, ds.end_own_loss, color=style.CLIENT, linewidth=0.8, zorder=1)
+        ax.vlines(positions, ds.own_loss, ds.end_own_loss, color=style.CLIENT, linewidth=0.8, zorder=1)
     style.logarithmic(ax)
     low, high = ax.get_ylim()
     ax.set_ylim(low, high * (high / low) ** 0.4 if ax.get_yscale() == "log" else high + 0.4 * (high - low))
@@ -140,8 +140,8 @@ def _losses(ds: xr.Dataset, ax: Axes) -> None:
 
 def _labels(ds: xr.Dataset, ax: Axes) -> None:
     """Stacked bars of the classes that each client trains on."""
-    places = ds[["class_share"]].assign_coords(client=np.arange(ds.sizes["client"]))
-    class_labels.mixture(places, ax=ax, variable="class_share", over="client")
+    by_position = ds[["class_share"]].assign_coords(client=np.arange(ds.sizes["client"]))
+    class_labels.mixture(by_position, ax=ax, variable="class_share", over="client")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     if ds.sizes["class"] <= 12 and (ax.containers or ax.collections):
         ax.legend(

@@ -67,9 +67,9 @@ def _require_groups(ds: xr.Dataset) -> None:
 
 def draw(ds: xr.Dataset) -> Figure:
     """A panel per method on one scale; how evenly the clients of one seed hold the classes."""
-    parts = curves.split_algorithms(ds.group_cosine)[:2]
-    figure, axs = style.panels(1, len(parts) + 1, height=2.5)
-    for ax, (name, _) in zip(axs[0], parts, strict=False):
+    pair = curves.split_algorithms(ds.group_cosine)[:2]
+    figure, axs = style.panels(1, len(pair) + 1, height=2.5)
+    for ax, (name, _) in zip(axs[0], pair, strict=False):
         drifts.group_cosines(ds.sel(algorithm=name), ax=ax)
         ax.set_title(style.label(str(name)), fontsize=style.small())
         ax.set_ylabel(ax.get_ylabel() if style.is_first(ax) else "")

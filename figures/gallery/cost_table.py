@@ -85,7 +85,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def _cells(ds: xr.Dataset, key: str, unit: str, *, printed: bool = False) -> list[Cell]:
-    return [Cell(ranged(ds.isel(row=place), key, unit), printed=printed) for place in range(ds.sizes["row"])]
+    return [Cell(ranged(ds.isel(row=row), key, unit), printed=printed) for row in range(ds.sizes["row"])]
 
 
 def _ordered(rows: Mapping[str, Run]) -> list[str]:

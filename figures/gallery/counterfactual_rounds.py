@@ -40,33 +40,33 @@ def data(run: Run, *, rounds: int | Sequence[int] = 8, scale: str = "fit", worke
 def draw(ds: xr.Dataset) -> Figure:
     """Sizes of both splits of the step, losses that the parts cost, and drift variances with their estimates."""
     figure, axs = style.panels(2, 2, height=4.9)
-    parts = ds.isel(algorithm=0)
-    has_server = float(parts.norm.sel(part="server").max()) > 1e-4 * float(parts.norm.sel(part="step").max())
+    terms = ds.isel(algorithm=0)
+    has_server = float(terms.norm.sel(part="server").max()) > 1e-4 * float(terms.norm.sel(part="step").max())
     drifts = ["full", "sampling", "client", *(["server"] if has_server else [])]
     for name in drifts:
-        values = parts.client_norm if name == "client" else parts.norm.sel(part=name)
+        values = terms.client_norm if name == "client" else terms.norm.sel(part=name)
         _line(values, axs[0, 0], name)
     expected = {"linestyle": ":", "marker": "", "label": "sampling drift, expected of a random cohort"}
-    _line(parts.expected_sampling, axs[0, 0], "sampling", **expected)
+    _line(terms.expected_sampling, axs[0, 0], "sampling", **expected)
     for name in ("gradient", "gradient_sampling", "local"):
-        _line(parts.norm.sel(part=name), axs[0, 1], name)
+        _line(terms.norm.sel(part=name), axs[0, 1], name)
     style.same_range(*axs[0])
     for name in ("sampling", *drifts[3:], "gradient_sampling", "local"):
-        _line(parts.loss_cost.sel(part=name), axs[1, 0], name)
+        _line(terms.loss_cost.sel(part=name), axs[1, 0], name)
     curves.mark_level(axs[1, 0])
     for name in ("sampling", "client"):
-        _line(parts[f"{name}_variance"], axs[1, 1], name)
-        _line(parts[f"{name}_estimate"], axs[1, 1], name, linestyle="--", marker="", label=f"{name} drift, equation 13")
+        _line(terms[f"{name}_variance"], axs[1, 1], name)
+        _line(terms[f"{name}_estimate"], axs[1, 1], name, linestyle="--", marker="", label=f"{name} drift, equation 13")
     style.logarithmic(axs[1, 1])
-    texts = ("norm, drift parts", "norm, gradient parts", style.with_unit("loss that the part costs", parts.loss_cost))
+    texts = ("norm, drift parts", "norm, gradient parts", style.with_unit("loss that the part costs", terms.loss_cost))
     for ax, text in zip(axs.flat, (*texts, "drift variance per parameter"), strict=True):
-        style.name_axes(ax, "round", text, whole=5)
+        style.name_axes(ax, "round", text, integers=5)
     title = ", ".join(filter(None, [style.label(str(ds.algorithm.values[0])), curves.band(ds)]))
     return style.key(figure, axs.flat, title=title, columns=3)
 
 
 def _line(values: xr.DataArray, ax: Axes, name: str, **look: Any) -> None:
-    label, colour = palette.PARTS[name]
-    marker = "osD^vPX"[list(palette.PARTS).index(name)]
+    label, colour = palette.TERMS[name]
+    marker = "osD^vPX"[list(palette.TERMS).index(name)]
     shown: dict[str, Any] = {"color": colour, "label": label, "marker": marker, "markersize": 2.5}
     curves.line_with_band(values, ax=ax, over="round", **{**shown, **look})

@@ -33,8 +33,8 @@ def data(
     """
     indices = _runs.rounds_with_clients(run, least=2, count=2, rounds=rounds)
     results = [run.cached(mode_curve, round=index, kind=kind, steps=steps, points=points) for index in indices]
-    whole = xr.concat([result.drop_attrs(deep=False) for result in results], "round", join="exact")
-    return whole.assign_coords(round=indices).assign_attrs(kind=kind)
+    joined = xr.concat([result.drop_attrs(deep=False) for result in results], "round", join="exact")
+    return joined.assign_coords(round=indices).assign_attrs(kind=kind)
 
 
 def draw(ds: xr.Dataset) -> Figure:
@@ -44,10 +44,10 @@ def draw(ds: xr.Dataset) -> Figure:
     name = {"bezier": "Bezier curve", "polygon": "polygonal chain"}[ds.attrs["kind"]]
     for ax, variable in zip(row, variables, strict=True):
         for index, colour in enumerate(style.steps(ds.sizes["round"])):
-            part = ds.isel(round=index)
+            curve = ds.isel(round=index)
             for prefix, look, what in (("", "-", name), ("straight_", "--", "straight line")):
-                label = f"round {int(part['round'])}, {what}"
-                ax.plot(part.t, part[prefix + variable], look, color=colour, label=label)
+                label = f"round {int(curve['round'])}, {what}"
+                ax.plot(curve.t, curve[prefix + variable], look, color=colour, label=label)
         style.name_axes(ax, style.text(ds.t), style.text(ds[variable]))
         surfaces.ends(ax, "one client", "another")
     style.logarithmic(row[0])

@@ -37,18 +37,18 @@ def data(run: Run, *, rounds: int = 4, subsets: int = 10, cka_rounds: int = 10) 
 
 def draw(ds: xr.Dataset) -> Figure:
     """Error with a band over the draws; CKA over rounds."""
-    parts = _cases.split_cases(ds)
-    figure, axs = style.panels(len(parts), 2, height=1.9 * len(parts) + 0.6, turned=True)
+    cases = _cases.split_cases(ds)
+    figure, axs = style.panels(len(cases), 2, height=1.9 * len(cases) + 0.6, turned=True)
     method = style.label(str(ds.algorithm.values[0]))
     pooled = " and ".join(f"{name}s" for name in ("draw", "seed") if ds.error.sizes.get(name, 1) > 1)
     averaged = f"{method}; band: std over {pooled}" if pooled else method
-    for row, (title, part) in zip(axs, parts, strict=True):
-        drifts.averaged(part.isel(algorithm=0).dropna("round", how="all", subset=["error"]), ax=row[0])
+    for row, (title, case) in zip(axs, cases, strict=True):
+        drifts.averaged(case.isel(algorithm=0).dropna("round", how="all", subset=["error"]), ax=row[0])
         row[0].set_ylabel("test error of the mean")
-        curves.curve(part, ax=row[1], variable="cka", over="cka_round", marker="o", markersize=2.5)
+        curves.curve(case, ax=row[1], variable="cka", over="cka_round", marker="o", markersize=2.5)
         style.name_axes(row[1], "round", "mean CKA of client pairs")
         _cases.set_title(row[0], title or averaged)
     _cases.share_ranges(axs)
     seeds = curves.band(ds)
-    notes = [averaged if len(parts) > 1 else "", f"CKA: {seeds}" if seeds else ""]
+    notes = [averaged if len(cases) > 1 else "", f"CKA: {seeds}" if seeds else ""]
     return style.key(figure, axs[:, 0], title="; ".join(filter(None, notes)) or None)

@@ -22,7 +22,7 @@ NEEDS = "runs of FedAvg and FedLAW (GWS) with two values or more of a setting, s
 
 COST = "seconds"
 
-_Place = tuple[str, Any, int]
+_CellKey = tuple[str, Any, int]
 """Line, value of the setting, seed."""
 
 _SHOWN = ("gain", "gamma", "optimisation")
@@ -59,10 +59,10 @@ def data(
         raise _runs.missing(f"{method} and {reference} share {len(values)} values of {over}", command)
     seeds = sorted({seed for _, _, seed in pairs})
     late = {run.folder: mean_of_last(run, "accuracy", last) for pair in pairs.values() for run in pair}
-    middle = {place: run.cached(balance_mean, window=window) for place, (run, _) in pairs.items()}
-    gains = {place: 100 * (late[run.folder] - late[other.folder]) for place, (run, other) in pairs.items()}
-    factors = {place: float(means.gamma) for place, means in middle.items()}
-    norms = {place: float(means.optimisation) for place, means in middle.items()}
+    middle = {cell: run.cached(balance_mean, window=window) for cell, (run, _) in pairs.items()}
+    gains = {cell: 100 * (late[run.folder] - late[other.folder]) for cell, (run, other) in pairs.items()}
+    factors = {cell: float(means.gamma) for cell, means in middle.items()}
+    norms = {cell: float(means.optimisation) for cell, means in middle.items()}
     axes: dict[str, Sequence[Any]] = {"line": lines, "value": values, "seed": seeds}
     ds = xr.Dataset(
         {
@@ -87,19 +87,19 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
     colour = style.colour(ds.attrs["method"])
-    places = ds[name].assign_coords(value=np.arange(ds.sizes["value"]))
+    lines = ds[name].assign_coords(value=np.arange(ds.sizes["value"]))
     for index, line in enumerate(map(str, ds.line.values)):
         look: dict[str, Any] = {"linestyle": palette.DASHES[index % 4], "marker": palette.MARKERS[index % 4]}
         look["markersize"] = 3
         look |= {"label": line} if ds.sizes["line"] > 1 else {}
-        curves.line_with_band(places.sel(line=line), ax=ax, over="value", color=colour, **look)
+        curves.line_with_band(lines.sel(line=line), ax=ax, over="value", color=colour, **look)
     ax.set_xticks(range(ds.sizes["value"]), [setting_text.value_text(value) for value in ds.value.values.tolist()])
     style.name_axes(ax, style.text(ds.value), style.text(ds[name]))
 
 
-def _pairs(runs: Sequence[Run], over: str, method: str, reference: str) -> dict[_Place, tuple[Run, Run]]:
+def _pairs(runs: Sequence[Run], over: str, method: str, reference: str) -> dict[_CellKey, tuple[Run, Run]]:
     """The run of the method and that of the reference, wherever both are there."""
-    table = _stack.by_place(
+    table = _stack.by_cell(
         (
             ((run.label, _line(run, over), value, run.experiment.seed), run)
             for run in runs
@@ -110,7 +110,7 @@ def _pairs(runs: Sequence[Run], over: str, method: str, reference: str) -> dict[
         ),
     )
     pairs = {(line, value, seed): run for (label, line, value, seed), run in table.items() if label == method}
-    return {place: (run, table[reference, *place]) for place, run in pairs.items() if (reference, *place) in table}
+    return {cell: (run, table[reference, *cell]) for cell, run in pairs.items() if (reference, *cell) in table}
 
 
 def _line(run: Run, over: str) -> str:
@@ -121,7 +121,7 @@ def _line(run: Run, over: str) -> str:
     return partition_text.describe_partition(plain).replace("Dir(1)", "Dirichlet")
 
 
-def _ordered(pairs: dict[_Place, tuple[Run, Run]]) -> list[str]:
+def _ordered(pairs: dict[_CellKey, tuple[Run, Run]]) -> list[str]:
     """Lines from the least to the most skewed partition, by concentration where there is one."""
     concentrations = {
         line: setting_text.value(run, "clients.concentration") for (line, _, _), (run, _) in pairs.items()

@@ -49,8 +49,8 @@ def draw(ds: xr.Dataset) -> Figure:
     )
     for row, name in zip(axs, names, strict=True):
         for ax, index in zip(row, rounds, strict=True):
-            part = ds.sel(density_round=index, algorithm=[name]).isel(seed=0)
-            spectra.density(part, ax=ax, filled=True)
+            spectrum = ds.sel(density_round=index, algorithm=[name]).isel(seed=0)
+            spectra.density(spectrum, ax=ax, filled=True)
             ax.set_title(f"round {index}" if ax in axs[0] else "")
             ax.set_ylabel(style.label(name) if style.is_first(ax) else "", rotation=0, ha="right", va="center")
             ax.set_xlabel(f"eigenvalue of the Hessian of the {ds.attrs['split']} loss" if style.is_lowest(ax) else "")

@@ -33,10 +33,10 @@ def data(run: Run) -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """Stacked classes of the cohorts of one seed; below, three similarities, dotted by data size."""
     figure, axs = style.panels(2, 3, height=4.2, stacked=2, cell=0.8)
-    parts = [str(name) for name, _ in curves.split_algorithms(ds.overlap)]
-    shown = [(name, "cohort_share") for name in parts[:2]]
+    algorithms = [str(name) for name, _ in curves.split_algorithms(ds.overlap)]
+    shown = [(name, "cohort_share") for name in algorithms[:2]]
     if len(shown) == 1:
-        shown.append((parts[0], "cohort_share_data"))
+        shown.append((algorithms[0], "cohort_share_data"))
     for ax, (name, variable) in zip(axs[0], shown, strict=False):
         values = ds.sel(algorithm=name)
         seed = next(seed for seed in values.seed.values if np.isfinite(values[variable].sel(seed=seed)).any())
@@ -52,9 +52,9 @@ def draw(ds: xr.Dataset) -> Figure:
         axs[0, 2].legend(handles, names, title="class", loc="center left", ncols=2)
     for ax, (variable, label) in zip(axs[1], _SHOWN.items(), strict=True):
         curves.curve(ds, ax=ax, variable=variable, label=label)
-        own = curves.mean(ds[variable].sel(algorithm=parts[0]), "seed")
-        plain = curves.mean(ds[f"{variable}_data"].sel(algorithm=parts[0]), "seed")
-        if not np.allclose(own, plain, equal_nan=True):  # else the method's weights are those by data size
+        weighted = curves.mean(ds[variable].sel(algorithm=algorithms[0]), "seed")
+        plain = curves.mean(ds[f"{variable}_data"].sel(algorithm=algorithms[0]), "seed")
+        if not np.allclose(weighted, plain, equal_nan=True):  # else the method's weights are those by data size
             plain = plain.dropna("round")
             ax.plot(plain["round"], plain, color="#555555", linewidth=0.9, linestyle=":", label="weights by data size")
     return style.key(figure, axs[1], title=curves.band(ds))

@@ -31,9 +31,9 @@ def data(runs: Sequence[Run], *, rounds: int = 20) -> xr.Dataset:
     """
     selected = _select(runs)
     results = [run.cached(label_scatter, rounds=rounds) for run in selected]
-    places = max(run.experiment.clients.per_round for run in selected)
+    most = max(run.experiment.clients.per_round for run in selected)
     length = max(ds.sizes["round"] for ds in results)
-    count = np.full((len(results), length, places, results[0].sizes["class"]), np.nan)
+    count = np.full((len(results), length, most, results[0].sizes["class"]), np.nan)
     divergences = np.full((2, len(results), length), np.nan)
     for panel, ds in enumerate(results):
         divergences[:, panel, : ds.sizes["round"]] = ds.within_divergence, ds.between_divergence
@@ -80,16 +80,16 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _scatter(count: xr.DataArray, ax: Axes, *, largest: float) -> None:
     """Bubbles up to an area of `largest` points squared: a round has a column as wide as 1, a client a place in it."""
-    rows, places, columns = np.nonzero(count.values > 0)
-    samples, size = count.values[rows, places, columns], count.sizes["place"]
-    x = count["round"].values[rows] + (places + 0.5) / size - 0.5
+    rows, slots, columns = np.nonzero(count.values > 0)
+    samples, size = count.values[rows, slots, columns], count.sizes["place"]
+    x = count["round"].values[rows] + (slots + 0.5) / size - 0.5
     class_labels.put_bubbles(ax, x, columns, samples, count["class"].values, largest=largest)
     for edge in count["round"].values[:-1] + 0.5:
         ax.axvline(edge, color="#dddddd", linewidth=0.5, zorder=0)
     ax.set_ylim(-0.7, count.sizes["class"] - 0.3)
     ax.set_xlim(count["round"].values[0] - 0.5, count["round"].values[-1] + 0.5)
     ax.grid(False)
-    style.name_axes(ax, whole=10)
+    style.name_axes(ax, integers=10)
 
 
 _DIVERGENCES = {

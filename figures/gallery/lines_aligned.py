@@ -55,14 +55,14 @@ def draw(ds: xr.Dataset) -> Figure:
     """A panel per pair: the line as it is dashed, the aligned one solid; barriers and distances above."""
     figure, (row,) = style.panels(1, ds.sizes["panel"], height=2.6)
     before, after = style.steps(2)
-    for part, ax in zip(_stack.panels(ds), row, strict=True):
-        ax.plot(part.t, part.aligned_loss, color=after, linewidth=2.2, label="aligned")
-        ax.plot(part.t, part.loss, "--", color=before, label="as trained")
+    for panel, ax in zip(_stack.panels(ds), row, strict=True):
+        ax.plot(panel.t, panel.aligned_loss, color=after, linewidth=2.2, label="aligned")
+        ax.plot(panel.t, panel.loss, "--", color=before, label="as trained")
         ax.set_xlabel("t")
-        height, aligned = (f"{float(part[name]):.2g}" for name in ("barrier", "aligned_barrier"))
+        height, aligned = (f"{float(panel[name]):.2g}" for name in ("barrier", "aligned_barrier"))
         barrier = style.in_words(f"barrier {height} → {aligned}", ds.barrier)
-        before_distance, near = (f"{float(part[name]):.3g}" for name in ("distance", "aligned_distance"))
-        note = f"{part.attrs['label']}\n{barrier}\ndistance {before_distance} → {near}"
+        before_distance, near = (f"{float(panel[name]):.3g}" for name in ("distance", "aligned_distance"))
+        note = f"{panel.attrs['label']}\n{barrier}\ndistance {before_distance} → {near}"
         ax.set_title(note, fontsize=style.small())
         ax.set_xlim(0, 1)
         ax.xaxis.set_major_locator(MaxNLocator(5))

@@ -34,11 +34,11 @@ def data(run: Run, *, gap: int = 1, lines: int = 4, points: int = 41) -> xr.Data
             _runs.KEEP_GLOBALS,
         )
     firsts = per_round.evenly_spaced(range(len(stored) - gap), lines)
-    pairs = [(stored[place], stored[place + gap]) for place in firsts]
+    pairs = [(stored[index], stored[index + gap]) for index in firsts]
     results = [run.cached(planes.global_line, rounds=pair, points=points).drop_attrs(deep=False) for pair in pairs]
     ends = {"round": [first for first, _ in pairs], "second": ("round", [second for _, second in pairs])}
-    whole = xr.concat([line[_stack.measured(line)] for line in results], "round", join="exact")
-    return whole.assign_coords(ends)
+    joined = xr.concat([line[_stack.measured(line)] for line in results], "round", join="exact")
+    return joined.assign_coords(ends)
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -28,11 +28,11 @@ def data(run: Run) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Locality and error over rounds."""
-    parts = _cases.split_cases(ds)
-    figure, axs = style.panels(len(parts), 2, height=1.8 * len(parts) + 0.6, turned=True)
+    cases = _cases.split_cases(ds)
+    figure, axs = style.panels(len(cases), 2, height=1.8 * len(cases) + 0.6, turned=True)
     labels = {"locality": r"locality $\max_k\|w_k-\bar w\|$", "error": "test error"}
-    for row, (title, part) in zip(axs, parts, strict=True):
-        curves.row(part, row, labels)
+    for row, (title, case) in zip(axs, cases, strict=True):
+        curves.row(case, row, labels)
         _cases.set_title(row[0], title)
     _cases.share_ranges(axs)
     for ax in axs[:, 0]:

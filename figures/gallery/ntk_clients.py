@@ -40,14 +40,14 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 3)
     share = {name: ds[name] / ds.diagonal for name in ("variance", "expression")}
     far = ds.mmd2.clip(min=0) ** 0.5 / ds.diagonal
-    for place, (colour, number) in enumerate(zip(style.steps(ds.sizes["round"]), ds["round"].values, strict=True)):
+    for index, (colour, number) in enumerate(zip(style.steps(ds.sizes["round"]), ds["round"].values, strict=True)):
         look = {"color": colour, "s": 14, "linewidths": 0, "label": f"round {number}"}
         at = {name: values.sel(round=number) for name, values in share.items()}
         axs[0, 0].scatter(far.sel(round=number), at["variance"], **look)
         axs[0, 1].scatter(at["variance"], at["expression"], **look)
         bound = ds.off_diagonal.sel(round=number).values
         bound = bound[np.isfinite(bound)]
-        axs[0, 2].scatter(place + np.linspace(-0.25, 0.25, max(len(bound), 1))[: len(bound)], bound, **look)
+        axs[0, 2].scatter(index + np.linspace(-0.25, 0.25, max(len(bound), 1))[: len(bound)], bound, **look)
     style.name_axes(axs[0, 0], r"MMD to all data / $\lambda$", r"posterior variance / $\lambda$")
     style.name_axes(axs[0, 1], r"posterior variance / $\lambda$", r"expression of theorem 2 / $\lambda$")
     low, high = axs[0, 0].get_ylim()

@@ -90,18 +90,18 @@ def draw(ds: xr.Dataset) -> Figure:
     """A line per run, thin and pale where a group has several, with their mean; or means in intervals."""
     figure, axs = style.panels(1, 1, width=style.WIDE, height=3.4)
     ax, labels = axs[0, 0], _labels([str(name) for name in ds.name.values])
-    for place, name in enumerate(map(str, ds.name.values)):
+    for index, name in enumerate(map(str, ds.name.values)):
         method = name.partition(",")[0]
-        same = [str(other).partition(",")[0] for other in ds.name.values[:place]].count(method)
+        same = [str(other).partition(",")[0] for other in ds.name.values[:index]].count(method)
         look = {"color": style.colour(method), "linestyle": style.dash(method, same)}
         dots = {"marker": _MARKERS[same // 6], "markersize": 3, "markevery": 0.13}
-        part = ds.value.values[ds.group.values == name]
-        curves.remark_gaps(part)
+        values = ds.value.values[ds.group.values == name]
+        curves.remark_gaps(values)
         mean = ds.group_mean.sel(name=name)
         finite = np.isfinite(mean.values)
         x = ds["round"].values[finite]
-        if len(part) > 1 and ds.attrs["seeds"] == "lines":
-            ax.plot(ds["round"].values, part.T, linewidth=0.5, alpha=0.4, **look)
+        if len(values) > 1 and ds.attrs["seeds"] == "lines":
+            ax.plot(ds["round"].values, values.T, linewidth=0.5, alpha=0.4, **look)
         if ds.attrs["seeds"] == "interval":
             low, high = (ds[f"group_{end}"].sel(name=name).values[finite] for end in ("low", "high"))
             ax.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
@@ -137,8 +137,8 @@ def _labels(names: Sequence[str]) -> dict[str, str]:
         method, *settings = name.split(", ")
         first = firsts.get(method, [])
         firsts.setdefault(method, settings)
-        parts = [part.removeprefix("name ") for part in settings if part not in first and not part.endswith(" -")]
-        labels[name] = ", ".join([style.label(method), *parts])
+        texts = [text.removeprefix("name ") for text in settings if text not in first and not text.endswith(" -")]
+        labels[name] = ", ".join([style.label(method), *texts])
     if len(set(labels.values())) == len(labels):
         return labels
     return {name: style.label(name.partition(",")[0]) + "".join(name.partition(",")[1:]) for name in names}

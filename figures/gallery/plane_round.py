@@ -73,8 +73,8 @@ def _shown(ds: xr.Dataset, variable: str) -> xr.Dataset:
     kind, _, label = variable.partition(" ")
     classes = [str(name) for name in ds["class"].values] if "class" in ds.dims else []
     if kind == "class" and label in classes:
-        own = ds[["class_error", "mark_class_error"]].sel({"class": label}, drop=True)
-        ds = ds.assign(shown=own.class_error, mark_shown=own.mark_class_error)
+        errors = ds[["class_error", "mark_class_error"]].sel({"class": label}, drop=True)
+        ds = ds.assign(shown=errors.class_error, mark_shown=errors.mark_class_error)
         ds["shown"].attrs["long_name"] = f"error of class {label}"
     elif variable in ("loss", "error") and variable in ds:
         ds = ds.assign(shown=ds[variable], mark_shown=ds[f"mark_{variable}"])

@@ -53,19 +53,19 @@ def draw(ds: xr.Dataset) -> Figure:
         rows, columns, height=rows * (tall + 0.25) + 0.85, stacked=columns, cell=0.62 * shape, sharex=True, sharey=True
     )
     levels = np.linspace(0, 1, 11)
-    for place, ax in zip(range(count), axs.flat, strict=False):
-        part = ds.isel({"class": place})
-        surfaces.contour(part, ax=ax, variable="class_error", levels=levels, marks=False)
+    for index, ax in zip(range(count), axs.flat, strict=False):
+        plane = ds.isel({"class": index})
+        surfaces.contour(plane, ax=ax, variable="class_error", levels=levels, marks=False)
         for client in range(3):
             look: dict[str, Any] = {
-                "color": "black" if bool(part.holds[client]) else "white",
+                "color": "black" if bool(plane.holds[client]) else "white",
                 "markeredgecolor": "black",
             }
-            look["label"] = "client that holds the class" if bool(part.holds[client]) else "client without it"
+            look["label"] = "client that holds the class" if bool(plane.holds[client]) else "client without it"
             ax.plot(float(ds.mark_alpha[client]), float(ds.mark_beta[client]), "^", markersize=5, linestyle="", **look)
         if style.is_narrow():
             ax.xaxis.set_major_locator(MaxNLocator(3, prune="both"))
-        ax.set_title(f"class {style.literal(part['class'].item())}", fontsize=style.small())
+        ax.set_title(f"class {style.literal(plane['class'].item())}", fontsize=style.small())
     style.name_edges(axs, count)
     style.key(figure, axs.flat)
     surfaces.colorbar(figure, axs.flat, levels, "error of the class")

@@ -53,9 +53,9 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, len(planes), height=tall + 1.1, width_ratios=shapes, cell=0.75 / min(shapes))
     for ax, plane in zip(axs[0], planes, strict=True):
         surfaces.contour(plane, ax=ax, levels=levels, marks=False, cmap=_PALE)
-        for place, (colour, dash) in enumerate(zip(COLOURS, palette.DASHES, strict=False)):
-            _basin(plane, plane.client_loss.isel(client=place), colour, dash, ax)
-            _mark(plane, place, "^", colour, ax)
+        for index, (colour, dash) in enumerate(zip(COLOURS, palette.DASHES, strict=False)):
+            _basin(plane, plane.client_loss.isel(client=index), colour, dash, ax)
+            _mark(plane, index, "^", colour, ax)
         _mark(plane, plane.sizes["client"], "X", "white", ax)
         names = ", ".join(map(str, plane.client.values))
         ax.set_title(f"{plane.attrs['label']}: clients {names}", fontsize=style.small())
@@ -64,12 +64,12 @@ def draw(ds: xr.Dataset) -> Figure:
         Line2D([], [], color=colour, linestyle=dash, label=f"{which} client")
         for which, colour, dash in zip(_WHICH, COLOURS, palette.DASHES, strict=False)
     ]
-    parts = [
+    overlaid = [
         Patch(facecolor="#cccccc", edgecolor="black", linewidth=1.3, label="tenth of the map with its lowest losses"),
         Line2D([], [], color="black", linewidth=0.7, label="quarter of it"),
         Line2D([], [], color="white", marker="X", markeredgecolor="black", linewidth=0, label="mean of the models"),
     ]
-    style.key(figure, axs.flat, handles=[*named, *parts])
+    style.key(figure, axs.flat, handles=[*named, *overlaid])
     surfaces.colorbar(figure, axs[0], levels, f"global {style.text(ds.loss)}", cmap=_PALE)
     return figure
 
@@ -93,8 +93,8 @@ def _basin(plane: xr.Dataset, loss: xr.DataArray, colour: str, dash: Any, ax: Ax
     ax.contour(*grid, levels=np.unique([inner, outer]), colors=[colour], linewidths=[1.3, 0.7], linestyles=[dash])
 
 
-def _mark(plane: xr.Dataset, place: int, marker: str, colour: str, ax: Axes) -> None:
-    x, y = float(plane.mark_alpha[place]), float(plane.mark_beta[place])
+def _mark(plane: xr.Dataset, index: int, marker: str, colour: str, ax: Axes) -> None:
+    x, y = float(plane.mark_alpha[index]), float(plane.mark_beta[index])
     look: dict[str, Any] = {
         "markeredgecolor": "black" if marker == "X" else "white",
         "markeredgewidth": 0.6,

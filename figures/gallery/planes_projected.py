@@ -39,9 +39,9 @@ def draw(ds: xr.Dataset) -> Figure:
     surfaces.contour(ds, ax=row[0], levels=levels, marks=False)
     scale = {"cmap": style.sequential(), "norm": surfaces.norm(levels), "edgecolors": "white", "zorder": 5}
     off = ds.in_plane.values == 0
-    for part, marker, size in ((ds.isel(mark=~off), "^", 42), (ds.isel(mark=off), "o", 34)):
+    for marks, marker, size in ((ds.isel(mark=~off), "^", 42), (ds.isel(mark=off), "o", 34)):
         row[0].scatter(
-            part.mark_alpha, part.mark_beta, c=part.mark_loss, marker=marker, s=size, linewidths=1.0, **scale
+            marks.mark_alpha, marks.mark_beta, c=marks.mark_loss, marker=marker, s=size, linewidths=1.0, **scale
         )
     for name, x, y in zip(ds.mark.values, ds.mark_alpha.values, ds.mark_beta.values, strict=True):
         at, across, up = _SIDES.get(str(name), ((0, 5), "center", "bottom"))

@@ -70,8 +70,8 @@ def draw(ds: xr.Dataset) -> Figure:
         )
     tall = 1.6 * len(names) + 0.75
     figure, axs = style.panels(len(names), COLUMNS, height=tall, stacked=COLUMNS, cell=1.6)
-    for place, (row, name) in enumerate(zip(axs, _differing(names), strict=True)):
-        shown = planes[place * COLUMNS : (place + 1) * COLUMNS]
+    for index, (row, name) in enumerate(zip(axs, _differing(names), strict=True)):
+        shown = planes[index * COLUMNS : (index + 1) * COLUMNS]
         surfaces.row(figure, row, _planes.short_marks(shown), variable, names=False)
         for ax, plane in zip(row, shown, strict=True):
             ax.set(xlabel="", ylabel="")
@@ -108,9 +108,9 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _differing(names: Sequence[str]) -> list[str]:
     """Names of rows without what all of them have; it stands below the figure."""
-    parts = [name.split(", ") for name in names]
-    rest = [[part for part in own if not all(part in other for other in parts)] for own in parts]
-    return [", ".join(own) for own in rest] if all(rest) else list(names)
+    words = [name.split(", ") for name in names]
+    rest = [[word for word in own_words if not all(word in other for other in words)] for own_words in words]
+    return [", ".join(own_words) for own_words in rest] if all(rest) else list(names)
 
 
 COLUMNS = 4
@@ -126,8 +126,8 @@ def _rows(runs: Sequence[Run], paper: str, item: str) -> dict[str, Run]:
     """One run for each method and setting, by name, that of the smallest seed."""
     item_labels = {}
     if paper:
-        parts = papers.match_runs(papers.load(paper).item(item), runs)
-        item_labels = {run.folder: part.setting.label for part in parts for run in part.runs}
+        matched = papers.match_runs(papers.load(paper).item(item), runs)
+        item_labels = {run.folder: match.setting.label for match in matched for run in match.runs}
     able = [run for run in runs if _able(run)]
     labels = {run.label for run in able}
     rows: dict[str, Run] = {}

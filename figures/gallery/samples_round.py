@@ -57,31 +57,31 @@ def data(
     index = run.kept("globals")[-1] if round is None else run.require_round(round)
     ds = run.cached(confusion, round=index, models=[model], split=split).isel(model=0)
     ds = ds.assign_coords(model=model).assign_attrs(model=model)
-    parts = None
+    alike = None
     if index in run.kept("clients"):
-        parts = run.cached(disagreement, round=index, client=client, against=model, split=split, groups=groups)
-        table = parts[[name for name in parts if str(name).startswith("group_") and name != "group_distance"]]
-        ds = ds.merge(table, combine_attrs="override").assign_attrs(client=parts.attrs["client"])
+        alike = run.cached(disagreement, round=index, client=client, against=model, split=split, groups=groups)
+        table = alike[[name for name in alike if str(name).startswith("group_") and name != "group_distance"]]
+        ds = ds.merge(table, combine_attrs="override").assign_attrs(client=alike.attrs["client"])
     if truth is not None or predicted is not None:
         every = run.cached(sample_predictions, round=index, models=[model], split=split).isel(model=0)
-        places = of_cell(every, truth, predicted, examples)
+        indices = of_cell(every, truth, predicted, examples)
     else:
-        places = np.zeros((0, examples), int) if parts is None else nearest(parts, examples)
-    return _with_images(run, ds, index, split, places)
+        indices = np.zeros((0, examples), int) if alike is None else nearest(alike, examples)
+    return _with_images(run, ds, index, split, indices)
 
 
-def _with_images(run: Run, ds: xr.Dataset, index: int, split: str, places: np.ndarray) -> xr.Dataset:
+def _with_images(run: Run, ds: xr.Dataset, index: int, split: str, indices: np.ndarray) -> xr.Dataset:
     """The data with the images of samples at places (strips, examples), if they are images; -1 stands for none."""
     samples, numbers = samples_of(run, index, split)
-    shown = images(run, samples[torch.from_numpy(places.clip(0).ravel())]) if places.size else None
+    shown = images(run, samples[torch.from_numpy(indices.clip(0).ravel())]) if indices.size else None
     if shown is None:
         return ds
-    values = shown.reshape(*places.shape, *shown.shape[1:]).astype(float)
-    values[places < 0] = np.nan
+    values = shown.reshape(*indices.shape, *shown.shape[1:]).astype(float)
+    values[indices < 0] = np.nan
     dims = ("strip", "example", "row", "column", *(["channel"] if values.ndim == 5 else []))
     ds["image"] = (dims, values, {"long_name": "pixel", "units": "1"})
-    own = np.where(places < 0, np.nan, numbers[places.clip(0)])
-    ds["sample"] = (("strip", "example"), own, {"long_name": "number of the sample", "units": "1"})
+    shown_numbers = np.where(indices < 0, np.nan, numbers[indices.clip(0)])
+    ds["sample"] = (("strip", "example"), shown_numbers, {"long_name": "number of the sample", "units": "1"})
     return ds
 
 
@@ -99,9 +99,9 @@ def of_cell(ds: xr.Dataset, truth: int | None, predicted: int | None, count: int
     mask &= ds.predicted.values != ds.target.values if predicted is None else ds.predicted.values == predicted
     order = np.argsort(-np.nan_to_num(ds.loss.values, nan=np.inf), kind="stable")
     members = order[mask[order]][: count * strips]
-    places = np.full((-(-len(members) // count), count), -1)
-    places.ravel()[: len(members)] = members
-    return places
+    indices = np.full((-(-len(members) // count), count), -1)
+    indices.ravel()[: len(members)] = members
+    return indices
 
 
 def nearest(ds: xr.Dataset, count: int) -> np.ndarray:
@@ -111,12 +111,12 @@ def nearest(ds: xr.Dataset, count: int) -> np.ndarray:
         ds: Result of `drift.disagreement`.
         count: Samples per group.
     """
-    places = np.full((ds.sizes["group"], count), -1)
-    for group in range(len(places)):
+    indices = np.full((ds.sizes["group"], count), -1)
+    for group in range(len(indices)):
         members = np.flatnonzero((ds.sample_group.values == group) & (ds.differs.values > 0))
         members = members[np.argsort(ds.group_distance.values[members], kind="stable")][:count]
-        places[group, : len(members)] = members
-    return places
+        indices[group, : len(members)] = members
+    return indices
 
 
 @style.styled
@@ -139,22 +139,22 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _groups(ds: xr.Dataset, ax: Axes) -> None:
     """Bars of the groups' sizes; the parts in which the one or the other model is right, or neither."""
-    places, left = np.arange(ds.sizes["group"]), np.zeros(ds.sizes["group"])
+    positions, left = np.arange(ds.sizes["group"]), np.zeros(ds.sizes["group"])
     first, second = ds.group_client_right.values, ds.group_other_right.values
-    parts = {f"{ds.attrs['client']} right": first, f"{_called(ds)} right": second, "both wrong": 1 - first - second}
-    for (label, part), look in zip(parts.items(), _LOOKS, strict=True):
-        size = part * ds.group_size.values
+    shares = {f"{ds.attrs['client']} right": first, f"{_called(ds)} right": second, "both wrong": 1 - first - second}
+    for (label, values), look in zip(shares.items(), _LOOKS, strict=True):
+        size = values * ds.group_size.values
         if not size.round(9).any():
             continue
-        ax.barh(places, size, left=left, label=label, edgecolor="black", linewidth=0.4, **look)
+        ax.barh(positions, size, left=left, label=label, edgecolor="black", linewidth=0.4, **look)
         left = left + size
     names = [str(ds["class"].values[int(label)]) for label in ds.group_class.values]
-    ax.set_yticks(places, [f"class {name}" for name in names])
-    for place, share in zip(places, ds.group_share.values, strict=True):
+    ax.set_yticks(positions, [f"class {name}" for name in names])
+    for position, share in zip(positions, ds.group_share.values, strict=True):
         look = {"textcoords": "offset points", "fontsize": style.small(), "va": "center"}
-        ax.annotate(f"{100 * share:.0f} %", (left[place], place), (3, 0), **look)
+        ax.annotate(f"{100 * share:.0f} %", (left[position], position), (3, 0), **look)
     ax.margins(x=0.2)
-    ax.set_ylim(len(places) - 0.5, -0.5)
+    ax.set_ylim(len(positions) - 0.5, -0.5)
     ax.set_xlabel("samples with two predictions,\nand their share of the like samples")
     if ax.containers:
         ax.legend(fontsize=style.small(), loc="lower center", bbox_to_anchor=(0.5, 1.0))

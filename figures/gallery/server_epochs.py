@@ -39,8 +39,8 @@ def data(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Dataset:
         rounds: Rounds shown; by default the first, a middle and the last one in which the server learned.
     """
     selected = evenly_spaced(_learning(run), 3) if rounds is None else list(rounds)
-    parts = [run.cached(server_epochs, round=index).drop_attrs(deep=False) for index in selected]
-    return xr.concat(parts, "round", join="outer").assign_coords(round=selected).assign_attrs(label=run.label)
+    results = [run.cached(server_epochs, round=index).drop_attrs(deep=False) for index in selected]
+    return xr.concat(results, "round", join="outer").assign_coords(round=selected).assign_attrs(label=run.label)
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -40,8 +40,8 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     seeds, table = sorted({run.experiment.seed for run in selected}), {}
     for run in sorted(selected, key=_concentration):
         for level in levels if _setting(run) == "iid" else [_concentration(run)]:
-            place = run.experiment.local.epochs, level, _setting(run), run.experiment.seed
-            table[place] = run
+            key = run.experiment.local.epochs, level, _setting(run), run.experiment.seed
+            table[key] = run
     axes: dict[str, Sequence[Any]] = {
         "epochs": epochs,
         "concentration": levels,
@@ -57,16 +57,16 @@ def draw(ds: xr.Dataset) -> Figure:
     rows, columns = ds.sizes["epochs"], ds.sizes["concentration"]
     wide = style.NARROW if columns == 1 else style.WIDE
     figure, axs = style.panels(rows, columns, width=wide, height=2.2 * rows + 0.4, sharey=True, sharex=True)
-    for place, ax in np.ndenumerate(axs):
-        part = ds.accuracy.isel(epochs=place[0], concentration=place[1])
+    for cell, ax in np.ndenumerate(axs):
+        panel = ds.accuracy.isel(epochs=cell[0], concentration=cell[1])
         for setting, (label, colour, line) in _SETTINGS.items():
             look: dict[str, Any] = {"color": colour, "linestyle": line, "label": label, "linewidth": 1.1}
-            curves.line_with_band(part.sel(setting=setting), ax=ax, over="round", **look)
-        epochs = f", {int(part.epochs)} local epoch{'s' if part.epochs > 1 else ''}" if rows > 1 else ""
+            curves.line_with_band(panel.sel(setting=setting), ax=ax, over="round", **look)
+        epochs = f", {int(panel.epochs)} local epoch{'s' if panel.epochs > 1 else ''}" if rows > 1 else ""
         ax.set_title(
-            f"{style.label(ds.attrs['method'])}, Dir({float(part.concentration):g}){epochs}", fontsize=style.small()
+            f"{style.label(ds.attrs['method'])}, Dir({float(panel.concentration):g}){epochs}", fontsize=style.small()
         )
-        ax.set_xlabel("round" if place[0] == rows - 1 else "")
+        ax.set_xlabel("round" if cell[0] == rows - 1 else "")
     for ax in axs.flat:
         ax.set_ylabel("test accuracy" if style.is_first(ax) else "")
     return style.key(figure, axs.flat, title=curves.band(ds), columns=2 if columns == 1 else 4)

@@ -61,7 +61,7 @@ def draw(ds: xr.Dataset) -> Figure:
     if "printed" in ds:
         _paper(ds, axs[0, 2])
     for ax in axs.flat:
-        style.name_axes(ax, style.text(ds.models), whole=6)
+        style.name_axes(ax, style.text(ds.models), integers=6)
     return style.key(figure, axs[0, :2], title=curves.band(ds))
 
 

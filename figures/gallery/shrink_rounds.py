@@ -33,7 +33,7 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
         LookupError: If no setting has two factors.
     """
     shrunk = (run for run in runs if run.method.name() == "shrink")
-    selected = {_place(run): run for run in largest_group(shrunk, lambda run: settings_key(run, ["method"]), _extent)}
+    selected = {_factor(run): run for run in largest_group(shrunk, lambda run: settings_key(run, ["method"]), _extent)}
     factors, seeds = sorted({factor for factor, _ in selected}), sorted({seed for _, seed in selected})
     if len(factors) < 2:
         command = "fedscape sweep digits-shards2 --grid method=shrink method.gamma=1.0,0.97,0.9"
@@ -48,15 +48,15 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
     return _stack.name_runs(ds, shown).assign_attrs(last=last, rounds=last_words(shown, last))
 
 
-def _place(run: Run) -> tuple[float, int]:
+def _factor(run: Run) -> tuple[float, int]:
     """Factor and seed."""
     return float(getattr(run.method, "gamma", np.nan)), run.experiment.seed
 
 
 def _extent(runs: Sequence[Run]) -> tuple[int, int]:
     """Numbers of factors, and of factors and seeds."""
-    places = set(map(_place, runs))
-    return len({factor for factor, _ in places}), len(places)
+    factors = set(map(_factor, runs))
+    return len({factor for factor, _ in factors}), len(factors)
 
 
 def draw(ds: xr.Dataset) -> Figure:

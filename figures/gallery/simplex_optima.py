@@ -83,5 +83,5 @@ def _losses(ds: xr.Dataset, ax: Axes) -> None:
     dots: dict[str, Any] = {"s": 18, "edgecolors": "white", "linewidths": 0.5, "zorder": 5}
     ax.scatter(losses["round"], losses.best_loss, color=triangles.by_round(ds["round"], known), **dots)
     loss = ds.best_loss.assign_attrs(long_name="loss of the average")
-    style.name_axes(ax, "round (colours as on the triangle)", style.text(loss), whole=5)
+    style.name_axes(ax, "round (colours as on the triangle)", style.text(loss), integers=5)
     style.logarithmic(ax)

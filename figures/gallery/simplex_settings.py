@@ -59,8 +59,8 @@ def data(
     usual = PRINTED if all(PRINTED in run.kept("clients") for run in selected.values()) else None
     shown = usual if round is None else round
     look: dict[str, Any] = {"round": shown, "rounds": rounds, "step": step, "extend": extend}
-    parts = [_part(run, simplex_optima.data([run], method=run.label, **look)) for run in selected.values()]
-    joined = xr.concat(parts, "panel", join="outer")
+    results = [_panel(run, simplex_optima.data([run], method=run.label, **look)) for run in selected.values()]
+    joined = xr.concat(results, "panel", join="outer")
     joined = joined.assign_coords(
         {"panel": list(selected), "class": list(next(iter(selected.values())).dataset.classes)}
     )
@@ -73,22 +73,22 @@ def draw(ds: xr.Dataset) -> Figure:
     ds, count = ds.dropna("round", how="all", subset=["best_weight"]), ds.sizes["panel"]
     figure, axs = style.panels(2, count, height=4.7, height_ratios=(1, 1.7), turned=True, cell=0.95)
     levels = surfaces.common_levels(ds.loss)
-    for place in range(count):
-        part = ds.isel(panel=place)
-        class_labels.mixture(part, ax=axs[0, place], variable="class_share", over="client")
-        axs[0, place].set_title(style.literal(part.panel.item()), fontsize=style.small())
-        axs[0, place].set_ylabel("share of classes" if place == 0 else "")
-        axs[0, place].set_xticks(part.client)
-        triangles.triangle(part, ax=axs[1, place], levels=levels)
-        triangles.optima(part, ax=axs[1, place])
-        axs[1, place].set_title(f"landscape of round {int(part.shown)}", fontsize=style.small(), pad=4)
+    for index in range(count):
+        panel = ds.isel(panel=index)
+        class_labels.mixture(panel, ax=axs[0, index], variable="class_share", over="client")
+        axs[0, index].set_title(style.literal(panel.panel.item()), fontsize=style.small())
+        axs[0, index].set_ylabel("share of classes" if index == 0 else "")
+        axs[0, index].set_xticks(panel.client)
+        triangles.triangle(panel, ax=axs[1, index], levels=levels)
+        triangles.optima(panel, ax=axs[1, index])
+        axs[1, index].set_title(f"landscape of round {int(panel.shown)}", fontsize=style.small(), pad=4)
     surfaces.colorbar(figure, axs.flat, levels, style.text(ds.loss))
     path = ds["round"].values
     title = f"dots: best weights of rounds {path[0]} (dark) to {path[-1]} (pale)"
     return style.key(figure, axs[1], title=title)
 
 
-def _part(run: Run, ds: xr.Dataset) -> xr.Dataset:
+def _panel(run: Run, ds: xr.Dataset) -> xr.Dataset:
     """What simplex-optima has of a run, with the class shares of its clients and the round of the landscape."""
     shares = class_shares(run)[ds.client.values]
     return ds.drop_attrs(deep=False).assign(class_share=(("client", "class"), shares), shown=ds.attrs["shown"])

@@ -34,21 +34,21 @@ def data(run: Run, *, rounds: Sequence[int] | None = None, step: float = 0.05) -
 
 def draw(ds: xr.Dataset) -> Figure:
     """Triangles: losses of the rounds, then errors; diamond: by size, cross: plain mean, circle: minimum."""
-    parts = _stack.panels(ds)
+    panels = _stack.panels(ds)
     variables = _stack.measured(ds)
     figure, rows = style.panels(
         len(variables),
-        len(parts),
-        width=style.WIDE if len(parts) > 1 else style.NARROW,
+        len(panels),
+        width=style.WIDE if len(panels) > 1 else style.NARROW,
         height=2.8 * len(variables),
         stacked=2,
         cell=0.95,
     )
     for row, variable in zip(rows, variables, strict=True):
-        levels = surfaces.common_levels(*[part[variable] for part in parts], log=variable == "loss", top=1.0)
-        for ax, part in zip(row, parts, strict=True):
-            triangle(part, ax=ax, variable=variable, levels=levels)
-            ax.set_title(f"{part.attrs['label']}, {variable}", fontsize=style.small(), pad=15)
-        below = list(row) if style.is_narrow() and len(parts) > 1 else ()
+        levels = surfaces.common_levels(*[panel[variable] for panel in panels], log=variable == "loss", top=1.0)
+        for ax, panel in zip(row, panels, strict=True):
+            triangle(panel, ax=ax, variable=variable, levels=levels)
+            ax.set_title(f"{panel.attrs['label']}, {variable}", fontsize=style.small(), pad=15)
+        below = list(row) if style.is_narrow() and len(panels) > 1 else ()
         surfaces.colorbar(figure, row, levels, style.text(ds[variable]), below=below)
     return style.key(figure, rows[0, :1])

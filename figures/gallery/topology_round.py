@@ -51,12 +51,12 @@ def draw(ds: xr.Dataset) -> Figure:
     surfaces.contour(ds.drop_dims("rank"), ax=axs[0, 0], variable=variable, bar=True)
     shown = ds.isel(rank=slice(MOST))
     look = {"markeredgecolor": "white", "linestyle": "", "markersize": 6, "zorder": 6}
-    for place in range(shown.sizes["rank"]):
-        here = shown.isel(rank=place)
+    for index in range(shown.sizes["rank"]):
+        here = shown.isel(rank=index)
         at = [float(here[f"at_{name}"]) for name in names]
-        axs[0, 0].plot(*at, "o", **{**look, "markerfacecolor": _COLOURS[place % len(_COLOURS)]})
+        axs[0, 0].plot(*at, "o", **{**look, "markerfacecolor": _COLOURS[index % len(_COLOURS)]})
         note = axs[0, 0].annotate(
-            str(place + 1), at, (4, 4), textcoords="offset points", fontsize=style.small(), zorder=7
+            str(index + 1), at, (4, 4), textcoords="offset points", fontsize=style.small(), zorder=7
         )
         note.set_path_effects(style.outline())
         if np.isfinite(float(here["saddle"])):
@@ -72,15 +72,15 @@ _COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 def _tree(ds: xr.Dataset, ax: Axes, variable: str, *, total: int) -> None:
     """A stem per minimum from its value to its end, joined there to the one that it ends in."""
-    for place in range(ds.sizes["rank"]):
-        here = ds.isel(rank=place)
+    for index in range(ds.sizes["rank"]):
+        here = ds.isel(rank=index)
         low = float(here["minimum"])
-        end, colour = low + float(here["persistence"]), _COLOURS[place % len(_COLOURS)]
-        ax.plot([place + 1, place + 1], [low, end], "-", color=colour)
-        ax.plot(place + 1, low, "o", color=colour, markersize=4)
+        end, colour = low + float(here["persistence"]), _COLOURS[index % len(_COLOURS)]
+        ax.plot([index + 1, index + 1], [low, end], "-", color=colour)
+        ax.plot(index + 1, low, "o", color=colour, markersize=4)
         if (parent := int(here["parent"])) > 0:
-            ax.plot([place + 1, parent], [end, end], "-", color="#777777", linewidth=0.8)
-    style.name_axes(ax, "minimum, by persistence", style.text(ds["minimum"]).replace(" at the minimum", ""), whole=6)
+            ax.plot([index + 1, parent], [end, end], "-", color="#777777", linewidth=0.8)
+    style.name_axes(ax, "minimum, by persistence", style.text(ds["minimum"]).replace(" at the minimum", ""), integers=6)
     ax.set_xlim(0.4, max(ds.sizes["rank"], 2) + 0.6)
     rest = f", {ds.sizes['rank']} shown" if total > ds.sizes["rank"] else ""
     ax.set_title(f"{total} {'minimum' if total == 1 else 'minima'}{rest}", fontsize=style.small())
@@ -90,8 +90,8 @@ def _diagram(ds: xr.Dataset, ax: Axes, variable: str) -> None:
     births, ends = ds["minimum"].values, (ds["minimum"] + ds["persistence"]).values
     low, high = float(births.min()), float(ends.max())
     ax.plot([low, high], [low, high], color="#777777", linewidth=0.8, linestyle="--")
-    for place, (birth, end) in enumerate(zip(births, ends, strict=True)):
-        ax.plot(birth, end, "o", color=_COLOURS[place % len(_COLOURS)], markersize=5)
+    for index, (birth, end) in enumerate(zip(births, ends, strict=True)):
+        ax.plot(birth, end, "o", color=_COLOURS[index % len(_COLOURS)], markersize=5)
     unit = style.text(ds["minimum"]).replace(f"{variable} at the minimum", "").strip()
     style.name_axes(ax, f"{variable} at the minimum {unit}".strip(), f"{variable} at its end {unit}".strip())
     ax.set_title(f"SMAD {float(ds['smad']):.3g}, roughness {float(ds['roughness']):.2g}", fontsize=style.small())

@@ -53,10 +53,10 @@ def draw(ds: xr.Dataset) -> Figure:
     strides = ds["value"].values
     for ax, (variable, label) in zip(axs.flat, labels.items(), strict=True):
         curves.curve(ds.sel(value=strides[0]), ax=ax, variable=variable, marker="o", markersize=2.5)
-        for name, part in curves.split_algorithms(ds[variable].sel(value=strides[-1])):
-            if bool(part.notnull().any()):
+        for name, series in curves.split_algorithms(ds[variable].sel(value=strides[-1])):
+            if bool(series.notnull().any()):
                 colour = style.colour(str(name))
-                ax.plot(part["round"], curves.mean(part, "seed"), "--", color=colour, linewidth=0.8)
+                ax.plot(series["round"], curves.mean(series, "seed"), "--", color=colour, linewidth=0.8)
         style.name_axes(ax, "round", label)
         ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
     axs[0, 0].yaxis.set_major_locator(MaxNLocator(4, integer=True))

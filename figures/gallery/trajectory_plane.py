@@ -48,13 +48,13 @@ def draw(ds: xr.Dataset) -> Figure:
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
     row[1].plot(ds.mark_round, ds.distance, "o-", color=style.GLOBAL, markersize=3)
     row[1].set_ylim(bottom=0)
-    style.name_axes(row[1], "round", style.text(ds.distance), whole=5)
+    style.name_axes(row[1], "round", style.text(ds.distance), integers=5)
     return figure
 
 
 def _path(ds: xr.Dataset, ax: Axes) -> None:
     """The projected models joined in order; the first and the last one named."""
     if "client_alpha" in ds:
-        places = ds.client_alpha.values.ravel(), ds.client_beta.values.ravel()
-        ax.scatter(*places, s=5, color=style.CLIENT, alpha=0.7, linewidths=0, zorder=2)
+        clients = ds.client_alpha.values.ravel(), ds.client_beta.values.ravel()
+        ax.scatter(*clients, s=5, color=style.CLIENT, alpha=0.7, linewidths=0, zorder=2)
     surfaces.path(ds, ("alpha", "beta"), ax)

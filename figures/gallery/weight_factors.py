@@ -36,19 +36,19 @@ def data(
         paper, item: Whose printed numbers are added, such as fedlaw and "Table 11".
     """
     selected = [run for run in runs if reweights(run)]
-    parts = [run.cached(weight_factors, over=over, confidence=confidence) for run in selected]
-    usable = [(run, part) for run, part in zip(selected, parts, strict=True) if np.isfinite(part.pearson.values).any()]
+    tables = [run.cached(weight_factors, over=over, confidence=confidence) for run in selected]
+    usable = [(run, rows) for run, rows in zip(selected, tables, strict=True) if np.isfinite(rows.pearson.values).any()]
     if not usable:
         command = "fedscape train fedlaw-cifar10-dir01 --set method.variant=attentive"
         raise _runs.missing(f"none of {len(runs)} runs learned weights of clients that differ in their data", command)
     run_selection.narrow(runs, [run for run, _ in usable], "it learned no weights of clients that differ in their data")
     columns = ["pearson", "low", "high"]
-    results = [part[columns] for _, part in usable]
+    results = [rows[columns] for _, rows in usable]
     names = [_name(run) for run, _ in usable]
     for pool in _pools(usable):
-        results.append(pooled_factors([part for _, part in pool], confidence=confidence)[columns])
+        results.append(pooled_factors([rows for _, rows in pool], confidence=confidence)[columns])
         names.append(f"{len(pool)} runs on {pool[0][0].experiment.task.dataset} pooled")
-    joined = xr.concat([part.drop_attrs(deep=False) for part in results], "sample", join="exact")
+    joined = xr.concat([rows.drop_attrs(deep=False) for rows in results], "sample", join="exact")
     joined = joined.assign_coords(name=("sample", names))
     if paper:
         epochs = [f"E = {settings(run).get('local.epochs')}" for run, _ in usable]

@@ -35,7 +35,7 @@ def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
     """
     corrupted = [run for run in runs if run.experiment.clients.corrupted]
     shares = [len(run.dataset.corrupted) / run.experiment.clients.number for run in corrupted]
-    table = _stack.by_place(
+    table = _stack.by_cell(
         (((share, run.label, run.experiment.seed), run) for share, run in zip(shares, corrupted, strict=True)),
         lambda first, second, _: f"{first.name} and {second.name} differ in other settings; give runs of one setting.",
     )
@@ -48,8 +48,8 @@ def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
     for (panel, name, seed), run in table.items():
         ratio = run.cached(learned).weight_ratio.rolling(round=smooth, min_periods=1).mean()
         bad = ratio.client.isin(sorted(run.dataset.corrupted))
-        for group, part in zip(_GROUPS, (ratio.where(~bad), ratio.where(bad)), strict=True):
-            ratios[panel, name, group, seed] = part.mean("client").transpose("round").values
+        for group, side in zip(_GROUPS, (ratio.where(~bad), ratio.where(bad)), strict=True):
+            ratios[panel, name, group, seed] = side.mean("client").transpose("round").values
     axes: dict[str, Sequence[Any]] = {"panel": panels, "algorithm": names, "group": list(_GROUPS), "seed": seeds}
     array = _stack.fill_array(ratios, axes, r"weight $\lambda$ over data share", "1", "round")
     return _stack.name_runs(array.to_dataset(name="weight_ratio"), list(table.values()))
@@ -60,11 +60,11 @@ def draw(ds: xr.Dataset) -> Figure:
     count = ds.sizes["panel"]
     figure, axs = style.panels(1, count, width=style.WIDE if count > 1 else style.NARROW, height=2.6, sharey=True)
     for ax, panel in zip(axs[0], ds.panel.values, strict=True):
-        for name, part in curves.split_algorithms(ds.weight_ratio.sel(panel=panel)):
+        for name, series in curves.split_algorithms(ds.weight_ratio.sel(panel=panel)):
             for group, dashes in _GROUPS.items():
                 look = curves.line_look(str(name), linestyle=dashes, linewidth=1.1)
                 look["label"] = f"{style.label(str(name))}, {group}"
-                curves.line_with_band(part.sel(group=group), ax=ax, over="round", **look)
+                curves.line_with_band(series.sel(group=group), ax=ax, over="round", **look)
         curves.mark_level(ax, 1)
         ax.set_title(f"{panel:.0%} of the clients corrupted", fontsize=style.small())
         ax.set_xlabel("round")

@@ -43,9 +43,9 @@ def draw(ds: xr.Dataset) -> Figure:
         look = {"color": "#555555", "linewidth": 0.9, "linestyle": ":"}
         axs[0, 0].plot(ds["round"], by_size, label="by data size", **look)
     style.key(figure, [axs[0, 0]], title=curves.band(ds))
-    part = ds.sel(algorithm=shown)
-    seed = next(seed for seed in part.seed.values if bool(part.weights.sel(seed=seed).notnull().any()))
-    weights.shares(part.sel(seed=seed), ax=axs[0, 1], variable="weight_ratio")
+    learned = ds.sel(algorithm=shown)
+    seed = next(seed for seed in learned.seed.values if bool(learned.weights.sel(seed=seed).notnull().any()))
+    weights.shares(learned.sel(seed=seed), ax=axs[0, 1], variable="weight_ratio")
     axs[0, 1].set_title(f"{style.label(shown)}, seed {seed}", fontsize=style.small())
     figure.colorbar(axs[0, 1].collections[0], ax=axs[0, 1], label=r"weight $\lambda$ over data share")
     return figure

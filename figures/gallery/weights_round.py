@@ -62,8 +62,8 @@ def draw(ds: xr.Dataset) -> Figure:
         if name not in ds:
             ax.set_axis_off()
             continue
-        places = np.arange(ds.sizes["mark"])
-        ax.bar(places, ds[name].values, color=_COLOURS, edgecolor="black", linewidth=0.4)
+        positions = np.arange(ds.sizes["mark"])
+        ax.bar(positions, ds[name].values, color=_COLOURS, edgecolor="black", linewidth=0.4)
         matrices.name_ticks(ax.xaxis, [str(name) for name in ds.mark.values])
         ax.tick_params(axis="x", labelrotation=90)
         style.name_axes(ax, "weights", style.text(ds[name]))
@@ -75,13 +75,13 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _weights(ds: xr.Dataset, ax: Axes) -> None:
     """A line of markers per set of weights."""
-    places = np.arange(ds.sizes["client"])
+    positions = np.arange(ds.sizes["client"])
     for mark, colour, symbol in zip(map(str, ds.mark.values), _COLOURS, "osv^", strict=True):
         values = ds.weight.sel(mark=mark).values
         if np.isfinite(values).any():
             factor = float(ds.gamma.sel(mark=mark))
             label = mark if factor == 1 else rf"{mark}, $\gamma$ = {factor:.3g}"
-            ax.plot(places, values, symbol, color=colour, label=label, markersize=4, markeredgecolor="black")
+            ax.plot(positions, values, symbol, color=colour, label=label, markersize=4, markeredgecolor="black")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     ax.legend(fontsize=style.small(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
     style.name_axes(ax, "client", style.text(ds.weight))

@@ -62,7 +62,7 @@ def draw(ds: xr.Dataset) -> Figure:
     _line(shown.gamma, axs[0, -1], color=_COLOURS["gamma"])
     texts = {"gain": style.with_unit("loss gained", ds.gain), "error_gain": "accuracy gained [points]"}
     for ax, text in zip(axs.flat, [*map(texts.__getitem__, gains), r"best $\gamma$"], strict=True):
-        style.name_axes(ax, "round", text, whole=5)
+        style.name_axes(ax, "round", text, integers=5)
     for ax in axs[0, :-1]:
         curves.mark_level(ax)
     title, seeds = style.label(str(ds.algorithm.values[0])), ds.sizes["seed"]

@@ -42,7 +42,7 @@ def client_cloud(ds: xr.Dataset, across: str, up: str, selected: Collection[int]
     weights = np.nan_to_num(ds.relative_weight.values).clip(0)
     sizes = 9 + 22 * np.sqrt(weights / max(float(weights.max(initial=0)), 1e-12))
     names = [str(client) for client in ds.client.values]
-    lines = [_line(ds, place) for place in range(len(names))]
+    lines = [_line(ds, index) for index in range(len(names))]
     figure.add_trace(
         go.Scatter(
             x=small(ds[across]),
@@ -102,13 +102,13 @@ def label_bars(
     """
     figure = blank(height=300, barmode="stack", bargap=0.08)
     names = [str(client) for client in ids]
-    for place, name in enumerate(classes):
-        column = np.nan_to_num(shares[:, place])
+    for index, name in enumerate(classes):
+        column = np.nan_to_num(shares[:, index])
         if not column.any():
             continue
-        marker = {"color": palette.CLASSES[place % len(palette.CLASSES)], "line": {"width": 0.5, "color": "white"}}
+        marker = {"color": palette.CLASSES[index % len(palette.CLASSES)], "line": {"width": 0.5, "color": "white"}}
         hover = f"client %{{x}}<br>class {plain(name)}: %{{y:.0%}}"
-        custom = [[int(client), place] for client in ids]
+        custom = [[int(client), index] for client in ids]
         figure.add_trace(bar(names, small(column), plain(name), None, hover, customdata=custom).update(marker=marker))
     figure.update_xaxes(title="client", type="category", **named(names, map(str, selected)))
     figure.update_yaxes(title="share of the class", range=[0, 1], tickformat=".0%")
@@ -144,14 +144,14 @@ def own_losses(ds: xr.Dataset, selected: Collection[int] = ()) -> go.Figure:
     return figure
 
 
-def _line(ds: xr.Dataset, place: int) -> str:
+def _line(ds: xr.Dataset, index: int) -> str:
     """What hovering tells of a client."""
-    part = ds.isel(client=place)
-    lines = [f"client {int(part.client)}, {int(part.samples)} samples"]
+    client = ds.isel(client=index)
+    lines = [f"client {int(client.client)}, {int(client.samples)} samples"]
     shown = [
         name for name in ("update_norm", "cosine_mean", "cosine_step", "relative_weight", "own_loss") if name in ds
     ]
-    lines += [f"{plain(axis(part[name]))} {float(part[name]):.4g}" for name in shown]
+    lines += [f"{plain(axis(client[name]))} {float(client[name]):.4g}" for name in shown]
     return "<br>".join(lines)
 
 

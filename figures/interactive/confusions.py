@@ -33,10 +33,10 @@ def counts_map(
     """As `confusion_map`, of counts by class (rows) and predicted class; a class without samples has no shares."""
     names, totals = [plain(name) for name in classes], counts.sum(1, keepdims=True)
     shares = np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
-    places = list(range(len(names)))
+    positions = list(range(len(names)))
     matrix = cells(
-        places,
-        places,
+        positions,
+        positions,
         shares,
         "share of the class",
         (0, 1),
@@ -49,7 +49,7 @@ def counts_map(
         name="confusion",
     )
     figure = blank(height=height).add_trace(matrix).add_shape(**_box(cell, len(names)))
-    return square(figure, "predicted class", "class", **named(names, places=places))
+    return square(figure, "predicted class", "class", **named(names, positions=positions))
 
 
 def class_errors(ds: xr.Dataset, labels: Mapping[str, str], truth: int | None = None) -> go.Figure:
@@ -73,11 +73,11 @@ def error_bars(
     """As `class_errors`, of errors (C,) by the written name of a model; a click tells the number of the class."""
     figure = blank(height=260, barmode="group", bargap=0.2)
     names = [plain(name) for name in classes]
-    places, bold = list(range(len(names))), () if truth is None else (names[truth],)
+    positions, bold = list(range(len(names))), () if truth is None else (names[truth],)
     for (label, values), colour, pattern in zip(errors.items(), colours, ("", "/"), strict=False):
         hover = f"{plain(label)}<br>class %{{hovertext}}<br>error %{{y:.1%}}"
-        figure.add_trace(bar(places, small(values), plain(label), colour, hover, pattern=pattern, hovertext=names))
-    figure.update_xaxes(title="class", **named(names, bold, places))
+        figure.add_trace(bar(positions, small(values), plain(label), colour, hover, pattern=pattern, hovertext=names))
+    figure.update_xaxes(title="class", **named(names, bold, positions))
     figure.update_yaxes(title="error", range=[0, 1], tickformat=".0%")
     return figure
 
@@ -92,35 +92,35 @@ def group_bars(ds: xr.Dataset, classes: list[str], labels: tuple[str, str], grou
         group: Group that is selected.
     """
     count = ds.sizes["group"]
-    places = list(range(count))
+    positions = list(range(count))
     figure = blank(height=max(220, 90 + 22 * count), barmode="stack", bargap=0.25)
     client, other = ds.group_client_right.values, ds.group_other_right.values
-    parts = {"client": client, "other": other, "neither": 1 - client - other}
+    right = {"client": client, "other": other, "neither": 1 - client - other}
     written = {"client": f"{labels[0]} right", "other": f"{labels[1]} right", "neither": "both wrong"}
     labels_of_groups = ds.group_class.values.astype(int).tolist()
     names = [plain(classes[label] if label < len(classes) else label) for label in labels_of_groups]
-    names = [name + _letter(labels_of_groups, place) for place, name in enumerate(names)]
+    names = [name + _letter(labels_of_groups, index) for index, name in enumerate(names)]
     texts = [
-        f"group {place + 1}: class {name}<br>{int(size)} samples with two predictions,<br>{share:.0%} of all like it"
-        for place, (name, size, share) in enumerate(
+        f"group {index + 1}: class {name}<br>{int(size)} samples with two predictions,<br>{share:.0%} of all like it"
+        for index, (name, size, share) in enumerate(
             zip(names, ds.group_size.values, ds.group_share.values, strict=True)
         )
     ]
-    for (part, values), pattern in zip(parts.items(), ("/", "", "x"), strict=True):
-        hover = f"%{{hovertext}}<br>%{{x}} {plain(written[part])}"
+    for (which, values), pattern in zip(right.items(), ("/", "", "x"), strict=True):
+        hover = f"%{{hovertext}}<br>%{{x}} {plain(written[which])}"
         sizes = small((values * ds.group_size.values).round())
-        trace = bar(sizes, places, plain(written[part]), RIGHT[part], hover, pattern=pattern, orientation="h")
-        figure.add_trace(trace.update(customdata=places, hovertext=texts))
+        trace = bar(sizes, positions, plain(written[which]), RIGHT[which], hover, pattern=pattern, orientation="h")
+        figure.add_trace(trace.update(customdata=positions, hovertext=texts))
     ticks = [f"class {name}" for name in names]
     bold = () if group is None else ticks[group : group + 1]
     figure.update_xaxes(title="samples with two predictions")
-    return figure.update_yaxes(autorange="reversed", **named(ticks, bold, places))
+    return figure.update_yaxes(autorange="reversed", **named(ticks, bold, positions))
 
 
-def _letter(labels: list[int], place: int) -> str:
+def _letter(labels: list[int], index: int) -> str:
     """Which group of its class it is, in letters; nothing for the only one."""
-    label = labels[place]
-    return "" if labels.count(label) == 1 else f" ({chr(ord('a') + labels[:place].count(label))})"
+    label = labels[index]
+    return "" if labels.count(label) == 1 else f" ({chr(ord('a') + labels[:index].count(label))})"
 
 
 def _box(cell: tuple[int | None, int | None], count: int) -> dict[str, object]:

@@ -45,9 +45,9 @@ def line_fma_ima(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> g
     add_lines(figure, lines(able, lambda run: average(run, window=window, points=points)), over="t")
     figure.update_xaxes(title="t")
     figure.update_yaxes(type="log")
-    for place, text in ((0, "last aggregate"), (1, f"mean of last {window}")):
-        figure.add_vline(x=place, line={"width": 1, "dash": "dot", "color": palette.CLIENT})
-        figure.add_annotation(x=place, y=0, yref="paper", yanchor="bottom", text=text, showarrow=False)
+    for index, text in ((0, "last aggregate"), (1, f"mean of last {window}")):
+        figure.add_vline(x=index, line={"width": 1, "dash": "dot", "color": palette.CLIENT})
+        figure.add_annotation(x=index, y=0, yref="paper", yanchor="bottom", text=text, showarrow=False)
     return figure
 
 
@@ -70,9 +70,9 @@ def number(run: Run, name: str) -> xr.DataArray:
     return recorded[name].assign_attrs(long_name=quantity(name).words)
 
 
-def _add_curves(figure: go.Figure, runs: Sequence[Run], name: str, *, legend: bool = True, **place: Any) -> None:
+def _add_curves(figure: go.Figure, runs: Sequence[Run], name: str, *, legend: bool = True, **cell: Any) -> None:
     """Add a number over rounds to a figure, or to one of its panels."""
     shown = lines(runs, lambda run: number(run, name))
-    add_lines(figure, shown, legend=legend, **place)
-    figure.update_xaxes(round_axis(shown[-1].values["round"].values), **place)
-    lay_axes(figure, shown, name, **place)
+    add_lines(figure, shown, legend=legend, **cell)
+    figure.update_xaxes(round_axis(shown[-1].values["round"].values), **cell)
+    lay_axes(figure, shown, name, **cell)

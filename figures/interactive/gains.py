@@ -32,11 +32,11 @@ def gain_boxes(runs: Sequence[Run], *, skip: int = 1) -> go.Figure:
     for name, group in groups(runs).items():
         label = written_name(name)
         gains = [run.cached(drift_variances).gain.isel(round=slice(skip, None)) for run in group]
-        seeds = np.repeat([run.experiment.seed for run in group], [part.size for part in gains])
-        numbers = np.concatenate([part["round"].values for part in gains])
+        seeds = np.repeat([run.experiment.seed for run in group], [gain.size for gain in gains])
+        numbers = np.concatenate([array["round"].values for array in gains])
         figure.add_trace(
             go.Box(
-                y=small(np.concatenate([part.values for part in gains])),
+                y=small(np.concatenate([array.values for array in gains])),
                 customdata=small(np.stack([numbers, seeds], axis=1)),
                 name=plain(label),
                 legendgroup=label,

@@ -34,9 +34,9 @@ def label_points(run: Run, *, rounds: int = 20) -> go.Figure:
     x, y, sizes, custom = [], [], [], []
     for row, counts in enumerate(ds["count"].values):
         cohort = np.flatnonzero(np.isfinite(counts).any(1))
-        for place, client in enumerate(cohort):
+        for index, client in enumerate(cohort):
             for column in np.flatnonzero(counts[client] > 0):
-                x.append(numbers[row] + (place + 0.5) / len(cohort) - 0.5)
+                x.append(numbers[row] + (index + 0.5) / len(cohort) - 0.5)
                 y.append(column)
                 sizes.append(counts[client, column])
                 custom.append([numbers[row], ds.client.values[client], counts[client].sum(), row])

@@ -28,7 +28,7 @@ def add_lines(
     thin: Callable[[xr.DataArray], xr.DataArray] = lambda values: values,
     legend: bool = True,
     markers: bool = False,
-    **place: Any,
+    **cell: Any,
 ) -> None:
     """Add lines to a figure: a thin one per seed and their mean, or a band around it.
 
@@ -41,7 +41,7 @@ def add_lines(
         thin: Leaves out points of long lines.
         legend: Whether the groups are in the legend.
         markers: Whether each value has a dot.
-        place: Row and column, in a figure with panels.
+        cell: Row and column, in a figure with panels.
     """
     mode = "lines+markers" if markers else "lines"
     seen: list[str] = []
@@ -50,14 +50,14 @@ def add_lines(
         line = {"color": palette.colour(name), "dash": palette.plotly_dash(name, seen.count(name))}
         seen.append(name)
         label = written_name(group)
-        own = {"name": _shortened(plain(label)), "legendgroup": label, "mode": mode}
+        trace = {"name": _shortened(plain(label)), "legendgroup": label, "mode": mode}
         banded = intervals and len(members) >= FEW_SEEDS
         traces = []
         for member in () if banded else members:
             strong = member.name == bold
             words = f"{_wrapped(label)}, seed {seed_text(member.run)}<br>{plain(member.name)}"
             traces.append(
-                _trace(thin(member.values), over, words, own)
+                _trace(thin(member.values), over, words, trace)
                 | {"line": {**line, "width": 3 if strong else 1 if several else 2}}
                 | {"opacity": 1 if strong or not several else 0.45, "showlegend": legend and not several}
             )
@@ -65,29 +65,29 @@ def add_lines(
             mean = mean_line(members)
             text = f"mean of {len(members)} runs{f', band: its {INTERVAL}' * banded}"
             if banded:
-                traces.append(own | _band(mean[over].values, *interval_lines(members), line["color"]))
+                traces.append(trace | _band(mean[over].values, *interval_lines(members), line["color"]))
             traces.append(
-                _trace(thin(mean), over, f"{_wrapped(label)}<br>{text}", own)
+                _trace(thin(mean), over, f"{_wrapped(label)}<br>{text}", trace)
                 | {"line": {**line, "width": 2.4}, "showlegend": legend}
             )
-        figure.add_traces(traces, *([place[name]] * len(traces) for name in ("row", "col") if name in place))
-    figure.update_yaxes(title=plain(axis(shown[0].values)) if shown else "", **place)
+        figure.add_traces(traces, *([cell[name]] * len(traces) for name in ("row", "col") if name in cell))
+    figure.update_yaxes(title=plain(axis(shown[0].values)) if shown else "", **cell)
 
 
-def lay_axes(figure: go.Figure, shown: Sequence[Line], name: str, *, difference: bool = False, **place: Any) -> None:
+def lay_axes(figure: go.Figure, shown: Sequence[Line], name: str, *, difference: bool = False, **cell: Any) -> None:
     """Make the vertical axis that of a quantity: logarithmic or not, with a line at zero or not.
 
     Args:
         shown: The lines.
         name: Of their number.
         difference: Whether they are differences to a reference.
-        place: Row and column, in a figure with panels.
+        cell: Row and column, in a figure with panels.
     """
     values = [np.asarray(line.values.values, float) for line in shown]
-    if quantity(name).log and not difference and not any((part < 0).any() for part in values):
-        figure.update_yaxes(log_axis(*values), **place)
+    if quantity(name).log and not difference and not any((array < 0).any() for array in values):
+        figure.update_yaxes(log_axis(*values), **cell)
     if difference or quantity(name).zero:
-        figure.add_shape(zero_line(), **place)
+        figure.add_shape(zero_line(), **cell)
 
 
 def zero_line() -> dict[str, Any]:
@@ -102,20 +102,20 @@ def written_name(name: str) -> str:
     return palette.label(method) + comma + rest
 
 
-def _trace(values: xr.DataArray, over: str, words: str, own: dict[str, Any]) -> dict[str, Any]:
+def _trace(values: xr.DataArray, over: str, words: str, trace: dict[str, Any]) -> dict[str, Any]:
     """A line; it has gaps only where cohorts differ, not in rounds that were not evaluated."""
     dots = {"mode": "lines+markers"} if int(values.notnull().sum()) < 2 else {}
     points = {"type": "scatter", "x": small(values[over]), "y": small(values)}
     hover = f"{words}<br>{over} %{{x}}: %{{y:.4g}}<extra></extra>"
-    return own | points | dots | {"connectgaps": not values.attrs.get("different"), "hovertemplate": hover}
+    return trace | points | dots | {"connectgaps": not values.attrs.get("different"), "hovertemplate": hover}
 
 
-def _band(places: np.ndarray, low: np.ndarray, high: np.ndarray, colour: str) -> dict[str, Any]:
+def _band(across: np.ndarray, low: np.ndarray, high: np.ndarray, colour: str) -> dict[str, Any]:
     """The area between the ends of an interval, where it has ends."""
     inside = np.isfinite(low) & np.isfinite(high)
-    x = np.concatenate([places[inside], places[inside][::-1]])
+    x = np.concatenate([across[inside], across[inside][::-1]])
     y = np.concatenate([high[inside], low[inside][::-1]])
-    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
     fill = {"fill": "toself", "fillcolor": f"rgba({red},{green},{blue},0.2)", "hoverinfo": "skip", "showlegend": False}
     return {"type": "scatter", "x": small(x), "y": small(y), "mode": "lines", "line": {"width": 0}, **fill}
 
@@ -130,5 +130,5 @@ WIDEST = 44
 
 def _wrapped(text: str) -> str:
     """A group's name in lines of a few settings."""
-    parts = plain(text).split(", ")
-    return "<br>".join(", ".join(parts[place : place + 4]) for place in range(0, len(parts), 4))
+    words = plain(text).split(", ")
+    return "<br>".join(", ".join(words[start : start + 4]) for start in range(0, len(words), 4))

@@ -38,17 +38,17 @@ def coordinate(ds: xr.Dataset, name: str) -> str:
 
 def direction(ds: xr.Dataset, name: str) -> str:
     """The direction of a coordinate: u and v of a plane through models, a principal component of a trajectory."""
-    place = ("alpha", "beta").index(name) if name in ("alpha", "beta") else None
-    if place is not None and "explained_alpha" in ds.attrs:
-        return f"component {place + 1}"
-    return name if place is None or "collinear" not in ds.attrs else "uv"[place]
+    index = ("alpha", "beta").index(name) if name in ("alpha", "beta") else None
+    if index is not None and "explained_alpha" in ds.attrs:
+        return f"component {index + 1}"
+    return name if index is None or "collinear" not in ds.attrs else "uv"[index]
 
 
-def named(names: Sequence[str], bold: Iterable[str] = (), places: Sequence[Any] | None = None) -> dict[str, Any]:
+def named(names: Sequence[str], bold: Iterable[str] = (), positions: Sequence[Any] | None = None) -> dict[str, Any]:
     """An axis with these names at their places, by default the names themselves; those of `bold` are bold."""
     strong = set(bold)
     words = [f"<b>{name}</b>" if name in strong else name for name in names]
-    return {"tickmode": "array", "tickvals": list(names if places is None else places), "ticktext": words}
+    return {"tickmode": "array", "tickvals": list(names if positions is None else positions), "ticktext": words}
 
 
 def bar(x: Any, y: Any, name: str, colour: Any, hover: str, *, pattern: str = "", **more: Any) -> go.Bar:
@@ -91,7 +91,7 @@ def log10(values: np.ndarray) -> np.ndarray:
 
 def log_axis(*values: np.ndarray) -> dict[str, Any]:
     """A logarithmic axis for these numbers: powers of ten are labelled, and numbers between where there are few."""
-    flat = np.concatenate([np.ravel(part) for part in values]) if values else np.zeros(0)
+    flat = np.concatenate([np.ravel(array) for array in values]) if values else np.zeros(0)
     flat = log10(flat.astype(float))
     flat = flat[np.isfinite(flat)]
     decades = float(np.ptp(flat)) if len(flat) else 0.0
@@ -100,7 +100,7 @@ def log_axis(*values: np.ndarray) -> dict[str, Any]:
 
 def is_log(variable: str, *values: xr.DataArray) -> bool:
     """Whether maps are shown in logarithms: a loss, unless one of its values is zero or negative."""
-    return variable == "loss" and all(bool((part.fillna(1) > 0).all()) for part in values)
+    return variable == "loss" and all(bool((surface.fillna(1) > 0).all()) for surface in values)
 
 
 def span(*values: xr.DataArray, log: bool) -> tuple[float, float]:
@@ -109,7 +109,7 @@ def span(*values: xr.DataArray, log: bool) -> tuple[float, float]:
     Raises:
         LookupError: If no value is finite.
     """
-    flat = np.concatenate([np.ravel(part) for part in values])
+    flat = np.concatenate([np.ravel(array) for array in values])
     flat = log10(flat) if log else flat
     flat = flat[np.isfinite(flat)]
     if not len(flat):

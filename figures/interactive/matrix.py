@@ -61,23 +61,23 @@ def coherence_matrix(run: Run, *, rounds: Sequence[int] | None = None) -> go.Fig
     Raises:
         LookupError: If there is no such round, or none has two clients.
     """
-    whole = run.cached(coherence).coherence.dropna("round")  # NaN where a cohort has no pair
-    recorded = [int(index) for index in whole["round"].values]
+    measured = run.cached(coherence).coherence.dropna("round")  # NaN where a cohort has no pair
+    recorded = [int(index) for index in measured["round"].values]
     usable = recorded if rounds is None else [index for index in rounds if index in recorded]
     if not usable:
         raise LookupError(f"no round of run {run.name} has two clients whose updates could be compared.")
     if rounds is None:
         usable = evenly_spaced(usable, max(2, CELLS // run.experiment.clients.per_round**2))
     figure = blank(height=420)
-    sliding(figure, [[_matrix(run, index, float(whole.sel(round=index)))] for index in usable], usable)
+    sliding(figure, [[_matrix(run, index, float(measured.sel(round=index)))] for index in usable], usable)
     return square(figure, "client", "client", type="category")
 
 
-def _matrix(run: Run, index: int, whole: float) -> go.Heatmap:
+def _matrix(run: Run, index: int, value: float) -> go.Heatmap:
     ds = pairwise(run, round=index)
     values, ids = ds.cosine.values, [str(client) for client in ds.client.values]
     notes = client_notes(run, index)
     words = [f"client {client}: {notes[int(client)].replace('<br>', ', ')}" for client in ids]
     pairs = np.array([[f"{a}<br>{b}" if a != b else a for b in words] for a in words], dtype=object)
-    hover = f"round {index}, coherence {whole:.3g}<br>%{{text}}<br>cosine %{{z:.3f}}"
+    hover = f"round {index}, coherence {value:.3g}<br>%{{text}}<br>cosine %{{z:.3f}}"
     return cells(ids, ids, values, "cosine", (-1, 1), text=pairs, hovertemplate=hover)

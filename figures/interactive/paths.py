@@ -32,10 +32,10 @@ def trajectory_play(ds: xr.Dataset, *, notes: Mapping[int, Mapping[int, str]] | 
     Raises:
         LookupError: If the map has no values.
     """
-    figure = _whole_path(ds, True, height=460)
+    figure = _full_path(ds, True, height=460)
     rounds = [int(number) for number in ds.mark_round.values]
-    parts = [_part(ds, place, (notes or {}).get(number, {})) for place, number in enumerate(rounds)]
-    playing(figure, parts, rounds)
+    frames = [_traces(ds, index, (notes or {}).get(number, {})) for index, number in enumerate(rounds)]
+    playing(figure, frames, rounds)
     return _name_axes(figure, ds, True)
 
 
@@ -50,23 +50,23 @@ def path_until(ds: xr.Dataset, number: int, clients: Collection[int] = ()) -> go
         clients: Ids of selected clients, which are named and filled.
     """
     has_map = "loss" in ds and bool(np.isfinite(ds.loss.values).any())
-    figure = _whole_path(ds, has_map, height=520)
+    figure = _full_path(ds, has_map, height=520)
     rounds = ds.mark_round.values.astype(int)
-    place = max(int(np.searchsorted(rounds, number, side="right")) - 1, 0)
-    whole = ds if has_map else ds.assign(loss=ds.mark_loss.assign_attrs(long_name="recorded loss"))
-    path, cohort = _part(whole, place, {})
-    ids = _ids(ds, int(rounds[place]))
+    index = max(int(np.searchsorted(rounds, number, side="right")) - 1, 0)
+    mapped = ds if has_map else ds.assign(loss=ds.mark_loss.assign_attrs(long_name="recorded loss"))
+    path, cohort = _traces(mapped, index, {})
+    ids = _ids(ds, int(rounds[index]))
     picked = np.isin(ids, list(clients))
     cohort.update(customdata=ids.tolist(), mode="markers+text", textfont={"color": "black", "shadow": HALO})
     cohort.update(
-        hovertext=cohort.text, text=[str(client) if own else "" for client, own in zip(ids, picked, strict=True)]
+        hovertext=cohort.text, text=[str(client) if marked else "" for client, marked in zip(ids, picked, strict=True)]
     )
     cohort.update(hovertemplate="%{hovertext}<extra></extra>", textposition="top center")
     cohort.marker.update(color=np.where(picked, PICKED, "white").tolist(), size=11)
     return _name_axes(figure.add_traces([path, cohort]), ds, has_map)
 
 
-def _whole_path(ds: xr.Dataset, has_map: bool, height: int) -> go.Figure:
+def _full_path(ds: xr.Dataset, has_map: bool, height: int) -> go.Figure:
     """The map, where there is one, and the whole path, pale."""
     figure = blank(height=height, showlegend=False)
     if has_map:
@@ -94,11 +94,11 @@ def _ids(ds: xr.Dataset, number: int) -> np.ndarray:
     return ds.client_alpha.sel(round=number).dropna("client").client.values.astype(int)
 
 
-def _part(ds: xr.Dataset, place: int, notes: Mapping[int, str]) -> Traces:
+def _traces(ds: xr.Dataset, index: int, notes: Mapping[int, str]) -> Traces:
     """The path up to a round, and the clients of that round."""
-    until = slice(0, place + 1)
+    until = slice(0, index + 1)
     rounds = ds.mark_round.values[until]
-    size = np.full(place + 1, 5)
+    size = np.full(index + 1, 5)
     size[-1] = HEAD
     path = go.Scatter(
         x=small(ds.mark_alpha.values[until]),

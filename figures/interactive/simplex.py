@@ -45,11 +45,11 @@ def simplex_rounds(
     bounds = span(*(ds[variable] for ds in simplexes), log=log)
     notes = notes or [{}] * len(simplexes)
     figure = blank(height=460, showlegend=False)
-    parts = [_triangle(ds, variable, bounds, log, note) for ds, note in zip(simplexes, notes, strict=True)]
-    for place, traces in enumerate(parts):
+    frames = [_triangle(ds, variable, bounds, log, note) for ds, note in zip(simplexes, notes, strict=True)]
+    for index, traces in enumerate(frames):
         for trace in traces[:2]:
-            trace.carpet = f"weights {place}"
-    sliding(figure, parts, rounds_of(simplexes))
+            trace.carpet = f"weights {index}"
+    sliding(figure, frames, rounds_of(simplexes))
     hidden = {"visible": False, "constrain": "domain"}
     figure.update_xaxes(**hidden, range=[-0.14, 1.14])
     figure.update_yaxes(**hidden, range=[-0.13, 0.99], scaleanchor="x")
@@ -81,16 +81,16 @@ def _triangle(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: b
     x, y = on_triangle(alpha, beta)
     unseen = {"showticklabels": "none", "showline": False, "showgrid": False, "smoothing": 0}
     unseen |= {"startline": False, "endline": False, "title": {"text": ""}}
-    places = {"a": small(across), "b": small(across)}
-    net = go.Carpet(**places, x=small(x), y=small(y), aaxis=unseen, baxis=unseen)
+    axes = {"a": small(across), "b": small(across)}
+    net = go.Carpet(**axes, x=small(x), y=small(y), aaxis=unseen, baxis=unseen)
     style = look(bounds, axis(ds[variable]), log)
-    contours = go.Contourcarpet(**places, z=small(log10(values) if log else values), **style)
+    contours = go.Contourcarpet(**axes, z=small(log10(values) if log else values), **style)
     return [net, contours, _points(ds, variable), _marks(ds, variable, notes)]
 
 
 def _points(ds: xr.Dataset, variable: str) -> go.Scatter:
     """The grid points, invisible: they carry the hover texts, which plotly does not show on a carpet."""
-    alpha, beta = (part.ravel() for part in np.meshgrid(ds.alpha.values, ds.beta.values, indexing="ij"))
+    alpha, beta = (array.ravel() for array in np.meshgrid(ds.alpha.values, ds.beta.values, indexing="ij"))
     values = ds[variable].transpose("alpha", "beta").values.ravel()
     finite = np.isfinite(values)
     alpha, beta, values = alpha[finite], beta[finite], values[finite]
@@ -117,5 +117,5 @@ def _marks(ds: xr.Dataset, variable: str, notes: Notes) -> go.Scatter:
         "text": [plain(name) if number < 3 else "" for number, name in enumerate(names)],
         "textposition": [sides[number] if number < 3 else "top center" for number in range(len(names))],
     }
-    places = on_triangle(ds.mark_alpha.values, ds.mark_beta.values)
-    return models(ds, variable, places, notes, **look, name="models")
+    points = on_triangle(ds.mark_alpha.values, ds.mark_beta.values)
+    return models(ds, variable, points, notes, **look, name="models")

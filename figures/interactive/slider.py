@@ -15,28 +15,28 @@ STEP = 350
 
 def sliding(
     figure: go.Figure,
-    parts: Sequence[Traces],
+    frames: Sequence[Traces],
     rounds: Sequence[int],
     layouts: Sequence[dict[str, Any]] | None = None,
-    places: Sequence[tuple[int, int]] | None = None,
+    cells: Sequence[tuple[int, int]] | None = None,
 ) -> None:
     """Add the traces of every round to a figure, and a slider that selects the round shown, at first the last one.
 
     Args:
-        parts: Traces of each round.
+        frames: Traces of each round.
         rounds: Their numbers.
         layouts: What changes in the layout with the round.
-        places: Row and column of each trace of a round, in a figure with panels.
+        cells: Row and column of each trace of a round, in a figure with panels.
     """
-    before, last = len(figure.data), len(parts) - 1
+    before, last = len(figure.data), len(frames) - 1
     owners = [-1] * before
-    for index, traces in enumerate(parts):
+    for index, traces in enumerate(frames):
         for number, trace in enumerate(traces):
             trace.visible = index == last
-            row, col = places[number] if places else (None, None)
+            row, col = cells[number] if cells else (None, None)
             figure.add_trace(trace, row=row, col=col)
             owners.append(index)
-    if len(parts) < 2:
+    if len(frames) < 2:
         return
     steps = []
     for index, number in enumerate(rounds):
@@ -46,23 +46,23 @@ def sliding(
     figure.update_layout(sliders=[{**_slider(steps), "x": 0.03, "len": 0.94}], margin={"b": 124})
 
 
-def playing(figure: go.Figure, parts: Sequence[Traces], rounds: Sequence[int]) -> None:
+def playing(figure: go.Figure, frames: Sequence[Traces], rounds: Sequence[int]) -> None:
     """Add the traces of the last round to a figure, a slider over the rounds, and buttons that play and pause them.
 
     All traces of a round come in one frame without a transition, so that none of them runs behind another. Nothing
     moves before the button is pressed; for a file of its own, write it with `write_html(path, auto_play=False)`.
 
     Args:
-        parts: Traces of each round, of the same kinds in the same order.
+        frames: Traces of each round, of the same kinds in the same order.
         rounds: Their numbers.
     """
     first = len(figure.data)
-    moving = list(range(first, first + len(parts[-1])))
-    figure.add_traces(parts[-1])
+    moving = list(range(first, first + len(frames[-1])))
+    figure.add_traces(frames[-1])
     figure.frames = [
-        go.Frame(name=str(number), data=traces, traces=moving) for number, traces in zip(rounds, parts, strict=True)
+        go.Frame(name=str(number), data=traces, traces=moving) for number, traces in zip(rounds, frames, strict=True)
     ]
-    if len(parts) < 2:
+    if len(frames) < 2:
         return
     at_once = {"mode": "immediate", "transition": {"duration": 0}}
     steps = [
@@ -73,9 +73,9 @@ def playing(figure: go.Figure, parts: Sequence[Traces], rounds: Sequence[int]) -
         }
         for number in rounds
     ]
-    whole = {**at_once, "fromcurrent": True, "frame": {"duration": STEP, "redraw": True}}
+    ongoing = {**at_once, "fromcurrent": True, "frame": {"duration": STEP, "redraw": True}}
     buttons = [
-        {"label": "Play", "method": "animate", "args": [None, whole]},
+        {"label": "Play", "method": "animate", "args": [None, ongoing]},
         {"label": "Pause", "method": "animate", "args": [[None], {**at_once, "frame": {"duration": 0}}]},
     ]
     menu = {

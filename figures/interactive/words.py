@@ -62,6 +62,6 @@ def label_shares(run: Run, index: int) -> np.ndarray | None:
 
 def label_words(shares: np.ndarray, classes: Sequence[str]) -> str:
     """The most frequent classes of a client, like "labels 3: 51 %, 5: 49 %"."""
-    order = [int(place) for place in np.argsort(-shares, kind="stable") if shares[place] > 0]
-    largest = ", ".join(f"{plain(classes[place])}: {100 * shares[place]:.0f} %" for place in order[:CLASSES])
+    order = [int(number) for number in np.argsort(-shares, kind="stable") if shares[number] > 0]
+    largest = ", ".join(f"{plain(classes[number])}: {100 * shares[number]:.0f} %" for number in order[:CLASSES])
     return f"labels {largest}{', ...' if len(order) > CLASSES else ''}"

@@ -54,12 +54,12 @@ class Picture(Figure):
 
 def width(usual: float = WIDE) -> float:
     """Width that the figure will have, inches: that of the look, of the part of a figure, else the usual one."""
-    part = look.current()
-    if part.subfigure is not None:
-        return float(part.subfigure.bbox.width / part.subfigure.figure.dpi)
-    if part.ax is not None:
-        return float(part.ax.get_window_extent().width / part.ax.get_figure(root=True).dpi)  # type: ignore[union-attr]
-    return part.inches(usual)
+    drawing = look.current()
+    if drawing.subfigure is not None:
+        return float(drawing.subfigure.bbox.width / drawing.subfigure.figure.dpi)
+    if drawing.ax is not None:
+        return float(drawing.ax.get_window_extent().width / drawing.ax.get_figure(root=True).dpi)  # type: ignore[union-attr]
+    return drawing.inches(usual)
 
 
 def is_narrow(usual: float = WIDE) -> bool:
@@ -90,7 +90,7 @@ def panels(
         cell: Height of a panel, as a part of its width, in a narrow figure; by default 0.38 of a whole column.
         options: Passed to `Figure.subplots`.
     """
-    part, inches = look.current(), _width(width)
+    drawing, inches = look.current(), _width(width)
     close = inches < CLOSE and columns > 1
     across = (rows if turned else stacked) if close else columns
     usual = rows * (width / columns * 0.6 + 0.5) + 0.5 if height is None else height
@@ -103,9 +103,9 @@ def panels(
         down = rows
         usual *= 1.0 if columns > 1 or inches <= 1.2 * width else 1.15
     with context():
-        if part.ax is not None and rows * columns == 1:
-            return cast(Figure, part.ax.get_figure()), np.array([[part.ax]])
-        figure = _container(part, inches, usual)
+        if drawing.ax is not None and rows * columns == 1:
+            return cast(Figure, drawing.ax.get_figure()), np.array([[drawing.ax]])
+        figure = _container(drawing, inches, usual)
         axs = figure.subplots(down, across, squeeze=False, **options)
     for ax in axs.flat[rows * columns :]:
         ax.set_axis_off()
@@ -118,18 +118,18 @@ def _width(usual: float) -> float:
     return width(usual)
 
 
-def _container(part: look.Drawing, inches: float, height: float) -> Figure:
+def _container(drawing: look.Drawing, inches: float, height: float) -> Figure:
     """A new figure, or the part of the user's figure that is drawn into."""
-    if part.subfigure is not None:
-        return cast(Figure, part.subfigure)
-    if part.ax is not None:
-        cell = part.ax.get_subplotspec()
+    if drawing.subfigure is not None:
+        return cast(Figure, drawing.subfigure)
+    if drawing.ax is not None:
+        cell = drawing.ax.get_subplotspec()
         if cell is None:
             raise ValueError("this figure has several panels; give an ax of a grid (subplots), or a subfigure.")
-        whole = part.ax.get_figure()
-        part.ax.remove()
-        part.subfigure, part.ax = cast(Figure, whole).add_subfigure(cell), None
-        return cast(Figure, part.subfigure)
+        root = drawing.ax.get_figure()
+        drawing.ax.remove()
+        drawing.subfigure, drawing.ax = cast(Figure, root).add_subfigure(cell), None
+        return cast(Figure, drawing.subfigure)
     figure = Picture(figsize=(inches, height))
     FigureCanvasAgg(figure)  # keeps its renderer, which measures texts, from one layout to the next
     figure.set_layout_engine(RoundLayout())
@@ -141,9 +141,9 @@ def name_edges(axs: np.ndarray, count: int | None = None) -> None:
     shown = list(axs.flat[:count])
     for ax in axs.flat[len(shown) :]:
         ax.set_axis_off()
-    places = {ax: _place(ax) for ax in shown}
-    lowest = {column: max(row for row, other in places.values() if other == column) for _, column in places.values()}
-    for ax, (row, column) in places.items():
+    cells = {ax: _cell(ax) for ax in shown}
+    lowest = {column: max(row for row, other in cells.values() if other == column) for _, column in cells.values()}
+    for ax, (row, column) in cells.items():
         if column > 0:
             ax.set_ylabel("")
         if row < lowest[column]:
@@ -152,7 +152,7 @@ def name_edges(axs: np.ndarray, count: int | None = None) -> None:
 
 def is_first(ax: Axes) -> bool:
     """Whether a panel is the first of its row, as it is laid out."""
-    return _place(ax)[1] == 0
+    return _cell(ax)[1] == 0
 
 
 def is_lowest(ax: Axes) -> bool:
@@ -163,10 +163,10 @@ def is_lowest(ax: Axes) -> bool:
 
 def is_beside(ax: Axes, other: Axes) -> bool:
     """Whether two panels are in one row, as they are laid out."""
-    return _place(ax)[0] == _place(other)[0]
+    return _cell(ax)[0] == _cell(other)[0]
 
 
-def _place(ax: Axes) -> tuple[int, int]:
+def _cell(ax: Axes) -> tuple[int, int]:
     """Row and column of a panel in the grid that it is laid out in."""
     spec = ax.get_subplotspec()
     return (0, 0) if spec is None else (spec.rowspan.start, spec.colspan.start)
@@ -194,17 +194,17 @@ def key(
     entries |= {str(handle.get_label()): handle for handle in handles or ()}
     if not entries:
         return figure
-    part = look.current()
-    place = part.take("legend") or ("inside" if part.ax is not None and len(cells) == 1 else "above")
-    if place == "none":
+    drawing = look.current()
+    side = drawing.take("legend") or ("inside" if drawing.ax is not None and len(cells) == 1 else "above")
+    if side == "none":
         return figure
     with context():
         inches = float(figure.bbox.width / figure.get_figure(root=True).dpi)
         names = ["\n".join(textwrap.wrap(name, max(20, int((inches - 0.5) / _letter())))) for name in entries]
-        at_side = place == "right"
+        at_side = side == "right"
         wrapped = title and "\n".join(textwrap.wrap(title, 24 if at_side else max(20, int(inches / _letter()))))
         options: dict[str, Any] = {"title": wrapped, "columnspacing": 1.2, "alignment": "center"}
-        if place == "inside":
+        if side == "inside":
             cells[0].legend(list(entries.values()), names, **options)
             return figure
         options |= {"ncols": 1 if at_side else fitting(names, inches, columns)}
@@ -217,8 +217,8 @@ def key(
             wide, tall = figure.get_size_inches()
             figure.set_size_inches(wide, tall + 1.5 * small() / 72 * (down - 2))
         where = {"above": "outside upper center", "below": "outside lower center", "right": "outside right upper"}
-        options["loc"] = where[place]
-        figure.legend(list(entries.values()), names, **options).set_label(place)
+        options["loc"] = where[side]
+        figure.legend(list(entries.values()), names, **options).set_label(side)
     return figure
 
 

@@ -16,8 +16,8 @@ def plain(text: str) -> str:
     return _DOLLARS.sub(_without_commands, text)
 
 
-def _without_commands(part: re.Match[str]) -> str:
-    return "$" if part[1] is None else re.sub(r"[\\{}]", "", part[1].replace(r"\,", " "))
+def _without_commands(match: re.Match[str]) -> str:
+    return "$" if match[1] is None else re.sub(r"[\\{}]", "", match[1].replace(r"\,", " "))
 
 
 _DOLLARS = re.compile(r"\\\$|\$((?:[^$\\]|\\[^$])*)\$")

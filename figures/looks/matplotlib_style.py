@@ -68,7 +68,7 @@ def context() -> Iterator[None]:
     changed = {name for name, value in mpl.rcParams.items() if value != mpl.rcParamsDefault[name]}
     ours = {name: value for name, value in _OURS.items() if name not in changed}
     size = float(ours.get("font.size", mpl.rcParams["font.size"]))
-    ours |= {name: size * part for name, part in _SIZES.items() if name not in changed}
+    ours |= {name: size * factor for name, factor in _SIZES.items() if name not in changed}
     settings: Any = ours | sheet(str(look.current().take("style")))  # newer stubs list every key
     with mpl.rc_context(settings):
         yield
@@ -90,8 +90,8 @@ def sheet(name: str) -> dict[str, Any]:
     """
     if not name:
         return {}
-    own = FOLDER / f"{name}.mplstyle"
-    file = own if own.exists() else Path(name)
+    shipped = FOLDER / f"{name}.mplstyle"
+    file = shipped if shipped.exists() else Path(name)
     if not file.is_file() and name not in sheets.library:
         venues = ", ".join(look.VENUES)
         raise ValueError(f"there is no style {name!r}; give {venues}, a style of matplotlib, or a file FILE.mplstyle.")

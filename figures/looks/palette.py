@@ -21,7 +21,7 @@ CLIENT = "#8a8a8a"
 CLASSES = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499", "#BBBBBB")
 """Colours of ten classes, which differ for colour-blind readers too (Tol's muted colours)."""
 
-PARTS = {
+TERMS = {
     "full": ("full participation", "#333333"),
     "sampling": ("sampling drift", "#D55E00"),
     "client": ("client drift", "#0072B2"),
@@ -48,7 +48,7 @@ METHODS = {
 CIE lightness 20 to 77, seven or more apart, so that they differ in grey print too.
 """
 
-_PLACES = {
+_INDEX_OF = {
     "fedprox": 0,
     "fedsam": 8,
     "fedasam": 1,
@@ -84,10 +84,10 @@ def colour(name: str) -> str:
     """Colour of a method, the same in every figure; that of any other name follows from the name."""
     if name in METHODS:
         return METHODS[name][1]
-    if name in _PLACES:
-        return _OTHERS[_PLACES[name]]
-    place = zlib.crc32(name.encode())
-    red, green, blue = colorsys.hls_to_rgb(place % 360 / 360, (0.35, 0.45, 0.55)[place // 360 % 3], 0.6)
+    if name in _INDEX_OF:
+        return _OTHERS[_INDEX_OF[name]]
+    number = zlib.crc32(name.encode())
+    red, green, blue = colorsys.hls_to_rgb(number % 360 / 360, (0.35, 0.45, 0.55)[number // 360 % 3], 0.6)
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
 
 
@@ -116,7 +116,7 @@ def dash(name: str, variant: int = 0) -> Any:
 def plotly_dash(name: str, variant: int = 0) -> str:
     """The line style of a method as plotly has it."""
     style = dash(name, variant)
-    return "solid" if style == "-" else ",".join(f"{2 * part:g}px" for part in style[1])
+    return "solid" if style == "-" else ",".join(f"{2 * length:g}px" for length in style[1])
 
 
 def marker(name: str) -> str:
@@ -128,7 +128,7 @@ def _kind(name: str) -> int:
     """Place of a method among the line styles: solid for FedAvg alone, of the main methods."""
     if name in METHODS:
         return METHODS[name][2]
-    return 1 + (_PLACES[name] if name in _PLACES else zlib.crc32(name.encode())) % (len(DASHES) - 1)
+    return 1 + (_INDEX_OF[name] if name in _INDEX_OF else zlib.crc32(name.encode())) % (len(DASHES) - 1)
 
 
 def label(name: str) -> str:
@@ -157,9 +157,9 @@ def order(names: Iterable[str]) -> list[str]:
     """Methods in the order of legends: those of METHODS first, then the others by name; values of options by size."""
     first = list(METHODS)
 
-    def place(name: str) -> tuple[int, str, list[float], str]:
+    def rank(name: str) -> tuple[int, str, list[float], str]:
         method, _, rest = name.partition(", ")
         numbers = [float(number) for number in re.findall(r"\d+\.?\d*(?:e[+-]?\d+)?", rest)]
         return first.index(method) if method in first else len(first), method, numbers, rest
 
-    return sorted(set(names), key=place)
+    return sorted(set(names), key=rank)

@@ -55,8 +55,8 @@ def palette_name(*, several: bool) -> str:
     Raises:
         ValueError: If matplotlib has no such colour map.
     """
-    part = look.current()
-    if not (name := part.look.palette):
+    drawing = look.current()
+    if not (name := drawing.look.palette):
         return ""
     if name not in mpl.colormaps:
         raise ValueError(
@@ -64,7 +64,7 @@ def palette_name(*, several: bool) -> str:
         )
     if (mpl.colormaps[name].N > MOST) is not several:
         return ""
-    return str(part.take("palette"))
+    return str(drawing.take("palette"))
 
 
 MOST = 20
@@ -77,8 +77,8 @@ def colour(name: str) -> str:
     if not chosen_palette:
         return palette.colour(name)
     colours, first = mpl.colormaps[chosen_palette], list(METHODS)
-    place = first.index(name) if name in first else len(first) + sum(map(ord, name))
-    return str(to_hex(colours(place % colours.N)))
+    index = first.index(name) if name in first else len(first) + sum(map(ord, name))
+    return str(to_hex(colours(index % colours.N)))
 
 
 def steps(count: int) -> list[Any]:
@@ -96,8 +96,8 @@ def styled(draw: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
 
     @wraps(draw)
     def wrapper(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
-        part = look.current()
-        with nullcontext(part) if part.going_on else look.drawing(part.look), context():
+        drawing = look.current()
+        with nullcontext(drawing) if drawing.going_on else look.drawing(drawing.look), context():
             return draw(*args, **options)
 
     return wrapper
@@ -108,11 +108,11 @@ def logarithmic(ax: Axes) -> None:
 
     An axis without a positive number stays as it is, and so does one of differences.
     """
-    part = look.current()
-    if ax.dataLim.y1 <= 0 or part.look.paired_to:
+    drawing = look.current()
+    if ax.dataLim.y1 <= 0 or drawing.look.paired_to:
         return
-    if part.look.log is False:
-        part.take("log")
+    if drawing.look.log is False:
+        drawing.take("log")
         return
     ax.set_yscale("log")
     low, high = ax.get_ylim()
@@ -127,15 +127,15 @@ def logarithmic(ax: Axes) -> None:
     ax.yaxis.set_minor_formatter(NullFormatter())
 
 
-def name_axes(ax: Axes, x: str | None = None, y: str | None = None, *, whole: int | None = None) -> Axes:
+def name_axes(ax: Axes, x: str | None = None, y: str | None = None, *, integers: int | None = None) -> Axes:
     """Label the axes of a panel, and return the panel.
 
     Args:
         x, y: The labels; None leaves one as it is.
-        whole: Most steps between ticks along x, which are then whole numbers.
+        integers: Most steps between ticks along x, which are then whole numbers.
     """
-    if whole is not None:
-        ax.xaxis.set_major_locator(MaxNLocator(whole, integer=True))
+    if integers is not None:
+        ax.xaxis.set_major_locator(MaxNLocator(integers, integer=True))
     if x is not None:
         ax.set_xlabel(x)
     if y is not None:

@@ -18,10 +18,10 @@ from figures.interactive.lines import written_name
 from figures.looks import palette
 from figures.page.diagnosis import diagnosis
 from figures.page.named_figures import named_figures
-from figures.page.parts import compute_parts
 from figures.page.pictures import KINDS, or_why, pictures
 from figures.page.remembered_runs import Failed, JobProgress, PageProgress, Remembered
-from figures.page.sampled import Samples, part_words
+from figures.page.report_jobs import compute_jobs
+from figures.page.sampled import Samples, subset_words
 from figures.page.tables import configuration, cost_table, fingerprints, summary_table
 from figures.selection.groups import groups
 from figures.selection.identity import seed_text
@@ -48,18 +48,18 @@ def content(
         progress: Called with the number of runs done and the name of the present work.
         failed: Collects what could not be drawn.
         figures: Names of figures of the gallery that are shown as well.
-        workers, task: As `figures.page.parts.compute_parts` takes them.
+        workers, task: As `figures.page.report_jobs.compute_parts` takes them.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
     """
     jobs_done = JobProgress(progress)
     grouped = groups([Remembered.wrap(run, jobs_done.of_analysis) for run in runs])
-    compute_parts(grouped, points, samples, jobs_done, workers=workers, task=task)
+    compute_jobs(grouped, points, samples, jobs_done, workers=workers, task=task)
     progress(len(runs), "writing")
     shown = _shown(grouped, points, samples, failed)
     named = named_figures(figures, [run for group in grouped.values() for run in group], failed)
-    sections = [part for part in shown["sections"] if figures or part[1] != "named"]
+    sections = [section for section in shown["sections"] if figures or section[1] != "named"]
     return {**shown, "named": named, "sections": sections}
 
 
@@ -82,20 +82,20 @@ def compact(figure: go.Figure) -> dict[str, Any]:
     round that shows it (-1: all rounds), with `changes` of the layout per round; or `frames`, the traces that each
     round replaces.
     """
-    whole: dict[str, Any] = json.loads(figure.to_json())
-    layout = whole["layout"]
+    content: dict[str, Any] = json.loads(figure.to_json())
+    layout = content["layout"]
     sliders, _, _ = (layout.pop(name, None) for name in ("sliders", "updatemenus", "template"))
-    compacted = {"data": whole["data"], "layout": layout}
+    compacted = {"data": content["data"], "layout": layout}
     if not sliders:
         return compacted
     layout["margin"]["b"] = 8 if "scene" in layout else 48  # where its slider was
     steps = sliders[0]["steps"]
     compacted["rounds"] = [int(step["label"]) for step in steps]
-    if frames := whole.get("frames"):
+    if frames := content.get("frames"):
         return {**compacted, "frames": [{"traces": frame["traces"], "data": frame["data"]} for frame in frames]}
     visible = [step["args"][0]["visible"] for step in steps]
-    once = [[place for place, row in enumerate(visible) if row[trace]] for trace in range(len(whole["data"]))]
-    compacted["owners"] = [places[0] if len(places) == 1 else -1 for places in once]
+    once = [[index for index, row in enumerate(visible) if row[trace]] for trace in range(len(content["data"]))]
+    compacted["owners"] = [rows[0] if len(rows) == 1 else -1 for rows in once]
     return {**compacted, "changes": [step["args"][1] for step in steps]}
 
 
@@ -121,10 +121,10 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
         "failed": failed.reasons,
         "without_data": without_data(runs),
         "summary": summary_table(grouped, samples),
-        "sampled": {split: part_words(runs, split, samples) for split in ("test", "train")},
+        "sampled": {split: subset_words(runs, split, samples) for split in ("test", "train")},
         "diagnoses": [(written_name(name), group[0], diagnosed(group[0])) for name, group in grouped.items()],
         "drifts": [(f"drift-{name}", _CAPTIONS[name]) for name in DRIFTS],
-        "sections": [part for part in _SECTIONS if part[1] != "curvature" or "curvature" in figures],
+        "sections": [section for section in _SECTIONS if section[1] != "curvature" or "curvature" in figures],
         "has": {name: name in figures for name in ("weights", "line", "curvature")},
         "cost": cost_table(grouped),
         "configuration": configuration(grouped),

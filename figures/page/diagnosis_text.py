@@ -95,8 +95,8 @@ def number(value: float, digits: int = 2, *, sign: bool = False) -> str:
         return "0"
     if abs(value) >= LARGEST:
         return f"{'below -' if value < 0 else 'above '}{LARGEST:.0f}"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    text = f"{value:{'+' if sign else ''}.{places}f}"
+    digits_after = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:{'+' if sign else ''}.{digits_after}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -104,5 +104,5 @@ def percent(share: float) -> str:
     """A share in whole percents, at most 999 of them."""
     if not math.isfinite(share):
         return "-"
-    whole = round(100 * share)
-    return f"{whole} %" if abs(whole) < 1000 else f"{'below -' if whole < 0 else 'above '}999 %"
+    rounded = round(100 * share)
+    return f"{rounded} %" if abs(rounded) < 1000 else f"{'below -' if rounded < 0 else 'above '}999 %"

@@ -37,7 +37,7 @@ class Drawn:
 def named_figures(names: Sequence[str], runs: Sequence[Run], failed: Failed) -> list[Drawn]:
     """The figures, drawn from those of the runs that they need; one that fails is collected in `failed`."""
     with tempfile.TemporaryDirectory() as folder:
-        return [_draw(name, runs, Path(folder) / str(place), failed) for place, name in enumerate(names)]
+        return [_draw(name, runs, Path(folder) / str(index), failed) for index, name in enumerate(names)]
 
 
 def _draw(name: str, runs: Sequence[Run], folder: Path, failed: Failed) -> Drawn:

@@ -90,12 +90,12 @@ class JobProgress:
 
     def run_jobs(self, run: Run, done: int, jobs: Sequence[Job]) -> None:
         """Compute the jobs of a run, after `done` runs; one that fails is reported where its result is drawn."""
-        whole, begun = sum(job.weight for job in jobs), 0.0
+        total, begun = sum(job.weight for job in jobs), 0.0
         self._progress(done, run.name)
         for number, job in enumerate(jobs, 1):
-            self._reached = done + begun / whole
+            self._reached = done + begun / total
             begun += job.weight
-            self._end = done + begun / whole
+            self._end = done + begun / total
             seconds = attempt(run, job)
             self._reached = self._end
             self._progress(self._end, run.name)
@@ -129,8 +129,8 @@ def attempt(run: Run, job: Job) -> float | None:
     return None
 
 
-def tell(run: Run, job: Job, place: str, seconds: float | None) -> None:
+def tell(run: Run, job: Job, stage: str, seconds: float | None) -> None:
     """Announce a finished job of a run, with its place among the run's jobs."""
     if run.context.announce is not None:
         took = "left out" if seconds is None else f"{seconds:.1f} s"
-        run.context.announce(f"{run.name}: {job.name} (part {place}, {took})")
+        run.context.announce(f"{run.name}: {job.name} (part {stage}, {took})")

@@ -99,9 +99,9 @@ def page(content: dict[str, Any]) -> str:
     figures = _script_safe(json.dumps(content["figures"], separators=(",", ":"), allow_nan=False))
     scripts = {name: f"report.{name}.js" for name in ("looks", "csv", "clients")}
     files = {"css": "report.css", **scripts, "js": "report.js"}
-    parts = {name: (TEMPLATES / file).read_text(encoding="utf-8") for name, file in files.items()}
+    texts = {name: (TEMPLATES / file).read_text(encoding="utf-8") for name, file in files.items()}
     template = environment.get_template("report.html.j2")
-    return template.render(**{**content, "figures": figures}, **parts, plotly=get_plotlyjs())
+    return template.render(**{**content, "figures": figures}, **texts, plotly=get_plotlyjs())
 
 
 def _script_safe(text: str) -> str:

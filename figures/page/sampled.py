@@ -24,31 +24,31 @@ Samples = int | None
 
 def options(run: Run, samples: Samples) -> dict[str, Any]:
     """Options of a landscape: a part of the test samples with its standard error, or none where all are taken."""
-    part = fewer(run, "test", samples)
-    return {} if part is None else {"samples": part, "folds": FOLDS}
+    number = fewer(run, "test", samples)
+    return {} if number is None else {"samples": number, "folds": FOLDS}
 
 
-def part_words(runs: Sequence[Run], split: str, samples: Samples) -> str:
+def subset_words(runs: Sequence[Run], split: str, samples: Samples) -> str:
     """Like "1,000 of the 10,000 test samples"; several where runs differ, empty where all samples are taken."""
     able = [run for run in runs if not run.without_data and fewer(run, split, samples) is not None]
-    return " or ".join(dict.fromkeys(_part(samples, number_of(run, split), split) for run in able))
+    return " or ".join(dict.fromkeys(_subset(samples, number_of(run, split), split) for run in able))
 
 
 def landscape_words(landscapes: Sequence[xr.Dataset]) -> str:
     """A sentence on the samples of landscapes of one run, with the standard error; empty where all are taken."""
-    parts = [ds for ds in landscapes if "samples_of" in ds.attrs]
-    if not parts:
+    subsets = [ds for ds in landscapes if "samples_of" in ds.attrs]
+    if not subsets:
         return ""
-    about, unit = parts[0].attrs, parts[0].loss.attrs["units"]
-    errors = np.concatenate([ds[f"loss{SUFFIX}"].values.ravel() for ds in parts])
+    about, unit = subsets[0].attrs, subsets[0].loss.attrs["units"]
+    errors = np.concatenate([ds[f"loss{SUFFIX}"].values.ravel() for ds in subsets])
     errors = errors[np.isfinite(errors)]
     unit = "" if unit == "1" else f" {unit}"
     stated = f"median {np.median(errors):.2g}{unit}, at most {errors.max():.2g}{unit}" if len(errors) else "not known"
     return (
-        f"On {_part(about['samples'], about['samples_of'], about['split'])}, selected at random; standard error of a "
+        f"On {_subset(about['samples'], about['samples_of'], about['split'])}, selected at random; standard error of a "
         f"loss above the lowest one: {stated}."
     )
 
 
-def _part(number: Samples, whole: int, split: str) -> str:
-    return f"{number:,} of the {whole:,} {'training' if split == 'train' else split} samples"
+def _subset(number: Samples, total: int, split: str) -> str:
+    return f"{number:,} of the {total:,} {'training' if split == 'train' else split} samples"

@@ -58,8 +58,8 @@ def _offset(row: xr.Dataset) -> str:
         return ABSENT
     if inside == 0:
         return "minimum not inside the plane"
-    part = f" ({inside:.0f} of {seeds} seeds)" if inside < seeds else ""
-    return f"{float(row.centre_offset):.2g} ± {float(row.centre_offset_error):.1g}{part}"
+    more = f" ({inside:.0f} of {seeds} seeds)" if inside < seeds else ""
+    return f"{float(row.centre_offset):.2g} ± {float(row.centre_offset_error):.1g}{more}"
 
 
 def cost_table(grouped: dict[str, list[Run]]) -> Table:

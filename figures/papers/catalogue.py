@@ -18,11 +18,11 @@ Grid = dict[str, list[Any]]
 FOLDER = Path(__file__).resolve().parent
 
 
-class _Part(BaseModel):
+class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Setting(_Part):
+class Setting(_Table):
     """One setting of an item: the preset with the paper's values and its quick variant."""
 
     experiment: str
@@ -41,7 +41,7 @@ class Setting(_Part):
         return any(text.partition("=")[0].partition(".")[0] == "init" for text in self.overrides(quick=quick))
 
 
-class Number(_Part):
+class Number(_Table):
     """A cell of a table as the paper prints it."""
 
     row: str = Field(description="label of a run (fedavg, ima, fedprox+ima), or what the figure's option rows gives")
@@ -51,7 +51,7 @@ class Number(_Part):
     units: str = Field("%", description="of value and std; % stands beside measured fractions")
 
 
-class Item(_Part):
+class Item(_Table):
     """A figure or table of a paper."""
 
     item: str
@@ -98,7 +98,7 @@ class Item(_Part):
         return self.quick_grid if quick and self.quick_grid is not None else self.grid
 
 
-class Paper(_Part):
+class Paper(_Table):
     """A paper's figures and tables in its order."""
 
     title: str

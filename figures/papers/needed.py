@@ -42,7 +42,7 @@ class SettingRuns:
     missing: int
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether every combination has a run."""
         return self.missing == 0
 
@@ -53,8 +53,8 @@ def match_runs(item: Item, runs: Sequence[Run]) -> list[SettingRuns]:
     A run belongs to a combination of the item's grid if its experiment is the preset's with these values, except for
     seed, rounds, keep, threads and engine (unless the grid names them). Unfinished runs do not count.
     """
-    free, whole = _free(item), [run for run in runs if run.committed >= run.experiment.rounds]
-    by_identity = grouped(whole, lambda run: _identity(run.experiment, run.experiment.init is not None, free))
+    free, finished = _free(item), [run for run in runs if run.committed >= run.experiment.rounds]
+    by_identity = grouped(finished, lambda run: _identity(run.experiment, run.experiment.init is not None, free))
     return [
         _better([_complete_runs(item, setting, quick, by_identity, free) for quick in quicks])
         for setting in item.settings
@@ -69,8 +69,8 @@ def commands(item: Item, setting: Setting, *, quick: bool, runs: str | Path = "r
     more = ["--set", *settings] if settings else []
     lines = [setting.prepare] if setting.prepare and setting.started(quick=quick) else []
     for crossed in item.grids(quick=quick):
-        parts = [f"{name}={_listed(values)}" for name, values in crossed.items()]
-        words = ["sweep", preset, "--grid", *parts] if parts else ["train", preset]
+        swept = [f"{name}={_listed(values)}" for name, values in crossed.items()]
+        words = ["sweep", preset, "--grid", *swept] if swept else ["train", preset]
         lines.append(shlex.join(["fedscape", *words, *more, "--runs", str(runs)]))
     return lines
 
@@ -108,7 +108,7 @@ def _complete_runs(
 def _better(variants: Sequence[SettingRuns]) -> SettingRuns:
     """The first complete variant, else that with fewest missing runs, the quick one among equals."""
     fullest = min(variants[::-1], key=lambda variant: variant.missing)
-    return next((variant for variant in variants if variant.whole), fullest)
+    return next((variant for variant in variants if variant.complete), fullest)
 
 
 def _identity(experiment: Experiment, started: bool, free: Sequence[str]) -> str:

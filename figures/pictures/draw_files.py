@@ -79,7 +79,7 @@ def draw(
     figure_plugin, plain = gallery.load(name), gallery.file_stem(name)
     called = stem or plain
     numbers, table = folder / f"{called}.nc", folder / f"{called}.csv"
-    with look.drawing(look.read(**words)) as part:
+    with look.drawing(look.read(**words)) as drawing:
         ds, read = _data(name, runs, words, options)
         samples = _test_samples(ds, runs_of(ds, read)) if read else int(ds.attrs.get("test_samples", 0)) or None
         evaluates = read and getattr(figure_plugin, "COST", "") != "seconds"  # others draw recorded numbers
@@ -87,12 +87,12 @@ def draw(
         ds = ds.assign_attrs(odd_statistics="\n".join(odd)) if odd else ds
         ds = ds.assign_attrs({"figure": plain, **gallery.origin(name), "test_samples": samples or 0})
         figure = figure_plugin.draw(ds)
-        if part.notes:
-            ds = ds.assign_attrs(band=literal.plain("; ".join(part.notes)))
+        if drawing.notes:
+            ds = ds.assign_attrs(band=literal.plain("; ".join(drawing.notes)))
         needs = getattr(figure_plugin, "NEEDS", "")
         if remarks := [*map(literal.plain, substance.remarks(figure, ds, needs=needs, samples=samples)), *odd]:
             ds = ds.assign_attrs(remarks="; ".join(remarks))
-            if part.look.note:
+            if drawing.look.note:
                 footnote(figure, f"Note: {'; '.join(remarks)}.")
         netcdf_files.save(ds, numbers)
         write_bytes(table, export_bytes(ds, "csv"))
@@ -138,14 +138,14 @@ def split_words(name: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], 
         ValueError: If the figure has neither, or an option has another type.
     """
     figure_plugin = gallery.load(name)
-    own = inspect.signature(figure_plugin.data).parameters
+    accepted = inspect.signature(figure_plugin.data).parameters
     words = {
         word: value
         for word, value in options.items()
-        if word in look.WORDS and (word not in own or (word == "rounds" and isinstance(value, str | slice)))
+        if word in look.WORDS and (word not in accepted or (word == "rounds" and isinstance(value, str | slice)))
     }
     rest = {option: value for option, value in options.items() if option not in words}
-    if "paired_to" in words and "reference" in own and "number" in own:
+    if "paired_to" in words and "reference" in accepted and "number" in accepted:
         rest["reference"] = words.pop("paired_to")
     require_options(name, rest)
     return words, rest

@@ -42,7 +42,7 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
     values = _values(ds, variable)
     name, dims = str(values.name), tuple(map(str, values.dims))
     require_values(values)
-    own = ax is None
+    alone = ax is None
     ax = _new_axes() if ax is None else ax
     if _is_pairs(dims):
         low, high = _ends(values)
@@ -57,7 +57,7 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
         contour(ds, ax=ax, variable=name, **{"marks": not many, **look})
         if many:
             surfaces.path(ds, dims, ax)
-        if own and isinstance(ax.figure, Figure):
+        if alone and isinstance(ax.figure, Figure):
             fit_heights(ax.figure, [ax])
             fit(ax.figure, ax.figure.axes)
             fit_heights(ax.figure, [ax], again=True)
@@ -98,9 +98,9 @@ def plotly(ds: xr.Dataset, *, variable: str | None = None, **look: Any) -> go.Fi
         about = ("", "") if "mark" in dims else (axis(values[dims[0]]), axis(values[dims[1]]))
         return square(figure, *about, type="category")
     over = _over(values)
-    for label, part in _parts(values, over):
+    for label, series in _series(values, over):
         marker = "markers" if over == "rank" else "lines+markers"
-        trace = go.Scatter(x=values[over].values, y=part, mode=marker, name=label, showlegend=label != "")
+        trace = go.Scatter(x=values[over].values, y=series, mode=marker, name=label, showlegend=label != "")
         figure.add_trace(trace)
     return figure.update_layout(xaxis_title=axis(values[over]), yaxis_title=axis(values))
 
@@ -140,9 +140,9 @@ def _new_axes() -> Axes:
 
 def _line(ds: xr.Dataset, ax: Axes, name: str) -> Axes:
     """Names of the two models at t = 0 and 1."""
-    places = dict(zip(ds["mark_t"].values.tolist(), map(str, ds["mark"].values), strict=True)) if "mark_t" in ds else {}
-    if {0.0, 1.0} <= set(places):
-        surfaces.ends(ax, places[0.0], places[1.0])
+    names = dict(zip(ds["mark_t"].values.tolist(), map(str, ds["mark"].values), strict=True)) if "mark_t" in ds else {}
+    if {0.0, 1.0} <= set(names):
+        surfaces.ends(ax, names[0.0], names[1.0])
     if f"aligned_{name}" in ds:
         ax.plot(ds["t"], ds[f"aligned_{name}"], linestyle="--", label="aligned")
         ax.legend()
@@ -163,11 +163,11 @@ def _spectrum(values: xr.DataArray, ax: Axes, look: dict[str, Any], lost: int) -
 def _curve(values: xr.DataArray, ax: Axes, look: dict[str, Any]) -> Axes:
     """The variable over its main dimension, a line per entry of the other; a dot where no line leads to a value."""
     over = _over(values)
-    for label, part in _parts(values, over):
-        around = np.pad(np.isfinite(part.astype(float)), 1)
+    for label, series in _series(values, over):
+        around = np.pad(np.isfinite(series.astype(float)), 1)
         alone = np.flatnonzero(around[1:-1] & ~around[:-2] & ~around[2:]).tolist()
         dots = {"marker": "o", "markersize": 3, "markevery": alone} if alone else {}
-        ax.plot(values[over], part, **{"label": label or None, **dots, **look})
+        ax.plot(values[over], series, **{"label": label or None, **dots, **look})
     if ax.get_legend_handles_labels()[0]:
         ax.legend()
     ax.set_xlabel(style.text(values[over]))
@@ -187,7 +187,7 @@ def _over(values: xr.DataArray) -> str:
     return first
 
 
-def _parts(values: xr.DataArray, over: str) -> list[tuple[str, np.ndarray]]:
+def _series(values: xr.DataArray, over: str) -> list[tuple[str, np.ndarray]]:
     """A name and the values over the main dimension of each entry of the other dimension, without name if none."""
     others = [str(name) for name in values.dims if name != over]
     if not others:

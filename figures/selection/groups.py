@@ -47,13 +47,13 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
     by_settings = grouped(once, lambda run: json.dumps(tables[run.folder], sort_keys=True))
     if not by_settings:
         raise LookupError("no run was given; train one: fedscape train digits-shards2.")
-    whole = []
+    all_groups = []
     for group in by_settings.values():
         own_seeds = len({run.experiment.seed for run in group}) == len(group)  # else one group per run
-        whole += [sorted(group, key=lambda run: run.experiment.seed)] if own_seeds else [[run] for run in group]
-    ordered = palette.order(group[0].label for group in whole)
-    whole.sort(key=lambda group: ordered.index(group[0].label))
-    return dict(zip(group_names(whole, tables), whole, strict=True))
+        all_groups += [sorted(group, key=lambda run: run.experiment.seed)] if own_seeds else [[run] for run in group]
+    ordered = palette.order(group[0].label for group in all_groups)
+    all_groups.sort(key=lambda group: ordered.index(group[0].label))
+    return dict(zip(group_names(all_groups, tables), all_groups, strict=True))
 
 
 def settings(run: Run, *, seed: bool = True) -> dict[str, Any]:
@@ -71,18 +71,18 @@ def differing_names(tables: Sequence[dict[str, Any]]) -> list[str]:
     return [name for name in names if any(table.get(name) != tables[0].get(name) for table in tables)]
 
 
-def group_names(whole: Sequence[Sequence[Run]], tables: Mapping[Path, dict[str, Any]]) -> list[str]:
+def group_names(all_groups: Sequence[Sequence[Run]], tables: Mapping[Path, dict[str, Any]]) -> list[str]:
     """Names of groups of runs, whose settings by folder are `tables`: label, and how those of one label differ."""
-    labels = [group[0].label for group in whole]
+    labels = [group[0].label for group in all_groups]
     rivals: dict[str, list[dict[str, Any]]] = {}
-    for group, label in zip(whole, labels, strict=True):
+    for group, label in zip(all_groups, labels, strict=True):
         rivals.setdefault(label, []).append(tables[group[0].folder])
     differing = {label: differing_names(few) for label, few in rivals.items()}
     names = []
-    for group, label in zip(whole, labels, strict=True):
-        own = tables[group[0].folder]
-        parts = [f"{name.rpartition('.')[2]} {own.get(name, '-')}" for name in differing[label]]
-        names.append(", ".join([label, *parts]))
+    for group, label in zip(all_groups, labels, strict=True):
+        table = tables[group[0].folder]
+        words = [f"{name.rpartition('.')[2]} {table.get(name, '-')}" for name in differing[label]]
+        names.append(", ".join([label, *words]))
     for more in (lambda run: f", {run.name}", lambda run: f" in {run.folder.resolve().parent}"):
-        names = [name + more(group[0]) * (names.count(name) > 1) for name, group in zip(names, whole, strict=True)]
+        names = [name + more(group[0]) * (names.count(name) > 1) for name, group in zip(names, all_groups, strict=True)]
     return names

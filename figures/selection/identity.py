@@ -16,7 +16,7 @@ from figures.selection.partition_text import partition_label
 from figures.selection.run_selection import group_left_out, join_names
 from landscape.model.losses import counted
 
-PARTS = ("methods", "data", "partition", "seeds", "rounds", "samples")
+IDENTITY = ("methods", "data", "partition", "seeds", "rounds", "samples")
 """Parts of an identity; each is an attribute identity_PART of a figure's data."""
 
 
@@ -33,7 +33,7 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
         options: Of the figure, defaults included.
     """
     seeds = _distinct(map(seed_text, sorted(shown, key=lambda run: run.experiment.seed)))
-    parts = {
+    texts = {
         "methods": join_names(list(map(palette.label, palette.order(run.label for run in shown))), 8),
         "data": join_names(_distinct(run.task_name for run in shown)),
         "partition": join_names(_distinct(_partition(run) for run in shown)),
@@ -41,14 +41,14 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
         "rounds": _rounds(ds, shown),
         "samples": _samples(ds, shown, options),
     }
-    named_seeds = f"seed{'s' * (len(seeds) > 1)} {parts['seeds']}"
+    named_seeds = f"seed{'s' * (len(seeds) > 1)} {texts['seeds']}"
     rest = group_left_out(runs, shown)
     brief = "; ".join(f"{len(names)} differing in {why}" for why, names in list(rest.items())[:MOST])
     if others := sum(len(names) for names in list(rest.values())[MOST:]):
         brief += f"; {others} more"
-    line = " · ".join({**parts, "seeds": named_seeds}.values())
+    line = " · ".join({**texts, "seeds": named_seeds}.values())
     return ds.assign_attrs(
-        {f"identity_{name}": text for name, text in parts.items()},
+        {f"identity_{name}": text for name, text in texts.items()},
         identity=line,
         options=json.dumps(dict(options), sort_keys=True, default=str),
         left_out="\n".join(
@@ -89,12 +89,12 @@ def _rounds(ds: xr.Dataset, runs: Sequence[Run]) -> str:
 
 
 def _rounds_of(ds: xr.Dataset) -> set[int]:
-    places = [
+    positions = [
         values.values for name, values in ds.coords.items() if str(name).rpartition("_")[2] in ("round", "second")
     ]
-    places += [ds["is_round"].values] if "is_round" in ds else []
-    places += [np.array(ds.attrs[name]) for name in ("round", "shown") if name in ds.attrs]
-    numbers = [place.ravel() for place in places if place.dtype.kind in "if"]
+    positions += [ds["is_round"].values] if "is_round" in ds else []
+    positions += [np.array(ds.attrs[name]) for name in ("round", "shown") if name in ds.attrs]
+    numbers = [position.ravel() for position in positions if position.dtype.kind in "if"]
     return {int(number) for array in numbers for number in array[np.isfinite(array)]}
 
 

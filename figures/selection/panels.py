@@ -60,12 +60,12 @@ LEAST = 4
 
 def _content(ax: Axes) -> bytes:
     """What a panel shows, to nine digits; the place of each panel where it is little."""
-    parts = [
+    contents = [
         np.concatenate([np.ravel(np.asarray(path.vertices, float)) for path in contours.get_paths()])
         for contours in _maps(ax)
     ]
-    parts = parts or [_cells(image) for image in _grids(ax)] or list(_heights(ax))
-    content = np.concatenate(parts) if parts else np.zeros(0)
+    contents = contents or [_cells(image) for image in _grids(ax)] or list(_heights(ax))
+    content = np.concatenate(contents) if contents else np.zeros(0)
     alike = np.isfinite(content).sum() >= LEAST
     return np.char.mod("%.9g", content).tobytes() if alike else repr(ax.get_position()).encode()
 
@@ -123,8 +123,8 @@ def _judged(ax: Axes) -> str | None:
         return maps[0] if all(maps) else ""
     if not ax.axison:
         return None
-    values = [part[np.isfinite(part)] for part in _heights(ax)]
-    values = [part for part in values if len(part)]
+    values = [array[np.isfinite(array)] for array in _heights(ax)]
+    values = [array for array in values if len(array)]
     if not values:
         return None
     joined = np.concatenate(values)
@@ -157,7 +157,7 @@ def _span(low: float, high: float) -> str:
 def _heights(ax: Axes) -> Iterator[np.ndarray]:
     """Vertical positions of everything drawn, and sizes of dots where these differ."""
     for line in _lines(ax):
-        yield _places(line)[1]
+        yield _points(line)[1]
     for group in ax.containers:
         if isinstance(group, BarContainer):
             yield _lengths(group)
@@ -189,7 +189,7 @@ def _lines(ax: Axes) -> list[Line2D]:
     return [line for line in ax.lines if line.get_transform() == ax.transData]
 
 
-def _places(line: Line2D) -> tuple[np.ndarray, np.ndarray]:
+def _points(line: Line2D) -> tuple[np.ndarray, np.ndarray]:
     """Finite points of a line."""
     x, y = (np.asarray(values, float) for values in (line.get_xdata(), line.get_ydata()))
     finite = np.isfinite(x) & np.isfinite(y)
@@ -200,7 +200,7 @@ def _series(ax: Axes) -> dict[str, np.ndarray]:
     """Points of what a legend names, lines and groups of bars."""
     series: dict[str, np.ndarray] = {}
     for line in _lines(ax):
-        x, y = _places(line)
+        x, y = _points(line)
         if not str(line.get_label()).startswith("_") and len(x):
             dots = line.get_linestyle() == "None"  # side by side at the place of their category
             series[str(line.get_label())] = np.stack([np.rint(x) if dots else x, y])
@@ -235,7 +235,7 @@ def _joined(ax: Axes) -> list[str]:
     """That lines over rounds join two far ones."""
     if "round" not in ax.get_xlabel():
         return []
-    ends = {(x.min(), x.max()) for x, _ in map(_places, _lines(ax)) if len(x) == 2 and x.max() - x.min() > 1}
+    ends = {(x.min(), x.max()) for x, _ in map(_points, _lines(ax)) if len(x) == 2 and x.max() - x.min() > 1}
     return [f"lines join two rounds, {first:g} and {last:g}, and nothing between" for first, last in sorted(ends)]
 
 

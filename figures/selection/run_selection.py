@@ -59,8 +59,8 @@ def subset(runs: Sequence[Run], selected: Iterable[Run]) -> Sequence[Run]:
     if not isinstance(runs, AnyOf):
         return list(selected)
     selected = list(selected)
-    places = {run.folder for run in selected}
-    return AnyOf(selected, [run for run in runs.named if run.folder in places])
+    folders = {run.folder for run in selected}
+    return AnyOf(selected, [run for run in runs.named if run.folder in folders])
 
 
 def map_runs(runs: Sequence[Run], change: Callable[[Run], Run]) -> Sequence[Run]:
@@ -68,8 +68,8 @@ def map_runs(runs: Sequence[Run], change: Callable[[Run], Run]) -> Sequence[Run]
     changed = [change(run) for run in runs]
     if not isinstance(runs, AnyOf):
         return changed
-    places = {run.folder for run in runs.named}
-    return AnyOf(changed, [run for run in changed if run.folder in places])
+    folders = {run.folder for run in runs.named}
+    return AnyOf(changed, [run for run in changed if run.folder in folders])
 
 
 def narrow(runs: Sequence[Run], selected: Iterable[Run], why: str) -> Sequence[Run]:
@@ -82,8 +82,8 @@ def narrow(runs: Sequence[Run], selected: Iterable[Run], why: str) -> Sequence[R
         ValueError: If a run would be left out that has to be drawn.
     """
     selected = list(selected)
-    places = {run.folder for run in selected}
-    if out := [run for run in required_runs(runs) if run.folder not in places]:
+    folders = {run.folder for run in selected}
+    if out := [run for run in required_runs(runs) if run.folder not in folders]:
         raise ValueError(refusal(out, why))
     return subset(runs, selected)
 
@@ -157,10 +157,10 @@ def line_names(runs: Iterable[Run]) -> dict[Path, str]:
 
     Runs that differ in their seed only have one name.
     """
-    whole = list(grouped(runs, lambda run: run.label + settings_key(run)).values())
-    tables = {group[0].folder: {**_settings(group[0]), "seed": 0} for group in whole}
-    names = group_names(whole, tables)
-    return {run.folder: name for name, group in zip(names, whole, strict=True) for run in group}
+    variants = list(grouped(runs, lambda run: run.label + settings_key(run)).values())
+    tables = {group[0].folder: {**_settings(group[0]), "seed": 0} for group in variants}
+    names = group_names(variants, tables)
+    return {run.folder: name for name, group in zip(names, variants, strict=True) for run in group}
 
 
 def one_option(groups: Iterable[Sequence[Run]]) -> bool:
@@ -171,10 +171,10 @@ def one_option(groups: Iterable[Sequence[Run]]) -> bool:
 
 def group_left_out(runs: Sequence[Run], shown: Sequence[Run]) -> dict[str, list[str]]:
     """Names of the runs that are not shown, by the settings in which they differ from those that are."""
-    places = {run.folder for run in shown}
+    folders = {run.folder for run in shown}
     groups: dict[str, list[str]] = {}
     for run in runs:
-        if run.folder not in places:
+        if run.folder not in folders:
             groups.setdefault(describe_difference(run, shown), []).append(run.name)
     return groups
 
@@ -200,8 +200,8 @@ def _names(run: Run, other: Run) -> list[str]:
     names = differing_names([_settings(run), _settings(other)])
     if run.label == other.label:
         return names
-    places = ("task", "clients", "rounds")
-    return ["method", *(name for name in names if name.partition(".")[0] in places and "valid_ratio" not in name)]
+    tables = ("task", "clients", "rounds")
+    return ["method", *(name for name in names if name.partition(".")[0] in tables and "valid_ratio" not in name)]
 
 
 def _settings(run: Run) -> dict[str, object]:

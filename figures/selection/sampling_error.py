@@ -26,8 +26,8 @@ Groups = list[dict[str, float]]
 def comparisons(values: xr.DataArray) -> Groups:
     """The comparisons of a variable, means over seeds and the last ten rounds: one group per panel, column or mark."""
     dim = next((name for name in ALONG if name in values.dims), None)
-    places = {dim, "seed", "round", "panel", "column", "mark", "value"}
-    if dim is None or values.dtype.kind != "f" or values.name in ("printed", "quick") or set(values.dims) - places:
+    allowed = {dim, "seed", "round", "panel", "column", "mark", "value"}
+    if dim is None or values.dtype.kind != "f" or values.name in ("printed", "quick") or set(values.dims) - allowed:
         return []
     middle = values.mean("seed") if "seed" in values.dims else values
     if "round" in middle.dims:
@@ -135,11 +135,11 @@ def _map(values: xr.DataArray, ds: xr.Dataset) -> list[str]:
     counts = counts if of_class else np.sort(_stated(ds))[:1]
     if not {"alpha", "beta"} <= set(values.dims) or not counts.size:
         return []
-    parts = values.transpose("class", ...).values if "class" in values.dims else values.values[None]
+    classes = values.transpose("class", ...).values if "class" in values.dims else values.values[None]
     present = [
-        (part, count) for part, count in zip(parts, counts, strict=True) if count > 0 and np.isfinite(part).any()
+        (array, count) for array, count in zip(classes, counts, strict=True) if count > 0 and np.isfinite(array).any()
     ]
-    errors = [100 * chance(middle(part), count) for part, count in present]
+    errors = [100 * chance(middle(array), count) for array, count in present]
     if not errors:
         return []
     few, many = (end(count for _, count in present) for end in (min, max))
@@ -148,9 +148,9 @@ def _map(values: xr.DataArray, ds: xr.Dataset) -> list[str]:
     return [f"{where} may be chance on {_range(str(few), str(many))} samples{' of the class' * of_class} (95 %)"]
 
 
-def middle(part: np.ndarray) -> float:
+def middle(array: np.ndarray) -> float:
     """The value of a map nearest to 1/2, where chance is largest."""
-    values = part[np.isfinite(part)]
+    values = array[np.isfinite(array)]
     return float(values[abs(values - 0.5).argmin()])
 
 

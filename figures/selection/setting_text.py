@@ -50,13 +50,13 @@ def value(run: Run, key: str) -> Any:
         return f"{run.label}, M = {run.method.pool_size}" if run.method.pool_size else run.label
     if key == "server_step":
         return getattr(run.method, "server_step_lr", getattr(run.method, "server_lr", None))
-    place: Any = run.experiment.resolved()
+    value: Any = run.experiment.resolved()
     for name in key.split("."):
-        if not isinstance(place, dict):
+        if not isinstance(value, dict):
             return None
-        partition = place.get("partition")
-        place = place[name] if name in place else partition.get(name) if isinstance(partition, dict) else None
-    return place
+        partition = value.get("partition")
+        value = value[name] if name in value else partition.get(name) if isinstance(partition, dict) else None
+    return value
 
 
 def keys(over: str | Sequence[str], runs: Sequence[Run] = ()) -> list[str]:

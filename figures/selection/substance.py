@@ -52,8 +52,8 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
 
 def _statistics(ds: xr.Dataset) -> list[str]:
     """That marks have other statistics of batch normalisation than the points beside them, where they have."""
-    own, marks = (str(ds.attrs.get(name, "")) for name in ("statistics", "mark_statistics"))
-    return [statistics_text("points have", own, "marks their", marks)] if own and marks not in ("", own) else []
+    kind, marks = (str(ds.attrs.get(name, "")) for name in ("statistics", "mark_statistics"))
+    return [statistics_text("points have", kind, "marks their", marks)] if kind and marks not in ("", kind) else []
 
 
 def _labels(figure: Figure) -> list[str]:

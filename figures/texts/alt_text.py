@@ -23,7 +23,7 @@ def alt_text(headline: str, figure: Figure) -> str:
         figure: Drawn.
     """
     axs = [ax for ax in figure.get_axes() if ax.get_label() != "<colorbar>" and ax.has_data() and ax.axison]
-    panels = [_panel(ax, f"Panel {place}: " if len(axs) > 1 else "") for place, ax in enumerate(axs, 1)]
+    panels = [_panel(ax, f"Panel {index}: " if len(axs) > 1 else "") for index, ax in enumerate(axs, 1)]
     return " ".join([headline.rstrip(".") + ".", *map(plain, panels)])
 
 
@@ -48,7 +48,7 @@ def _kind(ax: Axes) -> str:
         return "contour map"
     if ax.images or any(isinstance(artist, QuadMesh) for artist in ax.collections):
         return "matrix of colours"
-    if any(isinstance(part, BarContainer) for part in ax.containers) and not _lines(ax):
+    if any(isinstance(container, BarContainer) for container in ax.containers) and not _lines(ax):
         return "bars"
     return "lines" if _lines(ax) else "points"
 

@@ -29,9 +29,9 @@ def better(values: xr.DataArray, column: str = "") -> Literal["", "larger", "sma
     if unit in ("MAC", "bytes", "s"):  # seconds of different times are not comparable, their ratio is
         return "" if unit == "s" else "smaller"
     name = f"{values.name} {values.attrs.get('long_name', '')} {column}".lower().replace("_", " ")
-    if {"cost", "costs"} & (parts := set(name.split())):  # of something that a reader may want or not
+    if {"cost", "costs"} & (terms := set(name.split())):  # of something that a reader may want or not
         return ""
-    if {"gain", "gained", "gains", "advantage", "reduction"} & parts:  # also of a loss or an error
+    if {"gain", "gained", "gains", "advantage", "reduction"} & terms:  # also of a loss or an error
         return "larger"
     for words, answer in ((_SMALLER, "smaller"), (_LARGER, "larger")):
         if any(word in name for word in words):
@@ -68,7 +68,7 @@ def range_marks(ds: xr.Dataset, name: str, direction: str) -> list[Mark]:
         return [""] * len(value)
     first = int(np.nanargmax(value if direction == "larger" else -value))
     meets = (low <= high[first]) & (high >= low[first])
-    states: list[Mark] = ["best" if place == first else "tie" if meets[place] else "" for place in range(len(value))]
+    states: list[Mark] = ["best" if index == first else "tie" if meets[index] else "" for index in range(len(value))]
     return [""] * len(value) if all(states) else states
 
 
@@ -119,8 +119,8 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
     if any(_loses(table[first], row, larger) for row in table):
         return [""] * len(table)
     states: list[Mark] = [
-        "best" if place == first else "tie" if count and equal(table[first], row, samples) else ""
-        for place, (row, count) in enumerate(zip(table, counts, strict=True))
+        "best" if index == first else "tie" if count and equal(table[first], row, samples) else ""
+        for index, (row, count) in enumerate(zip(table, counts, strict=True))
     ]
     with np.errstate(invalid="ignore"):  # of infinite means
         away = np.where(means == means[first], 0.0, np.abs(means - means[first]))

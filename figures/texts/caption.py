@@ -10,7 +10,7 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
 from figures.axes.curves import band
-from figures.selection.identity import PARTS
+from figures.selection.identity import IDENTITY
 from figures.texts import latex
 
 
@@ -26,11 +26,11 @@ def caption(headline: str, ds: xr.Dataset, figure: Figure | None = None) -> str:
         figure: Drawn from it; states whether there are bands.
     """
     attrs = {name: str(text) for name, text in ds.attrs.items()}
-    parts = {name: attrs.get(f"identity_{name}", "") for name in PARTS}
-    shown = f"{'Methods' if ', ' in parts['methods'] else 'Method'}: {parts['methods']}" if parts["methods"] else ""
-    seeds = f"seed{'s' * (',' in parts['seeds'])} {parts['seeds']}" if parts["seeds"] else ""
-    where = f"Data: {parts['data']}; partition: {parts['partition']}" if parts["data"] else ""
-    extent = "; ".join(filter(None, (seeds, parts["rounds"], parts["samples"])))
+    texts = {name: attrs.get(f"identity_{name}", "") for name in IDENTITY}
+    shown = f"{'Methods' if ', ' in texts['methods'] else 'Method'}: {texts['methods']}" if texts["methods"] else ""
+    seeds = f"seed{'s' * (',' in texts['seeds'])} {texts['seeds']}" if texts["seeds"] else ""
+    where = f"Data: {texts['data']}; partition: {texts['partition']}" if texts["data"] else ""
+    extent = "; ".join(filter(None, (seeds, texts["rounds"], texts["samples"])))
     sentences = [
         _headline(headline, ds),
         attrs.get("caption", ""),

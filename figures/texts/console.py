@@ -21,7 +21,7 @@ UNWRAPPED = 1_000_000
 Step = Callable[[float, str], None]
 """(steps done, note next to the bar) -> None."""
 
-Parts = Callable[[int, int], None]
+Stages = Callable[[int, int], None]
 """(done, total) of the current part of the work -> None."""
 
 
@@ -180,7 +180,7 @@ def progress(label: str, total: float | None = None) -> Iterator[Step]:
 
 
 @contextmanager
-def parts(label: str) -> Iterator[Parts]:
+def stages(label: str) -> Iterator[Stages]:
     """Show a bar as `progress` does, for work whose parts report their sizes as they begin; it restarts with each part.
 
     Elapsed and remaining time are those of the part; the note numbers the parts from the second on.
@@ -190,17 +190,17 @@ def parts(label: str) -> Iterator[Parts]:
     """
     with bars() as shown_bars:
         task = shown_bars.add_task(as_text(label), total=None, note="")
-        number, whole = 0, True
+        number, ended = 0, True
 
-        def part(done: int, total: int) -> None:
-            nonlocal number, whole
-            if whole:
+        def stage(done: int, total: int) -> None:
+            nonlocal number, ended
+            if ended:
                 number += 1
                 shown_bars.reset(task, total=total, note=f"part {number}" if number > 1 else "")
             shown_bars.update(task, completed=done, total=total)
-            whole = done == total
+            ended = done == total
 
-        yield part
+        yield stage
 
 
 @contextmanager

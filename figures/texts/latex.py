@@ -44,8 +44,8 @@ _SPECIAL = {
     "\u2248": r"$\approx$",
     "\u00b2": "$^2$",
     **{
-        number: f"$_{place}$"
-        for place, number in enumerate("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089")
+        number: f"$_{index}$"
+        for index, number in enumerate("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089")
     },
     **{letter: f"$\\{name}$" for letter, name in _GREEK.items()},
 }

@@ -79,7 +79,7 @@ def test_more_tensors_than_any_model_has_are_refused_before_they_are_read(tmp_pa
 
 def test_more_parts_than_any_checkpoint_has_are_refused(tmp_path, monkeypatch):
     torch.save({f"t{i}": torch.zeros(1) for i in range(60)}, tmp_path / "a.pt")
-    monkeypatch.setattr("landscape.model.guarded_load.PARTS", 50)
+    monkeypatch.setattr("landscape.model.guarded_load.MEMBERS", 50)
     with pytest.raises(Refused, match=r"a\.pt has \d+ parts; a file with up to 50 is read"):
         read_tensors(tmp_path / "a.pt")
 

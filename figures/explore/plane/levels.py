@@ -76,7 +76,7 @@ def stage_surface(table: PointTable, stage: Stage) -> xr.Dataset:
     return ds.isel(dict(zip(grid_dims(ds, "loss"), _ticks(stage.mask), strict=True)))
 
 
-def parts(cells: np.ndarray, rows: np.ndarray, seconds: float | None, budget: float, threads: int) -> list[np.ndarray]:
+def groups(cells: np.ndarray, rows: np.ndarray, seconds: float | None, budget: float, threads: int) -> list[np.ndarray]:
     """Cells in calls of equal size, as many for each thread, of about so many seconds.
 
     Args:
@@ -87,11 +87,11 @@ def parts(cells: np.ndarray, rows: np.ndarray, seconds: float | None, budget: fl
         threads: Calls at a time.
     """
     if seconds is None:
-        return [cells[place : place + 1] for place in range(min(threads, len(cells)))]
+        return [cells[start : start + 1] for start in range(min(threads, len(cells)))]
     ordered = cells[np.lexsort(rows[cells, 2:].T)] if rows.shape[1] > 2 else cells
     most = max(1, min(int(budget / max(seconds, 1e-6)), MOST_POINTS))
     turns = -(-len(cells) // (most * threads))
-    return [part for part in np.array_split(ordered, turns * threads) if len(part)]
+    return [batch for batch in np.array_split(ordered, turns * threads) if len(batch)]
 
 
 def _suits(points: int, step: int) -> bool:

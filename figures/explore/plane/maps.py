@@ -46,11 +46,11 @@ def quantity_of(ds: xr.Dataset, quantity: str) -> tuple[xr.Dataset, str]:
         return ds, quantity
     if "class_error" not in ds or not number.isdigit() or int(number) >= ds.sizes["class"]:
         raise LookupError(f"these samples have no {quantity}.")
-    own = ds.isel({"class": int(number)}, drop=True)
+    selected = ds.isel({"class": int(number)}, drop=True)
     label = str(ds["class"].values[int(number)]) if "class" in ds.coords else number
-    shown = ds.assign(class_shown=own.class_error, mark_class_shown=own.mark_class_error)
-    if "class_error_interpolation_share" in own:
-        shown = shown.assign(class_shown_interpolation_share=own.class_error_interpolation_share)
+    shown = ds.assign(class_shown=selected.class_error, mark_class_shown=selected.mark_class_error)
+    if "class_error_interpolation_share" in selected:
+        shown = shown.assign(class_shown_interpolation_share=selected.class_error_interpolation_share)
     shown.class_shown.attrs.update(long_name=f"error of class {label}", units="fraction")
     if not np.isfinite(shown.class_shown.values).any():
         raise LookupError(f"no sample of class {label} is among the samples that are evaluated; take more of them.")
@@ -79,8 +79,8 @@ def plane_figure(
         if point is not None:
             heights = ds[variable].interp(alpha=point[0], beta=point[1])
             marker = {"size": 6, "color": POINT}
-            place = {"x": [point[0]], "y": [point[1]], "z": [float(heights)]}
-            figure.add_trace(go.Scatter3d(**place, mode="markers", marker=marker, name="point", showlegend=False))
+            spot = {"x": [point[0]], "y": [point[1]], "z": [float(heights)]}
+            figure.add_trace(go.Scatter3d(**spot, mode="markers", marker=marker, name="point", showlegend=False))
         return figure.update_layout(uirevision=revision)
     figure = explore_contour(ds, variable)
     _name_directions(figure, ds)
@@ -206,10 +206,10 @@ def minimum_text(minimum: Minimum | None, unit: str) -> str:
     if minimum.state != "inside":
         return f"Minimum of the loss: none inside ({minimum.reason})."
     names = {"alpha": "u", "beta": "v"}
-    places = ", ".join(
+    at = ", ".join(
         f"{names.get(name, name)} {value:.3g} ± {minimum.errors[name]:.2g}" for name, value in minimum.at.items()
     )
-    return f"Minimum of the loss between the grid points: {minimum.value:.4g} {unit} at {places} (standard errors)."
+    return f"Minimum of the loss between the grid points: {minimum.value:.4g} {unit} at {at} (standard errors)."
 
 
 def _point_trace(x: float, y: float) -> go.Scatter:

@@ -25,11 +25,11 @@ def model_choices(run: GrowingRun, round: int, others: Sequence[GrowingRun] = ()
     """
     ids = sorted(run.round(round).ids.tolist())
     keep, planned = run.experiment.keep, run.experiment.rounds
-    own = ["start", "end"] if keep.keeps_globals(round, planned) else []
+    choices = ["start", "end"] if keep.keeps_globals(round, planned) else []
     if keep.keeps_clients(round, planned) and ids:
-        own += ["aggregate", *[f"client {client}" for client in ids]]
+        choices += ["aggregate", *[f"client {client}" for client in ids]]
     rounds = [index for index in _globals(run, run.rounds()) if index != round]
-    groups = {f"round {round}": own, "global model after": [f"round {index}" for index in _spread(rounds)]}
+    groups = {f"round {round}": choices, "global model after": [f"round {index}" for index in _spread(rounds)]}
     parent, layout = run.folder.resolve().parent, run.about.get("layout")
     for other in [other for other in others if other.name != run.name][:OTHERS]:
         if other.folder.resolve().parent != parent or other.about.get("layout") != layout:
@@ -68,4 +68,4 @@ def _spread(rounds: list[int]) -> list[int]:
     """At most ROUNDS of them, evenly spaced, first and last included."""
     if len(rounds) <= ROUNDS:
         return rounds
-    return [rounds[round(place * (len(rounds) - 1) / (ROUNDS - 1))] for place in range(ROUNDS)]
+    return [rounds[round(index * (len(rounds) - 1) / (ROUNDS - 1))] for index in range(ROUNDS)]

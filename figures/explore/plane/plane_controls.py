@@ -9,7 +9,7 @@ import panel as pn
 
 from drift.runs.growing_run import GrowingRun
 from figures.explore.plane.model_choices import WRITTEN, default_corners
-from figures.explore.plane.places import Grid, Place
+from figures.explore.plane.queries import Grid, PointQuery
 from figures.explore.shell.view import View
 from landscape.sweep.precision import Precision
 
@@ -40,11 +40,11 @@ class PlaneControls:
         self.points = picker("plane.points", "refined to", points, width=95)
         self.precision = picker("plane.precision", "precision", {"exact": "", "bfloat16": "fast"}, width=105)
         low: dict[str, Any] = {"width": 100, "margin": (20, 5, 2, 5), "visible": False}
-        self.whole = view.button("whole plane", lambda _: self.selection.change(box=[]), **low)
+        self.whole_plane = view.button("whole plane", lambda _: self.selection.change(box=[]), **low)
         for widget in self.corners:
             widget.param.watch(view.guarded(self._corner), "value")
         what, how = (self.quantity, self.depth), (self.split, self.samples, self.points, self.precision)
-        self.panel = pn.Row(*self.corners, *what, *how, self.whole, css_classes=["wrap"])
+        self.panel = pn.Row(*self.corners, *what, *how, self.whole_plane, css_classes=["wrap"])
 
     def names(self, groups: dict[str, list[str]], number: int) -> tuple[list[str], str]:
         """Models that the plane goes through, and a note where selected ones are not of this round."""
@@ -76,12 +76,12 @@ class PlaneControls:
         count = selection.look("plane.samples")
         samples = None if count == "all" else int(count) if count.isdigit() else 1000
         precision: Precision = "fast" if selection.look("plane.precision") else "exact"
-        place = Place(number, tuple(names), split, samples, precision)
+        query = PointQuery(number, tuple(names), split, samples, precision)
         if len(names) == 2:
-            return Grid(place, "line", LINE_POINTS)
+            return Grid(query, "line", LINE_POINTS)
         box = tuple(selection.box) if len(selection.box) == 4 and selection.box != self.foreign_box else None
         points = selection.look("plane.points")
-        return Grid(place, "plane", min(max(int(points), 5), 101) if points.isdigit() else 21, box=box)
+        return Grid(query, "plane", min(max(int(points), 5), 101) if points.isdigit() else 21, box=box)
 
     def offer(self, groups: dict[str, list[str]], names: list[str], recorded: GrowingRun, number: int) -> None:
         """Show what may be selected, and what is."""
@@ -92,7 +92,7 @@ class PlaneControls:
         offered = {group: {WRITTEN.get(name, name): name for name in names} for group, names in groups.items()}
         classes = [str(label) for label in recorded.about.get("classes", [])]
         quantities = {"loss": "loss", "error": "error"}
-        quantities |= {f"error of class {label}": f"class {place}" for place, label in enumerate(classes)}
+        quantities |= {f"error of class {label}": f"class {index}" for index, label in enumerate(classes)}
         of_clients = [f"client {client}" for client in sorted(recorded.round(number).ids.tolist())]
         if selection.quantity.startswith("client ") and selection.quantity not in of_clients:
             of_clients.append(selection.quantity)
@@ -101,11 +101,11 @@ class PlaneControls:
             quantities[selection.quantity] = selection.quantity
         splits = ["test", "train", *(["proxy"] if recorded.experiment.proxy else []), "client"]
         with self.view.quietly():
-            for place, widget in enumerate(self.corners):
-                own = {**offered, "": {NO_THIRD: NO_THIRD}} if place == 2 else offered
-                value = names[place] if place < len(names) else NO_THIRD
-                if widget.groups != own:
-                    widget.param.update(groups=own, value=value)
+            for index, widget in enumerate(self.corners):
+                offers = {**offered, "": {NO_THIRD: NO_THIRD}} if index == 2 else offered
+                value = names[index] if index < len(names) else NO_THIRD
+                if widget.groups != offers:
+                    widget.param.update(groups=offers, value=value)
                 elif widget.value != value:
                     widget.value = value
             if self.quantity.options != quantities:
@@ -122,7 +122,7 @@ class PlaneControls:
                 self.points.options = {**self.points.options, f"{points} x {points}": points}
             self.points.value = points
             self.points.disabled = len(names) == 2
-            self.whole.visible = len(selection.box) == 4 and selection.box != self.foreign_box
+            self.whole_plane.visible = len(selection.box) == 4 and selection.box != self.foreign_box
 
     def _corner(self, _: Any) -> None:
         names = [widget.value for widget in self.corners if widget.value and widget.value != NO_THIRD]

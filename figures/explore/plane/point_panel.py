@@ -12,8 +12,8 @@ import panel as pn
 
 from drift.runs.run import Run
 from figures.explore.plane.maps import POINT, SMALL, clients_figure
-from figures.explore.plane.places import Numbers, Place
 from figures.explore.plane.points import client_losses, numbers
+from figures.explore.plane.queries import Numbers, PointQuery
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
 from figures.explore.work.jobs import Job
@@ -43,10 +43,10 @@ class PointPanel:
         self._names: Sequence[str] = ()
         self._ids: Sequence[int] = ()
         self.text = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
-        place = {"height": SMALL, "styles": {"flex": "1 1 300px", "width": "auto"}}
-        self.classes = Plot("Error per class of the point", **place)
-        self.clients = Plot("Loss of the point on the samples of each client", **place)
-        self.cells = Plot("Confusion of the classes at the point", **place)
+        query = {"height": SMALL, "styles": {"flex": "1 1 300px", "width": "auto"}}
+        self.classes = Plot("Error per class of the point", **query)
+        self.clients = Plot("Loss of the point on the samples of each client", **query)
+        self.cells = Plot("Confusion of the classes at the point", **query)
         self.plots = pn.Row(
             self.classes, self.clients, self.cells, css_classes=["wrap"], sizing_mode="stretch_width", visible=False
         )
@@ -75,10 +75,10 @@ class PointPanel:
     def show(
         self,
         run: Run,
-        place: Place,
+        query: PointQuery,
         row: list[float],
         *,
-        whole: bool,
+        settled: bool,
         names: Sequence[str] = (),
         ids: Sequence[int] = (),
     ) -> None:
@@ -87,10 +87,10 @@ class PointPanel:
         Args:
             names: Of the models, where they are not the place's.
             ids: Clients of the round; while their losses are not known, room is left for them.
-            whole: With the losses of the clients; without them while it is dragged.
+            settled: With the losses of the clients; without them while it is dragged.
         """
-        exact = replace(place, precision="exact")
-        asked = (round_version(run, place.round, place.models), exact, tuple(row), whole)
+        exact = replace(query, precision="exact")
+        asked = (round_version(run, query.round, query.models), exact, tuple(row), settled)
         if asked == self._asked:
             return
         self._cancel()
@@ -99,7 +99,7 @@ class PointPanel:
             self.text.object = "<p>evaluating the selected point ...</p>"
             for plot in (self.classes, self.cells):
                 plot.show(None)
-        self._asked, self._names, self._ids = asked, names or place.models, ids
+        self._asked, self._names, self._ids = asked, names or query.models, ids
         self._losses = {client: float("nan") for client in ids} or None
         self._classes = [str(label) for label in run.about.get("classes", [])]
 
@@ -109,7 +109,7 @@ class PointPanel:
             self._end = None
             came = lambda result: self._arrived(asked, end=((asked[0], end), result))  # noqa: E731
             asks.append((numbers, (end, [1.0]), came, 2))
-        if whole:
+        if settled:
             asks.append((client_losses, (exact, row), lambda result: self._arrived(asked, losses=result), 3))
         how: dict[str, Any] = {"wanted": lambda: self._asked == asked}
         for function, item, take, priority in asks:
@@ -136,7 +136,7 @@ class PointPanel:
         self.clients.show(clients_figure(self._losses) if self._losses else None)
         if self._numbers is None or self._of != asked or losses is not None:
             return
-        number, other, (_, place, row, settled) = self._numbers, None if self._end is None else self._end[1], asked
+        number, other, (_, query, row, settled) = self._numbers, None if self._end is None else self._end[1], asked
         terms = " + ".join(f"{value:.3g} {escape(name)}" for value, name in zip(row, self._names, strict=False))
         comparison = "" if other is None else f" (the round's end: {in_words(other)})"
         first, others = (
@@ -146,7 +146,7 @@ class PointPanel:
         text = statistics_text(first, number.statistics, "the round's end its", others) if number.statistics else ""
         self.text.object = (
             f"<p><b>{self._title}</b> {terms.replace('+ -', '- ')}</p>"
-            f"<p class='number'>{in_words(number)}{comparison}; {number.samples} samples of {escape(place.split)}"
+            f"<p class='number'>{in_words(number)}{comparison}; {number.samples} samples of {escape(query.split)}"
             f"{'; ' * bool(text)}{text}</p>"
         )
         self.plots.visible = True

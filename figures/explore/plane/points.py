@@ -20,7 +20,7 @@ from drift.analyses.landscapes.models_plane import labelled, line_sweep, plane_s
 from drift.analyses.landscapes.named_models import cohort_models, named_models
 from drift.analyses.selected_samples import selected_samples
 from drift.runs.run import Run
-from figures.explore.plane.places import COHORT, Grid, GridValues, Numbers, Place, Values
+from figures.explore.plane.queries import COHORT, Grid, GridValues, Numbers, PointQuery, Values
 from figures.explore.work import stopping
 from figures.explore.work.addresses import share_data
 from figures.explore.work.shelf import Shelf
@@ -45,18 +45,18 @@ SMALL = 8 * 2**20
 """Bytes of point models that an evaluator keeps for its next call."""
 
 
-def values(run: Run, item: tuple[Place, Sequence[Sequence[float]]]) -> Values:
+def values(run: Run, item: tuple[PointQuery, Sequence[Sequence[float]]]) -> Values:
     """Metrics at points: rows of coefficients of the place's models, shape (P, n)."""
-    place, rows = item
-    return _numpy(at_points(_evaluator(run, place), _plain(rows)))
+    query, rows = item
+    return _numpy(at_points(_evaluator(run, query), _plain(rows)))
 
 
 def empty_table(run: Run, grid: Grid) -> PointTable:
     """The points of a grid and its labelled surface, without values."""
-    sweep, place = swept(run, grid), grid.place
-    task, samples = _samples(run, place)
-    surface = empty_surface(task, sweep, Evaluation(split=samples, precision=place.precision).between(task))
-    return PointTable(sweep, labelled(run, surface, place.round, place.split, f"models_{grid.kind}"))
+    sweep, query = swept(run, grid), grid.query
+    task, samples = _samples(run, query)
+    surface = empty_surface(task, sweep, Evaluation(split=samples, precision=query.precision).between(task))
+    return PointTable(sweep, labelled(run, surface, query.round, query.split, f"models_{grid.kind}"))
 
 
 def grid_values(run: Run, item: tuple[Grid, Sequence[Sequence[float]], Precision, int | None]) -> GridValues:
@@ -68,9 +68,9 @@ def grid_values(run: Run, item: tuple[Grid, Sequence[Sequence[float]], Precision
             samples at most, or None: those of the grid, which have the fewer ones among them.
     """
     grid, rows, precision, most_samples = item
-    asked = len(_samples(run, grid.place)[1])
-    samples = grid.place.samples if most_samples is None or most_samples >= asked else most_samples
-    worker = _evaluator(run, replace(grid, place=replace(grid.place, precision=precision, samples=samples)))
+    asked = len(_samples(run, grid.query)[1])
+    samples = grid.query.samples if most_samples is None or most_samples >= asked else most_samples
+    worker = _evaluator(run, replace(grid, query=replace(grid.query, precision=precision, samples=samples)))
     used = len(worker.work.samples)
     begun = time.thread_time()
     points = _plain(rows)
@@ -98,10 +98,10 @@ class _Stoppable:
         self.worker.free()
 
 
-def numbers(run: Run, item: tuple[Place, Sequence[float]]) -> Numbers:
+def numbers(run: Run, item: tuple[PointQuery, Sequence[float]]) -> Numbers:
     """Loss, error, error per class and confusion at one point."""
-    place, row = item
-    worker = _evaluator(run, place)
+    query, row = item
+    worker = _evaluator(run, query)
     with torch.no_grad():
         worker.take(_plain([row]))
         passed = list(worker.outputs(worker.blocks))
@@ -120,18 +120,18 @@ def numbers(run: Run, item: tuple[Place, Sequence[float]]) -> Numbers:
     return Numbers(float(means["loss"][0]), error, class_error, confusion, number, statistics)
 
 
-def client_losses(run: Run, item: tuple[Place, Sequence[float]]) -> dict[int, float]:
+def client_losses(run: Run, item: tuple[PointQuery, Sequence[float]]) -> dict[int, float]:
     """Loss of one point on the training samples of each client of the round's cohort, by id; NaN without samples."""
-    place, row = item
-    parts = run.parts_in(place.round)
-    ids = sorted(run.round(place.round).ids.tolist())
+    query, row = item
+    parts = run.parts_in(query.round)
+    ids = sorted(run.round(query.round).ids.tolist())
     losses = {}
     for client in ids:
         if len(parts[client]) == 0:
             losses[client] = float("nan")
             continue
-        own = replace(place, split=f"client {client}")
-        losses[client] = float(at_points(_evaluator(run, own), _plain([row]))["loss"][0])
+        of_client = replace(query, split=f"client {client}")
+        losses[client] = float(at_points(_evaluator(run, of_client), _plain([row]))["loss"][0])
     return losses
 
 
@@ -151,56 +151,56 @@ def swept(run: Run, grid: Grid) -> Sweep:
     """The sweep of a grid, its models in memory."""
 
     def make() -> Sweep:
-        place = grid.place
+        query = grid.query
         if grid.kind == "line":
-            return line_sweep(run, place.round, place.models, points=grid.points)
+            return line_sweep(run, query.round, query.models, points=grid.points)
         box = grid.box
-        return plane_sweep(run, place.round, place.models, points=grid.points, margin=grid.margin, box=box)
+        return plane_sweep(run, query.round, query.models, points=grid.points, margin=grid.margin, box=box)
 
-    plain = replace(grid, place=replace(grid.place, split="", samples=None, precision="exact"))
-    return _SHARED.get((version(run, plain.place.models), plain), make, lambda sweep: sweep.basis.nbytes)
+    plain = replace(grid, query=replace(grid.query, split="", samples=None, precision="exact"))
+    return _SHARED.get((version(run, plain.query.models), plain), make, lambda sweep: sweep.basis.nbytes)
 
 
-def _basis(run: Run, place: Place) -> Tensor:
+def _basis(run: Run, query: PointQuery) -> Tensor:
     """Models (n, d) of a place, which carry their floating buffers (n, b) where they have any."""
 
     def make() -> Tensor:
         named = (
-            cohort_models(run, place.round) if place.models == COHORT else named_models(run, place.round, place.models)
+            cohort_models(run, query.round) if query.models == COHORT else named_models(run, query.round, query.models)
         )
         return named.models
 
-    key = (version(run, place.models), "models", place.round, place.models)
+    key = (version(run, query.models), "models", query.round, query.models)
     return _SHARED.get(key, make, lambda basis: basis.nbytes)
 
 
-def _samples(run: Run, place: Place) -> tuple[Task, Samples]:
+def _samples(run: Run, query: PointQuery) -> tuple[Task, Samples]:
     """The task, with errors per class where there are classes, and the samples of a place."""
 
     def make() -> tuple[Task, Samples]:
         share_data(run)
-        samples = selected_samples(run, place.round, place.split, place.samples)
+        samples = selected_samples(run, query.round, query.split, query.samples)
         return task_with_classes(run, samples), samples
 
-    own = place.round if place.split.startswith("client") else None
-    return _SHARED.get((version(run), "samples", own, place.split, place.samples), make)
+    number = query.round if query.split.startswith("client") else None
+    return _SHARED.get((version(run), "samples", number, query.split, query.samples), make)
 
 
-def _evaluator(run: Run, what: Place | Grid) -> Worker:
+def _evaluator(run: Run, what: PointQuery | Grid) -> Worker:
     """The evaluator of this thread for a place or grid."""
-    place = what if isinstance(what, Place) else what.place
+    query = what if isinstance(what, PointQuery) else what.query
 
     def make() -> Worker:
-        if isinstance(what, Place):
+        if isinstance(what, PointQuery):
             basis = _basis(run, what)
             buffers = buffers_of(basis)
         else:
             basis, buffers = (sweep := swept(run, what)).basis, sweep.buffers
-        task, samples = _samples(run, place)
-        evaluation = Evaluation(split=samples, precision=place.precision).between(task)
+        task, samples = _samples(run, query)
+        evaluation = Evaluation(split=samples, precision=query.precision).between(task)
         return Worker(sweep_work(task, plain(basis), evaluation, buffers=buffers))
 
     if not hasattr(_THREAD, "shelf"):
         _THREAD.shelf = Shelf(4)
-    worker: Worker = _THREAD.shelf.get((version(run, place.models), what), make)
+    worker: Worker = _THREAD.shelf.get((version(run, query.models), what), make)
     return worker

@@ -15,8 +15,8 @@ from drift.analyses.landscapes.models_plane import models_line, models_plane
 from drift.analyses.selected_samples import selected_samples
 from drift.runs import cache
 from drift.runs.run import Run
-from figures.explore.plane.places import Grid
 from figures.explore.plane.points import empty_table, swept
+from figures.explore.plane.queries import Grid
 from figures.explore.work.addresses import share_data
 from figures.explore.work.versions import replaced
 from landscape.surfaces.minimum import Minimum
@@ -34,9 +34,9 @@ class Analysis:
     @classmethod
     def from_grid(cls, grid: Grid) -> Analysis:
         """The analysis of a plane or line."""
-        place = grid.place
-        arguments = {"round": place.round, "models": list(place.models), "points": grid.points, "split": place.split}
-        arguments |= {"samples": place.samples, "precision": place.precision}
+        query = grid.query
+        arguments = {"round": query.round, "models": list(query.models), "points": grid.points, "split": query.split}
+        arguments |= {"samples": query.samples, "precision": query.precision}
         if grid.kind == "line":
             return cls(models_line, arguments)
         box = None if grid.box is None else list(grid.box)
@@ -68,10 +68,10 @@ def store(run: Run, item: tuple[Grid, PointTable, dict[Path, str]]) -> xr.Datase
 def minimum(run: Run, item: tuple[Grid, xr.Dataset]) -> Minimum:
     """The fitted minimum of a plane, its error that of the fit and of the samples."""
     grid, surface = item
-    place = grid.place
+    query = grid.query
     share_data(run)
     sweep = swept(run, grid)
-    samples = selected_samples(run, place.round, place.split, place.samples)
+    samples = selected_samples(run, query.round, query.split, query.samples)
     located = locate_minimum(run, surface, sweep, split=samples)
     return replace(located, fit=None)
 
@@ -80,10 +80,10 @@ class _Known:
     """A pool (`landscape.sweep.threads.PointPool`) of points that are known already."""
 
     def __init__(self, table: PointTable) -> None:
-        self._places = {tuple(row): place for place, row in enumerate(table.rows.tolist())}
+        self._indices = {tuple(row): index for index, row in enumerate(table.rows.tolist())}
         self._values = table.values
 
     def evaluate_points(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
         """All points at once."""
-        rows = [self._places[tuple(row)] for row in points]
+        rows = [self._indices[tuple(row)] for row in points]
         yield slice(0, len(points)), {name: torch.from_numpy(self._values[name][rows]) for name in work.measures}

@@ -12,9 +12,9 @@ import numpy as np
 import xarray as xr
 
 from drift.runs.run import Run
-from figures.explore.plane.levels import Stage, is_regular, parts, refinement, stage_surface, stages
-from figures.explore.plane.places import Grid, GridValues
+from figures.explore.plane.levels import Stage, groups, is_regular, refinement, stage_surface, stages
 from figures.explore.plane.points import grid_values
+from figures.explore.plane.queries import Grid, GridValues
 from figures.explore.plane.survey_results import opened, store
 from figures.explore.work.jobs import Job, Jobs
 from figures.explore.work.versions import heads, replaced, version
@@ -70,7 +70,7 @@ class Survey:
         self._lock = threading.RLock()
         self._shown, self._regular = 0, np.zeros(0, dtype=bool)
         self._job: Job | None = None
-        self._heads, self._key = heads(run, grid.place.models), (version(run, grid.place.models), grid)
+        self._heads, self._key = heads(run, grid.query.models), (version(run, grid.query.models), grid)
         if (stored_surface := _FINISHED.get(self._key)) is not None:
             self._end(stored_surface)
             return
@@ -90,7 +90,7 @@ class Survey:
     @property
     def seconds_left(self) -> float | None:
         """Seconds until all points are done; None before that can be known."""
-        seconds = self._seconds(self.grid.place.precision)
+        seconds = self._seconds(self.grid.query.precision)
         return None if seconds is None or self.ended else seconds * (self.total - self.done) / self._jobs.threads
 
     def cancel(self) -> None:
@@ -105,7 +105,7 @@ class Survey:
             self._end(answer)
             return
         self.table, self._final = answer, np.zeros(len(answer.rows), dtype=bool)
-        self._stages = stages(answer.shape, self.grid.place.precision)
+        self._stages = stages(answer.shape, self.grid.query.precision)
         self._refinement = refinement(answer.shape, TOLERANCE)
         self._several = len(self._stages) > 1
         self._refine()
@@ -125,14 +125,14 @@ class Survey:
             self._reached(stage)
             return
         seconds = self._seconds(stage.precision) if self.surface is not None or not self._several else 0.0
-        pieces = parts(cells, table.rows, seconds, CALL_SECONDS, self._jobs.threads)
+        pieces = groups(cells, table.rows, seconds, CALL_SECONDS, self._jobs.threads)
 
-        def take(place: int, answer: GridValues) -> None:
+        def take(index: int, answer: GridValues) -> None:
             with self._lock:
-                final = answer.whole and (answer.exact or stage.precision == self.grid.place.precision)
+                final = answer.complete and (answer.exact or stage.precision == self.grid.query.precision)
                 for name, column in answer.values.items():
-                    table.values[name][pieces[place]] = column
-                self._final[pieces[place]] |= final
+                    table.values[name][pieces[index]] = column
+                self._final[pieces[index]] |= final
                 self._how = _how(answer)
                 _SECONDS[self._pace(stage.precision)] = answer.seconds
                 if answer.exact:
@@ -151,7 +151,7 @@ class Survey:
 
         items = [(self.grid, rows, stage.precision, stage.samples) for rows in pieces]
         priority = self._priority + (0 if self.surface is None else 5)
-        title = f"{self.grid.kind} of round {self.grid.place.round}"
+        title = f"{self.grid.kind} of round {self.grid.query.round}"
         with self._lock:
             if not self.cancelled:
                 self._job = self._jobs.quick(
@@ -178,7 +178,7 @@ class Survey:
             self.lattice = stage_surface(table, replace(stage, mask=self._regular, trials=None))
         share, finer = float(surface.get("loss_interpolation_share", np.nan)), self._refinement
         if not last and finer is not None and finer.advance(share) and not finer.requested.all():
-            asked = self.grid.place.precision
+            asked = self.grid.query.precision
             self._stages.insert(0, Stage(finer.requested, asked, trials=tuple(finer.trials)))
         if not last and not self._final[table.inside].all():
             self._on_change(self)
@@ -189,7 +189,7 @@ class Survey:
         table = self.table
         assert table is not None  # noqa: S101 - for mypy
         mask = table.on_grid(stage.mask, marks=self.surface is not None or not self._several)
-        as_asked = stage.samples is None and stage.precision == self.grid.place.precision
+        as_asked = stage.samples is None and stage.precision == self.grid.query.precision
         has = self._final if as_asked else ~table.missing
         return np.asarray(mask & table.inside & ~has)
 
@@ -207,8 +207,8 @@ class Survey:
         return _SECONDS.get(self._pace(precision))
 
     def _pace(self, precision: str) -> tuple[Any, ...]:
-        place = self.grid.place
-        return self.run.folder, place.split, place.samples, precision
+        query = self.grid.query
+        return self.run.folder, query.split, query.samples, precision
 
     def _complete(self) -> None:
         self.rough = ""
@@ -243,7 +243,7 @@ class Survey:
 
 def _how(answer: GridValues) -> str:
     precision = "exact" if answer.exact else "in bfloat16"
-    return precision if answer.whole else f"{precision} on {answer.samples} samples"
+    return precision if answer.complete else f"{precision} on {answer.samples} samples"
 
 
 _FINISHED = OrderedDict[Hashable, xr.Dataset]()

@@ -15,8 +15,8 @@ import xarray as xr
 from drift.analyses.landscapes.round_weights import Weights
 from drift.runs.run import Run
 from figures.explore.plane.maps import POINT
-from figures.explore.plane.places import Place
 from figures.explore.plane.points import values as values_of
+from figures.explore.plane.queries import PointQuery
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
 from figures.explore.work.jobs import Job
@@ -50,8 +50,8 @@ def rows(weights: Sequence[float], gamma: float, three: Sequence[int], shares: n
 
 def share_of(weights: Sequence[float], three: Sequence[int]) -> np.ndarray:
     """How three clients share their weight now, shape (3,); equally where it is 0."""
-    own = np.asarray(weights, dtype=float)[list(three)]
-    return own / own.sum() if own.sum() > 1e-12 else np.full(3, 1 / 3)
+    three_weights = np.asarray(weights, dtype=float)[list(three)]
+    return three_weights / three_weights.sum() if three_weights.sum() > 1e-12 else np.full(3, 1 / 3)
 
 
 def surface(shares: np.ndarray, losses: np.ndarray, names: Sequence[str], units: str) -> xr.Dataset:
@@ -90,7 +90,7 @@ def share_at(x: float, y: float) -> np.ndarray:
     return shares / shares.sum()
 
 
-PART = 6
+AT_ONCE = 6
 """Points per call: urgent calls wait no longer than for these."""
 
 
@@ -120,12 +120,12 @@ class TrianglePanel:
         self.status.object = f"<p>{escape(text)}</p>"
 
     def show(
-        self, run: Run, place: Place, ids: Sequence[int], clients: Sequence[int], weights: Weights, *, done: bool
+        self, run: Run, query: PointQuery, ids: Sequence[int], clients: Sequence[int], weights: Weights, *, done: bool
     ) -> None:
         """Show weights on the map; where they need another one, it is evaluated once a drag is done.
 
         Args:
-            place: The cohort and its samples.
+            query: The cohort and its samples.
             ids: The cohort, ascending.
             clients: Selected clients: the first of the three corners.
         """
@@ -135,26 +135,26 @@ class TrianglePanel:
         if done:
             self._three = corners(weights.shares, clients, ids)
         rest = tuple(round(share, 9) for row, share in enumerate(weights.shares) if row not in self._three)
-        key = (round_version(run, place.round), place, tuple(self._three), rest, round(weights.gamma, 9))
+        key = (round_version(run, query.round), query, tuple(self._three), rest, round(weights.gamma, 9))
         if key == self._key:
             self._draw()
         elif done:
-            self._evaluate(run, place, ids, key)
+            self._evaluate(run, query, ids, key)
         return None
 
-    def _evaluate(self, run: Run, place: Place, ids: Sequence[int], key: tuple[Any, ...]) -> None:
+    def _evaluate(self, run: Run, query: PointQuery, ids: Sequence[int], key: tuple[Any, ...]) -> None:
         if self._job is not None:
             self._job.cancel()
         self.clear("evaluating ...")
         self._key = key
         weights, three, shares = self._shown, list(self._three), grid()
         points = rows(weights.shares, weights.gamma, three, shares)
-        parts = [points[start : start + PART].tolist() for start in range(0, len(points), PART)]
+        blocks = [points[start : start + AT_ONCE].tolist() for start in range(0, len(points), AT_ONCE)]
         losses: dict[int, np.ndarray] = {}
 
         def ready() -> None:
             names = [f"client {ids[row]}" for row in three]
-            joined = np.concatenate([losses[part] for part in range(len(parts))])
+            joined = np.concatenate([losses[index] for index in range(len(blocks))])
             self._surface = surface(shares, joined, names, run.loss_units)
             self.status.object = f"<p>{_in_words(names, weights, three)}</p>"
             self._draw()
@@ -167,10 +167,10 @@ class TrianglePanel:
         self._job = self.view.explorer.jobs.quick(
             values_of,
             run,
-            [(place, part) for part in parts],
-            title=f"weights of round {place.round}",
+            [(query, block) for block in blocks],
+            title=f"weights of round {query.round}",
             priority=20,
-            on_result=lambda part, metrics: losses.__setitem__(part, metrics["loss"]),
+            on_result=lambda index, metrics: losses.__setitem__(index, metrics["loss"]),
             on_end=ended,
         )
 

@@ -11,7 +11,7 @@ from drift.diagnosis.findings import Finding, is_odd
 from drift.diagnosis.outlying_clients import apart
 from drift.runs.run import Run
 
-PLACES: dict[str, dict[str, Any]] = {
+SHOWN_IN: dict[str, dict[str, Any]] = {
     "accuracy-rounds": {"view": "runs", "number": "loss"},
     "norms-rounds": {"view": "runs", "number": "update_norm_mean"},
     "labels-partition": {"view": "round"},
@@ -54,16 +54,16 @@ def diagnosed(run: Run, quick: bool) -> Diagnosed:
     return Diagnosed(diagnosis, tuple(dict.fromkeys([*suspects(clients), *odd])))
 
 
-def place_of(answer: Finding | Cause, result: Diagnosed) -> dict[str, Any]:
+def view_of(answer: Finding | Cause, result: Diagnosed) -> dict[str, Any]:
     """Fields of the selection that show an answer; empty where no view does.
 
     Args:
         answer: A finding or cause of the diagnosis.
         result: The diagnosis.
     """
-    place = dict(PLACES.get(answer.figure, {}))
+    view = dict(SHOWN_IN.get(answer.figure, {}))
     if answer.name.startswith("client-"):
-        place |= {"view": "round", "clients": [int(answer.name.rpartition("-")[2])]}
+        view |= {"view": "round", "clients": [int(answer.name.rpartition("-")[2])]}
     elif answer.name == "clients" and result.clients:
-        place["clients"] = list(result.clients)
-    return place
+        view["clients"] = list(result.clients)
+    return view

@@ -89,8 +89,8 @@ def mark_critical_point(figure: go.Figure, run: GrowingRun, ds: xr.Dataset) -> s
     low, high = float(ds.critical_low), float(ds.critical_high)
     shade = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": low - 0.5, "x1": high + 0.5, "layer": "below"}
     line = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": point, "x1": point, "line": {"color": "#8a8a8a"}}
-    own = [{**shade, "line": {"width": 0}, "fillcolor": "#E69F00", "opacity": 0.18}, line]
-    figure.layout.shapes = [*own, *figure.layout.shapes]
+    bands = [{**shade, "line": {"width": 0}, "fillcolor": "#E69F00", "opacity": 0.18}, line]
+    figure.layout.shapes = [*bands, *figure.layout.shapes]
     shaded = f"95 % bootstrap interval: {low:.0f} to {high:.0f}, shaded"
     return f"{run.name}: coherence turns negative in round {point:.0f} ({shaded})."
 
@@ -116,7 +116,7 @@ def factors_figure(ds: xr.Dataset, marks: Marks) -> go.Figure:
     return figure.update_layout(shapes=shapes(marks, zero=True))
 
 
-def parts_figure(ds: xr.Dataset, variable: str) -> go.Figure:
+def terms_figure(ds: xr.Dataset, variable: str) -> go.Figure:
     """Parts of the global steps of rounds as bars: their norm, or the loss that each costs.
 
     Args:
@@ -128,12 +128,12 @@ def parts_figure(ds: xr.Dataset, variable: str) -> go.Figure:
     figure = blank(height=320, barmode="group", uirevision=f"parts {variable}")
     rounds = [f"round {index}" for index in ds["round"].values.tolist()]
     for name, pattern in PATTERNS.items():
-        label, colour = palette.PARTS[name]
-        part = values.sel(part=name)
+        label, colour = palette.TERMS[name]
+        bars = values.sel(part=name)
         if (name == "full" and variable != "norm") or not float(ds.norm.sel(part=name).max()) > least:
             continue
         hover = f"{label}, %{{x}}<br>{axis(values)} %{{y:.4g}}"
-        figure.add_trace(bar(rounds, small(part), label, colour, hover, pattern=pattern))
+        figure.add_trace(bar(rounds, small(bars), label, colour, hover, pattern=pattern))
     figure.update_xaxes(type="category")
     cost = axis(values.assign_attrs(long_name="loss that it costs"))
     figure.update_yaxes(title=cost if variable == "loss_cost" else "norm")

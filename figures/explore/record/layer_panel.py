@@ -78,18 +78,18 @@ def layers_figure(ds: xr.Dataset, index: int, layers: list[str]) -> go.Figure:
         index: One of its rounds.
         layers: Names of the layers that are shown; empty: all.
     """
-    own = ds.sel(round=index)
-    own = own.sel(layer=[name for name in own["layer"].values if not layers or str(name) in layers])
-    names = [plain(str(name)) for name in own["layer"].values]
+    table = ds.sel(round=index)
+    table = table.sel(layer=[name for name in table["layer"].values if not layers or str(name) in layers])
+    names = [plain(str(name)) for name in table["layer"].values]
     figure = blank(height=340, uirevision="layers")
     about = [
         f"{size} parameters, gain {gain:.3g}, coherence {coherence:.3g}"
-        for size, gain, coherence in zip(own["size"].values, own.gain.values, own.coherence.values, strict=True)
+        for size, gain, coherence in zip(table["size"].values, table.gain.values, table.coherence.values, strict=True)
     ]
     for name, (label, colour, symbol) in SHOWN.items():
         hover = f"{label} of %{{x}} in round {index}<br>variance %{{y:.4g}}<br>%{{text}}<extra></extra>"
         marker = {"color": colour, "symbol": symbol, "size": 11}
-        points: dict[str, Any] = {"x": names, "y": small(own[name]), "text": about, "mode": "markers"}
+        points: dict[str, Any] = {"x": names, "y": small(table[name]), "text": about, "mode": "markers"}
         figure.add_trace(go.Scatter(name=label, marker=marker, hovertemplate=hover, **points))
     figure.update_xaxes(type="category", title=f"layer, round {index}")
     return figure.update_yaxes(type="log", exponentformat="power", title="drift variance per parameter")

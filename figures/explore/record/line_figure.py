@@ -58,15 +58,15 @@ def line_figure(
 def shapes(marks: Marks, *, zero: bool = False) -> list[dict[str, Any]]:
     """A line at the selected round, a shade over the selected rounds, and a line at zero."""
     over: dict[str, Any] = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
-    parts: list[dict[str, Any]] = [zero_line()] if zero else []
+    figure_shapes: list[dict[str, Any]] = [zero_line()] if zero else []
     if len(marks.rounds) == 2:
         first, last = sorted(marks.rounds)
         shade = {"type": "rect", "x0": first - 0.5, "x1": last + 0.5, "line": {"width": 0}}
-        parts.append({**over, **shade, "fillcolor": palette.CLIENT, "opacity": 0.18})
+        figure_shapes.append({**over, **shade, "fillcolor": palette.CLIENT, "opacity": 0.18})
     if marks.round is not None:
         line = {"color": SELECTED, "width": 1.5, "dash": "dot"}
-        parts.append({**over, "x0": marks.round, "x1": marks.round, "line": line})
-    return parts
+        figure_shapes.append({**over, "x0": marks.round, "x1": marks.round, "line": line})
+    return figure_shapes
 
 
 SELECTED = "#d0006f"
@@ -113,11 +113,11 @@ def thinned(values: xr.DataArray, curves: int, window: Sequence[float] = ()) -> 
     if values.size <= most:
         return values
     edges = np.linspace(0, values.size, most // 2 + 1).astype(int)
-    places: set[int] = set()
+    indices: set[int] = set()
     for first, last in pairwise(edges.tolist()):
-        part = values.values[first:last]
-        if np.isfinite(part).any():
-            places |= {first + int(np.nanargmin(part)), first + int(np.nanargmax(part))}
+        piece = values.values[first:last]
+        if np.isfinite(piece).any():
+            indices |= {first + int(np.nanargmin(piece)), first + int(np.nanargmax(piece))}
         else:
-            places.add(first)  # a gap stays one
-    return values.isel(round=sorted(places | {0, values.size - 1}))
+            indices.add(first)  # a gap stays one
+    return values.isel(round=sorted(indices | {0, values.size - 1}))

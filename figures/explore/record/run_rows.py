@@ -73,7 +73,7 @@ def table(rows: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
 
     A setting is a column where runs have two values of it; one that only some methods have is not.
     """
-    frame = pd.DataFrame.from_dict({name: _own(row) for name, row in rows.items()}, orient="index", columns=[*COLUMNS])
+    frame = pd.DataFrame.from_dict({name: _flat(row) for name, row in rows.items()}, orient="index", columns=[*COLUMNS])
     shown = {name: [row.get(name, "") for row in rows.values()] for name in differing_settings(rows.values())}
     for name in ("accuracy", "loss"):
         frame[name] = html_table.rounded(frame[name].to_numpy(float))
@@ -92,7 +92,7 @@ def differing_settings(rows: Any) -> list[str]:
     return [name for name, different in values.items() if len(different) > 1][:MOST]
 
 
-def _own(row: Mapping[str, Any]) -> dict[str, Any]:
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row.get(name) for name in COLUMNS}
 
 
@@ -113,17 +113,17 @@ def what_differs(runs: Sequence[GrowingRun]) -> str:
     """
     grouped = groups(runs) if runs else {}
     tables = [settings(members[0], seed=False) for members in grouped.values()]
-    names = [name for name in sorted(differing_names(tables), key=_place) if not name.startswith(UNIMPORTANT)]
+    names = [name for name in sorted(differing_names(tables), key=_rank) if not name.startswith(UNIMPORTANT)]
     if not names:
         return f"<p>The {len(runs)} selected runs differ in their seed only.</p>" if len(runs) > 1 else ""
     heads = [f"{palette.label(members[0].label)}, {_seeds(members)}" for members in grouped.values()]
-    shared = [name for name in names if len({value_text(own[name]) for own in tables if name in own}) > 1]
+    shared = [name for name in names if len({value_text(table[name]) for table in tables if name in table}) > 1]
     rest = [name for name in names if name not in shared]
     folded = html_table.folded("settings that only some methods have, or runs state", _html(heads, rest, tables))
     return _html(heads, shared, tables) + (folded if rest else "")
 
 
-def _place(name: str) -> tuple[bool, str]:
+def _rank(name: str) -> tuple[bool, str]:
     """Order of settings: those of the method last."""
     return name.startswith("method"), name.partition(".")[0]
 
@@ -134,6 +134,6 @@ def _seeds(runs: Sequence[Run]) -> str:
 
 
 def _html(heads: Sequence[str], names: Sequence[str], tables: Sequence[Mapping[str, Any]]) -> str:
-    cells = [[value_text(own[name]) if name in own else ABSENT for own in tables] for name in names]
+    cells = [[value_text(table[name]) if name in table else ABSENT for table in tables] for name in names]
     rows = ([name, *texts] for name, texts in zip(names, cells, strict=True))
     return html_table.table(["setting", *heads], rows)

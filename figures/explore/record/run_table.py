@@ -39,10 +39,10 @@ class RunTable:
         self.every = view.button("select all shown", lambda _: self._select(shown()))
         self.none = view.button("only the first", lambda _: self._select(view.selection.runs[:1]))
         self.grid: pn.widgets.Tabulator | None = None
-        self._place = pn.Column(sizing_mode="stretch_width")
+        self._slot = pn.Column(sizing_mode="stretch_width")
         row = pn.Row(self.group, self.every, self.none, css_classes=["pickers"])
         self.problems = html_table.pane("problems")
-        self.panel = pn.Column(row, self._place, self.problems, sizing_mode="stretch_width")
+        self.panel = pn.Column(row, self._slot, self.problems, sizing_mode="stretch_width")
 
     def update(self) -> None:
         """Read the rows of runs that changed, then show all."""
@@ -70,9 +70,9 @@ class RunTable:
     def _patch(self, grid: pn.widgets.Tabulator, frame: pd.DataFrame, names: list[str]) -> None:
         """Change the cells that changed, so that order, filters and place stay."""
         before = grid.value
-        places = {name: place for place, name in enumerate(frame.index)}
+        rows = {name: row for row, name in enumerate(frame.index)}
         patch = {
-            column: [(places[name], _plain(frame.loc[name, column])) for name in names]
+            column: [(rows[name], _plain(frame.loc[name, column])) for name in names]
             for column in frame.columns
             if any(_differs(before.loc[name, column], frame.loc[name, column]) for name in names)
         }
@@ -102,18 +102,18 @@ class RunTable:
         """Make the table of other rows, with the order and the filters of the one before."""
         state: dict[str, Any] = {}
         if self.grid is not None:
-            filters = [{"field": own["field"], "value": own["value"]} for own in self.grid.filters]
+            filters = [{"field": item["field"], "value": item["value"]} for item in self.grid.filters]
             state = {"sorters": self.grid.sorters, "configuration": {"initialHeaderFilter": filters}}
         self.grid = self._new_grid(frame, **state)
-        self._place[:] = [self.grid]
+        self._slot[:] = [self.grid]
         self.group.options = GROUPS | {name: name for name in frame.columns[9:]}
 
     def _show_selection(self) -> None:
         """Tick the selected runs, and group as the address says."""
         if self.grid is None:
             return
-        places = {name: place for place, name in enumerate(self.grid.value.index)}
-        wanted = sorted(places[name] for name in self.view.selection.runs if name in places)
+        rows = {name: row for row, name in enumerate(self.grid.value.index)}
+        wanted = sorted(rows[name] for name in self.view.selection.runs if name in rows)
         group = self.view.selection.look("runs.group")
         with self.view.quietly():
             if sorted(self.grid.selection) != wanted:
@@ -124,7 +124,7 @@ class RunTable:
             self.group.value = known
 
     def _ticked(self, event: Any) -> None:
-        self._select([str(event.obj.value.index[place]) for place in event.new])
+        self._select([str(event.obj.value.index[row]) for row in event.new])
 
     def _select(self, names: list[str]) -> None:
         """Select runs; the one that is looked at in detail stays first where it is among them."""

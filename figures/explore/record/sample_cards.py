@@ -37,9 +37,9 @@ def cards(samples: Sequence[Card], contents: Sequence[bytes] | np.ndarray) -> st
         samples: One per card.
         contents: PNG files, or numbers (n, f).
     """
-    parts = [_card(card, content) for card, content in zip(samples, contents, strict=True)]
+    texts = [_card(card, content) for card, content in zip(samples, contents, strict=True)]
     style = "display: flex; flex-wrap: wrap; gap: 8px; align-items: flex-start"
-    return f'<div class="cards" role="list" style="{style}">{"".join(parts)}</div>'
+    return f'<div class="cards" role="list" style="{style}">{"".join(texts)}</div>'
 
 
 def _card(card: Card, content: bytes | np.ndarray) -> str:

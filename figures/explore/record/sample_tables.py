@@ -92,7 +92,7 @@ class Filter:
         """Whether a class, cell or group is selected."""
         return (self.truth, self.predicted, self.group) != (None, None, None)
 
-    def places(self, answer: Answer) -> list[int]:
+    def numbers(self, answer: Answer) -> list[int]:
         """Places of the samples in the split: of a group those nearest to its centre first, others by falling loss."""
         ds, groups = answer.predictions, answer.groups
         target, predicted = ds.target.values, ds.predicted.values[0]
@@ -109,20 +109,20 @@ class Filter:
             mask &= predicted != ds.predicted.values[1]
         elif self.mode != "all" and self.predicted is None:
             mask &= predicted != target
-        return [int(place) for place in order if mask[place]]
+        return [int(number) for number in order if mask[number]]
 
     def words(self, answer: Answer, model: str, client: int | None) -> list[str]:
         """What is shown, in parts of a sentence."""
-        parts = [] if self.truth is None else [f"class {answer.class_name(self.truth)}"]
+        phrases = [] if self.truth is None else [f"class {answer.class_name(self.truth)}"]
         if self.predicted is not None:
-            parts.append(f"predicted as {answer.class_name(self.predicted)} by the {model}")
+            phrases.append(f"predicted as {answer.class_name(self.predicted)} by the {model}")
         if self.group is not None:
-            parts.append(
+            phrases.append(
                 f"group {self.group + 1}, on which it and client {client} disagree, nearest to its centre first"
             )
         elif self.predicted is None or self.mode == "differs":
-            parts.append(f"{MODES.get(self.mode, MODES['wrong'])}, largest loss first")
-        return parts
+            phrases.append(f"{MODES.get(self.mode, MODES['wrong'])}, largest loss first")
+        return phrases
 
 
 def asked_question(run: Run, index: int, selection: Selection) -> Question:
@@ -155,8 +155,8 @@ def _model_name(run: Run, index: int, ids: list[int], selection: Selection) -> s
         raise LookupError(f"round {index} of {run.name} kept no clients; select another model.")
     record = run.round(index)
     if not selection.weights:
-        own = dict(zip(record.ids.tolist(), record.weights.double().tolist(), strict=True))
-        return sum_name([f"client {client}" for client in ids], [own[client] for client in ids])
+        share_of = dict(zip(record.ids.tolist(), record.weights.double().tolist(), strict=True))
+        return sum_name([f"client {client}" for client in ids], [share_of[client] for client in ids])
     weights = list(selection.weights)
     if len(weights) != len(ids) or not sum(weights):
         raise LookupError(f"there are {len(weights)} weights for {len(ids)} clients; set them in Weights.")
@@ -190,9 +190,9 @@ def pictures(run: Run, item: tuple[int, str, list[int]]) -> list[bytes] | np.nda
         item: Round, split and places.
     """
     share_data(run)
-    index, split, places = item
+    index, split, numbers = item
     samples, _ = samples_of(run, index, split)
-    selected = samples[torch.tensor(places, dtype=torch.int64)]
+    selected = samples[torch.tensor(numbers, dtype=torch.int64)]
     pixels = images(run, selected)
     return rows(selected) if pixels is None else [_png(image) for image in pixels]
 

@@ -86,20 +86,20 @@ def ready(run: GrowingRun, name: str) -> bool:
 
 
 def recorded_runs(
-    runs: OpenRuns, names: Iterable[str], *, whole: bool = True
+    runs: OpenRuns, names: Iterable[str], *, full: bool = True
 ) -> tuple[dict[str, GrowingRun], list[str]]:
     """The runs of these names that have a round, and a line for each that has none yet; problems have their own line.
 
     Args:
         runs: The open runs.
         names: Names of some of them; others are left out.
-        whole: Whether all of their rounds are read; else those that are.
+        full: Whether all of their rounds are read; else those that are.
     """
     usable, lines = {}, []
     for name in names:
         if name not in runs.names:
             continue
-        run = runs.recorded(name) if whole else runs.described(name)
+        run = runs.recorded(name) if full else runs.described(name)
         if run.rounds() and _described(run):
             usable[name] = run
         elif not runs.problem(name):
@@ -142,7 +142,7 @@ def curves(runs: OpenRuns, names: list[str], quantity: str, reference: str, seco
     """
     ends = time.monotonic() + (seconds or 0)
     complete = seconds is None or runs.read_ahead(names, seconds)
-    usable, remarks = recorded_runs(runs, names, whole=seconds is None)
+    usable, remarks = recorded_runs(runs, names, full=seconds is None)
     if seconds is not None:
         waiting = [name for name in usable if not ready(usable[name], quantity)]
         while waiting and complete:  # an analysis of rounds that are not all read would be thrown away

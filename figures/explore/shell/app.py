@@ -236,7 +236,7 @@ class Explorer:
                 self._placed += 1
             slot.visible = bool(name)
         for name, frame in self._frames.items():
-            frame.place(second=len(shown) > 1 and name in shown)
+            frame.arrange(second=len(shown) > 1 and name in shown)
 
     def _flush(self, placed: int) -> None:
         """The browser has drawn views: what was pushed before follows, if they still are those on the page."""

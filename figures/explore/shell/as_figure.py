@@ -53,8 +53,8 @@ class Request:
         several = [runs] if isinstance(runs, Run) else list(runs)
         stated = {name: _plain(value) for name, value in options.items() if value is not None}
         data = next((run.context.data for run in several if run.context.data is not None), None)
-        own = any(run.context.user_task is not None for run in several)
-        return cls(figure, tuple(run.folder for run in several), stated, data, own, title, tuple(several))
+        has_own_task = any(run.context.user_task is not None for run in several)
+        return cls(figure, tuple(run.folder for run in several), stated, data, has_own_task, title, tuple(several))
 
     @property
     def stem(self) -> str:
@@ -116,7 +116,7 @@ def toml_value(value: Any) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(str(name))} = {_quoted(part)}" for name, part in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(str(name))} = {_quoted(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_quoted, value))}]"
     raise TypeError(f"an option is a {type(value).__name__}; give a number, a text, or a list or table of these.")
@@ -139,7 +139,7 @@ def _is_plain_text(text: str) -> bool:
 def _plain(value: Any) -> Any:
     """Numbers of numpy as those of Python, tuples and arrays as lists."""
     value = value.tolist() if hasattr(value, "tolist") else value
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _short(folder: Path) -> str:

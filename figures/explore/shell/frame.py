@@ -27,7 +27,7 @@ class Frame:
         self._top = top
         self.panel = pn.Column(top, self._drawer, view.panel, sizing_mode="stretch_width", css_classes=["frame"])
 
-    def place(self, *, second: bool) -> None:
+    def arrange(self, *, second: bool) -> None:
         """Show the title if the view stands beside another one; its tab shows it otherwise."""
         self._title.visible = second
 

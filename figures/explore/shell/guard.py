@@ -37,8 +37,8 @@ class Guard(Matcher):
         self.secret = secrets.token_urlsafe(24)
         self.cookie = f"fedscape-{secrets.token_hex(4)}"
         self.wide = host not in LOCAL
-        own = {socket.gethostname(), socket.getfqdn(), host} if self.wide else set()
-        self.names = LOCAL | {name.lower() for name in own if name}
+        names = {socket.gethostname(), socket.getfqdn(), host} if self.wide else set()
+        self.names = LOCAL | {name.lower() for name in names if name}
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ class Guard(Matcher):
     def _foreign(self, request: HTTPServerRequest) -> str:
         """Why a request does not come from the server's own pages; "" if it does."""
         host = request.headers.get("Host", "")
-        if not self._own(host):
+        if not self._is_ours(host):
             return "This name is not that of the server. Open the address that `fedscape explore` printed."
         origins = request.headers.get_list("Origin")
         if any(urlsplit(origin).netloc.lower() != host.lower() for origin in origins):
@@ -81,7 +81,7 @@ class Guard(Matcher):
         site, mode = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Site", "Mode"))
         return "A page of another site asked." if site == "cross-site" and mode != "navigate" else ""
 
-    def _own(self, host: str) -> bool:
+    def _is_ours(self, host: str) -> bool:
         """Whether a Host header names this server; with a wide host its numbers count, since none is rebound."""
         try:
             name = urlsplit(f"//{host}").hostname or ""

@@ -45,9 +45,9 @@ class Header:
         self._watch(self.live, "value", lambda on: {"round": None if on else self._nearest(int(self.round.value or 0))})
         self.clients.on_click(lambda _: explorer.selection.change(clients=[], client=None))
         pickers = pn.Row(self.run, self.round, self.live, self.clients, css_classes=["pickers"])
-        places = pn.Row(self.views, self.second, css_classes=["places"], sizing_mode="stretch_width")
-        parts = (pickers, places, self.activity.panel, self.notice)
-        self.panel = pn.Column(*parts, sizing_mode="stretch_width", css_classes=["header"])
+        slots = pn.Row(self.views, self.second, css_classes=["places"], sizing_mode="stretch_width")
+        line = (pickers, slots, self.activity.panel, self.notice)
+        self.panel = pn.Column(*line, sizing_mode="stretch_width", css_classes=["header"])
 
     def update(self, changed: set[str]) -> None:
         """Show the selection, and what changed in the folders."""
@@ -86,11 +86,11 @@ class Header:
             selection.change(round=None)
         elif rounds and key in ("ArrowLeft", "ArrowRight", "Home"):
             number = rounds[-1] if selection.round is None else selection.round
-            now = min(range(len(rounds)), key=lambda place: abs(rounds[place] - number))
+            now = min(range(len(rounds)), key=lambda index: abs(rounds[index] - number))
             step = {"ArrowLeft": -1, "ArrowRight": 1, "Home": -len(rounds)}[key]
-            place = min(max(now + step, 0), len(rounds) - 1)
-            if place != now:
-                selection.change(round=rounds[place])
+            index = min(max(now + step, 0), len(rounds) - 1)
+            if index != now:
+                selection.change(round=rounds[index])
 
     def _watch(self, widget: Any, name: str, fields: Any) -> None:
         """Change the selection by what a person does, and not by what `update` shows."""

@@ -33,8 +33,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = 
     top = "".join(f"<th scope='col'>{escape(text)}</th>" for text in head)
     lines = "".join(_row(cells) for cells in rows)
     about = f"<caption>{escape(caption)}</caption>" if caption else ""
-    whole = f"<table class='numbers'>{about}<thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>"
-    return f"<div class='wide'>{whole}</div>"
+    html = f"<table class='numbers'>{about}<thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>"
+    return f"<div class='wide'>{html}</div>"
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -44,8 +44,8 @@ def _row(cells: Sequence[str]) -> str:
 
 def rounded(values: np.ndarray) -> list[float] | list[int]:
     """Numbers for a table that is sorted: whole ones without decimals, others with four digits."""
-    whole = np.isfinite(values).all() and (values == np.round(values)).all() and (abs(values) > 1).any()
-    return values.astype(int).tolist() if whole else [float(f"{value:.4g}") for value in values]
+    integral = np.isfinite(values).all() and (values == np.round(values)).all() and (abs(values) > 1).any()
+    return values.astype(int).tolist() if integral else [float(f"{value:.4g}") for value in values]
 
 
 def as_written() -> StringFormatter:

@@ -39,7 +39,7 @@ class Latest:
         self._future = future = _POOL.submit(compute)
 
         def act() -> None:
-            with self._view.guard(whole=True):
+            with self._view.guard(hide=True):
                 show(future.result())
 
         if self._view.explorer.opening and wait([future], AT_ONCE).done:

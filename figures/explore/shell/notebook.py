@@ -39,16 +39,16 @@ def explorer(
     from figures.explore.shell.app import Explorer
     from figures.explore.shell.workspace import Workspace
 
-    places = [runs] if isinstance(runs, Run | str | Path) else list(runs)
-    if not places:
+    inputs = [runs] if isinstance(runs, Run | str | Path) else list(runs)
+    if not inputs:
         raise LookupError("no run to explore; give one that was trained: drift.open(folder), or what simulate returns.")
-    for run in places:
+    for run in inputs:
         if isinstance(run, Run):
             run.require_round(-1)
     pn.extension("tabulator", inline=True)
     style.work_offline()
-    shown = Explorer(Workspace(places, jobs=_jobs()))
-    if all(isinstance(place, Run) for place in places):
+    shown = Explorer(Workspace(inputs, jobs=_jobs()))
+    if all(isinstance(run, Run) for run in inputs):
         shown.show(runs=shown.runs.names)
     if points is not None:
         shown.show(**{"plane.points": points})

@@ -74,13 +74,13 @@ class Selection(param.Parameterized):
             ValueError: If there is no such field, or it does not accept the value; then nothing changes.
         """
         looks = {name: str(value) for name, value in fields.items() if "." in name}
-        own = {name: _accepted(name, value) for name, value in fields.items() if "." not in name}
+        accepted = {name: _accepted(name, value) for name, value in fields.items() if "." not in name}
         if looks:
-            merged = {**self.looks, **own.get("looks", {}), **looks}
-            own["looks"] = {name: value for name, value in merged.items() if value}
+            merged = {**self.looks, **accepted.get("looks", {}), **looks}
+            accepted["looks"] = {name: value for name, value in merged.items() if value}
         before = self.fields()
-        self.param.update(**own)
-        changed = {name for name in own if before[name] != getattr(self, name)}
+        self.param.update(**accepted)
+        changed = {name for name in accepted if before[name] != getattr(self, name)}
         if "looks" in changed:
             names = {*before["looks"], *self.looks}
             changed |= {name for name in names if before["looks"].get(name) != self.looks.get(name)}
@@ -89,8 +89,8 @@ class Selection(param.Parameterized):
     @property
     def query(self) -> str:
         """The fields that differ from their defaults as the query of an address, without the question mark."""
-        own = {name: value for name, value in self.fields().items() if name != "looks" and value != DEFAULTS[name]}
-        pairs = [(name, _text(value)) for name, value in [*own.items(), *sorted(self.looks.items())]]
+        stated = {name: value for name, value in self.fields().items() if name != "looks" and value != DEFAULTS[name]}
+        pairs = [(name, _text(value)) for name, value in [*stated.items(), *sorted(self.looks.items())]]
         return urlencode(pairs, safe=",:")
 
     def read(self, query: str) -> list[str]:
@@ -142,10 +142,10 @@ def _accepted(name: str, value: Any) -> Any:
     field = Selection.param[name]
     plain = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(field, param.List) and isinstance(plain, list | tuple):
-        plain = [part.item() if hasattr(part, "item") else part for part in plain]
+        plain = [item.item() if hasattr(item, "item") else item for item in plain]
         if field.item_type is float:
-            plain = [float(part) if isinstance(part, int) else part for part in plain]
-    numbers = [part for part in (plain if isinstance(plain, list) else [plain]) if isinstance(part, float)]
+            plain = [float(item) if isinstance(item, int) else item for item in plain]
+    numbers = [item for item in (plain if isinstance(plain, list) else [plain]) if isinstance(item, float)]
     try:
         if not all(map(math.isfinite, numbers)):
             raise ValueError("not finite")
@@ -158,7 +158,7 @@ def _accepted(name: str, value: Any) -> Any:
 def _text(value: Any) -> str:
     """A value as text: commas between the entries of a list, those inside of them escaped."""
     if isinstance(value, list):
-        return ",".join(_text(part).replace("%", "%25").replace(",", "%2C") for part in value)
+        return ",".join(_text(item).replace("%", "%25").replace(",", "%2C") for item in value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -171,7 +171,7 @@ def _value(name: str, text: str) -> Any:
     field = Selection.param[name]
     if isinstance(field, param.List):
         kind: Any = field.item_type
-        return [kind(unquote(part)) for part in text.split(",") if part]
+        return [kind(unquote(item)) for item in text.split(",") if item]
     return {param.Integer: int, param.Number: float}.get(type(field), str)(text)
 
 

@@ -37,7 +37,7 @@ UNUSED = 60_000
 COMPILED_EARLY = "//# allFunctionsCalledOnLoad\n"
 """Tells the browser to compile a script beside the page, before it runs, not function by function while it does."""
 
-PART = 2**18
+CHUNK = 2**18
 """Bytes sent at a time, so that other answers come between them."""
 
 
@@ -59,8 +59,8 @@ class PlotlyHandler(RequestHandler):
         self.set_header("Content-Type", "text/javascript; charset=utf-8")
         self.set_header("Cache-Control", "private, max-age=86400, immutable")
         text = (COMPILED_EARLY + get_plotlyjs()).encode()
-        for start in range(0, len(text), PART):
-            self.write(text[start : start + PART])
+        for start in range(0, len(text), CHUNK):
+            self.write(text[start : start + CHUNK])
             await self.flush()
 
 
@@ -95,9 +95,9 @@ def _application(server: Server) -> BokehTornado:
     Raises:
         LookupError: If the server has none; without it the guard cannot be set.
     """
-    for part in vars(server).values():
-        if isinstance(part, BokehTornado):
-            return part
+    for handler in vars(server).values():
+        if isinstance(handler, BokehTornado):
+            return handler
     raise LookupError(f"bokeh {bokeh.__version__} hides its web application, so the page cannot be guarded; use 3.9.")
 
 

@@ -146,12 +146,12 @@ class View(ABC):
         return self.guard()(act)
 
     @contextmanager
-    def guard(self, *, whole: bool = False) -> Iterator[None]:
-        """Errors become a line in the view, and a mistake of the code is printed; `whole`: `content` is hidden too."""
+    def guard(self, *, hide: bool = False) -> Iterator[None]:
+        """Errors become a line in the view, and a mistake of the code is printed; `hide`: `content` is hidden too."""
         try:
             yield
         except Exception as reason:  # noqa: BLE001 - see above
-            self.content.visible = self.content.visible and not whole
+            self.content.visible = self.content.visible and not hide
             if isinstance(reason, PROBLEMS) and not isinstance(reason, KeyError | IndexError):
                 return self.say(str(reason))
             traceback.print_exception(reason)
@@ -238,11 +238,11 @@ class View(ABC):
         waiting, self._waiting = self._waiting, set()
         self.say()
         self.content.visible = True
-        with self.guard(whole=True):
+        with self.guard(hide=True):
             if self._body is None:
-                parts, waiting = self.body().objects, set(self.follows)
-                self.content.objects = parts[self.pickers :]
-                self._body = pn.Column(*parts[: self.pickers], self.content, sizing_mode="stretch_width")
+                objects, waiting = self.body().objects, set(self.follows)
+                self.content.objects = objects[self.pickers :]
+                self._body = pn.Column(*objects[: self.pickers], self.content, sizing_mode="stretch_width")
             self.update(waiting)
         if self._body is not None:
             self._body.visible = bool(self.explorer.runs.names)  # without a run there is nothing to pick

@@ -32,13 +32,13 @@ class Workspace:
 
     def __init__(
         self,
-        places: Sequence[str | Path | Run],
+        inputs: Sequence[str | Path | Run],
         *,
         data: Path | None = None,
         task: str | None = None,
         jobs: Jobs | None = None,
     ) -> None:
-        self.runs = OpenRuns(places, data=data, task=task)
+        self.runs = OpenRuns(inputs, data=data, task=task)
         self.jobs = jobs or Jobs()
         self._shared = jobs is not None
         self._followers: list[tuple[OnGrowth, OnWork]] = []

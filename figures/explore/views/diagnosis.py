@@ -8,7 +8,7 @@ import panel as pn
 
 from drift.diagnosis.causes import Cause
 from drift.diagnosis.findings import Finding
-from figures.explore.record.diagnosed import Diagnosed, diagnosed, place_of
+from figures.explore.record.diagnosed import Diagnosed, diagnosed, view_of
 from figures.explore.shell import html_table
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.view import View
@@ -126,12 +126,12 @@ class Diagnosis(View):
         more = f"<p class='remark'>To do: <code>{escape(advice)}</code></p>" if advice else ""
         content = html_table.pane()
         content.object = f"<p><b>{escape(title)}</b>: {escape(text.rstrip('.'))}.</p>{more}"
-        place = place_of(answer, result)
+        link = view_of(answer, result)
         views = self.explorer.views
-        if not place or place["view"] not in views:
+        if not link or link["view"] not in views:
             return pn.Row(content, sizing_mode="stretch_width", css_classes=["answer"])
-        title = f"Show in {views[place['view']].title}"
-        button = self.button(title, lambda _: self.selection.change(**place), width=140)
+        title = f"Show in {views[link['view']].title}"
+        button = self.button(title, lambda _: self.selection.change(**link), width=140)
         return pn.Row(content, button, sizing_mode="stretch_width", css_classes=["answer"])
 
 

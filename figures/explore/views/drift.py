@@ -96,8 +96,8 @@ class Drift(View):
         curves = _wrapped(*self.plots.values(), self.distances)
         pickers = pn.Row(self.rounds, self.models, css_classes=["pickers"])
         layers, step = self.layers.panel, (self.step.panel, self.step_plots, self.clients)
-        parts = (layers, self.factors.panel, self.factors_plot, *step)
-        return pn.Column(curves, self.remarks, pickers, *parts, sizing_mode="stretch_width")
+        panels = (layers, self.factors.panel, self.factors_plot, *step)
+        return pn.Column(curves, self.remarks, pickers, *panels, sizing_mode="stretch_width")
 
     def update(self, changed: set[str]) -> None:
         selection, runs = self.selection, self.explorer.runs
@@ -148,16 +148,16 @@ class Drift(View):
 
     def _offer(self) -> None:
         """Offer the analyses of the first run at the selected rounds."""
-        for part, what, more in (
+        for panel, what, more in (
             (self.layers, "clients", {}),
             (self.factors, "clients", {"estimator": "local"} if self.selection.look("drift.models") else {}),
             (self.step, "globals", {}),
         ):
             try:
                 run = self.explorer.run()
-                part.offer(run, rounds=self._rounds(run, what), **more)
+                panel.offer(run, rounds=self._rounds(run, what), **more)
             except (LookupError, ValueError) as reason:
-                part.withdraw(str(reason))
+                panel.withdraw(str(reason))
 
     def _rounds(self, run: Run, what: str) -> list[int]:
         """Rounds to analyse, of those that kept clients or globals: the selected one, five, or all of the span.
@@ -194,8 +194,8 @@ class Drift(View):
         self.step_plots.visible = self.clients.visible = ds is not None
         if ds is None:
             return
-        self.norms.show(drift_figures.parts_figure(ds, "norm"))
-        self.costs.show(drift_figures.parts_figure(ds, "loss_cost"))
+        self.norms.show(drift_figures.terms_figure(ds, "norm"))
+        self.costs.show(drift_figures.terms_figure(ds, "loss_cost"))
         rounds = ds["round"].values.tolist()
         number = self.explorer.round()
         self.clients.show(
@@ -233,5 +233,5 @@ def _clients(selection: Any) -> list[int]:
 
 
 def _wrapped(*plots: Plot) -> pn.Row:
-    places = [pn.Column(plot, css_classes=["slot"], sizing_mode="stretch_width") for plot in plots]
-    return pn.Row(*places, css_classes=["slots"], sizing_mode="stretch_width")
+    slots = [pn.Column(plot, css_classes=["slot"], sizing_mode="stretch_width") for plot in plots]
+    return pn.Row(*slots, css_classes=["slots"], sizing_mode="stretch_width")

@@ -167,11 +167,11 @@ def path_of(run: Run, options: dict[str, Any]) -> xr.Dataset:
 
 def _words(ds: xr.Dataset, shown: int, number: int) -> str:
     """What is shown, in a sentence."""
-    part = ds.isel(mark=int((ds.mark_round.values == shown).argmax()))
+    model = ds.isel(mark=int((ds.mark_round.values == shown).argmax()))
     text = f"Global model after round {shown}"
     text += f" (round {number} is between two of the path)" if shown != number else ""
-    loss, name = float(part.mark_loss), part.mark_loss.attrs.get("long_name", "loss")
+    loss, name = float(model.mark_loss), model.mark_loss.attrs.get("long_name", "loss")
     text += f": {name} {loss:.4g}" if np.isfinite(loss) else f": the {name} is not finite, or there is none"
-    text += f", {float(part.distance):.3g} out of the plane"
+    text += f", {float(model.distance):.3g} out of the plane"
     explained = 100 * (float(ds.attrs["explained_alpha"]) + float(ds.attrs["explained_beta"]))
     return f"{text}. The plane has {explained:.0f} % of the variance of {ds.sizes['mark']} global models."

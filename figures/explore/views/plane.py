@@ -15,9 +15,9 @@ import xarray as xr
 from drift.runs.run import Run
 from figures.explore.plane.maps import is_close, line_figure, minimum_text, plane_figure, quantity_of, shown_text
 from figures.explore.plane.model_choices import model_choices
-from figures.explore.plane.places import Grid
 from figures.explore.plane.plane_controls import PlaneControls
 from figures.explore.plane.point_panel import PointPanel
+from figures.explore.plane.queries import Grid
 from figures.explore.plane.survey_results import minimum
 from figures.explore.plane.surveys import Survey
 from figures.explore.shell.as_figure import Request
@@ -88,7 +88,7 @@ class Plane(View):
     def figures(self) -> list[Request]:
         if self._grid is None:
             raise LookupError("nothing is evaluated yet.")
-        grid, place = self._grid, self._grid.place
+        grid, place = self._grid, self._grid.query
         options: dict[str, Any] = {"round": place.round, "models": list(place.models), "points": grid.points}
         options |= {"split": place.split, "samples": place.samples, "precision": place.precision}
         options["variable"] = "loss" if self.selection.quantity.startswith("client") else self.selection.quantity
@@ -132,7 +132,7 @@ class Plane(View):
         if survey.cancelled or survey.grid != self._grid:
             return
         parts = [self._note] if self._note else []
-        exact = "exact" if survey.grid.place.precision == "exact" else "in bfloat16"
+        exact = "exact" if survey.grid.query.precision == "exact" else "in bfloat16"
         if survey.stopped:
             parts.append(f"stopped at {survey.done} of {survey.total} points")
         elif not survey.ended:
@@ -171,7 +171,7 @@ class Plane(View):
         survey = self._survey
         if survey is None or survey.surface is None or self._grid is None or survey.grid != self._grid:
             return
-        quantity, names = self.selection.quantity, ", ".join(self._grid.place.models)
+        quantity, names = self.selection.quantity, ", ".join(self._grid.query.models)
         ds, variable = quantity_of(self._shown(survey), quantity)
         loss_shown = self._minimum if variable == "loss" else None
         point = self._coordinates()
@@ -199,7 +199,7 @@ class Plane(View):
         """Coordinates of the corners, shape (n, dimensions); None while nothing is shown."""
         if self._survey is None or self._survey.surface is None or self._grid is None:
             return None
-        ds, corners = self._survey.surface, len(self._grid.place.models)
+        ds, corners = self._survey.surface, len(self._grid.query.models)
         dims = ("t",) if self._grid.kind == "line" else ("alpha", "beta")
         return np.stack([ds[f"mark_{name}"].values[:corners] for name in dims], axis=1)
 
@@ -232,14 +232,14 @@ class Plane(View):
             event = {"x": mark.get("x"), "y": mark.get("y")}
         if grid is None or event.get("x") is None:
             return
-        index, corners = mark.get("index"), list(grid.place.models)
+        index, corners = mark.get("index"), list(grid.query.models)
         on_mark = mark.get("trace") in ("models", "") and mark.get("z") is None and isinstance(index, int)
         if on_mark and index < len(corners):
             point = [float(place == index) for place in range(len(corners))]
         else:
             point = self._coefficients(grid, event)
         settled = event.get("done", True)  # a drag that goes on has not
-        self.point.show(self.explorer.run(), grid.place, point, whole=settled, ids=self._ids)
+        self.point.show(self.explorer.run(), grid.query, point, settled=settled, ids=self._ids)
         if settled:
             self.selection.change(corners=corners, point=point)
 
@@ -260,13 +260,13 @@ class Plane(View):
     def _show_point(self, run: Run) -> None:
         if self._grid is None:
             return
-        place, point = self._grid.place, self.selection.point
+        place, point = self._grid.query, self.selection.point
         evaluated = self._survey is not None and self._survey.surface is not None
         if len(point) != len(place.models):
             self.point.clear()
             if evaluated:
                 self.point.invite(HINT)
             return
-        self.point.show(run, place, list(point), whole=True, ids=self._ids)
+        self.point.show(run, place, list(point), settled=True, ids=self._ids)
         if evaluated:
             self._draw()

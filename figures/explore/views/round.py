@@ -67,7 +67,7 @@ class RoundView(View):
         orders = {"by client": "", "by likeness": "alike"}
         self._order = self.picker("round.order", "matrix", orders, **{**wide, "max_width": 130})
         self._table: pn.widgets.Tabulator | None = None
-        self._place = pn.Column(sizing_mode="stretch_width")
+        self._slot = pn.Column(sizing_mode="stretch_width")
         self._summary = pn.pane.HTML("", sizing_mode="stretch_width")
         self._cloud.on("select", self.guarded(self._brushed))
         self.on_point(self._cloud, self._clicked)
@@ -79,7 +79,7 @@ class RoundView(View):
             self._summary,
             pn.Row(self._cloud, self._matrix, styles=WRAP, sizing_mode="stretch_width"),
             pn.Row(self._bars, self._losses, styles=WRAP, sizing_mode="stretch_width"),
-            self._place,
+            self._slot,
             sizing_mode="stretch_width",
         )
 
@@ -107,12 +107,12 @@ class RoundView(View):
         if not ds.sizes["client"]:
             raise LookupError(f"every client of round {index} of {run.name} diverged; select another round.")
         self._about, self._labels, self._ds = about, None, ds
-        whole = self.explorer.run()
+        recorded = self.explorer.run()
         shown: dict[str, Any] = {"wanted": lambda: about == self._about, "ended": lambda _: None}
-        self.ask(cohort_labels, whole, index, self._show_labels, **shown)
-        if index in whole.kept("clients"):
-            how: dict[str, Any] = {"title": f"losses of the clients of round {index}", "briefly": is_small(whole)}
-            begin = partial(self.explorer.jobs.cached, whole, client_losses, round=index, **how)
+        self.ask(cohort_labels, recorded, index, self._show_labels, **shown)
+        if index in recorded.kept("clients"):
+            how: dict[str, Any] = {"title": f"losses of the clients of round {index}", "briefly": is_small(recorded)}
+            begin = partial(self.explorer.jobs.cached, recorded, client_losses, round=index, **how)
             self._jobs.append(self.compute(begin, self._show_losses, **shown))
 
     def _show_labels(self, labels: tuple[np.ndarray, list[str]] | None) -> None:
@@ -152,11 +152,11 @@ class RoundView(View):
         columns |= {head: html_table.rounded(ds[name].values) for name, head in COLUMNS.items() if name in ds}
         if self._labels is not None:
             columns["labels"] = [label_words(row, self._labels[1]).removeprefix("labels ") for row in self._labels[0]]
-        picked = [place for place, client in enumerate(ids) if client in selected]
+        picked = [index for index, client in enumerate(ids) if client in selected]
         frame = pd.DataFrame(columns)
         if self._table is None or list(self._table.value.columns) != list(frame.columns):
             self._table = self._new_table(frame, picked)
-            self._place[:] = [self._table]
+            self._slot[:] = [self._table]
         elif not frame.equals(self._table.value):
             self._table.selection = []
             self._table.value = frame
@@ -175,7 +175,7 @@ class RoundView(View):
     def _rows_picked(self, event: Any) -> None:
         if not self._quiet:
             ids = self._ds.client.values.tolist()
-            self._pick([ids[place] for place in event.new])
+            self._pick([ids[index] for index in event.new])
 
     def _brushed(self, event: dict[str, Any]) -> None:
         self._pick([int(point["data"]) for point in event["points"]])

@@ -54,8 +54,8 @@ class Runs(View):
         self.differing = html_table.pane("differing")
         self.remarks = html_table.pane("remarks")
         pickers = pn.Row(self.number, self.reference, self.seeds, self.span, self.every, css_classes=["pickers"])
-        parts = (self.table.panel, pickers, self.plot, self.remarks, self.summary, self.differing)
-        return pn.Column(*parts, sizing_mode="stretch_width")
+        panels = (self.table.panel, pickers, self.plot, self.remarks, self.summary, self.differing)
+        return pn.Column(*panels, sizing_mode="stretch_width")
 
     def update(self, changed: set[str]) -> None:
         if changed & {"growth", "runs", "runs.group"}:
@@ -134,8 +134,8 @@ class Runs(View):
             self.update(set())
 
     def _spanned(self, first: int, last: int) -> None:
-        whole = (first, last) == (self.span.start, self.span.end)
-        self.pick(rounds=[] if whole else [first, last])
+        all_rounds = (first, last) == (self.span.start, self.span.end)
+        self.pick(rounds=[] if all_rounds else [first, last])
 
 
 def _with(offered: dict[str, dict[str, str]], name: str) -> dict[str, dict[str, str]]:
@@ -148,8 +148,8 @@ def _label(shown: list[Line], results: list[Summary]) -> str:
     if not shown:
         return "no curve"
     name = str(shown[0].values.attrs.get("long_name", ""))
-    parts = "; ".join(f"{written_name(summary.group)[:60]} {summary.estimate.value:.3g}" for summary in results[:8])
-    return f"{name} over rounds of {len(shown)} runs. Mean at the end: {parts}"
+    means = "; ".join(f"{written_name(summary.group)[:60]} {summary.estimate.value:.3g}" for summary in results[:8])
+    return f"{name} over rounds of {len(shown)} runs. Mean at the end: {means}"
 
 
 def _summary(results: list[Summary], shown: list[Line], rounds: list[int], *, compared: bool) -> str:

@@ -144,27 +144,27 @@ class SamplesView(View):
         """The first `count` of the selected samples."""
         if self._answer is None:
             return
-        places = self._filter().places(self._answer)
-        self._shown = places, count
-        self._more.disabled = len(places) <= count
-        self.write(self._words(self._answer, len(places), min(count, len(places))))
+        numbers = self._filter().numbers(self._answer)
+        self._shown = numbers, count
+        self._more.disabled = len(numbers) <= count
+        self.write(self._words(self._answer, len(numbers), min(count, len(numbers))))
         if self._pictures is not None:
             self._pictures.cancel()
-        if not places:
+        if not numbers:
             self._cards.object = ""
             return
-        asked, question, shown = self._asked, self._asked[1], places[:count]
+        asked, question, shown = self._asked, self._asked[1], numbers[:count]
 
         def show(contents: list[bytes] | np.ndarray) -> None:
             if self._answer is not None:
-                self._cards.object = cards([self._card(self._answer, place) for place in shown], contents)
+                self._cards.object = cards([self._card(self._answer, number) for number in shown], contents)
 
         wanted = lambda: asked == self._asked and shown == self._shown[0][: self._shown[1]]  # noqa: E731
         item = (question.round, question.split, shown)
         self._pictures = self.ask(pictures, self.explorer.run(), item, show, wanted=wanted)
 
-    def _card(self, result: Answer, place: int) -> Card:
-        ds = result.predictions.isel(sample=place)
+    def _card(self, result: Answer, number: int) -> Card:
+        ds = result.predictions.isel(sample=number)
         predicted = tuple(
             (self._called(str(name)), result.class_name(int(ds.predicted[row])))
             for row, name in enumerate(ds.model.values)
@@ -174,16 +174,16 @@ class SamplesView(View):
     def _words(self, result: Answer, count: int, shown: int) -> str:
         """What is shown, in a sentence."""
         question, model = self._asked[1], self._called(self._asked[1].model)
-        parts = self._filter().words(result, model, question.client)
+        words = self._filter().words(result, model, question.client)
         if not count:
-            return f"No such sample: {', '.join(parts)}. Click a class or a cell, or show all."
-        whole = f"{count} of {result.predictions.sizes['sample']} {question.split} samples"
+            return f"No such sample: {', '.join(words)}. Click a class or a cell, or show all."
+        counted = f"{count} of {result.predictions.sizes['sample']} {question.split} samples"
         below = f"its class, the {model}'s prediction"
         below += "" if question.client is None else f", that of client {question.client}"
-        sentences = [f"{', '.join([whole, *parts])}; {shown} shown.", f"Below each: {below}."]
+        sentences = [f"{', '.join([counted, *words])}; {shown} shown.", f"Below each: {below}."]
         if result.normalised:
-            own = "recomputed" not in result.predictions.attrs["statistics"]
-            first, statistics = f"The {model} has{' its' * own}", "own" if own else "recomputed"
+            has_own = "recomputed" not in result.predictions.attrs["statistics"]
+            first, statistics = f"The {model} has{' its' * has_own}", "own" if has_own else "recomputed"
             sentences.append(statistics_text(first, statistics, "a client's model its", "own") + ".")
         return " ".join(sentences)
 

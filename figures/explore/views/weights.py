@@ -11,8 +11,8 @@ import panel as pn
 from drift.analyses.landscapes import round_weights
 from drift.analyses.landscapes.round_weights import Weights
 from drift.runs.run import Run
-from figures.explore.plane.places import COHORT, Numbers, Place
 from figures.explore.plane.point_panel import PointPanel, in_words
+from figures.explore.plane.queries import COHORT, Numbers, PointQuery
 from figures.explore.plane.triangles import TrianglePanel
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.sliders import Sliders
@@ -41,16 +41,16 @@ class WeightsView(View):
     def body(self) -> pn.Column:
         self._where: tuple[Any, ...] | None = None
         self._ids: list[int] = []
-        self._own = self._sizes = self._shown = Weights(1.0, ())
+        self._recorded = self._sizes = self._shown = Weights(1.0, ())
         self._history: dict[str, Weights] = {}
-        self._new_place = False
+        self._new_query = False
         self._title = ""
         self._learning: Job | None = None
         self.sliders = Sliders(self.guarded(self._moved), sizing_mode="stretch_width", margin=(0, 8))
         usual = (
             ("FedAvg", lambda: self._sizes),
             ("uniform", lambda: Weights(1.0, (1 / len(self._ids),) * len(self._ids))),
-            ("the round's own", lambda: self._own),
+            ("the round's own", lambda: self._recorded),
         )
         press = lambda name, act: self.button(name, lambda _: act(name), margin=(2, 3))  # noqa: E731
         self.buttons = [press(name, lambda title, take=take: self._go(take(), title)) for name, take in usual]
@@ -74,8 +74,8 @@ class WeightsView(View):
         halves = pn.Row(left, right, css_classes=["wrap"], sizing_mode="stretch_width")
         buttons = pn.Row(*self.buttons, *self.learning, css_classes=["wrap"])
         controls = pn.Row(self.split, self.samples, css_classes=["wrap"])
-        parts = [controls, buttons, self.absent, self.step, halves, self.point.panel]
-        return pn.Column(*parts, sizing_mode="stretch_width")
+        panels = [controls, buttons, self.absent, self.step, halves, self.point.panel]
+        return pn.Column(*panels, sizing_mode="stretch_width")
 
     def update(self, changed: set[str]) -> None:
         recorded, number, run = self.explorer.recorded(), self.explorer.round(), self.explorer.run()
@@ -89,29 +89,29 @@ class WeightsView(View):
         where = (round_version(run, number), number, ids)
         if where != self._where:
             self._arrive(run, record, ids)
-            self._new_place = self._where is not None and self._where[:2] != where[:2]
+            self._new_query = self._where is not None and self._where[:2] != where[:2]
             self._where = where
         weights, gamma = list(self.selection.weights), float(self.selection.gamma)
-        asked_elsewhere = self._new_place and not changed & {"weights", "gamma"}
+        asked_elsewhere = self._new_query and not changed & {"weights", "gamma"}
         if "weights" in changed or "gamma" in changed:
-            self._new_place = False
+            self._new_query = False
         if len(weights) == len(ids) and not asked_elsewhere and abs(sum(weights)) > 1e-12:
             self._show(Weights(gamma, Weights.from_values(weights).shares), run, done=True)
         else:
-            self._show(self._own, run, done=True)
+            self._show(self._recorded, run, done=True)
 
     def figures(self) -> list[Request]:
         if self._where is None:
             raise LookupError("nothing is evaluated yet.")
-        place, shown = self._place(), self._shown
-        options: dict[str, Any] = {"round": place.round, "weights": list(shown.shares), "gamma": shown.gamma}
-        options |= {"split": place.split, "samples": place.samples}
+        query, shown = self._query(), self._shown
+        options: dict[str, Any] = {"round": query.round, "weights": list(shown.shares), "gamma": shown.gamma}
+        options |= {"split": query.split, "samples": query.samples}
         return [Request.from_runs("weights-round", self.explorer.run(), **options)]
 
     def _arrive(self, run: Run, record: Any, ids: list[int]) -> None:
         """Offer what a round has."""
         self._ids, self._history, self._title = ids, {}, ""
-        self._own, self._sizes = round_weights.own_weights(record), round_weights.by_size(run, record)
+        self._recorded, self._sizes = round_weights.own_weights(record), round_weights.by_size(run, record)
         has_proxy = run.experiment.proxy is not None
         splits = ["test", "train", *(["proxy"] if has_proxy else [])]
         with self.quietly():
@@ -128,9 +128,9 @@ class WeightsView(View):
 
     def _tell_step(self, run: Run, number: int) -> None:
         """Say what the round really did, once its models are read."""
-        own = self._own
-        terms = ", ".join(f"{share:.3g}" for share in own.shares[:12]) + (" ..." if len(own.shares) > 12 else "")
-        text = f"The round took gamma {own.gamma:.4g} and the shares {terms} ({escape(run.label)})"
+        taken = self._recorded
+        terms = ", ".join(f"{share:.3g}" for share in taken.shares[:12]) + (" ..." if len(taken.shares) > 12 else "")
+        text = f"The round took gamma {taken.gamma:.4g} and the shares {terms} ({escape(run.label)})"
         self.step.object = f"<p>{text}.</p>"
 
         def show(away: float) -> None:
@@ -142,11 +142,11 @@ class WeightsView(View):
     def _known_samples(self) -> bool:
         return self.selection.look("weights.samples") in SAMPLES
 
-    def _place(self) -> Place:
+    def _query(self) -> PointQuery:
         count = self.selection.look("weights.samples")
         samples = None if count == "all" else int(count) if count.isdigit() else 2000
         split = self.selection.split if self.selection.split in ("test", "train", "proxy") else "test"
-        return Place(self.explorer.round(), COHORT, split, samples)
+        return PointQuery(self.explorer.round(), COHORT, split, samples)
 
     def _show(self, weights: Weights, run: Run, *, done: bool) -> None:
         """Show weights everywhere and evaluate their aggregate."""
@@ -154,8 +154,8 @@ class WeightsView(View):
         names = [f"client {client}" for client in self._ids]
         if done:
             self.sliders.move(names, weights.shares, weights.gamma)
-        self.point.show(run, self._place(), weights.row, whole=done, names=names, ids=self._ids)
-        self.triangle.show(run, self._place(), self._ids, self.selection.clients, weights, done=done)
+        self.point.show(run, self._query(), weights.row, settled=done, names=names, ids=self._ids)
+        self.triangle.show(run, self._query(), self._ids, self.selection.clients, weights, done=done)
 
     def _moved(self, weights: list[float], gamma: float, done: bool) -> None:
         self._dragged(Weights(gamma, Weights.from_values(weights).shares), done)
@@ -172,7 +172,7 @@ class WeightsView(View):
         """Select weights: all views follow, and the back button leads here."""
         if self._learning is not None:
             self._learning.cancel()  # its weights would take the place of these
-        self._title, self._new_place = title, False
+        self._title, self._new_query = title, False
         self.selection.change(weights=[round(share, 6) for share in weights.shares], gamma=round(weights.gamma, 6))
 
     def _learn(self, function: Any, title: str) -> None:

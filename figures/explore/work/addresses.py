@@ -42,7 +42,7 @@ class Address:
         """The address of a run."""
         if run.context.user_task is None and not run.context.metrics:
             return cls(run.folder.resolve(), run.context.data)
-        number = next((number for number, own in _LOCAL.items() if own is run), None)
+        number = next((number for number, known in _LOCAL.items() if known is run), None)
         if number is None:
             _LOCAL[number := next(_NUMBERS)] = run
         return cls(run.folder.resolve(), run.context.data, number)

@@ -57,7 +57,7 @@ class Job:
 
 def duration(seconds: float) -> str:
     """Seconds in words of a few letters."""
-    whole = max(1, round(seconds))
-    if whole < 90:
-        return f"{whole} s"
-    return f"{round(whole / 60)} min" if whole < 5400 else f"{whole / 3600:.1f} h"
+    rounded = max(1, round(seconds))
+    if rounded < 90:
+        return f"{rounded} s"
+    return f"{round(rounded / 60)} min" if rounded < 5400 else f"{rounded / 3600:.1f} h"

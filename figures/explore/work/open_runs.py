@@ -40,7 +40,7 @@ class _Open:
     context: Context | None = None
     run: Run | None = None
     read: bool = False
-    whole: bool = False
+    complete: bool = False
     problem: str = ""
     stamp: Stamp | None = None
 
@@ -58,17 +58,17 @@ class OpenRuns:
     """
 
     def __init__(
-        self, places: Sequence[str | Path | Run], *, data: Path | None = None, task: str | None = None
+        self, inputs: Sequence[str | Path | Run], *, data: Path | None = None, task: str | None = None
     ) -> None:
         self._data, self._task = data, task
         self._lock = threading.RLock()
         self._runs: dict[str, _Open] = {}
         self._known: set[Path] = set()
-        self._places = [Path(place) for place in places if not isinstance(place, Run)]
-        _require_folders(self._places, any(isinstance(place, Run) for place in places))
-        for place in places:
-            if isinstance(place, Run):
-                self._add(place.folder, place)
+        self._paths = [Path(source) for source in inputs if not isinstance(source, Run)]
+        _require_folders(self._paths, any(isinstance(source, Run) for source in inputs))
+        for source in inputs:
+            if isinstance(source, Run):
+                self._add(source.folder, source)
         self.poll()
 
     @property
@@ -79,7 +79,7 @@ class OpenRuns:
     @property
     def none_yet(self) -> str:
         """What to do where there is no run yet."""
-        folder = shlex.quote(str(self._places[0])) if self._places else "runs"
+        folder = shlex.quote(str(self._paths[0])) if self._paths else "runs"
         train = f"fedscape train digits-shards2 --runs {folder}"
         return f"No run here yet. Train one ({train}): it appears here while it is trained."
 
@@ -119,18 +119,18 @@ class OpenRuns:
                 `problem`.
         """
         entry = self._entry(name)
-        if not entry.whole:
+        if not entry.complete:
             self._read(entry)
         return entry.recorded
 
     def read_ahead(self, names: Sequence[str], seconds: float) -> bool:
         """Read rounds of runs in turn, for about so many seconds; returns whether all of them are read."""
         ends = time.monotonic() + seconds
-        waiting = [self._runs[name] for name in names if name in self._runs and not self._runs[name].whole]
+        waiting = [self._runs[name] for name in names if name in self._runs and not self._runs[name].complete]
         while waiting:
             for entry in waiting:
                 self._read(entry, AT_A_TIME)
-            waiting = [entry for entry in waiting if not entry.whole]
+            waiting = [entry for entry in waiting if not entry.complete]
             if time.monotonic() > ends:
                 break
         return not waiting
@@ -187,12 +187,12 @@ class OpenRuns:
         entry.read = True
         try:
             read = entry.recorded.update(most)
-            entry.whole = most is None or read < most
+            entry.complete = most is None or read < most
             _ = entry.recorded.experiment
             entry.problem = ""
         except PROBLEMS as reason:
             entry.problem = " ".join(str(reason).split())
-            entry.whole = True
+            entry.complete = True
 
     def _opened(self, entry: _Open) -> Run:
         if entry.context is not None:
@@ -203,25 +203,25 @@ class OpenRuns:
 
     def _folders(self) -> Iterator[Path]:
         """Folders with a run.json: the places themselves, or those in them."""
-        for place in self._places:
-            if (place / "run.json").is_file():
-                yield place
-            elif place.is_dir():
-                yield from sorted(path.parent for path in place.glob("*/run.json"))
+        for entry in self._paths:
+            if (entry / "run.json").is_file():
+                yield entry
+            elif entry.is_dir():
+                yield from sorted(path.parent for path in entry.glob("*/run.json"))
 
     def _add(self, folder: Path, run: Run | None = None) -> str | None:
         """The name of a run that was not there yet; None if it was."""
         if folder in self._known:
             return None
-        place = folder.resolve()
+        resolved = folder.resolve()
         with self._lock:
             self._known.add(folder)
-            if any(entry.folder == place for entry in self._runs.values()):
+            if any(entry.folder == resolved for entry in self._runs.values()):
                 return None
-            names = (place.name, f"{place.parent.name}/{place.name}", str(place))
+            names = (resolved.name, f"{resolved.parent.name}/{resolved.name}", str(resolved))
             name = next(name for name in names if name not in self._runs)
-            recorded = GrowingRun(place, Context() if run is None else run.context)
-            self._runs[name] = _Open(place, recorded, None if run is None else run.context, run)
+            recorded = GrowingRun(resolved, Context() if run is None else run.context)
+            self._runs[name] = _Open(resolved, recorded, None if run is None else run.context, run)
             return name
 
     def _entry(self, name: str) -> _Open:
@@ -237,12 +237,12 @@ MOST = 12
 """Runs that are selected to begin with."""
 
 
-def _require_folders(places: Sequence[Path], others: bool) -> None:
-    for place in places:
-        if place.exists() and not place.is_dir():
-            raise LookupError(f"{place} is a file; give the folder of a run, or a folder that contains runs.")
-    if places and not others and not any(place.exists() for place in places):
+def _require_folders(folders: Sequence[Path], others: bool) -> None:
+    for folder in folders:
+        if folder.exists() and not folder.is_dir():
+            raise LookupError(f"{folder} is a file; give the folder of a run, or a folder that contains runs.")
+    if folders and not others and not any(folder.exists() for folder in folders):
         raise LookupError(
-            f"{', '.join(map(str, places))} does not exist; give the folder of a run, or a folder that contains runs. "
+            f"{', '.join(map(str, folders))} does not exist; give the folder of a run, or a folder that contains runs. "
             "Train one: fedscape train digits-shards2, or make some: fedscape demo."
         )

@@ -30,12 +30,12 @@ def round_version(run: Run, round: int, models: Sequence[str] = ()) -> tuple[Has
     """
     named = named_in(run.folder.resolve().parent, {"models": models})
     terms = [term.rpartition(" * ")[2].rpartition(": ") for name in models for term in name.split(" + ")]
-    places = [(run, round)]
+    steps = [(run, round)]
     for name, _, model in terms:
         kind, _, number = model.partition(" ")
         if kind == "round" and number.isdigit() and (not name or name in named):
-            places.append((Run(named[name]) if name else run, int(number)))
-    return tuple((shown.folder.resolve(), shown.identity, _link(shown, index)) for shown, index in places)
+            steps.append((Run(named[name]) if name else run, int(number)))
+    return tuple((shown.folder.resolve(), shown.identity, _link(shown, index)) for shown, index in steps)
 
 
 def _link(run: Run, round: int) -> str:

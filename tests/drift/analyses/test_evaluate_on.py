@@ -72,7 +72,7 @@ class Seen:
 
 
 def parts(told: Told) -> list[Told]:
-    """Progress cut where a part is whole and the next one begins (`figures.texts.console.parts`)."""
+    """Progress cut where a part is whole and the next one begins (`figures.texts.console.stages`)."""
     found: list[Told] = []
     for step in told:
         whole = not found or found[-1][-1][0] == found[-1][-1][1]

@@ -43,7 +43,7 @@ def test_another_distribution_that_brings_a_package_of_the_same_name_is_named(tm
     found = doctor.packages()
     assert "figures is also installed by figures-of-eight" in found.value
     assert "pip uninstall figures-of-eight, then" in found.advice and not found.broken
-    monkeypatch.setattr(doctor.own, "foreign", lambda: {"drift": "/home/me/drift.py", "figures": "/a/figures.py"})
+    monkeypatch.setattr(doctor.ours, "foreign", lambda: {"drift": "/home/me/drift.py", "figures": "/a/figures.py"})
     found = doctor.packages()
     assert found.broken and "drift is /home/me/drift.py" in found.value
     assert "rename that file" in found.advice and "pip uninstall figures-of-eight" in found.advice

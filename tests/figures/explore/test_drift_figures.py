@@ -13,13 +13,13 @@ from drift.analyses.rounds.critical_point import critical_point
 from drift.analyses.rounds.norms_and_weights import locality
 from drift.analyses.rounds.variance import layer_drift
 from drift.diagnosis.findings import Finding
-from figures.explore.record.diagnosed import PLACES, Diagnosed, place_of
+from figures.explore.record.diagnosed import SHOWN_IN, Diagnosed, view_of
 from figures.explore.record.drift_figures import (
     client_costs_figure,
     distances_figure,
     factors_figure,
     mark_critical_point,
-    parts_figure,
+    terms_figure,
 )
 from figures.explore.record.layer_panel import layers_figure
 from figures.explore.record.line_figure import Marks, line_figure
@@ -86,18 +86,18 @@ def test_factors_and_parts_are_those_of_the_analyses(run):
     traces = {trace.name: trace for trace in factors_figure(ds, Marks()).data}
     assert traces["squared bias"].y == pytest.approx(ds.bias2.values, rel=1e-6) and "variance" not in traces
     ds = counterfactual(run, rounds=[1])
-    bars = {trace.name: trace for trace in parts_figure(ds, "norm").data}
+    bars = {trace.name: trace for trace in terms_figure(ds, "norm").data}
     assert bars["sampling drift"].y == pytest.approx(ds.norm.sel(part="sampling").values, rel=1e-6)
     assert "server" not in bars, "FedAvg's server part is rounding"
-    assert "full participation" not in {trace.name for trace in parts_figure(ds, "loss_cost").data}
+    assert "full participation" not in {trace.name for trace in terms_figure(ds, "loss_cost").data}
     (clients,) = client_costs_figure(ds, 1, [int(run.round(1).ids[0])]).data
     assert list(clients.customdata) == run.round(1).ids.tolist()
     assert len(set(clients.marker.color)) == 2
 
 
-@pytest.mark.parametrize("figure", PLACES)
+@pytest.mark.parametrize("figure", SHOWN_IN)
 def test_answers_lead_to_selections_that_exist(figure):
-    place = place_of(Finding("coherence", "", figure=figure), Diagnosed(None, (4, 1)))
+    place = view_of(Finding("coherence", "", figure=figure), Diagnosed(None, (4, 1)))
     selection = Selection()
     selection.change(**place)
     assert selection.view == place["view"]
@@ -105,9 +105,9 @@ def test_answers_lead_to_selections_that_exist(figure):
 
 def test_clients_that_differ_are_selected():
     result = Diagnosed(None, (4, 1))
-    assert place_of(Finding("clients", "", figure="labels-partition"), result)["clients"] == [4, 1]
-    assert place_of(Finding("client-7", "", figure="labels-partition"), result)["clients"] == [7]
-    assert place_of(Finding("x", "", figure="unknown"), result) == {}
+    assert view_of(Finding("clients", "", figure="labels-partition"), result)["clients"] == [4, 1]
+    assert view_of(Finding("client-7", "", figure="labels-partition"), result)["clients"] == [7]
+    assert view_of(Finding("x", "", figure="unknown"), result) == {}
 
 
 def test_layers_are_those_that_are_selected(run):

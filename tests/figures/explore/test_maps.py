@@ -21,8 +21,8 @@ from figures.explore.plane.maps import (
     quantity_of,
 )
 from figures.explore.plane.model_choices import default_corners, model_choices
-from figures.explore.plane.places import Numbers, Place
 from figures.explore.plane.point_panel import PointPanel
+from figures.explore.plane.queries import Numbers, PointQuery
 from figures.interactive.confusions import counts_map, error_bars
 from landscape.surfaces.minimum import Minimum
 
@@ -93,9 +93,9 @@ def test_numbers_of_a_point():
 def test_numbers_of_an_earlier_point_never_stand_beside_a_new_one(runs):
     view, takes = MagicMock(), []
     view.ask.side_effect = lambda function, run, item, take, **how: takes.append(take) or MagicMock()
-    panel, place = PointPanel(view), Place(1, ("start", "end", "mean"))
+    panel, place = PointPanel(view), PointQuery(1, ("start", "end", "mean"))
     for row in ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0]):
-        panel.show(runs[0], place, row, whole=False)
+        panel.show(runs[0], place, row, settled=False)
         if row[0]:
             takes[0](NUMBERS)
             assert "loss 0.5" in panel.text.object and "1 start" in panel.text.object

@@ -18,8 +18,8 @@ from drift.runs import cache
 from figures.explore.plane import surveys
 from figures.explore.plane.levels import PREVIEW_SAMPLES, levels, parts, stages
 from figures.explore.plane.maps import is_close, shown_text
-from figures.explore.plane.places import COHORT, Grid, Place
 from figures.explore.plane.points import client_losses, empty_table, grid_values, numbers, values
+from figures.explore.plane.queries import COHORT, Grid, PointQuery
 from figures.explore.plane.survey_results import Analysis, minimum, store
 from figures.explore.plane.surveys import Survey
 from figures.explore.shell.app import Explorer
@@ -71,18 +71,18 @@ def surveyed(jobs, run, grid, **options):
 def test_weights_of_the_cohort_give_what_evaluate_gives(run):
     _, clients = cohort(run, 1)
     rows = [[0.2, 0.3, 0.5], [0.45, 0.45, 0.0], [1 / 3] * 3]
-    found = values(run, (Place(1, COHORT), rows))
+    found = values(run, (PointQuery(1, COHORT), rows))
     expected = evaluate(run.task, clients, torch.tensor(rows, dtype=torch.float64))
     for name in ("loss", "error"):
         np.testing.assert_array_equal(found[name], expected[name].numpy())
-    alone = values(run, (Place(1, COHORT), rows[1:2]))
+    alone = values(run, (PointQuery(1, COHORT), rows[1:2]))
     np.testing.assert_array_equal(alone["loss"], found["loss"][1:2])
 
 
 def test_classes_are_counted_by_hand(run):
     ids, clients = cohort(run, 2)
     row = [0.5, 0.25, 0.25]
-    found = numbers(run, (Place(2, COHORT), row))
+    found = numbers(run, (PointQuery(2, COHORT), row))
     test = run.task.split("test")
     theta = torch.tensor(row) @ clients
     predicted = run.task.outputs(theta, "test").argmax(1)
@@ -92,8 +92,8 @@ def test_classes_are_counted_by_hand(run):
         assert found.confusion[truth].tolist() == torch.bincount(own, minlength=len(found.confusion)).tolist()
         assert found.class_error[truth] == pytest.approx(float((own != truth).double().mean()))
     assert found.error == pytest.approx(float((predicted != test.targets).double().mean()))
-    assert found.loss == values(run, (Place(2, COHORT), [row]))["loss"][0]
-    losses = client_losses(run, (Place(2, COHORT), row))
+    assert found.loss == values(run, (PointQuery(2, COHORT), [row]))["loss"][0]
+    losses = client_losses(run, (PointQuery(2, COHORT), row))
     assert sorted(losses) == sorted(ids)
     own = run.client_samples(ids[0], 2)
     expected = evaluate(run.task, clients, torch.tensor([row], dtype=torch.float64), split=own)["loss"]
@@ -101,7 +101,7 @@ def test_classes_are_counted_by_hand(run):
 
 
 def test_a_survey_refines_to_the_analysis_and_stores_it(jobs, run):
-    grid = Grid(Place(1, MODELS, samples=9), points=9)
+    grid = Grid(PointQuery(1, MODELS, samples=9), points=9)
     survey, shapes = surveyed(jobs, run, grid)
     assert (survey.error, shapes) == (None, [(5, 5), (9, 9)])
     expected = drift.models_plane(run, round=1, models=list(MODELS), points=9, samples=9)
@@ -120,25 +120,25 @@ def test_a_survey_refines_to_the_analysis_and_stores_it(jobs, run):
 
 def test_a_box_and_a_line_are_those_of_the_analyses(jobs, run):
     box = (0.0, 0.5, -0.25, 0.25)
-    survey, _ = surveyed(jobs, run, Grid(Place(2, MODELS), points=5, box=box))
+    survey, _ = surveyed(jobs, run, Grid(PointQuery(2, MODELS), points=5, box=box))
     expected = drift.models_plane(run, round=2, models=list(MODELS), points=5, box=list(box))
     np.testing.assert_array_equal(survey.surface.loss, expected.loss)
-    survey, shapes = surveyed(jobs, run, Grid(Place(2, MODELS[:2], "client 3"), "line", points=17))
+    survey, shapes = surveyed(jobs, run, Grid(PointQuery(2, MODELS[:2], "client 3"), "line", points=17))
     assert shapes == [(5,), (9,), (17,)]
     expected = drift.models_line(run, round=2, models=list(MODELS[:2]), points=17, split="client 3")
     np.testing.assert_array_equal(survey.surface.loss, expected.loss)
 
 
 def test_what_cannot_be_evaluated_is_one_line(jobs, run):
-    survey, _ = surveyed(jobs, run, Grid(Place(1, ("start", "end", "client 99"))))
+    survey, _ = surveyed(jobs, run, Grid(PointQuery(1, ("start", "end", "client 99"))))
     assert survey.surface is None and "no client 99" in str(survey.error)
-    survey, _ = surveyed(jobs, run, Grid(Place(1, ("start", "end", "round 0"))))  # the start of round 1
+    survey, _ = surveyed(jobs, run, Grid(PointQuery(1, ("start", "end", "round 0"))))  # the start of round 1
     assert "same model" in str(survey.error)
 
 
 def test_a_cancelled_survey_keeps_what_it_has(jobs, run):
     coarse = threading.Event()
-    survey = Survey(jobs, run, Grid(Place(0, MODELS), points=41), on_change=lambda survey: coarse.set())
+    survey = Survey(jobs, run, Grid(PointQuery(0, MODELS), points=41), on_change=lambda survey: coarse.set())
     assert coarse.wait(60)
     survey.cancel()
     assert survey.surface.loss.shape < (41, 41) and not survey.ended
@@ -161,7 +161,7 @@ def test_a_map_is_interpolated_between_its_points_and_says_its_error(jobs, run, 
         if survey.ended:
             event.set()
 
-    survey = Survey(jobs, run, Grid(Place(2, MODELS), points=21, margin=0.5), on_change=change)
+    survey = Survey(jobs, run, Grid(PointQuery(2, MODELS), points=21, margin=0.5), on_change=change)
     assert event.wait(60)
     first, *between, whole = shown
     assert first.loss.shape == (5, 5) and "evaluated" not in {*first.attrs, *whole.attrs}
@@ -212,7 +212,7 @@ def test_calls_are_equal_for_all_threads_and_points_that_share_work_stay_togethe
 
 
 def test_the_minimum_has_the_error_of_fit_and_samples(run):
-    grid = Grid(Place(2, MODELS), points=9, margin=3.0)
+    grid = Grid(PointQuery(2, MODELS), points=9, margin=3.0)
     surface = drift.models_plane(run, round=2, models=list(MODELS), points=9, margin=3.0)
     found = minimum(run, (grid, surface))
     assert found.state in ("inside", "edge", "none")
@@ -223,17 +223,17 @@ def test_the_minimum_has_the_error_of_fit_and_samples(run):
 
 
 def test_grid_values_are_evaluated_in_any_order(run):
-    grid = Grid(Place(1, MODELS), points=5)
+    grid = Grid(PointQuery(1, MODELS), points=5)
     rows = empty_table(run, grid).rows
     whole = grid_values(run, (grid, rows, "exact", None))
     again = grid_values(run, (grid, rows[[7, 3]], "exact", None))
     np.testing.assert_array_equal(again.values["loss"], whole.values["loss"][[7, 3]])
-    assert whole.seconds >= 0 and whole.exact and whole.whole and whole.samples > 3
-    fewer = replace(grid, place=replace(grid.place, samples=3))
+    assert whole.seconds >= 0 and whole.exact and whole.complete and whole.samples > 3
+    fewer = replace(grid, query=replace(grid.query, samples=3))
     three = grid_values(run, (fewer, rows[:1], "exact", whole.samples))
-    assert three.values["loss"][0] != whole.values["loss"][0] and three.whole and three.samples == 3
+    assert three.values["loss"][0] != whole.values["loss"][0] and three.complete and three.samples == 3
     some = grid_values(run, (grid, rows[:1], "exact", 3))
-    assert some.values["loss"][0] == three.values["loss"][0] and not some.whole and some.samples == 3
+    assert some.values["loss"][0] == three.values["loss"][0] and not some.complete and some.samples == 3
 
 
 def loss_at(run, name, split="test"):
@@ -242,8 +242,8 @@ def loss_at(run, name, split="test"):
 
 
 def test_a_run_that_was_replaced_under_its_name_has_its_own_values(jobs, tmp_path):
-    run, grid = tiny.trained(tmp_path), Grid(Place(1, MODELS[:2]), "line", points=5)
-    end = Place(1, ("end",))
+    run, grid = tiny.trained(tmp_path), Grid(PointQuery(1, MODELS[:2]), "line", points=5)
+    end = PointQuery(1, ("end",))
     before = loss_at(run, "end")
     assert values(run, (end, [[1.0]]))["loss"][0] == before
     assert surveyed(jobs, run, grid)[0].surface.mark_loss.values[1] == before
@@ -262,7 +262,7 @@ def test_a_run_that_was_replaced_under_its_name_has_its_own_values(jobs, tmp_pat
 def test_a_model_of_another_run_that_was_replaced_is_the_new_one(tmp_path):
     run, other = tiny.trained(tmp_path), tiny.trained(tmp_path, "seed=6")
     name = f"{other.name}: round 2"
-    place = Place(1, (name, f"0.5 * start + 0.5 * {name}"))
+    place = PointQuery(1, (name, f"0.5 * start + 0.5 * {name}"))
     values(run, (place, [[1.0, 0.0]]))
     tiny.replaced(other, "seed=6", "local.lr=0.5")
     found = values(run, (place, [[1.0, 0.0], [0.0, 1.0]]))["loss"].tolist()
@@ -292,7 +292,7 @@ def test_a_line_whose_run_is_replaced_while_it_is_evaluated_is_not_shown(tmp_pat
         if on_end is not None:
             on_end(Job("", len(items), state="done"))
 
-    survey = Survey(Held(), run, Grid(Place(1, models), "line", points=5), on_change=lambda _: None)
+    survey = Survey(Held(), run, Grid(PointQuery(1, models), "line", points=5), on_change=lambda _: None)
     let_go(run)
     named = {"own": run, "other": other}[which]
     there = tiny.replaced(named, "local.lr=0.5")
@@ -316,7 +316,7 @@ def test_what_tells_a_round_stays_while_the_run_grows_and_changes_with_the_run(t
 
 def test_batch_statistics_are_stated_where_models_have_batch_normalisation(tmp_path, run):
     def stated(shown, rows):
-        return [numbers(shown, (Place(1, MODELS), row)).statistics for row in rows]
+        return [numbers(shown, (PointQuery(1, MODELS), row)).statistics for row in rows]
 
     rows = ([1.0, 0.0, 0.0], [0.5, 0.5, 0.0])
     assert stated(run, rows) == ["", ""]

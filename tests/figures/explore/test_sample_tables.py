@@ -79,13 +79,13 @@ def test_filters_select_by_class_prediction_group_and_mode(run, client, result):
         Filter(predicted=int(first[0])): first == first[0],
     }
     for kind, mask in expected.items():
-        places = kind.places(result)
+        places = kind.numbers(result)
         assert sorted(places) == np.flatnonzero(mask).tolist(), kind
         losses = result.predictions.loss.values[0][places]
         assert (np.diff(losses) <= 0).all()
     groups = result.groups
     for group in range(groups.sizes["group"]):
-        places = Filter(group=group).places(result)
+        places = Filter(group=group).numbers(result)
         assert len(places) == int(groups.group_size[group])
         assert (np.diff(groups.group_distance.values[places]) >= 0).all()
         assert (first[places] != second[places]).all()

@@ -19,7 +19,7 @@ from figures import gallery
 from figures.gallery import AnyOf
 from figures.looks import look, style
 from figures.selection import substance
-from figures.selection.identity import PARTS
+from figures.selection.identity import IDENTITY
 from landscape.results import netcdf_files
 
 NAMES = [name for name in gallery.names() if name != "ranking-table"]
@@ -79,7 +79,7 @@ def _require_told(ds: xr.Dataset, runs: list) -> None:
     """The data say which runs they are of, and how many are left out."""
     drawn = [run for run in runs if run.name in ds.attrs["runs"].split(", ")]
     assert drawn
-    assert all(ds.attrs[f"identity_{part}"] for part in PARTS)
+    assert all(ds.attrs[f"identity_{part}"] for part in IDENTITY)
     for run in drawn:
         assert style.label(run.label) in ds.attrs["identity_methods"] or "more" in ds.attrs["identity_methods"]
         assert str(run.experiment.seed) in ds.attrs["identity_seeds"]

@@ -95,7 +95,7 @@ def test_small_options_are_options_of_the_figure_and_none_larger_than_usual(name
 
 
 def test_small_options_are_for_figures_that_there_are():
-    assert set(_tiny_options.OWN) <= set(gallery.names())
+    assert set(_tiny_options.TINY) <= set(gallery.names())
 
 
 def test_files_of_one_figure_and_of_a_report_as_json(fedscape, runs):

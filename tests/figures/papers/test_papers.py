@@ -122,7 +122,7 @@ def _trained(item, folder):
 def test_runs_are_found_whatever_their_seed_and_missing_ones_counted(item, tmp_path):
     runs = _trained(item, tmp_path / "runs")
     (part,) = papers.match_runs(item, runs)
-    assert part.whole and len(part.runs) == len(runs) == 12
+    assert part.complete and len(part.runs) == len(runs) == 12
     other = tiny.trained(tmp_path / "runs", "local.epochs=3")
     assert papers.match_runs(item, [other])[0].missing == 6
     kept = [run for run in runs if run.label != "fedprox+ima"]

@@ -16,7 +16,7 @@ Values = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Place:
+class PointQuery:
     """What points combine, and the samples that they are evaluated on.
 
     Args:
@@ -45,7 +45,7 @@ class Grid:
         box: Part of a plane, or None.
     """
 
-    place: Place
+    query: PointQuery
     kind: str = "plane"
     points: int = 21
     margin: float = 0.3
@@ -61,14 +61,14 @@ class GridValues:
         seconds: Seconds of the processor for a point on all samples that the grid asks for.
         exact: Whether nothing was multiplied in bfloat16.
         samples: Number of samples that they are means over.
-        whole: Whether these are all that the grid asks for.
+        complete: Whether these are all that the grid asks for.
     """
 
     values: Values
     seconds: float
     exact: bool
     samples: int
-    whole: bool
+    complete: bool
 
 
 @dataclass(frozen=True)

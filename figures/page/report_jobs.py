@@ -25,7 +25,7 @@ EIGENVALUES, MINIMUM, DRIFT, CURVES, DIAGNOSIS, COST = 3.0, 2.0, 0.2, 1.0, 1.0, 
 """Times of the parts of a run, relative to a plane of one round (measured on a run of a convolutional network)."""
 
 
-def compute_parts(
+def compute_jobs(
     grouped: Mapping[str, Sequence[Run]],
     points: int,
     samples: Samples,
@@ -43,24 +43,24 @@ def compute_parts(
         task: A task in place of the recorded one, FILE.py:FUNCTION, for workers; the runs given here have it already.
     """
     shown = [(run, run is group[0]) for group in grouped.values() for run in group]
-    parts = [run_parts(run, points, samples, whole=whole) for run, whole in shown]
+    jobs = [jobs_of(run, points, samples, full=full) for run, full in shown]
     if workers == 1:
-        for done, ((run, _), own) in enumerate(zip(shown, parts, strict=True)):
-            progress.run_jobs(run, done, own)
+        for done, ((run, _), of_run) in enumerate(zip(shown, jobs, strict=True)):
+            progress.run_jobs(run, done, of_run)
         return
     requests = [
-        (run.folder, run.context.data, task, points, samples, whole, place)
-        for (run, whole), own in zip(shown, parts, strict=True)
-        for place in range(len(own))
+        (run.folder, run.context.data, task, points, samples, full, index)
+        for (run, full), of_run in zip(shown, jobs, strict=True)
+        for index in range(len(of_run))
     ]
-    owners = [(run, job, own) for (run, _), own in zip(shown, parts, strict=True) for job in own]
+    owners = [(run, job, of_run) for (run, _), of_run in zip(shown, jobs, strict=True) for job in of_run]
     progress.begin()
     with Workers(min(workers, len(requests))) as pool:
         for result in pool.results(_compute, requests):
             progress.job_done(*owners[result.index], result.result)
 
 
-def run_parts(run: Run, points: int, samples: Samples, *, whole: bool = True) -> list[Job]:
+def jobs_of(run: Run, points: int, samples: Samples, *, full: bool = True) -> list[Job]:
     """The jobs of a run: with all its pictures, or only what the summary and the curves show of every run."""
     numbers = [
         Job("drift", DRIFT, _drift),
@@ -68,10 +68,10 @@ def run_parts(run: Run, points: int, samples: Samples, *, whole: bool = True) ->
         Job("Hessian eigenvalues", EIGENVALUES, partial(eigenvalues, samples=samples)),
         Job("centre of the basin", MINIMUM, partial(last_minimum, samples=samples)),
     ]
-    if not whole:
+    if not full:
         return numbers
-    own = [Job("diagnosis", DIAGNOSIS, diagnosis), Job("cost of a client", COST, lambda run: run.cached(cost))]
-    return [*numbers, *own, *jobs(run, points, samples)]
+    others = [Job("diagnosis", DIAGNOSIS, diagnosis), Job("cost of a client", COST, lambda run: run.cached(cost))]
+    return [*numbers, *others, *jobs(run, points, samples)]
 
 
 def _drift(run: Run) -> None:
@@ -94,9 +94,9 @@ Request = tuple[Path, Path | None, str | None, int, Samples, bool, int]
 
 def _compute(state: None, request: Request) -> float | None:
     """Seconds of one part, None if it fails; in a worker."""
-    folder, data, task, points, samples, whole, place = request
+    folder, data, task, points, samples, full, index = request
     run = _opened(folder, data, task)
-    return attempt(run, run_parts(run, points, samples, whole=whole)[place])
+    return attempt(run, jobs_of(run, points, samples, full=full)[index])
 
 
 @lru_cache(maxsize=1)
