@@ -8,7 +8,7 @@ import tiny
 from browsing import MARKS, chromium
 from exploring import Watched, exploring
 
-from figures.commands.explore import _place
+from figures.commands.explore import _folder
 
 pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explore]'")
 pytestmark = [*MARKS, pytest.mark.timeout(240)]
@@ -111,10 +111,10 @@ def test_a_round_whose_file_is_damaged_under_the_page_has_one_line_in_the_view(r
 
 def test_an_empty_folder_waits_for_runs_and_an_absent_one_is_refused(trained, tmp_path, watched):
     with pytest.raises(LookupError, match=r"no such folder.*mkdir -p"):
-        _place(str(tmp_path / "absent"), tmp_path, asked=True)
+        _folder(str(tmp_path / "absent"), tmp_path, asked=True)
     folder = tmp_path / "to come"
     folder.mkdir()
-    assert _place(str(folder), tmp_path, asked=True) == folder
+    assert _folder(str(folder), tmp_path, asked=True) == folder
     with exploring(folder) as address:
         shown = watched(address)
         for view in ("plane", "diagnosis", "runs"):

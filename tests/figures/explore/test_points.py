@@ -16,7 +16,7 @@ import drift
 from drift.analyses.landscapes.named_models import named_models
 from drift.runs import cache
 from figures.explore.plane import surveys
-from figures.explore.plane.levels import PREVIEW_SAMPLES, levels, parts, stages
+from figures.explore.plane.levels import PREVIEW_SAMPLES, groups, levels, stages
 from figures.explore.plane.maps import is_close, shown_text
 from figures.explore.plane.points import client_losses, empty_table, grid_values, numbers, values
 from figures.explore.plane.queries import COHORT, Grid, PointQuery
@@ -200,8 +200,8 @@ def test_a_map_is_interpolated_between_its_points_and_says_its_error(jobs, run, 
 def test_calls_are_equal_for_all_threads_and_points_that_share_work_stay_together():
     rows = np.array([[0.0, place, place % 3] for place in range(50)])
     cells = np.arange(1, 50)
-    assert [len(part) for part in parts(cells, rows, None, 1.0, 2)] == [1, 1]
-    pieces = parts(cells, rows, 0.1, 1.0, 2)
+    assert [len(part) for part in groups(cells, rows, None, 1.0, 2)] == [1, 1]
+    pieces = groups(cells, rows, 0.1, 1.0, 2)
     assert [len(piece) for piece in pieces] == [9, 8, 8, 8, 8, 8]
     ordered = np.concatenate(pieces)
     assert sorted(ordered) == cells.tolist() and np.diff(rows[ordered, 2]).min() == 0
