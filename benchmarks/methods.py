@@ -6,9 +6,9 @@
 Methods train through the preset `common-fmnist`; for one seed all have the same initial model, partition, cohorts and
 minibatches. Runs lie in out/methods, and what is there is not trained again. Accuracy is that of the last ten rounds,
 averaged, then mean and sample standard deviation over seeds. The cost is the multiply-accumulates of one client's local
-training (the one with most samples in the last of six rounds, `drift.cost`) over those of FedAvg with the same model
-and client; training on the server is not in it. A method whose preset has another model or number of rounds is compared
-with FedAvg in the same. Numbers go to docs/results/methods.json.
+training (the one with most samples in the last of six rounds, `drift.training_cost`) over those of FedAvg with the same
+model and client; training on the server is not in it. A method whose preset has another model or number of rounds is
+compared with FedAvg in the same. Numbers go to docs/results/methods.json.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
 from benchmarks._methods_page import PRESET, page
-from drift import cost
+from drift import training_cost
 from drift.config import method as methods
 from drift.config.experiment import Experiment
 from drift.config.load import read
@@ -77,7 +77,7 @@ def _trained(experiment: Experiment, runs: Path) -> Run:
 
 
 def _macs(run: Run) -> float:
-    return float(run.cached(cost).macs_round)
+    return float(run.cached(training_cost).macs_round)
 
 
 def _untrained(run: Run) -> float:

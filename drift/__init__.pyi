@@ -52,13 +52,13 @@ from drift.analyses.landscapes.weight_simplex import weight_simplex as weight_si
 from drift.analyses.rounds.coherence import coherence as coherence
 from drift.analyses.rounds.coherence import pairwise as pairwise
 from drift.analyses.rounds.cohort_table import cohort_table as cohort_table
-from drift.analyses.rounds.cost import cost as cost
+from drift.analyses.rounds.cost import training_cost as training_cost
 from drift.analyses.rounds.labels import heterogeneity as heterogeneity
 from drift.analyses.rounds.labels import label_scatter as label_scatter
-from drift.analyses.rounds.norms_and_weights import balance as balance
-from drift.analyses.rounds.norms_and_weights import balance_mean as balance_mean
-from drift.analyses.rounds.norms_and_weights import learned as learned
+from drift.analyses.rounds.norms_and_weights import aggregation_weights as aggregation_weights
 from drift.analyses.rounds.norms_and_weights import locality as locality
+from drift.analyses.rounds.norms_and_weights import regularisation_ratio as regularisation_ratio
+from drift.analyses.rounds.norms_and_weights import regularisation_ratio_mean as regularisation_ratio_mean
 from drift.analyses.rounds.norms_and_weights import update_norms as update_norms
 from drift.analyses.rounds.variance import drift_variances as drift_variances
 from drift.analyses.rounds.variance import layer_drift as layer_drift
@@ -72,7 +72,7 @@ from drift.analyses.samples.predictions import sample_predictions as sample_pred
 from drift.config.experiment import Experiment as Experiment
 from drift.config.load import read as read
 from drift.diagnosis.diagnose import diagnose as diagnose
-from drift.diagnosis.outlying_clients import apart as apart
+from drift.diagnosis.outlying_clients import client_deviations as client_deviations
 from drift.importers.flower import client_number as client_number
 from drift.importers.flower import recorded as recorded
 from drift.record.recorder import Recorder as Recorder

@@ -1,16 +1,16 @@
 # Public names: read by editors and type checkers, and at run time by landscape.plugins.public_names.
 
 from figures.axes.class_labels import bubbles as bubbles
-from figures.axes.class_labels import mixture as mixture
+from figures.axes.class_labels import class_bars as class_bars
 from figures.axes.curves import curve as curve
 from figures.axes.drifts import averaged as averaged
 from figures.axes.drifts import coherence as coherence
 from figures.axes.drifts import evenness as evenness
-from figures.axes.drifts import gains as gains
 from figures.axes.drifts import group_cosines as group_cosines
+from figures.axes.drifts import kalman_gains as kalman_gains
 from figures.axes.drifts import variances as variances
 from figures.axes.spectra import eigenvalues as eigenvalues
-from figures.axes.spectra import sharpest as sharpest
+from figures.axes.spectra import sharpest_slice as sharpest_slice
 from figures.axes.surfaces import common_levels as common_levels
 from figures.axes.surfaces import contour as contour
 from figures.axes.surfaces import profile as profile

@@ -158,7 +158,7 @@ plt.show()
 
 # %%
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
-given = balanced.cached(drift.learned).weights
+given = balanced.cached(drift.aggregation_weights).weights
 left.plot(given["round"], given.values, ".", color="tab:green")
 left.axhline(1 / 5, color="black", linewidth=0.8)
 left.set(xlabel="round", ylabel="weight of each client")

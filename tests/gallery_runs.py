@@ -54,7 +54,14 @@ QUICK = {
 """Options of figures by name."""
 
 KINDS = (
-    *("accuracy-rounds", "coherence-groups", "noise-robustness", "cost-table", "balance-rounds", "weights-round"),
+    *(
+        "accuracy-rounds",
+        "coherence-groups",
+        "noise-robustness",
+        "cost-table",
+        "regularisation-rounds",
+        "weights-round",
+    ),
     *("barriers-clients", "labels-scatter", "hessian-density", "eigen-slice", "planes-clients"),
     *("lines-globals", "simplex-weights", "accuracy-table", "topology-distances", "accuracy-after", "layers-drift"),
 )

@@ -71,8 +71,8 @@ FURTHER: dict[str, tuple[tuple[str, ...], ...]] = {
 GROUPS: dict[str, tuple[str, ...]] = {
     "accuracies-models": ("pools",),
     "accuracy-setting": ("concentrations",),
-    "balance-histogram": ("methods", "gws"),
-    "balance-rounds": ("methods", "gws"),
+    "regularisation-histogram": ("methods", "gws"),
+    "regularisation-rounds": ("methods", "gws"),
     "bias-rounds": ("decay",),
     "coherence-groups": ("hybrid",),
     "coherence-rounds": ("hybrid",),

@@ -13,7 +13,7 @@ from drift.analyses.counterfactual.update_change import update_change
 from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.norms_and_weights import learned
+from drift.analyses.rounds.norms_and_weights import aggregation_weights
 from drift.analyses.rounds.variance import drift_variances
 from drift.claims.averaging_cost import averaging_cost
 from drift.claims.claim import Effects
@@ -237,5 +237,5 @@ def estimate_ratio(name: str) -> Callable[[Run], float]:
 
 def gamma_and_drift(run: Run) -> float:
     """Rank correlation over rounds of the learned gamma and the client-drift variance."""
-    gamma, drift = run.cached(learned)["gamma"], run.cached(drift_variances)["client_variance"]
+    gamma, drift = run.cached(aggregation_weights)["gamma"], run.cached(drift_variances)["client_variance"]
     return float(stats.spearmanr(gamma.values, drift.values, nan_policy="omit").statistic)

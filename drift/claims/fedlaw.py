@@ -7,7 +7,7 @@ import numpy as np
 from drift.analyses.curvature.eigenvalues import eigen_rounds
 from drift.analyses.landscapes.model_quality import weight_histograms
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.norms_and_weights import learned, update_norms
+from drift.analyses.rounds.norms_and_weights import aggregation_weights, update_norms
 from drift.analyses.rounds.weight_factors import server_epochs
 from drift.claims.claim import Claim
 from drift.claims.measures import accuracy, late, mean_gain, quarters, round_mean
@@ -16,7 +16,7 @@ from drift.runs.run import Run
 
 
 def _gamma_rises(run: Run) -> float:
-    first, last = quarters(run.cached(learned)["gamma"].values)
+    first, last = quarters(run.cached(aggregation_weights)["gamma"].values)
     return last - first
 
 
@@ -46,7 +46,7 @@ def _sharpest(run: Run) -> float:
 
 def _corrupted_lighter(run: Run) -> float:
     """Weight over data share: mean of the clean clients minus mean of the corrupted ones."""
-    ratio = run.cached(learned)["weight_ratio"]
+    ratio = run.cached(aggregation_weights)["weight_ratio"]
     wrong = sorted(run.dataset.corrupted)
     if not wrong:
         raise LookupError(f"run {run.name} has no corrupted clients; train with --set clients.corrupted=0.25")
@@ -144,7 +144,7 @@ CLAIMS = (
         "the learned gamma falls with the number of local epochs",
         "mean gamma of FedLAW: with the fewest local epochs minus with the most",
         "1",
-        lambda runs: extreme_effects(runs, "fedlaw", "local.epochs", round_mean(learned, "gamma")),
+        lambda runs: extreme_effects(runs, "fedlaw", "local.epochs", round_mean(aggregation_weights, "gamma")),
     ),
     Claim(
         "fedlaw-corrupted",

@@ -130,7 +130,7 @@ def ranked(run: Run, tests: xr.Dataset, long: xr.Dataset | None, clients: xr.Dat
     Args:
         tests: Result of `interventions`.
         long: Result of `followed`; None if nothing was followed.
-        clients: Result of `apart`.
+        clients: Result of `client_deviations`.
     """
     names = [] if long is None else [str(name) for name in long.change.values if name != "even"]
     options = {change.name: change.options for change in changes(run) + changes(run, broken=True)}
@@ -191,7 +191,7 @@ def _about(run: Run, change: str, clients: xr.Dataset, options: str) -> dict[str
     client = clients.sel(client=int(change.removeprefix("without-")))
     far = f"z = {float(client.excess_z):.1f}, update {float(client.length):.2g} x the median length"
     note = f"loss on its data {float(client.ratio):.1f} x that on others' of the same classes, {far}"
-    return about | {"command": f"fedscape analyse apart {run.folder}", "note": note}
+    return about | {"command": f"fedscape analyse client_deviations {run.folder}", "note": note}
 
 
 def _describe(change: str, clients: xr.Dataset) -> tuple[str, str, str]:

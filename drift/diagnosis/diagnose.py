@@ -14,7 +14,7 @@ from drift.analyses.over_seeds import Estimate
 from drift.analyses.rounds.run_state import RunState, recorded_losses, run_state
 from drift.diagnosis.causes import Cause, promising, ranked, suspects
 from drift.diagnosis.findings import Finding, findings
-from drift.diagnosis.outlying_clients import apart
+from drift.diagnosis.outlying_clients import client_deviations
 from drift.runs.run import Run
 
 
@@ -117,7 +117,7 @@ def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
 def run_tests(run: Run, state: RunState, workers: int) -> TestedCauses:
     """Causes of a run in their order, or why there are none."""
     try:
-        clients = run.cached(apart)
+        clients = run.cached(client_deviations)
         suspected = [] if state.broken else suspects(clients)  # losses of a broken model are no sign of wrong labels
         tests = run.cached(interventions, starts=_starts(run, state), without=suspected, workers=workers)
         names = promising(tests, state)

@@ -12,7 +12,7 @@ import xarray as xr
 
 from drift.analyses.counterfactual.changes import uneven
 from drift.analyses.counterfactual.counterfactual import counterfactual
-from drift.analyses.counterfactual.step_terms import balanced_cohort
+from drift.analyses.counterfactual.step_terms import cohort_of_equal_drifts
 from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.over_seeds import Estimate, estimate
@@ -23,7 +23,7 @@ from drift.analyses.rounds.critical_point import critical_point
 from drift.analyses.rounds.run_state import FEWEST, RunState, nonfinite
 from drift.analyses.rounds.variance import drift_variances
 from drift.diagnosis.causes import CLEAR, beyond, gain_of, suspected, suspects
-from drift.diagnosis.outlying_clients import APART, apart
+from drift.diagnosis.outlying_clients import APART, client_deviations
 from drift.runs.registry import LOSS_UNITS
 from drift.runs.run import Run
 
@@ -47,13 +47,13 @@ def findings(run: Run, *, quick: bool, workers: int, state: RunState, long: xr.D
 
     questions: dict[str, tuple[str, Callable[[], Finding]]] = {
         "training": ("accuracy-rounds", lambda: training(run, state)),
-        "labels": ("labels-partition", lambda: labels(run, run.cached(apart), long, quick=quick)),
+        "labels": ("labels-partition", lambda: labels(run, run.cached(client_deviations), long, quick=quick)),
         "centre": ("lines-globals", lambda: _centre(rules())),
         "error": ("bias-rounds", lambda: _error(run)),
         "drift": ("variance-rounds", lambda: _drift(run, quick, workers)),
         "coherence": ("coherence-rounds", lambda: _coherence(run)),
         "shrink": ("scale-invariance", lambda: _shrink(rules())),
-        "clients": ("labels-partition", lambda: _clients(run.cached(apart))),
+        "clients": ("labels-partition", lambda: _clients(run.cached(client_deviations))),
     }
     answers = []
     for name, (figure, ask) in questions.items():
@@ -118,9 +118,9 @@ def _drift(run: Run, quick: bool, workers: int) -> Finding:
     words = {"sampling": "sampling drift costs loss", "local": "what local steps add costs loss"}
     clear = [words[part] for part, cost in costs.items() if cost.low >= least]
     statement = " and ".join(clear) or "neither sampling drift nor what local steps add costs loss clearly"
-    balance = balanced_cohort(exact, run.experiment.clients.number)
-    if np.isfinite(balance):
-        statement += f"; they are equally long with {balance:.0f} of {run.experiment.clients.number} clients per round"
+    equal = cohort_of_equal_drifts(exact, run.experiment.clients.number)
+    if np.isfinite(equal):
+        statement += f"; they are equally long with {equal:.0f} of {run.experiment.clients.number} clients per round"
     measure = f"removing sampling drift from a round gains (clear above {least:.2g})"
     return finding("drift", statement, measure, costs["sampling"], LOSS_UNITS, "variance-rounds", tested=True)
 
@@ -177,7 +177,7 @@ def _describe(client: xr.Dataset) -> str:
 
 
 def is_odd(client: xr.Dataset) -> bool:
-    """Whether a client of the result of `apart` is an outlier by the direction or the length of its updates."""
+    """Whether a client of `client_deviations` is an outlier by the direction or the length of its updates."""
     return bool(client.cosine_z < -APART) or bool(abs(client.length_z) > 2 * APART)
 
 

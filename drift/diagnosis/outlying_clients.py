@@ -23,7 +23,7 @@ APART = 3.5
 
 
 @analysis("client", cost="evaluations")
-def apart(run: Run) -> xr.Dataset:
+def client_deviations(run: Run) -> xr.Dataset:
     """Deviation of each client from the others, from the record alone.
 
     For a client's updates: the cosine with the weighted mean of the others in the cohort, and the length over the
@@ -49,7 +49,7 @@ def apart(run: Run) -> xr.Dataset:
         took part), cosine_z, length_z and excess_z over client; excess in the last kept global models, NaN where
         none were kept.
     """
-    dataset = series(run, lambda record: _updates(run, record), _UPDATES, analysis="apart", source="this project")
+    dataset = series(run, lambda record: _updates(run, record), _UPDATES, analysis="updates", source="this project")
     if "client" not in dataset.dims:  # no round has two clients
         dataset = dataset.expand_dims(client=range(run.experiment.clients.number), axis=1)
     dataset = dataset.reindex(client=range(len(run.parts)))  # a user's task may name clients that never took part
@@ -71,7 +71,7 @@ def apart(run: Run) -> xr.Dataset:
     }
     variables = {name: ("client", column) for name, column in columns.items()}
     coords = {"client": range(len(samples))}
-    return result(variables, _ABOUT, coords, analysis="apart", source="Iglewicz and Hoaglin 1993")
+    return result(variables, _ABOUT, coords, analysis="client_deviations", source="Iglewicz and Hoaglin 1993")
 
 
 def robust(values: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ def initial(base: Base, shares: Tensor) -> tuple[Tensor, Tensor]:
     return torch.ones_like(shares[0]), shares.sqrt()
 
 
-def mixture(base: Base, s: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+def factor_and_shares(base: Base, s: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """gamma () and lambda (m,), which sums to 1.
 
     Exponential: gamma = exp(s), lambda = softmax(x). Quadratic: gamma = s^2, lambda_i = x_i^2 / sum_j x_j^2.
@@ -53,7 +53,7 @@ def slopes(base: Base, s: Tensor, x: Tensor, mean: Tensor, products: Tensor) -> 
         mean: <q, wbar>, shape ().
         each: <q, w_i>, up to a number common to all clients, shape (m,).
     """
-    shrink, shares = mixture(base, s, x)
+    shrink, shares = factor_and_shares(base, s, x)
     spread = products - shares @ products
     if base == "exponential":
         return shrink * mean, shrink * shares * spread
@@ -139,9 +139,9 @@ class Learner:
     shares: list[Tensor] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
 
-    def mixture(self) -> tuple[Tensor, Tensor]:
+    def factor_and_shares(self) -> tuple[Tensor, Tensor]:
         """gamma () and lambda (m,) as learned so far."""
-        return mixture(self.base, self.s, self.x)
+        return factor_and_shares(self.base, self.s, self.x)
 
     def learn(
         self,
@@ -159,7 +159,7 @@ class Learner:
         for epoch, rate in zip(range(epochs), rates, strict=False):
             total, samples = 0.0, 0
             for batch in batches():
-                loss, mean, products = objective.gradient(*self.mixture(), batch)
+                loss, mean, products = objective.gradient(*self.factor_and_shares(), batch)
                 s, x = slopes(self.base, self.s, self.x, mean, products)
                 optimizer.step({"both": (s, x), "shrink": (s,), "shares": (x,)}[learns], rate)
                 total, samples = total + loss * len(batch), samples + len(batch)
@@ -175,7 +175,7 @@ class Learner:
         return {"gamma": torch.stack(self.shrinks), "lambda": torch.stack(self.shares), "proxy_loss": losses}
 
     def _note(self, loss: float) -> None:
-        shrink, shares = self.mixture()
+        shrink, shares = self.factor_and_shares()
         self.shrinks.append(shrink)
         self.shares.append(shares)
         self.losses.append(loss)

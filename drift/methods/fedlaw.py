@@ -121,7 +121,7 @@ class FedLAW(Method):
         objective = self._objective(setting, cohort, active)
         for learns, epochs, average in stages:
             learner.learn(learns, epochs, objective, batches, average=average)
-        shrink, shares = learner.mixture()
+        shrink, shares = learner.factor_and_shares()
         history = learner.history()
         history["lambda"] = _spread(history["lambda"], active)
         curves = {f"{name}_epochs": rows for name, rows in history.items()}

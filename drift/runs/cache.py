@@ -130,10 +130,10 @@ class Unstored(OwnPartial):
 
 
 NAMES = {
-    "identity": "is of run {stated}, and this is run {own}",
+    "identity": "is of run {stated}, and this is run {wanted}",
     "head": "was computed from other rounds than the run has",
-    "computed": "is of analysis {stated}, and {own} was asked for",
-    "arguments": "was computed with {stated}, and {own} were asked for",
+    "computed": "is of analysis {stated}, and {wanted} was asked for",
+    "arguments": "was computed with {stated}, and {wanted} were asked for",
     "task": "was computed with another task or other metrics than are given",
     "others": "was computed with other runs than its arguments name",
 }
@@ -161,7 +161,7 @@ def complaint(ds: xr.Dataset, path: Path, identity: str, heads: Collection[str])
 def _difference(ds: xr.Dataset, identity: dict[str, str]) -> str:
     for name, what in NAMES.items():
         if (stated := str(ds.attrs.get(name, ""))) != identity[name]:
-            return what.format(stated=stated or "none", identity=identity[name])
+            return what.format(stated=stated or "none", wanted=identity[name])
     return ""
 
 

@@ -55,7 +55,7 @@ def put_bubbles(
     ax.set_ylabel("class")
 
 
-def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
+def class_bars(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
     """Stacked bars of class shares, one bar per round (or client); the parts of a few bars are named.
 
     Args:

@@ -102,7 +102,7 @@ def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     return ax
 
 
-def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+def kalman_gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """Box plots of the Kalman gain over rounds and seeds, one box per concentration, in groups of local epochs.
 
     Boxes of more epochs have paler shades of the method's colour, and hatches. Whiskers reach the last values within

@@ -41,7 +41,7 @@ def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look
     return curve(ds.assign(eigenvalue=named), ax=ax, variable="eigenvalue", **look)
 
 
-def sharpest(
+def sharpest_slice(
     ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "loss", above: bool = False, **look: Any
 ) -> Axes:
     """A slice through each model along its sharpest direction, whose eigenvalue stands in the legend.

@@ -24,7 +24,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def ranged(ds: xr.Dataset, name: str, unit: str) -> str:
-    """A number of `drift.cost` with its range below it, where it has one.
+    """A number of `drift.training_cost` with its range below it, where it has one.
 
     A ratio to plain training of equal work whose range contains 1 is called "as plain".
     """

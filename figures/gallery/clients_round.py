@@ -141,7 +141,7 @@ def _losses(ds: xr.Dataset, ax: Axes) -> None:
 def _labels(ds: xr.Dataset, ax: Axes) -> None:
     """Stacked bars of the classes that each client trains on."""
     by_position = ds[["class_share"]].assign_coords(client=np.arange(ds.sizes["client"]))
-    class_labels.mixture(by_position, ax=ax, variable="class_share", over="client")
+    class_labels.class_bars(by_position, ax=ax, variable="class_share", over="client")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     if ds.sizes["class"] <= 12 and (ax.containers or ax.collections):
         ax.legend(

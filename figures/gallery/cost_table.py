@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.rounds.cost import cost
+from drift.analyses.rounds.cost import training_cost
 from drift.runs.run import Run
 from figures import papers
 from figures.axes.units import ranged
@@ -60,8 +60,8 @@ def data(
         selected.setdefault(setting_text.value(run, "pool"), run)
     run_selection.narrow(comparable, selected.values(), "this table has one run per method")
     rows = _ordered(selected)
-    ds = xr.concat([selected[row].cached(cost, round=round, repeats=repeats) for row in rows], "row", join="exact")
-    ds = ds.assign_coords(row=rows).drop_attrs(deep=False)
+    costs = [selected[row].cached(training_cost, round=round, repeats=repeats) for row in rows]
+    ds = xr.concat(costs, "row", join="exact").assign_coords(row=rows).drop_attrs(deep=False)
     if paper:
         printed = {(number.row, number.column): number.value for number in papers.load(paper).item(item).numbers}
         for name in PRINTED:

@@ -32,8 +32,8 @@ def data(run: Run, *, radius: float = 0.5, points: int = 41, split: str = "test"
 def draw(ds: xr.Dataset) -> Figure:
     """Loss as it is, and its height above the model."""
     figure, axs = style.panels(1, 2, height=2.7)
-    spectra.sharpest(ds, ax=axs[0, 0], log=True)
-    spectra.sharpest(ds, ax=axs[0, 1], above=True)
+    spectra.sharpest_slice(ds, ax=axs[0, 0], log=True)
+    spectra.sharpest_slice(ds, ax=axs[0, 1], above=True)
     axs[0, 0].set_ylabel(style.with_unit(f"{ds.attrs['split']} loss", ds.loss))
     axs[0, 1].set_ylabel(style.with_unit("loss above the model", ds.loss))
     return style.key(figure, axs.flat, title=curves.band(ds), columns=3)

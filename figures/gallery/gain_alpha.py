@@ -46,7 +46,7 @@ def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> x
 def draw(ds: xr.Dataset) -> Figure:
     """One box per concentration and number of epochs."""
     figure, axs = style.panels(1, 1, width=style.NARROW, height=2.4)
-    ax = drifts.gains(ds, ax=axs[0, 0])
+    ax = drifts.kalman_gains(ds, ax=axs[0, 0])
     ax.set_ylim(0, 1.02)
     method = style.label(ds.attrs["method"])
     if ds.sizes["epochs"] > 1:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.rounds.norms_and_weights import balance_mean
+from drift.analyses.rounds.norms_and_weights import regularisation_ratio_mean
 from drift.runs.run import Run
 from figures.gallery import _table_figure, _tables
 
@@ -29,12 +29,12 @@ def data(
 
     Args:
         rows, over: As in accuracy-table.
-        window: Rounds that it is the mean over, as in `drift.balance_mean`.
+        window: Rounds that it is the mean over, as in `drift.regularisation_ratio_mean`.
         paper, item: Whose printed numbers are added, such as fedlaw and "Table 2 (gamma)".
     """
 
     def mean(run: Run) -> float:
-        return float(run.cached(balance_mean, window=window).gamma)
+        return float(run.cached(regularisation_ratio_mean, window=window).gamma)
 
     ds = _tables.tabulate(runs, mean, rows=rows, over=over, paper=paper, item=item)
     ds = _tables.label_numbers(ds, "shrinking factor", "1", digits=4)

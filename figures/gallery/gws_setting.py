@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.analyses.rounds.norms_and_weights import balance_mean
+from drift.analyses.rounds.norms_and_weights import regularisation_ratio_mean
 from drift.runs.run import Run
 from drift.simulation.compare import mean_of_last
 from figures.axes import curves
@@ -46,7 +46,7 @@ def data(
         over: The setting by key, such as local.epochs, clients.concentration or local.weight_decay.
         method, reference: Labels of what is shown, and of what its accuracy is compared with.
         last: Rounds at the end that accuracies are means over.
-        window: Rounds that gamma and the norm are means over, as in `drift.balance_mean`.
+        window: Rounds that gamma and the norm are means over, as in `drift.regularisation_ratio_mean`.
 
     Raises:
         LookupError: If there are no two values at which both methods were run.
@@ -59,7 +59,7 @@ def data(
         raise _runs.missing(f"{method} and {reference} share {len(values)} values of {over}", command)
     seeds = sorted({seed for _, _, seed in pairs})
     late = {run.folder: mean_of_last(run, "accuracy", last) for pair in pairs.values() for run in pair}
-    middle = {cell: run.cached(balance_mean, window=window) for cell, (run, _) in pairs.items()}
+    middle = {cell: run.cached(regularisation_ratio_mean, window=window) for cell, (run, _) in pairs.items()}
     gains = {cell: 100 * (late[run.folder] - late[other.folder]) for cell, (run, other) in pairs.items()}
     factors = {cell: float(means.gamma) for cell, means in middle.items()}
     norms = {cell: float(means.optimisation) for cell, means in middle.items()}

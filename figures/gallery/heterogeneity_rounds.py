@@ -40,7 +40,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, (name, variable) in zip(axs[0], shown, strict=False):
         values = ds.sel(algorithm=name)
         seed = next(seed for seed in values.seed.values if np.isfinite(values[variable].sel(seed=seed)).any())
-        class_labels.mixture(values.sel(seed=seed), ax=ax, variable=variable)
+        class_labels.class_bars(values.sel(seed=seed), ax=ax, variable=variable)
         ax.set_ylabel("classes of the cohort" if ax is axs[0, 0] else "")
         how = "weights used" if variable == "cohort_share" else "weights by data size"
         ax.set_title(

@@ -55,6 +55,6 @@ def draw(ds: xr.Dataset) -> Figure:
     class_labels.bubbles(ds, ax=axs[0, 0], largest=min(60.0, 1600 / ds.sizes["client"], 2000 / ds.sizes["class"]))
     most = f"largest bubble: {int(ds['count'].max()):,} samples"
     axs[0, 0].set_title(f"{style.literal(ds.attrs['partition'])}; {most}", fontsize=style.small())
-    class_labels.mixture(ds, ax=axs[0, 1])
+    class_labels.class_bars(ds, ax=axs[0, 1])
     axs[0, 1].set_ylabel("classes in the cohort's data")
     return figure

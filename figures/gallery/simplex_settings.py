@@ -75,7 +75,7 @@ def draw(ds: xr.Dataset) -> Figure:
     levels = surfaces.common_levels(ds.loss)
     for index in range(count):
         panel = ds.isel(panel=index)
-        class_labels.mixture(panel, ax=axs[0, index], variable="class_share", over="client")
+        class_labels.class_bars(panel, ax=axs[0, index], variable="class_share", over="client")
         axs[0, index].set_title(style.literal(panel.panel.item()), fontsize=style.small())
         axs[0, index].set_ylabel("share of classes" if index == 0 else "")
         axs[0, index].set_xticks(panel.client)

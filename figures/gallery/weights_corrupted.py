@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.rounds.norms_and_weights import learned
+from drift.analyses.rounds.norms_and_weights import aggregation_weights
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _stack
@@ -46,7 +46,7 @@ def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
     names, seeds = style.order(name for _, name, _ in table), sorted({seed for _, _, seed in table})
     ratios = {}
     for (panel, name, seed), run in table.items():
-        ratio = run.cached(learned).weight_ratio.rolling(round=smooth, min_periods=1).mean()
+        ratio = run.cached(aggregation_weights).weight_ratio.rolling(round=smooth, min_periods=1).mean()
         bad = ratio.client.isin(sorted(run.dataset.corrupted))
         for group, side in zip(_GROUPS, (ratio.where(~bad), ratio.where(bad)), strict=True):
             ratios[panel, name, group, seed] = side.mean("client").transpose("round").values

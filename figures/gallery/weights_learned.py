@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses.rounds.labels import balance_groups, require_partition
-from drift.analyses.rounds.norms_and_weights import learned
+from drift.analyses.rounds.norms_and_weights import aggregation_weights
 from drift.runs.run import Run
 from figures.axes import curves, weights
 from figures.gallery import _runs, _stack
@@ -52,7 +52,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def _with_groups(run: Run) -> xr.Dataset:
-    ds = run.cached(learned)
+    ds = run.cached(aggregation_weights)
     try:
         require_partition(run)
     except LookupError:  # it was imported without its partition

@@ -10,7 +10,7 @@ import xarray as xr
 from plotly.subplots import make_subplots
 
 from drift.analyses.per_round import evenly_spaced
-from drift.analyses.rounds.norms_and_weights import learned, locality, reweights
+from drift.analyses.rounds.norms_and_weights import aggregation_weights, locality, reweights
 from drift.runs.run import Run
 from figures.interactive.curves import number
 from figures.interactive.lines import add_lines, written_name
@@ -56,7 +56,7 @@ def weights_rounds(runs: Sequence[Run]) -> go.Figure:
     title = ""
     first = _first(learning)
     for (name, run), shift in zip(first.items(), _shifts(len(first)), strict=True):
-        values = run.cached(learned).weights
+        values = run.cached(aggregation_weights).weights
         title = axis(values)
         figure.add_trace(_cloud(name, run, values, shift).update(showlegend=False), row=2, col=1)
     figure.update_yaxes(title=title, rangemode="tozero", row=2, col=1)
@@ -66,7 +66,7 @@ def weights_rounds(runs: Sequence[Run]) -> go.Figure:
 
 def learns(run: Run) -> bool:
     """Whether a run gave its clients other weights than their shares of samples."""
-    away = reweights(run) or float(abs(run.cached(learned).gamma - 1).max()) > 1e-4
+    away = reweights(run) or float(abs(run.cached(aggregation_weights).gamma - 1).max()) > 1e-4
     return away and run.experiment.clients.weighting == "samples"
 
 
@@ -85,7 +85,7 @@ def _cloud(name: str, run: Run, values: xr.DataArray, shift: float) -> go.Scatte
 
     Its meta names the column of the clients, so that a page can mark one.
     """
-    weights = run.cached(learned).weights
+    weights = run.cached(aggregation_weights).weights
     per_round = max(1, int(np.isfinite(values.values).sum(1).max()))
     rounds = evenly_spaced(values["round"].values.tolist(), max(2, POINTS // per_round))
     values_of_rounds, weights = values.sel(round=rounds), weights.sel(round=rounds)

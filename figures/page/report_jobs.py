@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.cost import cost
+from drift.analyses.rounds.cost import training_cost
 from drift.analyses.rounds.norms_and_weights import locality
 from drift.analyses.rounds.variance import drift_variances
 from drift.parallel.worker_pool import Workers
@@ -70,8 +70,8 @@ def jobs_of(run: Run, points: int, samples: Samples, *, full: bool = True) -> li
     ]
     if not full:
         return numbers
-    others = [Job("diagnosis", DIAGNOSIS, diagnosis), Job("cost of a client", COST, lambda run: run.cached(cost))]
-    return [*numbers, *others, *jobs(run, points, samples)]
+    two = [Job("diagnosis", DIAGNOSIS, diagnosis), Job("cost of a client", COST, lambda run: run.cached(training_cost))]
+    return [*numbers, *two, *jobs(run, points, samples)]
 
 
 def _drift(run: Run) -> None:

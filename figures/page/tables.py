@@ -8,7 +8,7 @@ from typing import Any
 
 import xarray as xr
 
-from drift.analyses.rounds.cost import cost
+from drift.analyses.rounds.cost import training_cost
 from drift.runs.run import Run
 from drift.store.files import digest
 from figures.axes.units import ABSENT, amount, ranged
@@ -71,7 +71,7 @@ def cost_table(grouped: dict[str, list[Run]]) -> Table:
     for name, group in grouped.items():
         run, seconds = group[0], group[0].metrics().get("seconds")
         try:
-            measured = run.cached(cost)
+            measured = run.cached(training_cost)
         except LookupError:  # imported, or it kept no start to train from
             measured = None
         cells = [
@@ -91,7 +91,7 @@ _COSTS = {
     for name, (text, unit) in cost_columns.items()
     if name != "macs_training"
 }
-"""Columns of the table of costs: variables of `drift.cost` and their units."""
+"""Columns of the table of costs: variables of `drift.training_cost` and their units."""
 
 
 def configuration(grouped: dict[str, list[Run]]) -> dict[str, Table]:

@@ -3,7 +3,7 @@
 import pytest
 import tiny
 
-from drift import coherence, decomposition, eigen_rounds, error_averaged, learned, round_plane
+from drift import aggregation_weights, coherence, decomposition, eigen_rounds, error_averaged, round_plane
 from drift.analyses.landscapes.averages import similarity_rounds
 from drift.runs.run import Run
 
@@ -14,7 +14,7 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "analysis", [coherence, learned, decomposition, eigen_rounds, error_averaged, similarity_rounds]
+    "analysis", [coherence, aggregation_weights, decomposition, eigen_rounds, error_averaged, similarity_rounds]
 )
 def test_an_analysis_over_rounds_counts_them(run, analysis):
     heard = []

@@ -10,7 +10,7 @@ import xarray as xr
 from torch import nn
 
 import drift
-from figures.axes.class_labels import mixture
+from figures.axes.class_labels import class_bars
 from figures.axes.matrices import matrix
 from figures.looks import literal, style
 from figures.pictures.draw_files import draw
@@ -76,7 +76,7 @@ def test_classes_and_marks_are_set_as_they_stand():
     pairs = xr.DataArray(np.eye(2), {"mark": names, "mark_other": names}, ["mark", "mark_other"], name="barrier")
     matrix(pairs, ax=left)
     shares = xr.DataArray([[0.4, 0.6]], {"round": [0], "class": names}, ["round", "class"])
-    mixture(xr.Dataset({"cohort_share": shares}), ax=right)
+    class_bars(xr.Dataset({"cohort_share": shares}), ax=right)
     figure.canvas.draw()
     assert [literal.plain(text.get_text()) for text in left.get_xticklabels()] == names
     assert [literal.plain(text.get_text()) for text in right.texts] == names

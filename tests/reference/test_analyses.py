@@ -484,12 +484,12 @@ def test_ranking_rounds(tmp_path):
             agree("drift.ranking_rounds", own.ndcg, np.mean(gains), relative=1e-12)
 
 
-@reference("drift.cost", by="products of a linear model and bytes of its parameters, counted")
+@reference("drift.training_cost", by="products of a linear model and bytes of its parameters, counted")
 def test_cost(run):
-    found, record = drift.cost(run, repeats=1, plain=False), run.round(-1)
-    agree("drift.cost", found.macs, 4 * 8, relative=0)
-    agree("drift.cost", [found.bytes_up, found.bytes_down], [len(record.ids) * 36 * 4] * 2, relative=0)
-    agree("drift.cost", found.samples, max(len(run.parts[k]) for k in record.ids.tolist()), relative=0)
+    found, record = drift.training_cost(run, repeats=1, plain=False), run.round(-1)
+    agree("drift.training_cost", found.macs, 4 * 8, relative=0)
+    agree("drift.training_cost", [found.bytes_up, found.bytes_down], [len(record.ids) * 36 * 4] * 2, relative=0)
+    agree("drift.training_cost", found.samples, max(len(run.parts[k]) for k in record.ids.tolist()), relative=0)
 
 
 def test_the_written_out_gradient_is_that_of_finite_differences():

@@ -171,7 +171,12 @@ def test_norms_and_locality(run):
         assert float(found[name][1]) < 1e-6, "one client is its own mean"
 
 
-@reference("drift.balance", "drift.balance_mean", "drift.learned", by="the step written out with models, float64")
+@reference(
+    "drift.regularisation_ratio",
+    "drift.regularisation_ratio_mean",
+    "drift.aggregation_weights",
+    by="the step written out with models, float64",
+)
 def test_balance_and_weights(run):
     def terms(record):
         _, start, end, used, *_ = arrays(record)
@@ -182,14 +187,14 @@ def test_balance_and_weights(run):
         first, second = np.linalg.norm(end - start + shrink * start), np.linalg.norm(shrink * start)
         return [gamma, first, second, first / second if second else np.nan]
 
-    found, expected = drift.balance(run), column(run, terms)
+    found, expected = drift.regularisation_ratio(run), column(run, terms)
     names = ("gamma", "optimisation", "regularisation", "ratio")
     for place, name in enumerate(names):
-        agree("drift.balance", found[name], expected[:, place], relative=1e-12)
-    middle = drift.balance_mean(run, window=(0.0, 0.75))
+        agree("drift.regularisation_ratio", found[name], expected[:, place], relative=1e-12)
+    middle = drift.regularisation_ratio_mean(run, window=(0.0, 0.75))
     for place, name in enumerate(names):
-        agree("drift.balance_mean", middle[name], np.nanmean(expected[:7, place]), relative=1e-12)
-    agree("drift.balance_mean", middle.ratio_std, np.nanstd(expected[:7, 3], ddof=1), relative=1e-12)
+        agree("drift.regularisation_ratio_mean", middle[name], np.nanmean(expected[:7, place]), relative=1e-12)
+    agree("drift.regularisation_ratio_mean", middle.ratio_std, np.nanstd(expected[:7, 3], ddof=1), relative=1e-12)
 
     weights, ratio = np.full((2, len(run.records), K), np.nan)
     for row, record in enumerate(run.records):
@@ -197,10 +202,10 @@ def test_balance_and_weights(run):
         for place, client in enumerate(record.ids.tolist()):
             weights[row, client] = used[place] / used.sum()
             ratio[row, client] = weights[row, client] / fma[place] if sizes[place] else np.nan
-    found = drift.learned(run)
-    agree("drift.learned", found["weights"], weights, relative=1e-12)
-    agree("drift.learned", found.weight_ratio, ratio, relative=1e-12)
-    agree("drift.learned", found.gamma, expected[:, 0], relative=1e-12)
+    found = drift.aggregation_weights(run)
+    agree("drift.aggregation_weights", found["weights"], weights, relative=1e-12)
+    agree("drift.aggregation_weights", found.weight_ratio, ratio, relative=1e-12)
+    agree("drift.aggregation_weights", found.gamma, expected[:, 0], relative=1e-12)
 
 
 @pytest.mark.parametrize("center", ["weighted", "uniform"])

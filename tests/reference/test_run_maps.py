@@ -163,11 +163,11 @@ def robust(values):
     return away / (1.4826 * np.nanmedian(np.abs(away)))
 
 
-@reference("drift.apart", by="updates and losses client by client, numpy.median")
+@reference("drift.client_deviations", by="updates and losses client by client, numpy.median")
 @pytest.mark.parametrize("per_round", [3, 4])
 def test_how_far_clients_are_apart(tmp_path, per_round):
     run = tiny.trained(tmp_path, *FULL, f"clients.per_round={per_round}", "clients.partition.concentration=1.0")
-    ds, table = drift.apart(run), {name: [[] for _ in range(4)] for name in ("cosine", "length", "weight")}
+    ds, table = drift.client_deviations(run), {name: [[] for _ in range(4)] for name in ("cosine", "length", "weight")}
     for index in range(3):
         record = run.round(index)
         updates, sizes = models(record) - record.start.double().numpy(), record.sizes.double().numpy()
@@ -179,13 +179,13 @@ def test_how_far_clients_are_apart(tmp_path, per_round):
             table["weight"][client].append(sizes[row] / sizes.sum())
     means = {name: np.array([np.mean(own) if own else np.nan for own in rows]) for name, rows in table.items()}
     for name, values in means.items():
-        agree("drift.apart", ds[name], values, relative=1e-4)
-    agree("drift.apart", ds["rounds"], [len(own) for own in table["cosine"]], relative=0)
+        agree("drift.client_deviations", ds[name], values, relative=1e-4)
+    agree("drift.client_deviations", ds["rounds"], [len(own) for own in table["cosine"]], relative=0)
     sizes = np.array([len(run.parts[client]) for client in range(4)])
     counts = np.array([np.bincount(part(run, client)[1], minlength=4) for client in range(4)])
     q, whole = counts / sizes[:, None], counts.sum(0) / sizes.sum()
     half = [sum(p[p > 0] @ np.log(p[p > 0] / ((row + whole) / 2)[p > 0]) for p in (row, whole)) / 2 for row in q]
-    agree("drift.apart", ds.divergence, half, relative=1e-9)
+    agree("drift.client_deviations", ds.divergence, half, relative=1e-9)
     excess, ratio = np.zeros((2, 4))
     for client in range(4):
         inputs, labels = (np.concatenate(rows) for rows in zip(*(part(run, k) for k in range(4)), strict=True))
@@ -196,8 +196,8 @@ def test_how_far_clients_are_apart(tmp_path, per_round):
         pairs = [[mean[(labels == c) & ((owner == client) == side)].mean() for c in own] for side in (True, False)]
         excess[client] = share @ np.subtract(*pairs)
         ratio[client] = share @ pairs[0] / (share @ pairs[1])
-    agree("drift.apart", ds.excess, excess, relative=1e-5)
-    agree("drift.apart", ds.ratio, ratio, relative=1e-5)
-    agree("drift.apart", ds.cosine_z, robust(means["cosine"]), relative=1e-3)
-    agree("drift.apart", ds.length_z, robust(np.log(means["length"])), relative=1e-3)
-    agree("drift.apart", ds.excess_z, robust(excess * np.sqrt(sizes)), relative=1e-3)
+    agree("drift.client_deviations", ds.excess, excess, relative=1e-5)
+    agree("drift.client_deviations", ds.ratio, ratio, relative=1e-5)
+    agree("drift.client_deviations", ds.cosine_z, robust(means["cosine"]), relative=1e-3)
+    agree("drift.client_deviations", ds.length_z, robust(np.log(means["length"])), relative=1e-3)
+    agree("drift.client_deviations", ds.excess_z, robust(excess * np.sqrt(sizes)), relative=1e-3)

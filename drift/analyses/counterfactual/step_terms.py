@@ -142,7 +142,7 @@ def weighted_sum(weights: Tensor, rows: Tensor | Sequence[Tensor]) -> Tensor:
     return total
 
 
-def balanced_cohort(exact: xr.Dataset, number: int) -> float:
+def cohort_of_equal_drifts(exact: xr.Dataset, number: int) -> float:
     """Cohort size m at which sampling drift is as large as the part of the mean step from local steps; NaN: unknown.
 
     A cohort of m of K clients drawn without replacement has

@@ -192,7 +192,7 @@ def _best_weights(run: Run, stack: _Stack, samples: Samples, steps: int, rate: f
     learner = Learner("exponential", *initial("exponential", stack.weights[usable]), schedule)
     learner.learn("shares", steps, objective, lambda: [next(blocks)])
     weights = torch.zeros_like(stack.weights)
-    weights[usable] = learner.mixture()[1]
+    weights[usable] = learner.factor_and_shares()[1]
     return weights
 
 

@@ -16,7 +16,7 @@ from drift.analyses.landscapes.models_plane import task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models
 from drift.analyses.per_round import resolve_round, result
 from drift.analyses.selected_samples import selected_samples
-from drift.methods._learned_weights import Aggregate, initial, mixture, slopes
+from drift.methods._learned_weights import Aggregate, factor_and_shares, initial, slopes
 from drift.methods.fedlaw import FedLAW
 from drift.runs.client_of_round import recorded_cohort
 from drift.runs.registry import analysis
@@ -167,7 +167,7 @@ def proxy_weights(run: Run, round: int) -> Weights:
     def closure() -> float:
         nonlocal best
         s, x = (value.detach() for value in free)
-        shrink, lambdas = mixture("exponential", s, x)
+        shrink, lambdas = factor_and_shares("exponential", s, x)
         loss, mean, products = objective.gradient(shrink, lambdas, proxy)
         for value, slope in zip(free, slopes("exponential", s, x, mean, products), strict=True):
             value.grad = slope
@@ -176,7 +176,7 @@ def proxy_weights(run: Run, round: int) -> Weights:
         return loss
 
     optimiser.step(closure)
-    shrink, lambdas = mixture("exponential", best[1], best[2])
+    shrink, lambdas = factor_and_shares("exponential", best[1], best[2])
     weights = torch.zeros(len(shares), dtype=torch.float64)
     weights[active] = float(shrink) * lambdas
     return Weights.from_values(weights[record.ids.argsort()])

@@ -22,8 +22,8 @@ def cohort_table(run: Run, *, round: int = -1) -> xr.Dataset:
 
         cosine_mean_k = <D_k, D> / (|D_k| |D|),  D = sum_j p_j D_j
 
-    with p_j the weights that the experiment gives by data. The mean includes the client itself; `drift.apart` has the
-    cosine with the mean of the others. A client that did not move has cosine 0.
+    with p_j the weights that the experiment gives by data. The mean includes the client itself;
+    `drift.client_deviations` has the cosine with the mean of the others. A client that did not move has cosine 0.
 
     Source: Li et al. 2023, definition 5.1 (cosines of pairs); papers.md 3.3.
 

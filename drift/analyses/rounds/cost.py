@@ -17,7 +17,7 @@ from landscape.model.model import with_buffers
 
 
 @analysis(cost="training")
-def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = True) -> xr.Dataset:
+def training_cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = True) -> xr.Dataset:
     """Cost of one client round, from training one client again, and bytes that the whole cohort sends.
 
     The client is the one of the cohort with most samples; it is trained once to count and `repeats` times to measure,
@@ -84,7 +84,7 @@ def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = Tru
     }
     variables = {name: ((), float(value)) for name, value in values.items()}
     source = "LSS paper, Table 5"
-    return result(variables, _ABOUT, analysis="cost", source=source, round=record.index, client=client)
+    return result(variables, _ABOUT, analysis="training_cost", source=source, round=record.index, client=client)
 
 
 def _ranges(name: str, values: Sequence[Any]) -> dict[str, Any]:

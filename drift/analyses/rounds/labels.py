@@ -146,7 +146,7 @@ Similarity = Callable[[np.ndarray, np.ndarray], float]
 
 @analysis("class", "round", cost="record")
 def heterogeneity(run: Run) -> xr.Dataset:
-    """Heterogeneity coherence of every round: similarity of the classes of the cohort and of all clients.
+    """Label similarity of every round: how alike the classes of the cohort and of all clients are.
 
         sim(q_cohort, q),  q_cohort = sum_{i in S_t} lambda_i q_i,  q = sum_j lambda_j q_j
 
@@ -159,7 +159,7 @@ def heterogeneity(run: Run) -> xr.Dataset:
         cosine = <p, q> / (|p| |q|)
         jensen_shannon = 1 - JS(p, q) / ln 2
 
-    Source: Li et al. 2023, definition 5.2 and figure 7; the similarities: papers.md 3.3.
+    Source: Li et al. 2023, definition 5.2 (heterogeneity coherence) and figure 7; the similarities: papers.md 3.3.
 
     Args:
         run: Run to analyse.

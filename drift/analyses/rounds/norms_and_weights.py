@@ -65,7 +65,7 @@ def update_norms(run: Run) -> xr.Dataset:
 
 
 @analysis("round", cost="record")
-def balance(run: Run) -> xr.Dataset:
+def regularisation_ratio(run: Run) -> xr.Dataset:
     """Ratio r of the optimisation term to the regularisation term in every round.
 
     The step is w_{t+1} = w_t - gamma eta_g g - (1 - gamma) w_t, with gamma the sum of the aggregation weights;
@@ -90,17 +90,17 @@ def balance(run: Run) -> xr.Dataset:
         return values if regularisation == 0 else {**values, "ratio": optimisation / regularisation}
 
     about = {
-        "ratio": ("balance ratio r", "1"),
+        "ratio": ("optimisation over regularisation, r", "1"),
         "optimisation": ("norm of the optimisation term", "1"),
         "regularisation": ("norm of the regularisation term", "1"),
         "gamma": ("shrinking factor gamma", "1"),
     }
-    return series(run, measure, about, analysis="balance", source="Li et al. 2023, section 4.2")
+    return series(run, measure, about, analysis="regularisation_ratio", source="Li et al. 2023, section 4.2")
 
 
 @analysis(cost="record")
-def balance_mean(run: Run, *, window: tuple[float, float] = (0.45, 0.55)) -> xr.Dataset:
-    """The terms of `balance`, their ratio r and gamma as means over the middle rounds of a run: one number each.
+def regularisation_ratio_mean(run: Run, *, window: tuple[float, float] = (0.45, 0.55)) -> xr.Dataset:
+    """The terms of `regularisation_ratio`, r and gamma as means over the middle rounds of a run: one number each.
 
     The paper's rounds 90 to 110 of 200, both included, are the default window; in a run of R rounds it reaches from
     round floor(0.45 R) to round ceil(0.55 R). Missing rounds, and those without a ratio, are left out.
@@ -122,16 +122,16 @@ def balance_mean(run: Run, *, window: tuple[float, float] = (0.45, 0.55)) -> xr.
         raise ValueError(f"window is {list(window)}; give two fractions of the run, such as [0.45, 0.55].")
     planned = run.experiment.rounds
     first, last = floor(window[0] * planned + 1e-9), ceil(window[1] * planned - 1e-9)
-    rounds = balance(run)
+    rounds = regularisation_ratio(run)
     selected = rounds.isel(round=(rounds["round"] >= first).values & (rounds["round"] <= last).values)
     means = selected.mean("round", keep_attrs=True)
     means["ratio_std"] = selected.ratio.std(ddof=1) if int(selected.ratio.count()) > 1 else xr.DataArray(np.nan)
     about = {"ratio_std": ("standard deviation of r over rounds", "1")}
-    return result(means, about, analysis="balance_mean", first=first, last=last)
+    return result(means, about, analysis="regularisation_ratio_mean", first=first, last=last)
 
 
 @analysis("round", "client", cost="record")
-def learned(run: Run) -> xr.Dataset:
+def aggregation_weights(run: Run) -> xr.Dataset:
     """Shrinking factor and relative weights of the clients in every round, learned or set by data.
 
     Source: Li et al. 2023, section 4 and appendix B, figure 14.
@@ -157,12 +157,12 @@ def learned(run: Run) -> xr.Dataset:
         "weights": ("relative aggregation weight lambda", "fraction"),
         "weight_ratio": ("relative aggregation weight over data share", "1"),
     }
-    return series(run, measure, about, analysis="learned", source="Li et al. 2023, equation 8")
+    return series(run, measure, about, analysis="aggregation_weights", source="Li et al. 2023, equation 8")
 
 
 def reweights(run: Run) -> bool:
     """Whether the weight of a client ever differed from its share of the cohort's data."""
-    return float(abs(run.cached(learned).weight_ratio - 1).max()) > 1e-4
+    return float(abs(run.cached(aggregation_weights).weight_ratio - 1).max()) > 1e-4
 
 
 def terms(gram: Tensor, gamma: float, *, tolerance: float = 1e-6) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import xarray as xr
 
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.norms_and_weights import balance, learned, locality, update_norms
+from drift.analyses.rounds.norms_and_weights import aggregation_weights, locality, regularisation_ratio, update_norms
 from drift.analyses.rounds.variance import drift_variances
 from drift.runs.growing_run import GrowingRun
 from drift.runs.metrics import number_attributes
@@ -60,8 +60,8 @@ _OF_ANALYSES: dict[Analysis, dict[str, Quantity]] = {
         "step_norm": Quantity("norm of the global step"),
         "end_norm": Quantity("norm of the global model"),
     },
-    learned: {"gamma": Quantity("shrinking factor gamma")},
-    balance: {"ratio": Quantity("balance ratio of optimisation to regularisation", log=True)},
+    aggregation_weights: {"gamma": Quantity("shrinking factor gamma")},
+    regularisation_ratio: {"ratio": Quantity("ratio of optimisation to regularisation", log=True)},
 }
 
 OF_RECORD = {name: analysis for analysis, numbers in _OF_ANALYSES.items() for name in numbers}

@@ -72,12 +72,12 @@ def drift_variances(
     about = {name: text for name, text in _ABOUT.items() if name not in ("gain", "sigma")}
     dataset = series(run, measure, about, analysis="drift_variances", source="FedEve, equations 12 and 13")
     change, client = dataset["change_variance"].values, dataset["client_variance"].values
-    gain, sigma = gains(dataset["round"].values, change, client, sigma0)
+    gain, sigma = kalman_gains(dataset["round"].values, change, client, sigma0)
     dataset = dataset.assign(gain=("round", gain), sigma=("round", sigma))
     return result(dataset, _ABOUT, d=d, momentum=momentum, center=center, sigma0=sigma0)
 
 
-def gains(
+def kalman_gains(
     rounds: Sequence[int] | np.ndarray, change: np.ndarray, client: np.ndarray, sigma0: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Kalman gain and variance after each round, shape (R,), from both drift variances over the rounds, ascending.
@@ -194,7 +194,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Laye
                 columns[name][row, column] = value
     for column in range(len(spans)):
         q, r = (columns[name][:, column] for name in ("change_variance", "client_variance"))
-        columns["gain"][:, column], _ = gains(indices, q, r)
+        columns["gain"][:, column], _ = kalman_gains(indices, q, r)
     sizes = [span.stop - span.start for span in spans.values()]
     variables = {name: (("round", "layer"), values) for name, values in columns.items()} | {"size": ("layer", sizes)}
     coords = {"round": indices, "layer": list(spans)}

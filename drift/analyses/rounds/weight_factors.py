@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from drift.analyses.per_round import result
 from drift.analyses.rounds.labels import class_shares
-from drift.analyses.rounds.norms_and_weights import learned
+from drift.analyses.rounds.norms_and_weights import aggregation_weights
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 
@@ -45,7 +45,7 @@ def weight_factors(run: Run, *, over: str = "sum", confidence: float = 0.95) -> 
     """
     if over not in ("sum", "mean"):
         raise ValueError(f'over is {over!r}; give "sum" or "mean" of the weights over rounds.')
-    lambdas = learned(run)["weights"]
+    lambdas = aggregation_weights(run)["weights"]
     dataset = xr.Dataset({"size": ("client", run.dataset.sizes().astype(np.float64))})
     dataset["balance"] = ("client", class_balance(class_shares(run)))
     dataset["product"] = dataset["size"] * dataset["balance"]

@@ -8,7 +8,7 @@ from typing import Any
 from drift.diagnosis.causes import Cause, suspects
 from drift.diagnosis.diagnose import Diagnosis, diagnose
 from drift.diagnosis.findings import Finding, is_odd
-from drift.diagnosis.outlying_clients import apart
+from drift.diagnosis.outlying_clients import client_deviations
 from drift.runs.run import Run
 
 SHOWN_IN: dict[str, dict[str, Any]] = {
@@ -47,7 +47,7 @@ def diagnosed(run: Run, quick: bool) -> Diagnosed:
     """
     diagnosis = diagnose(run, quick=quick)
     try:
-        clients = run.cached(apart)
+        clients = run.cached(client_deviations)
     except LookupError:  # nobody said which data its clients have
         return Diagnosed(diagnosis, ())
     odd = [int(number) for number in clients.client.values if is_odd(clients.sel(client=number))]

@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 import drift
-from drift.diagnosis.outlying_clients import apart
 from figures.explore.plane.points import numbers
 from figures.explore.plane.queries import PointQuery
 from figures.selection.identity import sample_counts
@@ -49,12 +48,12 @@ ANALYSES = {
     "heterogeneity": {},
     "class_plane": {"points": 3},
     "client_losses": {},
-    "apart": {},
+    "client_deviations": {},
 }
 
 
 def named(name):
-    return apart if name == "apart" else getattr(drift, name)
+    return getattr(drift, name)
 
 
 @pytest.mark.parametrize("label", [-100, 9])

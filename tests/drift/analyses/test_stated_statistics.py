@@ -23,7 +23,7 @@ LACKS = {
     "personal_accuracy": "held out samples",
     "interventions": "a method",
     "pool_barriers": "pools",
-    "cost": "local settings",
+    "training_cost": "local settings",
     "aligned_barrier": "layers without normalisation",
 }
 """Analyses that the recorded run of this test has nothing for."""

@@ -11,7 +11,7 @@ import tiny
 import torch
 from campaigns import places, small_plan
 
-from drift.analyses.rounds.norms_and_weights import balance, locality
+from drift.analyses.rounds.norms_and_weights import locality, regularisation_ratio
 from drift.claims import claims
 from drift.claims.campaign import records
 from drift.claims.campaign.execute import execute, recorded
@@ -159,7 +159,7 @@ def test_a_file_stands_for_its_run_in_claims(campaign):
         files[run.name].cached(locality)["locality"], run.cached(locality)["locality"], rtol=1e-5
     )
     with pytest.raises(LookupError, match="holds no balance"):
-        files[runs[1].name].cached(balance)
+        files[runs[1].name].cached(regularisation_ratio)
 
 
 def test_files_are_judged_by_the_items_that_bear_on_a_claim(campaign, tmp_path):

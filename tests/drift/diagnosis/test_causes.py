@@ -122,7 +122,7 @@ def test_every_cause_ends_in_a_command(run):
     assert commands["rate"] == f"fedscape train {run.folder} --set local.lr=0.0125"
     assert commands["method.server_lr-small"] == f"fedscape train {run.folder} --set method.server_lr=4"
     assert commands["rounds"] == f"fedscape train {run.folder} --set rounds=19"
-    assert commands["client-1"].startswith("fedscape analyse apart ")
+    assert commands["client-1"].startswith("fedscape analyse client_deviations ")
     assert found[-1].name == "rounds"  # it costs more than the others
 
 

@@ -9,7 +9,7 @@ import tiny
 import xarray as xr
 
 from benchmarks.diagnosis import FAULTS, HELD_OUT, NAMED, constants, judged, summary, table, trained
-from drift.analyses.counterfactual.step_terms import balanced_cohort
+from drift.analyses.counterfactual.step_terms import cohort_of_equal_drifts
 from drift.analyses.counterfactual.whatif import what_if
 from drift.diagnosis.diagnose import diagnose
 from figures.commands.diagnose import WIDTH, screen
@@ -125,7 +125,7 @@ def test_balance_of_sampling_drift_and_local_steps_follows_its_formula():
     norm = xr.DataArray([[np.sqrt(0.5)]], coords={"part": ["local"]}, dims=("round", "part"))
     exact = xr.Dataset({"share": (("round", "client"), share), "distance": (("round", "client"), distance)})
     total = 3**2 / 2 * 0.75
-    assert balanced_cohort(exact.assign(norm=norm), 3) == pytest.approx(1 / (0.5 / total + 1 / 3))
+    assert cohort_of_equal_drifts(exact.assign(norm=norm), 3) == pytest.approx(1 / (0.5 / total + 1 / 3))
 
 
 def test_a_run_without_rounds_is_refused(runs, run, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 import torch
 from tiny import trained
 
-from drift.diagnosis.outlying_clients import apart, robust
+from drift.diagnosis.outlying_clients import client_deviations, robust
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def test_cosine_is_that_with_the_weighted_mean_of_the_others(run):
             others = [row for row in range(len(record.ids)) if row != place]
             mean = (record.sizes[others, None] * record.deltas[others]).sum(0)
             values.append(float(torch.cosine_similarity(record.deltas[place], mean, dim=0)))
-    assert float(apart(run).cosine.sel(client=2)) == pytest.approx(np.mean(values), abs=1e-5)
+    assert float(client_deviations(run).cosine.sel(client=2)) == pytest.approx(np.mean(values), abs=1e-5)
 
 
 def test_excess_compares_classes_with_the_same_classes_elsewhere(run):
@@ -41,7 +41,7 @@ def test_excess_compares_classes_with_the_same_classes_elsewhere(run):
             same = rest[labels[rest] == labels[one]]
             expected += loss[same].mean() / len(part) / 3
             own += loss[one] / len(part) / 3
-    found = apart(run).sel(client=1)
+    found = client_deviations(run).sel(client=1)
     assert float(found.excess) == pytest.approx(own - expected, abs=1e-5)
     assert float(found.ratio) == pytest.approx(own / expected, abs=1e-5)
 
@@ -53,7 +53,7 @@ def test_robust_deviation_by_hand_and_of_equal_values():
 
 
 def test_one_client_a_round_has_nobody_to_be_compared_with(runs):
-    found = apart(trained(runs, "clients.per_round=1", "keep.globals=none", "keep.clients=none"))
+    found = client_deviations(trained(runs, "clients.per_round=1", "keep.globals=none", "keep.clients=none"))
     assert found.sizes["client"] == 4
     assert np.isnan(found.cosine.values).all() and np.isnan(found.excess.values).all()
     assert np.isfinite(found.divergence.values).all()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from drift.config.method_values import Cohort, Combined, Setting
-from drift.methods._learned_weights import Aggregate, Base, Learner, Schedule, initial, mixture, slopes
+from drift.methods._learned_weights import Aggregate, Base, Learner, Schedule, factor_and_shares, initial, slopes
 from drift.methods.fedlaw import FedLAW, _balanced
 from drift.store.column_blocks import Updates
 from landscape.model.adam import Adam
@@ -65,7 +65,7 @@ def test_no_server_epochs_is_fedavg_to_the_bit(base: Base, variant: dict[str, An
 @pytest.mark.parametrize("base", BASES)
 def test_learning_starts_at_fedavg(base: Base) -> None:
     shares = torch.tensor([2.0, 7, 4], dtype=torch.float64) / 13
-    shrink, found = mixture(base, *initial(base, shares))
+    shrink, found = factor_and_shares(base, *initial(base, shares))
     assert float(shrink) == 1
     torch.testing.assert_close(found, shares, rtol=1e-14, atol=0)
 
@@ -78,9 +78,9 @@ def test_slopes_match_finite_differences(base: Base) -> None:
     samples = task.samples["test"]
 
     def value(at: Tensor) -> float:
-        return objective.gradient(*mixture(base, at[0], at[1:]), samples)[0]
+        return objective.gradient(*factor_and_shares(base, at[0], at[1:]), samples)[0]
 
-    _, mean, each = objective.gradient(*mixture(base, free[0], free[1:]), samples)
+    _, mean, each = objective.gradient(*factor_and_shares(base, free[0], free[1:]), samples)
     slope_s, slope_x = slopes(base, free[0], free[1:], mean, each)
     step = 1e-6 * torch.eye(4, dtype=torch.float64)
     expected = torch.tensor([(value(free + row) - value(free - row)) / 2e-6 for row in step], dtype=torch.float64)

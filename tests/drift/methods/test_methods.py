@@ -5,7 +5,7 @@ import tiny
 import torch
 from kinds import FEW, one_of_each
 
-from drift import coherence, decomposition, drift_variances, learned, locality, update_norms
+from drift import aggregation_weights, coherence, decomposition, drift_variances, locality, update_norms
 from drift.config import method as methods
 from drift.config.load import read, validated
 from drift.config.method import Method
@@ -79,7 +79,7 @@ def test_a_method_trains_goes_on_and_has_each_client_alone_with_the_same_bits(na
 @pytest.mark.parametrize("name", one_of_each(NAMES, FEW))
 def test_every_analysis_reads_every_method(name, tmp_path):
     run = simulate(experiment(name), runs=tmp_path)
-    for analysis in (coherence, drift_variances, locality, update_norms, learned, decomposition):
+    for analysis in (coherence, drift_variances, locality, update_norms, aggregation_weights, decomposition):
         assert analysis(run).sizes["round"] == 3, analysis.__name__
 
 

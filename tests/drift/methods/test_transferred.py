@@ -11,7 +11,7 @@ import tiny
 import torch
 from torch import Tensor, nn
 
-from drift.analyses.rounds.cost import cost
+from drift.analyses.rounds.cost import training_cost
 from drift.config import method as methods
 from drift.config.method import Method
 from drift.config.method_values import Cohort, State
@@ -134,7 +134,7 @@ def test_the_cost_of_a_run_has_the_bytes_of_its_method(tmp_path):
         "two": [*changes, "method.models=2"],
         "over fedrep": over,
     }
-    sent = {name: cost(tiny.trained(tmp_path, *more), repeats=1) for name, more in changed.items()}
+    sent = {name: training_cost(tiny.trained(tmp_path, *more), repeats=1) for name, more in changed.items()}
     model = 3 * 36 * 4
     assert [float(sent["scaffold"][key]) for key in ("bytes_up", "bytes_down")] == [2 * model] * 2
     assert [float(sent[name].bytes_down) for name in ("fedfomo", "two")] == [model, 2 * model]

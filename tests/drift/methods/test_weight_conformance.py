@@ -9,7 +9,7 @@ from kinds import FEW, one_of_each
 from drift.analyses.landscapes.weight_simplex import best_weights
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.labels import heterogeneity
-from drift.analyses.rounds.norms_and_weights import balance_mean
+from drift.analyses.rounds.norms_and_weights import regularisation_ratio_mean
 from drift.analyses.rounds.weight_factors import weight_factors
 from drift.simulation.simulate import simulate
 from tests import tiny
@@ -18,7 +18,7 @@ from tests.drift.methods.test_methods import NAMES, experiment
 CALLS = {
     coherence: {"groups": "balance", "smooth": 1},
     heterogeneity: {},
-    balance_mean: {"window": [0, 1]},
+    regularisation_ratio_mean: {"window": [0, 1]},
     weight_factors: {},
     best_weights: {"step": 0.5},
 }

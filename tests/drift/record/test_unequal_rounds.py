@@ -57,7 +57,7 @@ def test_averages_of_a_small_round_are_those_of_the_round_alone(run):
     assert last.sel(models=4).isnull().all() and joint.error.sel(round=0, models=4).notnull().any()
 
 
-@pytest.mark.parametrize("analysis", [drift.apart, drift.weight_factors])
+@pytest.mark.parametrize("analysis", [drift.client_deviations, drift.weight_factors])
 def test_a_client_that_never_took_part_has_samples_and_no_updates(run, analysis):
     ds = analysis(run)
     assert ds.sizes["client"] == 6

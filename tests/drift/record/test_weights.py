@@ -32,11 +32,11 @@ def rounds(folder, weights, *, by=None, count=3):
 def test_a_server_that_shrinks_has_its_factor(tmp_path):
     run, made = rounds(tmp_path / "run", [0.2, 0.3, 0.4])
     assert run.round(1).weights.tolist() == pytest.approx([0.2, 0.3, 0.4])
-    assert drift.learned(run).gamma.values == pytest.approx([0.9] * 3)
+    assert drift.aggregation_weights(run).gamma.values == pytest.approx([0.9] * 3)
     start, clients = made[1]
     step, rest = 0.9 * (torch.tensor([2, 3, 4]) / 9.0 @ clients) - start, -0.1 * start
     expected = float((step - rest).norm() / rest.norm())
-    assert float(drift.balance(run).ratio[1]) == pytest.approx(expected, rel=1e-4)
+    assert float(drift.regularisation_ratio(run).ratio[1]) == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("weights", [[120.0, 80.0, 40.0], [0.5, 0.2, 0.2]])

@@ -11,7 +11,14 @@ import drift
 from drift.runs.metrics import recorded_metrics
 from drift.store import files, round_headers
 
-SERIES = [recorded_metrics, drift.coherence, drift.drift_variances, drift.balance, drift.learned, drift.locality]
+SERIES = [
+    recorded_metrics,
+    drift.coherence,
+    drift.drift_variances,
+    drift.regularisation_ratio,
+    drift.aggregation_weights,
+    drift.locality,
+]
 
 
 @pytest.fixture(scope="module")

@@ -77,14 +77,14 @@ def _gains(epochs: list[int]) -> xr.Dataset:
 
 
 def test_gains_have_one_box_a_concentration_and_epochs():
-    ax = drifts.gains(_gains([1, 5]), ax=_ax())
+    ax = drifts.kalman_gains(_gains([1, 5]), ax=_ax())
     assert len(ax.patches) == 6
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["Dir(0.1)", "Dir(1)", "Dir(10)"]
     assert ax.get_legend_handles_labels()[1] == ["1 epoch", "5 epochs"]
 
 
 def test_the_median_of_a_box_leaves_missing_rounds_out():
-    ax = drifts.gains(_gains([3]), ax=_ax())
+    ax = drifts.kalman_gains(_gains([3]), ax=_ax())
     medians = [line.get_ydata()[0] for line in ax.lines if line.get_linewidth() == 1.2]
     np.testing.assert_allclose(medians, [0.01, 0.07, 0.12])
 
@@ -118,7 +118,7 @@ def test_bubbles_lie_at_clients_and_classes_with_area_by_samples():
 
 
 def test_mixture_stacks_to_one():
-    ax = class_labels.mixture(_partition(), ax=_ax())
+    ax = class_labels.class_bars(_partition(), ax=_ax())
     tops = {}
     for bar in ax.patches:
         middle = round(bar.get_x() + bar.get_width() / 2)
@@ -128,12 +128,12 @@ def test_mixture_stacks_to_one():
 
 def test_parts_of_a_few_bars_are_named_where_there_is_room():
     ds = _partition()
-    named = {(text.get_text(), *text.get_position()) for text in class_labels.mixture(ds, ax=_ax()).texts}
+    named = {(text.get_text(), *text.get_position()) for text in class_labels.class_bars(ds, ax=_ax()).texts}
     assert named == {("cat", 0, 0.25), ("dog", 0, 0.625), ("owl", 0, 0.875), ("cat", 1, 0.5)}
     many = ds.isel(round=[0] * 13).assign_coords(round=range(13))
-    assert not class_labels.mixture(many, ax=_ax()).texts
+    assert not class_labels.class_bars(many, ax=_ax()).texts
     ds["cohort_share"][0] = [0.86, 0.09, 0.05]
-    assert [text.get_text() for text in class_labels.mixture(ds.isel(round=[0]), ax=_ax()).texts] == ["cat"]
+    assert [text.get_text() for text in class_labels.class_bars(ds.isel(round=[0]), ax=_ax()).texts] == ["cat"]
 
 
 @pytest.mark.parametrize("count", [3, 10, 27])

@@ -49,13 +49,13 @@ def test_negative_eigenvalues_take_a_linear_axis():
 
 
 def test_sharpest_tells_the_eigenvalue_of_each_method():
-    ax = spectra.sharpest(_slice(), ax=_ax())
+    ax = spectra.sharpest_slice(_slice(), ax=_ax())
     assert [line.get_label() for line in ax.lines] == [r"FedAvg, $\lambda_1$ = 6", r"LSS, $\lambda_1$ = 2"]
     np.testing.assert_allclose(ax.lines[1].get_ydata(), _slice().loss[1])
 
 
 def test_heights_above_the_model_are_zero_at_the_model():
-    ax = spectra.sharpest(_slice(), ax=_ax(), above=True)
+    ax = spectra.sharpest_slice(_slice(), ax=_ax(), above=True)
     assert [line.get_ydata()[2] for line in ax.lines] == [0, 0]
     np.testing.assert_allclose(ax.lines[0].get_ydata(), 3 * _slice().t ** 2)
 

@@ -5,7 +5,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.axes import curves, weights
-from figures.gallery import balance_rounds
+from figures.gallery import regularisation_rounds
 from figures.looks import style
 
 
@@ -39,7 +39,7 @@ def test_balance_leaves_out_rounds_without_shrinking():
         {"optimisation": ("round", [1.0, 2.0, 3.0]), "regularisation": ("round", [0.0, 0.1, 0.2])},
         coords={"round": [0, 1, 2]},
     )
-    ax = balance_rounds.draw(ds.assign(ratio=ds.optimisation, gamma=ds.optimisation)).axes[0]
+    ax = regularisation_rounds.draw(ds.assign(ratio=ds.optimisation, gamma=ds.optimisation)).axes[0]
     assert ax.lines[1].get_linestyle() == "--"
     assert ax.lines[1].get_xdata().tolist() == [1, 2]
     assert ax.get_yscale() == "log"
@@ -48,7 +48,7 @@ def test_balance_leaves_out_rounds_without_shrinking():
 def _ratios(times: int) -> xr.Dataset:
     ratios = [10.0, 12, 14, 20, 24] * times
     return xr.Dataset(
-        {"ratio": ("sample", ratios, {"long_name": "balance ratio r", "units": "1"})},
+        {"ratio": ("sample", ratios, {"long_name": "ratio r", "units": "1"})},
         coords={"algorithm": ("sample", ["fedlaw", "fedlaw-gws", "fedlaw", "fedlaw", "fedlaw-gws"] * times)},
     )
 

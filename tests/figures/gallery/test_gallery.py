@@ -59,8 +59,8 @@ def test_every_figure_without_runs_tells_how_to_train_one(name):
     "name",
     [
         "weights-learned",
-        "balance-rounds",
-        "balance-histogram",
+        "regularisation-rounds",
+        "regularisation-histogram",
         "server-epochs",
         "weight-factors",
         "gain-alpha",

@@ -118,7 +118,7 @@ def bare(tmp_path_factory):
 def test_a_run_without_what_a_figure_needs_is_refused_before_anything_is_computed(name, bare):
     def made():  # whether weights sum to 1, and whether they were learned, is itself read from the record
         found = {path.name for path in (bare.folder / "results").glob("[!.]*")}
-        return {name for name in found if not name.startswith(("balance", "learned"))}
+        return {name for name in found if not name.startswith(("regularisation_ratio", "aggregation_weights"))}
 
     before, refused = made(), False
     try:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tiny
 
-from drift.analyses.rounds.norms_and_weights import balance_mean, learned
+from drift.analyses.rounds.norms_and_weights import aggregation_weights, regularisation_ratio_mean
 from figures import gallery
 from figures import papers as catalogue
 
@@ -88,8 +88,8 @@ def test_gain_is_the_difference_to_the_reference_at_the_same_setting(grown):
     run, other = by["fedlaw-gws", 3, 10.0], by["fedavg", 3, 10.0]
     place = {"line": "Dir(10)", "value": 3, "seed": 5}
     assert float(ds.gain.sel(place)) == pytest.approx(100 * (late(run) - late(other)))
-    assert float(ds.gamma.sel(place)) == pytest.approx(float(balance_mean(run).gamma))
-    assert float(ds.optimisation.sel(place)) == pytest.approx(float(balance_mean(run).optimisation))
+    assert float(ds.gamma.sel(place)) == pytest.approx(float(regularisation_ratio_mean(run).gamma))
+    assert float(ds.optimisation.sel(place)) == pytest.approx(float(regularisation_ratio_mean(run).optimisation))
 
 
 def test_over_the_concentration_there_is_one_line(grown):
@@ -146,7 +146,7 @@ def test_one_partition_of_three_clients_is_not_enough(three):
 def test_corrupted_clients_are_told_from_clean_ones(spoilt):
     figure = gallery.load("weights-corrupted")
     ds = figure.data(spoilt, smooth=1)
-    ratio = learned(spoilt[0]).weight_ratio
+    ratio = aggregation_weights(spoilt[0]).weight_ratio
     expected = ratio.sel(client=[1, 3]).mean("client").values
     shown = ds.weight_ratio.sel(panel=0.5, algorithm="fedlaw-attentive", group="corrupted", seed=5)
     assert shown.values == pytest.approx(expected)
@@ -162,7 +162,7 @@ def test_balanced_clients_weight_is_shown_where_gamma_stays_one(folder):
     run = tiny.trained(folder, *LEARNS, "method.variant=attentive", "clients.per_round=4")
     figure = gallery.load("weights-learned")
     ds = figure.data([run])
-    total = learned(run).weights.sum("client").values
+    total = aggregation_weights(run).weights.sum("client").values
     assert (ds.balanced_weight.values.ravel() <= total + 1e-9).all()
     assert figure.draw(ds).axes[0].get_ylabel() == "weight of the balanced clients"
 

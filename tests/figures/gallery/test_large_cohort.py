@@ -54,7 +54,7 @@ def test_a_small_cohort_keeps_its_order(ds):
 def _mixture(count):
     shares = np.random.default_rng(0).dirichlet(np.ones(3), count)
     ds = xr.Dataset({"cohort_share": (("round", "class"), shares)}, {"round": np.arange(count), "class": list("abc")})
-    return class_labels.mixture(ds, ax=Figure().add_subplot()), shares.cumsum(axis=1)
+    return class_labels.class_bars(ds, ax=Figure().add_subplot()), shares.cumsum(axis=1)
 
 
 def test_many_bars_are_areas_of_the_same_heights():

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import figures
-from drift.analyses.rounds.norms_and_weights import learned, locality
+from drift.analyses.rounds.norms_and_weights import aggregation_weights, locality
 from drift.analyses.rounds.variance import drift_variances
 from figures.interactive.clients import POINTS, weights_rounds
 from figures.interactive.curves import curves, line_fma_ima
@@ -131,7 +131,7 @@ def test_points_name_client_weight_and_size(runs):
     figure = figures.client_points(runs)
     assert [trace.name for trace in figure.data] == ["FedAvg", "FedLAW"]
     cloud, run = figure.data[1], runs[2]
-    distances, weights = run.cached(locality).distance, run.cached(learned).weights
+    distances, weights = run.cached(locality).distance, run.cached(aggregation_weights).weights
     assert len(cloud.x) == 3 * 3 <= POINTS
     for place, (index, client, weight, loss) in enumerate(cloud.customdata):
         where = {"round": int(index), "client": int(client)}

@@ -12,7 +12,7 @@ from recordings import recorded
 import drift
 from drift.analyses.over_seeds import Estimate
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.cost import cost
+from drift.analyses.rounds.cost import training_cost
 from drift.diagnosis.causes import Cause
 from drift.runs.run import Run
 from figures.axes.units import ABSENT
@@ -89,7 +89,7 @@ def test_costs_are_those_of_one_run_a_method(runs):
     table = cost_table(groups(runs))
     assert [name for name, _ in table["rows"]] == ["FedAvg", "FedLAW"]
     assert all(len(cells) == len(table["head"]) - 1 for _, cells in table["rows"])
-    wanted = float(runs[0].cached(cost).bytes_up)
+    wanted = float(runs[0].cached(training_cost).bytes_up)
     assert table["rows"][0][1][table["head"].index("Upload of a round") - 1] == f"{wanted:.3g} B"
 
 

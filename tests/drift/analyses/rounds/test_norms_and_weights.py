@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from drift.analyses.rounds.norms_and_weights import balance, balance_mean, distances, learned, locality, update_norms
+from drift.analyses.rounds.norms_and_weights import (
+    aggregation_weights,
+    distances,
+    locality,
+    regularisation_ratio,
+    regularisation_ratio_mean,
+    update_norms,
+)
 from tests.drift import hand
 
 D = 4
@@ -52,7 +59,7 @@ def test_clients_outside_the_cohort_are_missing():
 def test_balance_is_the_ratio_of_the_two_terms():
     shares = torch.tensor([2, 7, 4]).double() / 13
     run = run_of(weights=0.9 * shares)
-    found = balance(run)
+    found = regularisation_ratio(run)
     for row, made in enumerate(run.records):
         optimisation = 0.9 * (made.fma - made.start).norm()
         regularisation = 0.1 * made.start.norm()
@@ -68,12 +75,12 @@ def test_balance_takes_a_server_step_size_into_account():
     mean = shares @ hand.random(3, D)
     run = run_of(weights=gamma * shares, ends=[gamma * (start + rate * mean), hand.random(D)])
     expected = gamma * rate * float(mean.norm()) / ((1 - gamma) * float(start.norm()))
-    assert float(balance(run).ratio[0]) == pytest.approx(expected)
+    assert float(regularisation_ratio(run).ratio[0]) == pytest.approx(expected)
 
 
 def test_balance_without_shrinking_is_missing_also_for_rounded_weights():
     shares = torch.tensor([2, 7, 4]).float() / 13
-    found = balance(run_of(weights=shares))
+    found = regularisation_ratio(run_of(weights=shares))
     assert np.isnan(found.ratio).all()
     assert (found.regularisation == 0).all()
     assert not np.isnan(found.optimisation).any()
@@ -92,7 +99,7 @@ def shrinking(*gammas, rounds):
 
 def test_mean_balance_is_that_of_the_middle_rounds():
     run = shrinking(*(0.9 + 0.005 * index for index in range(11)), rounds=11)
-    found, every = balance_mean(run), balance(run)
+    found, every = regularisation_ratio_mean(run), regularisation_ratio(run)
     assert (found.attrs["first"], found.attrs["last"]) == (4, 7)
     assert float(found.ratio) == pytest.approx(float(every.ratio[4:8].mean()))
     assert float(found.gamma) == pytest.approx(0.9 + 0.005 * 5.5)
@@ -101,21 +108,21 @@ def test_mean_balance_is_that_of_the_middle_rounds():
 
 @pytest.mark.parametrize(("rounds", "first", "last"), [(200, 90, 110), (50, 22, 28), (3, 1, 2), (1, 0, 1)])
 def test_the_window_of_the_paper_scales_with_the_run(rounds, first, last):
-    found = balance_mean(shrinking(0.9, rounds=rounds))
+    found = regularisation_ratio_mean(shrinking(0.9, rounds=rounds))
     assert (found.attrs["first"], found.attrs["last"]) == (first, last)
     assert bool(np.isfinite(found.ratio)) == (first == 0)
 
 
 def test_mean_balance_leaves_out_rounds_that_do_not_shrink():
     run = shrinking(0.9, 1.0, 0.8, rounds=3)
-    found, every = balance_mean(run, window=(0, 1)), balance(run)
+    found, every = regularisation_ratio_mean(run, window=(0, 1)), regularisation_ratio(run)
     assert float(found.ratio) == pytest.approx((float(every.ratio[0]) + float(every.ratio[2])) / 2)
     with pytest.raises(ValueError, match="window is"):
-        balance_mean(run, window=(0.6, 0.5))
+        regularisation_ratio_mean(run, window=(0.6, 0.5))
 
 
 def test_learned_weights_are_split_into_shrinking_and_shares():
-    found = learned(run_of(weights=hand.vector(0.1, 0.2, 0.5)))
+    found = aggregation_weights(run_of(weights=hand.vector(0.1, 0.2, 0.5)))
     np.testing.assert_allclose(found.gamma, 0.8)
     assert float(found["weights"].sel(round=0, client=3)) == pytest.approx(0.5 / 0.8)
     assert np.isnan(found["weights"].sel(round=0, client=0))
@@ -139,6 +146,12 @@ def test_identical_clients_have_no_distance():
 
 def test_every_variable_and_coordinate_is_labelled():
     run = run_of()
-    for found in (update_norms(run), balance(run), balance_mean(run), learned(run), locality(run)):
+    for found in (
+        update_norms(run),
+        regularisation_ratio(run),
+        regularisation_ratio_mean(run),
+        aggregation_weights(run),
+        locality(run),
+    ):
         assert all({"long_name", "units"} <= set(found[name].attrs) for name in [*found.data_vars, *found.coords])
         assert {"analysis", "source"} <= set(found.attrs)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from drift.analyses.rounds.variance import change_variance, client_variance, drift_variances, gains
+from drift.analyses.rounds.variance import change_variance, client_variance, drift_variances, kalman_gains
 from drift.methods.fedavg import FedAvg
 from drift.methods.fedeve import FedEve
 from drift.methods.ima import IMA
@@ -96,7 +96,7 @@ def test_shares_sum_to_one():
 
 
 def test_gains_by_hand():
-    gain, sigma = gains(range(3), np.array([2.0, np.nan, 1.0]), np.array([0.5, 1.0, 1.4]))
+    gain, sigma = kalman_gains(range(3), np.array([2.0, np.nan, 1.0]), np.array([0.5, 1.0, 1.4]))
     np.testing.assert_allclose(gain, [0.8, np.nan, 0.5])
     np.testing.assert_allclose(sigma, [0.4, np.nan, 0.7])
 

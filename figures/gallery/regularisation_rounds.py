@@ -1,4 +1,4 @@
-"""Balance of optimisation and shrinking over rounds: two norms and their ratio r (FedLAW paper, Figs. 3 and 11)."""
+"""Optimisation and shrinking over rounds: two norms and their ratio r (FedLAW paper, Figs. 3 and 11)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.rounds.norms_and_weights import balance
+from drift.analyses.rounds.norms_and_weights import regularisation_ratio
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _selected
@@ -21,7 +21,7 @@ COST = "seconds"
 
 @_selected.each_run(
     select=_selected.suited(
-        lambda run: bool(np.isfinite(run.cached(balance).ratio).any()),
+        lambda run: bool(np.isfinite(run.cached(regularisation_ratio).ratio).any()),
         what="no run shrinks its model",
         command="fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws",
         why="its weights sum to 1",
@@ -29,7 +29,7 @@ COST = "seconds"
 )
 def data(run: Run) -> xr.Dataset:
     """optimisation, regularisation, ratio and gamma over algorithm, seed and round, of the methods that shrink."""
-    return run.cached(balance)
+    return run.cached(regularisation_ratio)
 
 
 def draw(ds: xr.Dataset) -> Figure:
@@ -40,6 +40,6 @@ def draw(ds: xr.Dataset) -> Figure:
     look: dict[str, Any] = {"variable": "regularisation", "names": False, "log": True, "linestyle": "--"}
     curves.curve(positive, ax=axs[0, 0], **look)
     axs[0, 0].set_ylabel("update (solid), shrinking (dashed)", fontsize=style.small())
-    curves.curve(ds, ax=axs[0, 1], variable="ratio", log=True, label="balance ratio r")
+    curves.curve(ds, ax=axs[0, 1], variable="ratio", log=True, label="ratio r")
     curves.curve(ds, ax=axs[0, 2], variable="gamma", label=r"shrinking factor $\gamma$", level=1)
     return style.key(figure, axs.flat, title=curves.band(ds))

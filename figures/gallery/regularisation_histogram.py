@@ -1,4 +1,4 @@
-"""How the balance ratio r is spread over runs, and how it goes with gamma (FedLAW paper, Fig. 11)."""
+"""Ratio r of optimisation to regularisation over runs, and how it goes with gamma (FedLAW paper, Fig. 11)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.rounds.norms_and_weights import balance_mean
+from drift.analyses.rounds.norms_and_weights import regularisation_ratio_mean
 from drift.runs.run import Run
 from figures.axes import weights
 from figures.gallery import _runs, _stack
@@ -25,9 +25,9 @@ def data(runs: Sequence[Run], *, window: tuple[float, float] = (0.45, 0.55)) -> 
     """ratio and gamma over sample, a run, with its method and name.
 
     Args:
-        window: Rounds that are averaged, as fractions of a run, as in `drift.balance_mean`.
+        window: Rounds that are averaged, as fractions of a run, as in `drift.regularisation_ratio_mean`.
     """
-    results = {run.name: (run, run.cached(balance_mean, window=window)) for run in runs}
+    results = {run.name: (run, run.cached(regularisation_ratio_mean, window=window)) for run in runs}
     shrinking = {name: pair for name, pair in results.items() if np.isfinite(float(pair[1].ratio))}
     if len(shrinking) < 2:
         command = (
@@ -43,7 +43,7 @@ def data(runs: Sequence[Run], *, window: tuple[float, float] = (0.45, 0.55)) -> 
             "algorithm": ("sample", [run.label for run, _ in shrinking.values()]),
         },
     )
-    ds.ratio.attrs.update(long_name="balance ratio r", units="1")
+    ds.ratio.attrs.update(long_name="ratio r", units="1")
     ds.gamma.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
     about = f"rounds {window[0]:.0%} to {window[1]:.0%} of each run"
     return _stack.name_runs(ds, [run for run, _ in shrinking.values()]).assign_attrs(about=about)
