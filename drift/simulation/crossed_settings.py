@@ -15,7 +15,7 @@ from drift.plugins.tables import require_named
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedSettings:
     """A combination of settings that is not trained.
 
     Args:
@@ -30,7 +30,7 @@ class Refused:
         return f"{', '.join(f'{name}={value}' for name, value in self.settings.items())} is not trained: {self.reason}"
 
 
-OnRefused = Callable[[Refused], None]
+OnRefused = Callable[[RefusedSettings], None]
 """Called with every combination that is refused."""
 
 
@@ -53,7 +53,7 @@ def cross_settings(
             if isinstance(value, str):
                 require_named(f"{name}={value}")
     experiments: list[Experiment] = []
-    errors: list[tuple[Refused, Exception]] = []
+    errors: list[tuple[RefusedSettings, Exception]] = []
     for combination in product(*values.values()):
         settings = dict(zip(values, combination, strict=True))
         try:
@@ -68,7 +68,7 @@ def cross_settings(
     return experiments
 
 
-def refusal(settings: Mapping[str, Any], error: ValueError | LookupError) -> Refused:
+def refusal(settings: Mapping[str, Any], error: ValueError | LookupError) -> RefusedSettings:
     """A combination with the reason that an error states.
 
     Raises:
@@ -76,9 +76,9 @@ def refusal(settings: Mapping[str, Any], error: ValueError | LookupError) -> Ref
     """
     if isinstance(error, KeyError | IndexError):
         raise error
-    return Refused(settings, " ".join(str(error).split()))
+    return RefusedSettings(settings, " ".join(str(error).split()))
 
 
-def warn(refused: Refused) -> None:
+def warn(refused: RefusedSettings) -> None:
     """Warn of a refused combination."""
     warnings.warn(str(refused), stacklevel=3)

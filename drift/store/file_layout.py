@@ -44,7 +44,7 @@ class TensorSpan:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """A file to be written: its first bytes up to the tensors, and the tensors' places in their order."""
 
     head: bytes
@@ -90,7 +90,7 @@ def offset_of_rows(number: int) -> int:
     return -(-(8 * (number + 7) ** 2 + (1 << 16)) // 64) * 64
 
 
-def layout(forms: Mapping[str, Form], metadata: Mapping[str, str], begin: int = 0) -> Layout:
+def layout(forms: Mapping[str, Form], metadata: Mapping[str, str], begin: int = 0) -> FileLayout:
     """The layout of a file with tensors of these forms; it depends on nothing else.
 
     Args:
@@ -117,7 +117,7 @@ def layout(forms: Mapping[str, Form], metadata: Mapping[str, str], begin: int = 
     text = text.ljust(room if len(text) <= room <= LONGEST_HEADER else -(-len(text) // 8) * 8)
     head = len(text).to_bytes(8, "little") + text
     ready = {name: TensorSpan(*forms[name], len(head) + begin, len(head) + end) for name, (begin, end) in spans.items()}
-    return Layout(head, ready)
+    return FileLayout(head, ready)
 
 
 class Stated(NamedTuple):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedItem:
     """An item of a paper and what a folder holds of it.
 
     Args:
@@ -71,7 +71,7 @@ class Planned:
         return {"paper", "item"} <= inspect.signature(gallery.load(self.item.figure).data).parameters.keys()
 
 
-def planned(paper: str, runs: Sequence[Run], items: Sequence[str] = ()) -> list[Planned]:
+def planned(paper: str, runs: Sequence[Run], items: Sequence[str] = ()) -> list[PlannedItem]:
     """The items of a paper, with the runs that each can be drawn from.
 
     Args:
@@ -82,4 +82,4 @@ def planned(paper: str, runs: Sequence[Run], items: Sequence[str] = ()) -> list[
     """
     catalogue = load(paper)
     selected = [catalogue.item(name) for name in items] or catalogue.items
-    return [Planned(paper, item, tuple(match_runs(item, runs))) for item in selected]
+    return [PlannedItem(paper, item, tuple(match_runs(item, runs))) for item in selected]

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from drift.runs.registry import Registered, registered
 from figures.commands import analyse_rounds
-from figures.commands.opening import HERE, Source
+from figures.commands.opening import HERE, RunSource
 from figures.commands.options import (
     OUT,
     AnalysisName,
@@ -53,7 +53,7 @@ def analyse(
     set: Options = None,
     out: Annotated[Path | None, OUT] = None,
     tidy: Annotated[bool, Parameter(negative="--wide", show_default=lambda _: "--wide")] = False,
-    source: Source = HERE,
+    source: RunSource = HERE,
     metric: Annotated[list[str] | None, Parameter(negative="", metavar="FILE.py:FUNCTION")] = None,
     workers: Workers = 1,
     cluster: Cluster = None,

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from figures.commands.opening import Source
+from figures.commands.opening import RunSource
 from figures.commands.options import Data, Json, RunNames, Runs, several
 from figures.texts import console
 
@@ -76,7 +76,7 @@ def claims(
 
 
 def _of_runs(names: Sequence[str], papers: Sequence[str], runs: Path, data: Path | None) -> list[Verdict]:
-    recorded = Source(runs, data).open_all(names)
+    recorded = RunSource(runs, data).open_all(names)
     from drift.claims import claims as known
     from drift.claims.claim import adjusted
 

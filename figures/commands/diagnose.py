@@ -6,7 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Annotated
 
-from figures.commands.opening import HERE, Source
+from figures.commands.opening import HERE, RunSource
 from figures.commands.options import Json, Memory, RunName, Workers, flag
 from figures.page.diagnosis_text import QUESTIONS, answer, brackets, extent, interval, number, percent, verdict
 from figures.texts import console
@@ -24,7 +24,7 @@ def diagnose(
     /,
     *,
     quick: Annotated[bool, flag("--quick")] = False,
-    source: Source = HERE,
+    source: RunSource = HERE,
     workers: Workers = 1,
     memory: Memory = None,
     json: Json = False,

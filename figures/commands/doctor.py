@@ -26,7 +26,7 @@ NEEDED = ("numpy", "scipy", "xarray", "h5netcdf", "safetensors", "matplotlib", "
 
 
 @dataclass(frozen=True)
-class Finding:
+class Check:
     """One property of the machine.
 
     Args:
@@ -41,11 +41,11 @@ class Finding:
     broken: bool = False
 
 
-def examine(data: Path | None = None) -> list[Finding]:
+def examine(data: Path | None = None) -> list[Check]:
     """The properties of this machine, in reading order."""
     torch = _imported("torch")
-    looks: list[Callable[[], Finding]] = [
-        lambda: Finding("fedscape", version("fedscape") or "not installed"),
+    looks: list[Callable[[], Check]] = [
+        lambda: Check("fedscape", version("fedscape") or "not installed"),
         packages,
         python,
         libraries,
@@ -63,37 +63,37 @@ def examine(data: Path | None = None) -> list[Finding]:
     return [look() for look in looks]
 
 
-def packages() -> Finding:
+def packages() -> Check:
     """Whether the names `landscape`, `drift` and `figures` are fedscape's alone."""
     hidden, shared = ours.foreign(), ours.sharers()
     if not hidden and not shared:
-        return Finding("packages", f"{', '.join(ours.NAMES)} are fedscape's own")
+        return Check("packages", f"{', '.join(ours.NAMES)} are fedscape's own")
     clashes = [f"{name} is {path}" for name, path in hidden.items()]
     clashes += [f"{name} is also installed by {', '.join(others)}" for name, others in shared.items()]
     advice = "; ".join(ours.advice(name, path, shared) for name, path in hidden.items()) or ours.reinstall(shared)
-    return Finding("packages", "; ".join(clashes), f"{advice}.", broken=bool(hidden))
+    return Check("packages", "; ".join(clashes), f"{advice}.", broken=bool(hidden))
 
 
-def python() -> Finding:
+def python() -> Check:
     """The interpreter's version."""
     ok = (3, 11) <= sys.version_info[:2] <= (3, 14)
     advice = "" if ok else "fedscape needs 3.11 to 3.14; make a virtual environment with one of these."
-    return Finding("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}", advice)
+    return Check("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}", advice)
 
 
-def libraries() -> Finding:
+def libraries() -> Check:
     """Versions of the core dependencies."""
     versions = {name: version(name) for name in NEEDED}
     absent = [name for name, value in versions.items() if value is None]
     advice = f"install what is absent: pip install {' '.join(absent)}" if absent else ""
     text = ", ".join(f"{name} {value}" for name, value in versions.items() if value)
-    return Finding("libraries", text, advice, broken=bool(absent))
+    return Check("libraries", text, advice, broken=bool(absent))
 
 
-def pytorch(torch: Any) -> Finding:
+def pytorch(torch: Any) -> Check:
     """torch's build; a CUDA build without a GPU, or the reverse, wastes space or time."""
     if isinstance(torch, str):
-        return Finding(
+        return Check(
             "torch", "cannot be imported", f"{torch}. Reinstall it: pip install --force-reinstall torch.", True
         )
     build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
@@ -107,13 +107,13 @@ def pytorch(torch: Any) -> Finding:
         )
     if not torch.version.cuda and driver:
         advice = "there is an NVIDIA driver but torch is a CPU build; install a CUDA build to use the GPU."
-    return Finding("torch", f"{torch.__version__} ({build} build)", advice)
+    return Check("torch", f"{torch.__version__} ({build} build)", advice)
 
 
-def torchvision() -> Finding:
+def torchvision() -> Check:
     """torchvision is not used; one that does not fit torch breaks packages that import it."""
     if find_spec("torchvision") is None:
-        return Finding("torchvision", "not installed (not needed)")
+        return Check("torchvision", "not installed (not needed)")
     command = [sys.executable, "-c", "import torchvision"]
     try:
         outcome = subprocess.run(command, capture_output=True, timeout=60, check=False)
@@ -126,18 +126,18 @@ def torchvision() -> Finding:
         else "it was built for another torch and breaks packages that import it (datasets, transformers): "
         "pip uninstall torchvision; fedscape does not need it."
     )
-    return Finding("torchvision", version("torchvision") or "present", advice)
+    return Check("torchvision", version("torchvision") or "present", advice)
 
 
-def gpu(torch: Any) -> Finding:
+def gpu(torch: Any) -> Check:
     """GPUs that torch can use."""
     if isinstance(torch, str) or not torch.cuda.is_available():
-        return Finding("gpu", "none (not needed)")
+        return Check("gpu", "none (not needed)")
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    return Finding("gpu", ", ".join(names))
+    return Check("gpu", ", ".join(names))
 
 
-def cores(torch: Any) -> Finding:
+def cores(torch: Any) -> Check:
     """Cores this process may use, and torch's threads."""
     usable = available_cores()
     threads = 0 if isinstance(torch, str) else torch.get_num_threads()
@@ -146,46 +146,44 @@ def cores(torch: Any) -> Finding:
     advice = ""
     if threads > usable:
         advice = f"more threads than cores slow torch down; set OMP_NUM_THREADS={usable}."
-    return Finding("cores", f"{text} (OMP_NUM_THREADS={set_by})" if set_by else text, advice)
+    return Check("cores", f"{text} (OMP_NUM_THREADS={set_by})" if set_by else text, advice)
 
 
-def memory() -> Finding:
+def memory() -> Check:
     """Memory that is free."""
     import psutil
 
     facts = psutil.virtual_memory()
     advice = "" if facts.available > 2e9 else "less than 2 GB are free; close programs or use --workers 1."
-    return Finding("memory", f"{facts.available / 1e9:.1f} GB free of {facts.total / 1e9:.1f} GB", advice)
+    return Check("memory", f"{facts.available / 1e9:.1f} GB free of {facts.total / 1e9:.1f} GB", advice)
 
 
-def disk() -> Finding:
+def disk() -> Check:
     """Space where runs would be written."""
     free = shutil.disk_usage(Path.cwd()).free
     writable = os.access(Path.cwd(), os.W_OK)
     advice = "" if free > 2e9 else "less than 2 GB are free; write runs elsewhere (--runs DIR) or keep fewer rounds."
     if not writable:
         advice = "this folder cannot be written; name another for runs (--runs DIR) and pictures (--out DIR)."
-    return Finding("disk", f"{free / 1e9:.1f} GB free in {Path.cwd()}", advice)
+    return Check("disk", f"{free / 1e9:.1f} GB free in {Path.cwd()}", advice)
 
 
-def data_folder(data: Path | None) -> Finding:
+def data_folder(data: Path | None) -> Check:
     """Which datasets lie in the data folder."""
     from landscape.datasets import names
 
     folder = data or (Path(os.environ["FEDSCAPE_DATA"]) if os.environ.get("FEDSCAPE_DATA") else None)
     if folder is None:
-        return Finding(
-            "data folder", "none given: digits and blobs are built in, others come from the Hugging Face hub"
-        )
+        return Check("data folder", "none given: digits and blobs are built in, others come from the Hugging Face hub")
     if not folder.is_dir():
-        return Finding("data folder", f"{folder} is no folder", "give --data DIR or FEDSCAPE_DATA=DIR that exists.")
+        return Check("data folder", f"{folder} is no folder", "give --data DIR or FEDSCAPE_DATA=DIR that exists.")
     there = [path.name for path in sorted(folder.iterdir()) if path.is_dir() and any(path.rglob("*.parquet"))]
     usable = [name for name in there if name in names()]
     advice = "" if usable else f"it has no sub-folder with Parquet files of {', '.join(names())}."
-    return Finding("data folder", f"{folder}: {', '.join(usable) or 'nothing known'}", advice)
+    return Check("data folder", f"{folder}: {', '.join(usable) or 'nothing known'}", advice)
 
 
-def cache_folder() -> Finding:
+def cache_folder() -> Check:
     """Where decoded images are kept."""
     from landscape.results import user_folder
 
@@ -193,22 +191,20 @@ def cache_folder() -> Finding:
     files = sorted(path.name for path in folder.glob("*.safetensors"))
     existing = next(parent for parent in [folder, *folder.parents] if parent.exists())
     advice = "" if os.access(existing, os.W_OK) else "it cannot be written; set FEDSCAPE_CACHE to a folder that can."
-    return Finding("cache folder", f"{folder}: {', '.join(files) or 'empty'}", advice)
+    return Check("cache folder", f"{folder}: {', '.join(files) or 'empty'}", advice)
 
 
-def extras() -> Finding:
+def extras() -> Check:
     """Which optional parts are installed."""
     there = [name for name, package in EXTRAS.items() if find_spec(package) is not None]
     advice = "" if "data" in there else "MNIST, CIFAR-10 and others need the extra data: pip install 'fedscape[data]'."
-    return Finding("extras", ", ".join(there) or "none", advice)
+    return Check("extras", ", ".join(there) or "none", advice)
 
 
-def browser() -> Finding:
+def browser() -> Check:
     """A browser for the test of the report."""
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    return Finding(
-        "chromium", path or "not found (only the test of the report page uses it; without it, it is skipped)"
-    )
+    return Check("chromium", path or "not found (only the test of the report page uses it; without it, it is skipped)")
 
 
 def available_cores() -> int:

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from figures.commands.opening import HERE, Source
+from figures.commands.opening import HERE, RunSource
 from figures.commands.options import OUT, Json, RunName, require_file, require_folder
 from figures.texts import console
 
@@ -22,7 +22,7 @@ def export(
     round: int | None = None,
     client: str | None = None,
     to: str | None = None,
-    source: Source = HERE,
+    source: RunSource = HERE,
     json: Json = False,
 ) -> None:
     """Write a stored model of a run, or a table of all its rounds, for other programs.

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from figures.commands.opening import HERE, Source
+from figures.commands.opening import HERE, RunSource
 from figures.commands.options import Json, RunName, require_file
 from figures.texts import console
 
@@ -24,7 +24,7 @@ def film(
     rate: float = 12.0,
     turn: float = 60.0,
     ground: Literal["dark", "light"] = "dark",
-    source: Source = HERE,
+    source: RunSource = HERE,
     json: Json = False,
 ) -> None:
     """Write a film of a run over rounds: the lit surface of the loss with a turning camera, above its map.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Source:
+class RunSource:
     """Where runs, their data and their task are."""
 
     runs: Runs = Path("runs")
@@ -93,5 +93,5 @@ def _inside(folder: Path) -> list[Path]:
     return runs or ([] if (folder / "run.json").exists() else sorted(folder.glob("*-s[0-9]*-*.json")))
 
 
-HERE = Source()
+HERE = RunSource()
 """The folder runs/, data and task as recorded."""

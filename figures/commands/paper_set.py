@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures.commands.opening import Source
+from figures.commands.opening import RunSource
 from figures.texts import console
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
     from figures.commands._draw_files import Outcome
-    from figures.commands._draw_papers import Planned
+    from figures.commands._draw_papers import PlannedItem
 
 HEADS = {"item": "item", "figure": "figure", "shows": "shows", "claim": "claim", "cost": "cost"}
 
@@ -40,7 +40,7 @@ def item_rows(paper: str) -> list[dict[str, Any]]:
     ]
 
 
-def opened_or_none(texts: Sequence[str], source: Source) -> list[Run]:
+def opened_or_none(texts: Sequence[str], source: RunSource) -> list[Run]:
     """Runs by path or name; none where the only text is a folder without runs, which may be filled later."""
     if len(texts) == 1 and Path(texts[0]).is_dir() and not any(Path(texts[0]).rglob("run.json")):
         return []
@@ -100,13 +100,13 @@ def draw_paper(
     return 0 if count else 2
 
 
-def _to_dict(entry: Planned, outcome: Outcome, home: Path) -> dict[str, Any]:
+def _to_dict(entry: PlannedItem, outcome: Outcome, home: Path) -> dict[str, Any]:
     refused = isinstance(outcome, str)
     about = {"item": entry.item.item, "figure": entry.item.figure, "files": [] if refused else outcome}
     return {**about, "left_out": outcome if refused else None, "missing": entry.missing(home)}
 
 
-def _draw(entry: Planned, folder: Path, look: Mapping[str, Any]) -> Outcome:
+def _draw(entry: PlannedItem, folder: Path, look: Mapping[str, Any]) -> Outcome:
     """Files of an item, or why its runs do not allow it."""
     from figures.commands._draw_files import left_out, outcome_of
     from figures.gallery import constant

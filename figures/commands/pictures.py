@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from figures.commands.film import film
 from figures.commands.look_options import LookOptions
-from figures.commands.opening import HERE, Source
+from figures.commands.opening import HERE, RunSource
 from figures.commands.options import (
     OUT,
     FigureName,
@@ -80,7 +80,7 @@ def draw(
     paper: Paper = None,
     item: Annotated[list[str] | None, several("--item", "NAME")] = None,
     set: Options = None,
-    source: Source = HERE,
+    source: RunSource = HERE,
     out: Annotated[Path, OUT] = Path("out/figures"),
     formats: Annotated[list[str] | None, several("--format", "FORMAT")] = None,
     look: LookOptions | None = None,
@@ -174,7 +174,7 @@ def gallery(
     run: RunNames,
     /,
     *,
-    source: Source = HERE,
+    source: RunSource = HERE,
     out: Annotated[Path, OUT] = Path("out/figures"),
     tiny: Annotated[bool, flag("--tiny")] = False,
     workers: Workers = 1,
@@ -232,7 +232,7 @@ def report(
     /,
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o", "--output"])] = Path("report.html"),
-    source: Source = HERE,
+    source: RunSource = HERE,
     also: Annotated[list[str] | None, several("--figures", "NAME")] = None,
     samples: Annotated[str, Parameter(metavar="INT|all", validator=_number_or_all)] = "1000",
     workers: Workers = 1,

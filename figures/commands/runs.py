@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from figures.commands.opening import Source
+from figures.commands.opening import RunSource
 from figures.commands.options import Data, Json, RunName, RunNames, Runs, flag, several
 from figures.texts import console
 from landscape.plugins.unknown_names import unknown
@@ -129,7 +129,7 @@ def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> N
     from drift.runs.run_names import find
     from drift.runs.run_summary import opened_summary, summary
 
-    stored = summary(find(runs, run), check=True) or opened_summary(Source(runs).open(run))
+    stored = summary(find(runs, run), check=True) or opened_summary(RunSource(runs).open(run))
     described = {**_described(stored), "batch statistics": _odd_statistics(stored, run, runs)}
     if json:
         console.put_json(described)
@@ -227,7 +227,7 @@ def _odd_statistics(stored: RunSummary, run: str, runs: Path) -> str | None:
         return None
     from drift.analyses.rounds.batch_statistics import statistics_remark
 
-    return statistics_remark(Source(runs).open(run)) or None
+    return statistics_remark(RunSource(runs).open(run)) or None
 
 
 def _settings(run: RunSummary) -> dict[str, Any]:

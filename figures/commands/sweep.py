@@ -23,7 +23,7 @@ from figures.commands.options import (
 from figures.texts import console
 
 if TYPE_CHECKING:
-    from drift.simulation.crossed_settings import Refused
+    from drift.simulation.crossed_settings import RefusedSettings
     from drift.simulation.settings_grid import Planned, Watch
 
 COLUMNS = {
@@ -62,7 +62,7 @@ def sweep(
     from drift.simulation.crossed_settings import cross_settings
     from drift.simulation.settings_grid import train_grid, values
 
-    refused: list[Refused] = []
+    refused: list[RefusedSettings] = []
     experiments = cross_settings(experiment, values(grid), *(set or ()), hear=refused.append)
     for out in refused:
         console.say(str(out))
@@ -88,7 +88,7 @@ def _state(planned: Planned) -> dict[str, Any]:
     return {"run": planned.run.name, "state": planned.state, "rounds": rounds}
 
 
-def _refused_row(refused: Refused) -> dict[str, Any]:
+def _refused_row(refused: RefusedSettings) -> dict[str, Any]:
     """As `_row`; a combination that could not be read has settings in place of a run's name."""
     name = " ".join(f"{setting}={value}" for setting, value in refused.settings.items())
     return {"run": name, "state": "refused", "rounds": None, "accuracy": None, "loss": None, "reason": refused.reason}

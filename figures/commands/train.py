@@ -30,7 +30,7 @@ from figures.texts import console
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
-    from drift.simulation.crossed_settings import Refused
+    from drift.simulation.crossed_settings import RefusedSettings
     from drift.store.round_record import Round
 
 COLUMNS = {
@@ -134,7 +134,7 @@ def compare(
     from drift.simulation.crossed_settings import cross_settings
     from drift.store.memory_budget import limited
 
-    refused: list[Refused] = []
+    refused: list[RefusedSettings] = []
     experiments = cross_settings(experiment, {"method": methods, "seed": seeds}, *(set or ()), hear=refused.append)
     planned = [Run(runs / spec.slug, Context(data)) for spec in experiments]
     if any(run.committed < spec.rounds for run, spec in zip(planned, experiments, strict=True)):
@@ -154,7 +154,7 @@ def compare(
     return 2 if refused or any(run.committed < run.experiment.rounds for run in trained) else 0
 
 
-def _left_out(refused: list[Refused]) -> list[dict[str, Any]]:
+def _left_out(refused: list[RefusedSettings]) -> list[dict[str, Any]]:
     """One row per method and reason, with all its seeds."""
     rows: dict[tuple[str, str], list[int]] = {}
     for entry in refused:

@@ -42,7 +42,7 @@ class RoundLayout(ConstrainedLayoutEngine):
             ax.set_in_layout(in_layout)  # set_position takes axes out of the layout
 
 
-class Picture(Figure):
+class CanvasFigure(Figure):
     """A figure that a notebook shows as the last value of a cell, also without pyplot."""
 
     def _repr_png_(self) -> bytes:
@@ -130,7 +130,7 @@ def _container(drawing: look.Drawing, inches: float, height: float) -> Figure:
         drawing.ax.remove()
         drawing.subfigure, drawing.ax = cast(Figure, root).add_subfigure(cell), None
         return cast(Figure, drawing.subfigure)
-    figure = Picture(figsize=(inches, height))
+    figure = CanvasFigure(figsize=(inches, height))
     FigureCanvasAgg(figure)  # keeps its renderer, which measures texts, from one layout to the next
     figure.set_layout_engine(RoundLayout())
     return figure
@@ -213,7 +213,7 @@ def key(
             sum(name.count("\n") + 1 for name in names[first : first + rows]) for first in range(0, len(names), rows)
         )
         down = lines + (wrapped or "").count("\n")
-        if isinstance(figure, Picture) and not at_side and down > 2:  # the panels keep their size
+        if isinstance(figure, CanvasFigure) and not at_side and down > 2:  # the panels keep their size
             wide, tall = figure.get_size_inches()
             figure.set_size_inches(wide, tall + 1.5 * small() / 72 * (down - 2))
         where = {"above": "outside upper center", "below": "outside lower center", "right": "outside right upper"}

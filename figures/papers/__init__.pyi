@@ -3,7 +3,7 @@
 from figures.papers.catalogue import Item as Item
 from figures.papers.catalogue import Number as Number
 from figures.papers.catalogue import Paper as Paper
-from figures.papers.catalogue import Setting as Setting
+from figures.papers.catalogue import PaperSetting as PaperSetting
 from figures.papers.catalogue import load as load
 from figures.papers.catalogue import names as names
 from figures.papers.needed import SettingRuns as SettingRuns

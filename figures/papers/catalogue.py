@@ -22,7 +22,7 @@ class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Setting(_Table):
+class PaperSetting(_Table):
     """One setting of an item: the preset with the paper's values and its quick variant."""
 
     experiment: str
@@ -59,7 +59,7 @@ class Item(_Table):
     claim: str = ""
     figure: str
     options: dict[str, Any] = {}
-    settings: tuple[Setting, ...] = Field(min_length=1)
+    settings: tuple[PaperSetting, ...] = Field(min_length=1)
     grid: tuple[Grid, ...] = ({},)
     quick_grid: tuple[Grid, ...] | None = None
     quick_options: dict[str, Any] = Field({}, description="of the figure where a run is of a quick variant")
@@ -73,7 +73,7 @@ class Item(_Table):
             return values
         if "settings" in values:
             raise ValueError("has both experiment and settings; give one of them.")
-        only = {name: value for name, value in values.items() if name in Setting.model_fields}
+        only = {name: value for name, value in values.items() if name in PaperSetting.model_fields}
         return {**{name: value for name, value in values.items() if name not in only}, "settings": [only]}
 
     @field_validator("grid", "quick_grid", mode="before")

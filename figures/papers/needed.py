@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from drift.config.experiment import Experiment
 from drift.config.load import read
-from figures.papers.catalogue import Item, Setting
+from figures.papers.catalogue import Item, PaperSetting
 from figures.selection.groups import grouped
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SettingRuns:
         found, missing: Number of combinations of the grid with and without a complete run.
     """
 
-    setting: Setting
+    setting: PaperSetting
     runs: tuple[Run, ...]
     quick: bool
     matching: int
@@ -62,7 +62,7 @@ def match_runs(item: Item, runs: Sequence[Run]) -> list[SettingRuns]:
     ]
 
 
-def commands(item: Item, setting: Setting, *, quick: bool, runs: str | Path = "runs") -> list[str]:
+def commands(item: Item, setting: PaperSetting, *, quick: bool, runs: str | Path = "runs") -> list[str]:
     """The command lines that train every run of a setting; runs on disk are not trained again."""
     preset = setting.quick if quick and setting.quick else setting.experiment
     settings = setting.overrides(quick=quick)
@@ -75,7 +75,7 @@ def commands(item: Item, setting: Setting, *, quick: bool, runs: str | Path = "r
     return lines
 
 
-def combinations(item: Item, setting: Setting, *, quick: bool) -> list[Experiment]:
+def combinations(item: Item, setting: PaperSetting, *, quick: bool) -> list[Experiment]:
     """The experiments of a setting, one for each combination of its grids; checkpoints to start from are left out."""
     preset = setting.quick if quick and setting.quick else setting.experiment
     settings = tuple(text for text in setting.overrides(quick=quick) if not text.startswith("init"))
@@ -93,7 +93,7 @@ def _free(item: Item) -> tuple[str, ...]:
 
 
 def _complete_runs(
-    item: Item, setting: Setting, quick: bool, by_identity: dict[str, list[Run]], free: tuple[str, ...]
+    item: Item, setting: PaperSetting, quick: bool, by_identity: dict[str, list[Run]], free: tuple[str, ...]
 ) -> SettingRuns:
     started = setting.started(quick=quick)
     experiments = combinations(item, setting, quick=quick)

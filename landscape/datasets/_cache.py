@@ -21,7 +21,7 @@ from landscape.results.parsed_text import json_table
 
 
 @dataclass(frozen=True)
-class Content:
+class CachedContent:
     """Content of a cache file.
 
     Args:
@@ -41,7 +41,7 @@ class Content:
         return fingerprint(self.train, self.test, self.groups)
 
 
-def read(path: Path) -> tuple[Content, str] | None:
+def read(path: Path) -> tuple[CachedContent, str] | None:
     """Content of a cache file and its fingerprint; None if there is no valid file.
 
     A truncated, altered or foreign file is reported by a warning.
@@ -60,7 +60,7 @@ def read(path: Path) -> tuple[Content, str] | None:
             name: Groups(tuple(group_names), tensors[f"train.{name}"], tensors[f"test.{name}"])
             for name, group_names in names.get("groups", {}).items()
         }
-        content = Content(
+        content = CachedContent(
             _samples(tensors, "train"), _samples(tensors, "test"), groups, tuple(names.get("classes", ()))
         )
         if (actual := content.fingerprint) == about.get("fingerprint"):
@@ -72,7 +72,7 @@ def read(path: Path) -> tuple[Content, str] | None:
     return None
 
 
-def write(path: Path, content: Content) -> str:
+def write(path: Path, content: CachedContent) -> str:
     """Store samples in a cache file, under a temporary name until complete, and return their fingerprint.
 
     Warns if the folder cannot be written.

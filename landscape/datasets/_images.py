@@ -82,7 +82,7 @@ def load(source: Source, folder: Path | None = None) -> Dataset:
     )
 
 
-def _decode(source: Source, files: Files) -> _cache.Content:
+def _decode(source: Source, files: Files) -> _cache.CachedContent:
     _source.require(source, "pyarrow", "PIL")
     from pyarrow import ArrowException
 
@@ -102,7 +102,7 @@ def _decode(source: Source, files: Files) -> _cache.Content:
             f"the Parquet files of {source.name} in {where} cannot be read ({reason}); copy them there anew."
         ) from reason
     train = samples["train"]
-    return _cache.Content(
+    return _cache.CachedContent(
         train, samples.get("test", train[:0]), groups, names if isinstance(source.classes, int) else ()
     )
 
@@ -215,7 +215,7 @@ def _groups(source: Source, files: Files, name: str, columns: dict[str, tuple[st
     return Groups(names, train, test)
 
 
-def _complaint(source: Source, content: _cache.Content) -> str:
+def _complaint(source: Source, content: _cache.CachedContent) -> str:
     counts = len(content.train), len(content.test)
     if counts not in source.counts:
         (train, test), few = source.counts[0], "".join(f" or {smaller[0]} + {smaller[1]}" for smaller in source.smaller)

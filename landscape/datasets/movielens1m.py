@@ -54,8 +54,8 @@ def load(
     positives = {
         user: len(films) - 1 if recent is None else min(recent, len(films) - 1) for user, films in ratings.films.items()
     }
-    train = Table(sum(positives.values()) * (1 + negatives), history)
-    test = Table(len(positives) * (1 + test_negatives), history)
+    train = RatingTable(sum(positives.values()) * (1 + negatives), history)
+    test = RatingTable(len(positives) * (1 + test_negatives), history)
     for user, films in ratings.films.items():
         source = np.random.default_rng([seed, user])
         others = np.setdiff1d(ratings.items, films)
@@ -72,7 +72,7 @@ def load(
     return _dataset(ratings, train, test, history)
 
 
-class Table:
+class RatingTable:
     """Rows of whole numbers, filled user by user; made once, as all training samples take 1.1 GB."""
 
     def __init__(self, most: int, history: int) -> None:
@@ -108,7 +108,7 @@ class Table:
         return torch.arange(len(self._sizes)).repeat_interleave(torch.tensor(self._sizes))
 
 
-def _dataset(ratings: Ratings, first: Table, second: Table, history: int) -> Dataset:
+def _dataset(ratings: Ratings, first: RatingTable, second: RatingTable, history: int) -> Dataset:
     train, test = first.samples(), second.samples()
     groups = {"user": Groups(tuple(map(str, ratings.films)), first.users(), second.users())}
     return Dataset(

@@ -152,7 +152,7 @@ class Record(Sequence[Path]):
         name = "pytorch_lightning" if "pytorch_lightning" in sys.modules else "lightning.pytorch"
         record = self
 
-        class Callback(_package(name, "lightning").Callback):  # type: ignore[misc]
+        class LightningCallback(_package(name, "lightning").Callback):  # type: ignore[misc]
             def on_train_start(self, trainer: Any, module: Any) -> None:
                 record._begin(module, trainer.global_step, trainer.is_global_zero)
 
@@ -162,7 +162,7 @@ class Record(Sequence[Path]):
             def on_train_end(self, trainer: Any, module: Any) -> None:
                 record._end(module, trainer.global_step, trainer.is_global_zero)
 
-        return Callback()
+        return LightningCallback()
 
     def transformers(self) -> Any:
         """A callback for the Trainer of transformers.
@@ -172,7 +172,7 @@ class Record(Sequence[Path]):
         """
         record = self
 
-        class Callback(_package("transformers", "transformers").TrainerCallback):  # type: ignore[misc]
+        class TransformersCallback(_package("transformers", "transformers").TrainerCallback):  # type: ignore[misc]
             def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **rest: Any) -> None:
                 record._begin(model, state.global_step, state.is_world_process_zero)
 
@@ -184,7 +184,7 @@ class Record(Sequence[Path]):
             def on_train_end(self, args: Any, state: Any, control: Any, model: Any = None, **rest: Any) -> None:
                 record._end(model, state.global_step, state.is_world_process_zero)
 
-        return Callback()
+        return TransformersCallback()
 
     def _begin(self, model: Any, step: int, first_process: bool) -> None:
         """The model before the first step; a training that goes on has it already."""

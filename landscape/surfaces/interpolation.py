@@ -9,7 +9,7 @@ import xarray as xr
 from scipy.interpolate import RBFInterpolator
 
 from landscape.surfaces.point_table import grid_dims, metrics_of
-from landscape.surfaces.refinement import Trial
+from landscape.surfaces.refinement import RefinementTrial
 
 KERNEL = "quintic"
 """Radial basis function, -r^5; `python -m benchmarks.interpolation` compares it with others."""
@@ -58,7 +58,7 @@ def in_log(values: np.ndarray) -> bool:
 
 
 def trial_errors(
-    values: np.ndarray, predict: Callable[[np.ndarray], np.ndarray], trials: Sequence[Trial]
+    values: np.ndarray, predict: Callable[[np.ndarray], np.ndarray], trials: Sequence[RefinementTrial]
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Differences (k, n) at the points of each trial, and the largest (k,) as a share of the range of the surface.
 
@@ -88,7 +88,7 @@ def values_of(ds: xr.Dataset, name: str) -> np.ndarray:
     return ds[name].transpose(..., *dims).values.reshape(-1, *(ds.sizes[dim] for dim in dims))
 
 
-def filled(ds: xr.Dataset, requested: np.ndarray, trials: Sequence[Trial] = ()) -> xr.Dataset:
+def filled(ds: xr.Dataset, requested: np.ndarray, trials: Sequence[RefinementTrial] = ()) -> xr.Dataset:
     """A labelled plane that is interpolated where it was not requested, and the errors of the last trials.
 
     Args:
@@ -140,7 +140,7 @@ def with_errors(ds: xr.Dataset, name: str, away: Sequence[np.ndarray], shares: S
     return ds
 
 
-def with_interpolated(ds: xr.Dataset, requested: np.ndarray, trials: Sequence[Trial]) -> xr.Dataset:
+def with_interpolated(ds: xr.Dataset, requested: np.ndarray, trials: Sequence[RefinementTrial]) -> xr.Dataset:
     """The dataset with the variable `interpolated`, and the numbers of points that it rests on."""
     about = {"long_name": "value is interpolated, not evaluated", "units": "1"}
     random = int(trials[1].fresh.sum()) if len(trials) > 1 else 0

@@ -17,7 +17,7 @@ RANDOM = 32
 
 
 @dataclass(frozen=True)
-class Trial:
+class RefinementTrial:
     """Points that are predicted from those before; masks over the grid."""
 
     before: np.ndarray
@@ -40,7 +40,7 @@ class Refinement:
 
     def __init__(self, shape: tuple[int, int], tolerance: float, budget: int | None = None) -> None:
         self.requested, *self._finer = lattices(shape)
-        self.trials: list[Trial] = []
+        self.trials: list[RefinementTrial] = []
         self.converged = bool(self.requested.all())
         self._tolerance, self._budget = tolerance, budget
 
@@ -57,7 +57,7 @@ class Refinement:
         wanted = self.requested | (_random_points(self.requested) if close else self._finer.pop(0))
         if self._budget is not None and wanted.sum() > self._budget:
             return False
-        self.trials = [*(self.trials if close else ()), Trial(self.requested, wanted & ~self.requested)]
+        self.trials = [*(self.trials if close else ()), RefinementTrial(self.requested, wanted & ~self.requested)]
         self.requested = wanted
         return True
 

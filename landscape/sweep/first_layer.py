@@ -16,7 +16,7 @@ from landscape.model import mapped_files
 from landscape.model.bound_model import Flat
 from landscape.model.input_format import alike
 from landscape.model.samples import Inputs, Samples
-from landscape.sweep.layer_calls import Call, layer_input, trace_calls
+from landscape.sweep.layer_calls import LayerCall, layer_input, trace_calls
 
 READ_COST = 20
 """Reading one basis output costs about as much as 20 of the products that make one: with three models, first layers of
@@ -180,7 +180,7 @@ def _first_called(flat: Flat, inputs: Inputs) -> tuple[str, int] | None:
     return first.name, first.output[0].numel()
 
 
-def _is_plain(call: Call, flat: Flat) -> bool:
+def _is_plain(call: LayerCall, flat: Flat) -> bool:
     """Whether a layer is a plain linear or convolutional one with all of its parameters in theta."""
     prefix = f"{call.name}." if call.name else ""
     inside = {entry for entry, _ in flat.layout.parameters}

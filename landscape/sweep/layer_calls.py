@@ -15,7 +15,7 @@ from landscape.model.value_watch import ValueWatch
 
 
 @dataclass(frozen=True)
-class Call:
+class LayerCall:
     """One call of a layer without sub-layers.
 
     `free` says whether what it receives was made of the inputs of the model alone, by functions that took neither a
@@ -42,14 +42,14 @@ class ForwardTrace:
     `fixed` says whether they do not depend on values: no value was read into Python, no parameter written to.
     """
 
-    calls: list[Call]
+    calls: list[LayerCall]
     fixed: bool
 
 
 @torch.no_grad()
 def trace_calls(flat: Flat, inputs: Inputs) -> ForwardTrace:
     """Record the layer calls of a forward pass of `flat`; the model does not change."""
-    calls, free = list[Call](), False
+    calls, free = list[LayerCall](), False
     names = {layer: name for name, layer in flat.module.named_modules() if not list(layer.children())}
     cast_inputs = flat.cast(inputs)
     watch = ValueWatch(flat.theta, cast_inputs)
@@ -59,7 +59,7 @@ def trace_calls(flat: Flat, inputs: Inputs) -> ForwardTrace:
         free = watch.follows(received)
 
     def leave(layer: nn.Module, received: tuple[Any, ...], output: Any) -> None:
-        calls.append(Call(names[layer], layer, received, output, free))
+        calls.append(LayerCall(names[layer], layer, received, output, free))
 
     handles = [layer.register_forward_pre_hook(enter) for layer in names]
     handles += [layer.register_forward_hook(leave) for layer in names]

@@ -10,7 +10,7 @@ import tiny
 from mistakes import mistake
 
 from figures import cli
-from figures.commands.opening import Source
+from figures.commands.opening import RunSource
 from figures.commands.options import arguments
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -190,9 +190,9 @@ def test_a_figure_is_drawn_with_its_numbers(fedscape, file):
 
 def test_a_folder_of_runs_stands_for_all(tmp_path):
     names = {tiny.trained(tmp_path, f"seed={seed}").name for seed in (1, 2)}
-    assert {run.name for run in Source().open_all([str(tmp_path)])} == names
+    assert {run.name for run in RunSource().open_all([str(tmp_path)])} == names
     one = sorted(names)[0]
-    assert len(Source(tmp_path).open_all([str(tmp_path), one])) == 2
+    assert len(RunSource(tmp_path).open_all([str(tmp_path), one])) == 2
 
 
 def test_options_are_read_as_toml_else_as_text():

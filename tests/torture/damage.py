@@ -132,7 +132,7 @@ def _of_index(run: Run, source: np.random.Generator, budget: Budget) -> Iterator
 def _of_cache(path: Path, source: np.random.Generator, budget: Budget) -> Iterator[Outcome]:
     """Decoded images: a damaged file is reported by a warning and made anew."""
     images = Samples(torch.arange(24.0).reshape(6, 4), torch.arange(6) % 3)
-    right = _cache.Content(images, images[torch.tensor([4, 1])], classes=("ant", "bee", "cow"))
+    right = _cache.CachedContent(images, images[torch.tensor([4, 1])], classes=("ant", "bee", "cow"))
     _cache.write(path, right)
     whole = path.read_bytes()
     for what, content in _changes(whole, source, budget.places, tensors=True):

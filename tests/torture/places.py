@@ -190,7 +190,7 @@ def _caches(short: Any, whole: Run, place: Path, budget: Budget) -> list[Outcome
         f"print(_cache.write(Path({str(place / 'file' / 'cache' / 'x.safetensors')!r}), _cache.Content(s, s)))"
     )
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
-    told = child.returncode == 0 and _cache.Content(images, images).fingerprint in child.stdout
+    told = child.returncode == 0 and _cache.CachedContent(images, images).fingerprint in child.stdout
     named = "FEDSCAPE_CACHE" in child.stderr
     found.append(Outcome("cache of images below a file", SURVIVED if told and named else LOST, child.stderr[-300:]))
     shutil.copytree(whole.folder, place / "runs" / whole.name)

@@ -9,7 +9,7 @@ import xarray as xr
 
 from landscape.surfaces.interpolation import filled
 from landscape.surfaces.point_table import PointTable, grid_dims
-from landscape.surfaces.refinement import CELLS, Refinement, Trial
+from landscape.surfaces.refinement import CELLS, Refinement, RefinementTrial
 from landscape.sweep.precision import Precision
 
 PREVIEW_SAMPLES = 256
@@ -34,7 +34,7 @@ class Stage:
     mask: np.ndarray
     precision: Precision
     samples: int | None = None
-    trials: tuple[Trial, ...] | None = None
+    trials: tuple[RefinementTrial, ...] | None = None
 
 
 def stages(shape: tuple[int, ...], precision: Precision) -> list[Stage]:

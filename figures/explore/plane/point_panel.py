@@ -16,7 +16,7 @@ from figures.explore.plane.points import client_losses, numbers
 from figures.explore.plane.queries import Numbers, PointQuery
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
-from figures.explore.work.jobs import Job
+from figures.explore.work.jobs import LongJob
 from figures.explore.work.versions import round_version
 from figures.interactive.confusions import counts_map, error_bars
 from figures.selection.statistics_text import statistics_text
@@ -51,7 +51,7 @@ class PointPanel:
             self.classes, self.clients, self.cells, css_classes=["wrap"], sizing_mode="stretch_width", visible=False
         )
         self.panel = pn.Column(self.text, self.plots, sizing_mode="stretch_width")
-        self._jobs: list[Job] = []
+        self._jobs: list[LongJob] = []
         self._asked: Any = None
         self._of: Any = None
         self._numbers: Numbers | None = None
@@ -116,7 +116,7 @@ class PointPanel:
             ended = self._failed if function is numbers else self.view.say_error
             self._jobs.append(self.view.ask(function, run, item, take, ended=ended, priority=priority, **how))
 
-    def _failed(self, job: Job) -> None:
+    def _failed(self, job: LongJob) -> None:
         """Say why a point has no numbers, and show none."""
         self.view.say_error(job)
         self.clear()

@@ -16,7 +16,7 @@ from figures.explore.plane.levels import Stage, groups, is_regular, refinement, 
 from figures.explore.plane.points import grid_values
 from figures.explore.plane.queries import Grid, GridValues
 from figures.explore.plane.survey_results import opened, store
-from figures.explore.work.jobs import Job, Jobs
+from figures.explore.work.jobs import Jobs, LongJob
 from figures.explore.work.versions import heads, replaced, version
 from landscape.surfaces.point_table import PointTable
 
@@ -69,7 +69,7 @@ class Survey:
         self._on_change, self._on_progress = on_change, on_progress
         self._lock = threading.RLock()
         self._shown, self._regular = 0, np.zeros(0, dtype=bool)
-        self._job: Job | None = None
+        self._job: LongJob | None = None
         self._heads, self._key = heads(run, grid.query.models), (version(run, grid.query.models), grid)
         if (stored_surface := _FINISHED.get(self._key)) is not None:
             self._end(stored_surface)
@@ -143,7 +143,7 @@ class Survey:
         self._submit(stage, [table.rows[piece].tolist() for piece in pieces], take)
 
     def _submit(self, stage: Stage, pieces: list[Any], take: Callable[[int, GridValues], None]) -> None:
-        def ended(job: Job) -> None:
+        def ended(job: LongJob) -> None:
             if job.state == "done" and not self.cancelled:
                 self._refine()
             else:
@@ -234,7 +234,7 @@ class Survey:
             _FINISHED.popitem(last=False)
         self._on_change(self)
 
-    def _failed(self, job: Job) -> None:
+    def _failed(self, job: LongJob) -> None:
         by_list = job.state == "cancelled" and not self.cancelled  # the page's list of jobs
         if by_list or (job.state == "failed" and not self.ended):
             self.error, self.ended, self.stopped = job.error, True, by_list

@@ -19,7 +19,7 @@ from figures.explore.plane.points import values as values_of
 from figures.explore.plane.queries import PointQuery
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
-from figures.explore.work.jobs import Job
+from figures.explore.work.jobs import LongJob
 from figures.explore.work.versions import round_version
 from figures.interactive.simplex import simplex_rounds
 from landscape.geometry.simplex import on_triangle
@@ -110,7 +110,7 @@ class TrianglePanel:
         self._three: list[int] = []
         self._key: tuple[Any, ...] | None = None
         self._surface: Any = None
-        self._job: Job | None = None
+        self._job: LongJob | None = None
         self._shown = Weights(1.0, ())
 
     def clear(self, text: str = "") -> None:
@@ -159,7 +159,7 @@ class TrianglePanel:
             self.status.object = f"<p>{_in_words(names, weights, three)}</p>"
             self._draw()
 
-        def ended(job: Job) -> None:
+        def ended(job: LongJob) -> None:
             if job.state != "cancelled":
                 act = ready if job.error is None else lambda: self.clear(str(job.error))
                 self.view.explorer.push(act, view=self.view, wanted=lambda: key == self._key)

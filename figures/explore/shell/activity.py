@@ -7,7 +7,7 @@ import time
 
 import panel as pn
 
-from figures.explore.work.jobs import Job, Jobs
+from figures.explore.work.jobs import Jobs, LongJob
 
 PATIENCE = 1.0
 """Seconds that a job takes before it gets a line."""
@@ -24,8 +24,8 @@ class Activity:
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
-        self._since: dict[Job, float] = {}
-        self._lines: dict[Job, tuple[pn.pane.HTML, pn.Row]] = {}
+        self._since: dict[LongJob, float] = {}
+        self._lines: dict[LongJob, tuple[pn.pane.HTML, pn.Row]] = {}
         self._rest = pn.pane.HTML("", css_classes=["notice"], visible=False)
         self.panel = pn.Column(css_classes=["activity"], sizing_mode="stretch_width", visible=False)
 
@@ -44,14 +44,14 @@ class Activity:
             self.panel.objects = [*(row for _, row in lines.values()), self._rest]
         self.panel.visible = bool(lines)
 
-    def _line(self, job: Job) -> tuple[pn.pane.HTML, pn.Row]:
+    def _line(self, job: LongJob) -> tuple[pn.pane.HTML, pn.Row]:
         text = pn.pane.HTML(described(job), sizing_mode="stretch_width")
         cancel = pn.widgets.Button(label="Cancel", description=f"Stop {job.title}", width=80)
         cancel.on_click(lambda _: job.cancel())
         return text, pn.Row(text, cancel, sizing_mode="stretch_width", css_classes=["job"])
 
 
-def described(job: Job) -> str:
+def described(job: LongJob) -> str:
     """Title, progress and time left of a job as HTML, escaped."""
     title = html.escape(job.title)
     if job.state == "waiting":

@@ -13,7 +13,7 @@ from drift.runs.growing_run import GrowingRun
 from drift.runs.run import Run
 from figures.explore.shell import style
 from figures.explore.shell.frame import Frame
-from figures.explore.shell.header import Header
+from figures.explore.shell.header import PageHeader
 from figures.explore.shell.page import Page
 from figures.explore.shell.root import Root, scheduler
 from figures.explore.shell.selection import Selection
@@ -52,7 +52,7 @@ class Explorer:
         self.views: dict[str, View] = {name: view(self) for name, view in CLASSES.items()}
         self._frames: dict[str, Frame] = {}
         self._slots = [pn.Column(sizing_mode="stretch_width", css_classes=["slot"]) for _ in range(2)]
-        self.header = Header(self)
+        self.header = PageHeader(self)
         if address:
             self.header.activity.panel.css_classes = ["activity", "floating"]
         self.page = Page(self._go, self.header.key, self._flush, address=address)

@@ -20,7 +20,7 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Guard(Matcher):
-    """Matches the requests that are not allowed, so that `Refused` answers them before any other handler does.
+    """Matches the requests that are not allowed, so that `RefusedRequest` answers them before any other handler does.
 
     A request is allowed if its Host is a name of the server, its Origin (if it states one) is that Host, it does not
     come from the page of another site, and it has the cookie. The cookie comes by `?token=`, as the printed address
@@ -90,7 +90,7 @@ class Guard(Matcher):
         return name in self.names or (self.wide and _is_number(name))
 
 
-class Refused(RequestHandler):
+class RefusedRequest(RequestHandler):
     """Says in one line why a request is refused, or hands out the cookie."""
 
     def initialize(self, guard: Guard, reason: str = "", to: str = "") -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 KEYS = "Keys: 1 to 8 views, left and right rounds, Home and End first and last round, Escape clears clients."
 
 
-class Header:
+class PageHeader:
     """Pickers that show and change the selection.
 
     Args:

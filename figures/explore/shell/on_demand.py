@@ -15,7 +15,7 @@ from drift.runs.run import Run
 from figures.explore.shell import html_table
 from figures.explore.shell.latest import Latest
 from figures.explore.shell.view import View
-from figures.explore.work.jobs import Job
+from figures.explore.work.jobs import LongJob
 
 Analysis = Callable[..., xr.Dataset]
 Show = Callable[[xr.Dataset | None], Any]
@@ -38,7 +38,7 @@ class OnDemand:
         self._key: object = None
         self._run: Run | None = None
         self._arguments: dict[str, Any] = {}
-        self._job: Job | None = None
+        self._job: LongJob | None = None
         self.button = view.button(f"Compute {title}", lambda _: self._pressed(), color="primary", disabled=True)
         self.text = html_table.pane("state")
         self.text.styles = {"flex": "1 1 260px", "min-width": "260px"}
@@ -91,7 +91,7 @@ class OnDemand:
         say = lambda text: self._say(f"steps: {text}")  # noqa: E731
         self._job = self._view.compute(begin, self._done, wanted=wanted, ended=self._ended, say=say)
 
-    def _ended(self, job: Job) -> None:
+    def _ended(self, job: LongJob) -> None:
         self.button.label = f"Compute {self._title}"
         self._say(f"Cancelled. {self._about}" if job.error is None else f"It failed: {job.error}")
 

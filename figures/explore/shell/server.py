@@ -23,7 +23,7 @@ from tornado.web import RequestHandler
 from tornado.websocket import WebSocketClosedError
 
 from figures.explore.shell.app import Explorer
-from figures.explore.shell.guard import Guard, Refused, SafeHeaders
+from figures.explore.shell.guard import Guard, RefusedRequest, SafeHeaders
 from figures.explore.shell.plot import LIBRARY
 from figures.explore.shell.workspace import Workspace
 
@@ -83,7 +83,7 @@ def serve(workspace: Workspace, port: int | None = None, host: str = "127.0.0.1"
     server = _listening(workspace, (PORT, 0) if port is None else (port,), host)
     application: Any = _application(server)
     page = {"application_context": application.applications["/"], "bokeh_websocket_path": "/ws"}
-    application.add_handlers(".*", [Rule(guard, Refused), ("/", PageHandler, page)])
+    application.add_handlers(".*", [Rule(guard, RefusedRequest), ("/", PageHandler, page)])
     application.add_transform(SafeHeaders)
     server.io_loop.add_callback(_load, workspace)
     return server, f"http://{guard.name}:{server.port}/?token={guard.token}", guard.wide

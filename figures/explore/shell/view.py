@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from figures.explore.shell.app import Explorer
     from figures.explore.shell.plot import Plot
     from figures.explore.shell.selection import Selection
-    from figures.explore.work.job import Job
+    from figures.explore.work.job import LongJob
 
 Wanted = Callable[[], bool]
 """Whether the page still waits for something."""
@@ -56,7 +56,7 @@ class View(ABC):
         self.problem = ""
         self._waiting: set[str] = set()
         self._body: pn.Column | None = None
-        self._jobs: list[Job] = []
+        self._jobs: list[LongJob] = []
         self._quiet = False
 
     @cached_property
@@ -166,10 +166,10 @@ class View(ABC):
         show: Callable[[Any], Any],
         *,
         wanted: Wanted = lambda: True,
-        ended: Callable[[Job], Any] | None = None,
+        ended: Callable[[LongJob], Any] | None = None,
         title: str = "",
         priority: int = 0,
-    ) -> Job:
+    ) -> LongJob:
         """Compute `function(run, item)` away from the page, which shows the result, or says its error, if `wanted`."""
         push, lost = self.explorer.push, ended or self.say_error
         how: dict[str, Any] = {"view": self, "wanted": wanted}
@@ -187,35 +187,35 @@ class View(ABC):
 
     def compute(
         self,
-        begin: Callable[..., Job],
+        begin: Callable[..., LongJob],
         show: Callable[[Any], Any],
         *,
         wanted: Wanted,
-        ended: Callable[[Job], Any],
+        ended: Callable[[LongJob], Any],
         say: Callable[[str], Any] | None = None,
-    ) -> Job:
+    ) -> LongJob:
         """As `ask`, for a long computation: `begin` takes `on_progress` and `on_end`; `say` takes its progress."""
         push, last = self.explorer.push, 0.0
 
-        def on_progress(job: Job) -> None:
+        def on_progress(job: LongJob) -> None:
             nonlocal last
             if say is not None and (now := time.monotonic()) - last > EVERY:
                 last = now
                 push(say, job.progress, view=self, wanted=lambda: wanted() and not job.ended)
 
-        def on_end(job: Job) -> None:
+        def on_end(job: LongJob) -> None:
             act, value = (show, job.result) if job.state == "done" else (ended, job)
             push(act, value, view=self, wanted=wanted)
 
         return begin(on_progress=on_progress, on_end=on_end)
 
-    def say_error(self, job: Job) -> None:
+    def say_error(self, job: LongJob) -> None:
         """Say why a job failed in place of the status; nothing where it was cancelled."""
         if job.error is not None:
             self.busy.object = ""
             self.say(str(job.error))
 
-    def fail(self, job: Job) -> None:
+    def fail(self, job: LongJob) -> None:
         """Say why the job failed that computes all that is shown, and hide what was shown before."""
         self.say_error(job)
         self.content.visible = job.error is None

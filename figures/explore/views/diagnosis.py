@@ -12,7 +12,7 @@ from figures.explore.record.diagnosed import Diagnosed, diagnosed, view_of
 from figures.explore.shell import html_table
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.view import View
-from figures.explore.work.job import Job, OnJob
+from figures.explore.work.job import LongJob, OnJob
 from figures.page.diagnosis_text import QUESTIONS, brackets, extent, interval, percent, verdict
 
 ABOUT = (
@@ -23,7 +23,7 @@ _RESULTS: dict[tuple[str, str, bool], Diagnosed] = {}
 """Diagnoses by run, its last round, and whether nothing was trained, for all pages."""
 
 
-class Diagnosis(View):
+class DiagnosisView(View):
     """Verdict, causes and findings of one run."""
 
     name = "diagnosis"
@@ -32,7 +32,7 @@ class Diagnosis(View):
 
     def body(self) -> pn.Column:
         self._key: tuple[str, str] | None = None
-        self._job: Job | None = None
+        self._job: LongJob | None = None
         self._result: Diagnosed | None = None
         self.quick = self.button("Read the record", lambda _: self._start(quick=True), color="primary")
         self.full = self.button("Test causes by training", lambda _: self._start(quick=False))
@@ -72,8 +72,8 @@ class Diagnosis(View):
         self._busy(True)
         self._say("starting ...")
 
-        def begin(on_progress: OnJob, on_end: OnJob) -> Job:
-            def ended(job: Job) -> None:
+        def begin(on_progress: OnJob, on_end: OnJob) -> LongJob:
+            def ended(job: LongJob) -> None:
                 if job.state == "done" and key is not None:
                     _RESULTS[*key, quick] = job.result
                 on_end(job)
@@ -85,7 +85,7 @@ class Diagnosis(View):
         say = lambda text: self._say(f"steps of the present test: {text}")  # noqa: E731
         self._job = self.compute(begin, self._show, wanted=wanted, ended=self._ended, say=say)
 
-    def _ended(self, job: Job) -> None:
+    def _ended(self, job: LongJob) -> None:
         self._busy(False)
         self._say("Cancelled; what was computed is stored." if job.error is None else f"It failed: {job.error}")
 

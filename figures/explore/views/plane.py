@@ -23,7 +23,7 @@ from figures.explore.plane.surveys import Survey
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
-from figures.explore.work.jobs import Job
+from figures.explore.work.jobs import LongJob
 from figures.explore.work.versions import round_version
 from landscape.surfaces.minimum import Minimum
 
@@ -51,7 +51,7 @@ class Plane(View):
         self._grid: Grid | None = None
         self._version: Any = None
         self._minimum: Minimum | None = None
-        self._minimum_job: Job | None = None
+        self._minimum_job: LongJob | None = None
         self._told = 0.0
         self._plane: Any = None
         self._ids: list[int] = []

@@ -17,7 +17,7 @@ from figures.explore.plane.triangles import TrianglePanel
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.sliders import Sliders
 from figures.explore.shell.view import View
-from figures.explore.work.jobs import Job
+from figures.explore.work.jobs import LongJob
 from figures.explore.work.versions import round_version
 
 SAMPLES = {"1000": "1000 samples", "": "2000 samples", "all": "all samples"}
@@ -45,7 +45,7 @@ class WeightsView(View):
         self._history: dict[str, Weights] = {}
         self._new_query = False
         self._title = ""
-        self._learning: Job | None = None
+        self._learning: LongJob | None = None
         self.sliders = Sliders(self.guarded(self._moved), sizing_mode="stretch_width", margin=(0, 8))
         usual = (
             ("FedAvg", lambda: self._sizes),
@@ -181,7 +181,7 @@ class WeightsView(View):
             self._learning.cancel()
         self.say(f"{title} weights are learned on the proxy set ...")
 
-        def ended(job: Job) -> None:
+        def ended(job: LongJob) -> None:
             if job.error is not None or job is self._learning:
                 self.say(str(job.error or ""))
 

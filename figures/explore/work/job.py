@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-OnJob = Callable[["Job"], None]
+OnJob = Callable[["LongJob"], None]
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 
 @dataclass(eq=False)
-class Job:
+class LongJob:
     """A piece of work.
 
     Args:

@@ -24,10 +24,10 @@ from typing import Any
 
 from drift.runs.run import Run
 from figures.explore.work.addresses import Address, share_data
-from figures.explore.work.job import Job, OnJob, State
-from figures.explore.work.lanes import Call, Lost, ProcessLane, Progress, ThreadLane
+from figures.explore.work.job import LongJob, OnJob, State
+from figures.explore.work.lanes import Call, LostProcess, ProcessLane, Progress, ThreadLane
 
-__all__ = ["Job", "Jobs"]
+__all__ = ["Jobs", "LongJob"]
 
 URGENT = 10
 """Priorities below this are those of what a person's hand waits for, such as a slider's number."""
@@ -42,7 +42,7 @@ _NUMBERS = count()
 
 @dataclass(eq=False)
 class _Quick:
-    job: Job
+    job: LongJob
     function: Callable[..., Any]
     address: Address
     place: int
@@ -68,12 +68,12 @@ class Jobs:
         self._warm = ProcessLane(self.threads, self._answered)
         self._warm.start()
         self._local = ThreadLane(self.threads, self._answered)
-        self._long: list[tuple[Job, Call, Progress]] = []
-        self._lanes: dict[Job, ProcessLane | ThreadLane] = {}
-        self._jobs: list[Job] = []
+        self._long: list[tuple[LongJob, Call, Progress]] = []
+        self._lanes: dict[LongJob, ProcessLane | ThreadLane] = {}
+        self._jobs: list[LongJob] = []
 
     @property
-    def active(self) -> list[Job]:
+    def active(self) -> list[LongJob]:
         """Jobs that have not ended, in the order of their start."""
         with self._lock:
             self._jobs = [job for job in self._jobs if not job.ended]
@@ -89,7 +89,7 @@ class Jobs:
         priority: int = 0,
         on_result: OnResult = lambda place, result: None,
         on_end: OnJob = lambda job: None,
-    ) -> Job:
+    ) -> LongJob:
         """Call `function(run, item)` for every item, in the process that keeps runs, data and models warm.
 
         Args:
@@ -100,7 +100,7 @@ class Jobs:
             on_end: Called with the job when it is done, failed (at its first error) or cancelled.
         """
         things = list(items)
-        job = Job(title, len(things), state="running", _stop=self._stop_quick, _on_end=on_end)
+        job = LongJob(title, len(things), state="running", _stop=self._stop_quick, _on_end=on_end)
         address = Address.from_run(run)
         with self._lock:
             self._jobs.append(job)
@@ -120,7 +120,7 @@ class Jobs:
         title: str = "",
         on_progress: OnJob = lambda job: None,
         on_end: OnJob = lambda job: None,
-    ) -> Job:
+    ) -> LongJob:
         """Call `function(runs, *arguments)` in a process of its own; `cancel` kills it.
 
         Args:
@@ -129,7 +129,7 @@ class Jobs:
             on_progress: Called with the job whenever a step is done.
             on_end: Called with the job when it is done, failed or cancelled.
         """
-        job = Job(title, _stop=self._stop_long, _on_end=on_end)
+        job = LongJob(title, _stop=self._stop_long, _on_end=on_end)
         addresses = tuple(Address.from_run(run) for run in ([runs] if isinstance(runs, Run) else runs))
         call = Call(next(_NUMBERS), function, addresses, arguments, isinstance(runs, Run))
 
@@ -156,7 +156,7 @@ class Jobs:
         on_progress: OnJob = lambda job: None,
         on_end: OnJob = lambda job: None,
         **arguments: Any,
-    ) -> Job:
+    ) -> LongJob:
         """Compute `run.cached(analysis, **arguments)` as a long computation; the result is the job's.
 
         Args:
@@ -196,7 +196,7 @@ class Jobs:
     def _answered(self, number: int, result: Any, error: Exception | None) -> None:
         with self._lock:
             call = self._calls.pop(number, None)
-            if call is not None and isinstance(error, Lost) and call.lives > 1 and not call.job.ended:
+            if call is not None and isinstance(error, LostProcess) and call.lives > 1 and not call.job.ended:
                 call.lives -= 1
                 heapq.heappush(self._waiting, (-1, next(_NUMBERS), call))
                 call = None
@@ -217,7 +217,7 @@ class Jobs:
         if last:
             self._finish(job, "done")
 
-    def _stop_quick(self, job: Job) -> None:
+    def _stop_quick(self, job: LongJob) -> None:
         self._finish(job, "cancelled")
         with self._lock:
             sent = {number: call for number, call in self._calls.items() if call.job is job}
@@ -235,27 +235,27 @@ class Jobs:
                 self._lanes[job] = lane(1, partial(self._ended, job), progress)
                 self._lanes[job].send(call)
 
-    def _ended(self, job: Job, number: int, result: Any, error: Exception | None) -> None:
+    def _ended(self, job: LongJob, number: int, result: Any, error: Exception | None) -> None:
         self._close_lane(job)
         if not job.ended:
             job.result, job.error = result, error
             self._finish(job, "done" if error is None else "failed")
         self._start_long()
 
-    def _stop_long(self, job: Job) -> None:
+    def _stop_long(self, job: LongJob) -> None:
         with self._lock:
             self._long = [entry for entry in self._long if entry[0] is not job]
         self._close_lane(job)
         self._finish(job, "cancelled")
         self._start_long()
 
-    def _close_lane(self, job: Job) -> None:
+    def _close_lane(self, job: LongJob) -> None:
         with self._lock:
             lane = self._lanes.pop(job, None)
         if lane is not None:
             lane.close()
 
-    def _finish(self, job: Job, state: State) -> None:
+    def _finish(self, job: LongJob, state: State) -> None:
         with self._lock:
             if job.ended:
                 return

@@ -29,7 +29,7 @@ NICE = 10
 """Added to the niceness of long computations, so that the page's own come first."""
 
 
-class Lost(RuntimeError):
+class LostProcess(RuntimeError):
     """The process of a call has died."""
 
 
@@ -106,7 +106,7 @@ class ProcessLane:
     Args:
         threads: Calls at a time.
         answer: Called in a thread of this process with each answer; a call that the process did not survive has the
-            error `Lost`.
+            error `LostProcess`.
         progress: Of long computations, which report their steps and give way to others.
     """
 
@@ -180,7 +180,7 @@ class ProcessLane:
             lost, self._open_calls, self._connection = self._open_calls, set(), None
             connection.close()
         for number in lost:
-            self._answer(number, None, Lost(f"the process of the computation died ({_how(process.exitcode)})."))
+            self._answer(number, None, LostProcess(f"the process of the computation died ({_how(process.exitcode)})."))
 
 
 def _serve(connection: Connection, threads: int, long: bool) -> None:

@@ -16,7 +16,7 @@ import drift
 from figures.explore.shell import notebook
 from figures.explore.shell.app import Explorer
 from figures.explore.shell.workspace import Workspace
-from figures.explore.work.job import Job
+from figures.explore.work.job import LongJob
 
 
 def test_work_that_only_a_closed_page_waits_for_is_ended(tmp_path):
@@ -25,7 +25,7 @@ def test_work_that_only_a_closed_page_waits_for_is_ended(tmp_path):
     try:
         explorer, other = (Explorer(workspace, "view=plane&plane.points=101") for _ in range(2))
         stopped = []
-        explorer.views["plane"]._jobs.append(Job("waits", _stop=stopped.append))
+        explorer.views["plane"]._jobs.append(LongJob("waits", _stop=stopped.append))
         survey = explorer.views["plane"]._survey
         explorer.close()
         assert len(stopped) == 1 and survey.cancelled

@@ -24,7 +24,7 @@ from figures.explore.plane.survey_results import Analysis, minimum, store
 from figures.explore.plane.surveys import Survey
 from figures.explore.shell.app import Explorer
 from figures.explore.shell.workspace import Workspace
-from figures.explore.work.jobs import Job, Jobs
+from figures.explore.work.jobs import Jobs, LongJob
 from figures.explore.work.versions import has_link, round_version
 from landscape.sweep.evaluate import evaluate
 
@@ -281,7 +281,7 @@ def test_a_line_whose_run_is_replaced_while_it_is_evaluated_is_not_shown(tmp_pat
 
         def quick(self, function, run, items, *, on_result=None, on_end=None, **_):
             waiting.append((function, run, items, on_result, on_end))
-            return Job("", len(items), state="running")
+            return LongJob("", len(items), state="running")
 
     def let_go(run):
         function, _, items, on_result, on_end = waiting.pop(0)
@@ -290,7 +290,7 @@ def test_a_line_whose_run_is_replaced_while_it_is_evaluated_is_not_shown(tmp_pat
             if on_result is not None:
                 on_result(place, answer)
         if on_end is not None:
-            on_end(Job("", len(items), state="done"))
+            on_end(LongJob("", len(items), state="done"))
 
     survey = Survey(Held(), run, Grid(PointQuery(1, models), "line", points=5), on_change=lambda _: None)
     let_go(run)

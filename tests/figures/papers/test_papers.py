@@ -36,7 +36,7 @@ def test_items_of_a_paper_have_names_of_their_own(name):
 @pytest.mark.parametrize(("name", "item"), ITEMS, ids=[f"{name}-{item.slug}" for name, item in ITEMS])
 def test_every_item_resolves(name, item):
     figure = gallery.load(item.figure)
-    options = _draw_papers.Planned(name, item, ()).options | item.quick_options
+    options = _draw_papers.PlannedItem(name, item, ()).options | item.quick_options
     plugins.require_options(f"figure {item.figure}", figure.data, options)
     assert item.shows[0].islower() or item.shows.split()[0].isupper()
     for setting in item.settings:
@@ -140,7 +140,7 @@ def test_an_unfinished_run_is_missing(item, tmp_path):
 def test_a_table_has_the_papers_numbers_beside_its_own(item, tmp_path):
     runs = _trained(item, tmp_path / "runs")
     figure = gallery.load("accuracy-table")
-    ds = figure.data(runs, **_draw_papers.Planned("toy", item, ()).options)
+    ds = figure.data(runs, **_draw_papers.PlannedItem("toy", item, ()).options)
     assert ds.row.values.tolist() == ["fedavg", "ima", "fedprox+ima"]
     assert ds.column.values.tolist() == ["1", "2"]
     assert ds.measured.dims == ("row", "column", "seed")

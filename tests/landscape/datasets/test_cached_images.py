@@ -147,7 +147,7 @@ def test_a_sound_cache_file_of_another_dataset_is_not_used(tmp_path, cache):
     parquet_folder(tmp_path, TINY)
     sound = _images.load(TINY, tmp_path)
     (kept,) = cache.iterdir()
-    _cache.write(kept, _cache.Content(sound.test, sound.train))
+    _cache.write(kept, _cache.CachedContent(sound.test, sound.train))
     assert _images.load(TINY, tmp_path).fingerprint == sound.fingerprint
 
 

@@ -11,7 +11,7 @@ from landscape.geometry.planes import plane
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.surfaces.interpolation import possible, trial_errors
-from landscape.surfaces.refinement import Trial, lattices
+from landscape.surfaces.refinement import RefinementTrial, lattices
 from landscape.surfaces.sampled_surface import FOLDS, _Estimate, sample_rows, sampled_surface
 from landscape.surfaces.sampling_error import sample_folds
 from landscape.surfaces.surface import surface
@@ -121,7 +121,7 @@ def test_folds_without_a_counted_sample_do_not_count(case):
 def test_predictions_below_zero_have_a_share_on_the_linear_scale():
     whole = np.array([[[1.0, 2.0], [3.0, 5.0]]])
     fresh = np.array([[False, True], [False, False]])
-    away, shares = trial_errors(whole, lambda mask: np.full_like(whole, -1.0), [Trial(~fresh, fresh)])
+    away, shares = trial_errors(whole, lambda mask: np.full_like(whole, -1.0), [RefinementTrial(~fresh, fresh)])
     np.testing.assert_array_equal(away[0], [[-3.0]])
     np.testing.assert_allclose(shares[0], [3.0 / 4.0])
 
