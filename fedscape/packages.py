@@ -15,17 +15,17 @@ HOME = Path(__file__).resolve().parent.parent
 
 def foreign() -> dict[str, str]:
     """What hides or has overwritten a package of fedscape: path by name; empty where all three are its own."""
-    found = {}
+    hidden = {}
     for name in NAMES:
         spec = find_spec(name)
         origin = Path(spec.origin).resolve() if spec is not None and spec.origin else None
         if origin != HOME / name / "__init__.py":
-            found[name] = (
+            hidden[name] = (
                 "not installed" if spec is None else str(origin or list(spec.submodule_search_locations or []))
             )
         elif not _is_ours(HOME / name):
-            found[name] = f"{origin}, which another project has overwritten"
-    return found
+            hidden[name] = f"{origin}, which another project has overwritten"
+    return hidden
 
 
 def require_own() -> None:
@@ -42,8 +42,8 @@ def require_own() -> None:
 def sharers() -> dict[str, list[str]]:
     """Other installed distributions that bring a package of one of these names, by name."""
     brought = packages_distributions()
-    others = {name: sorted({one for one in brought.get(name, ()) if one != "fedscape"}) for name in NAMES}
-    return {name: found for name, found in others.items() if found}
+    others = {name: sorted({project for project in brought.get(name, ()) if project != "fedscape"}) for name in NAMES}
+    return {name: projects for name, projects in others.items() if projects}
 
 
 def advice(name: str, path: str, shared: Mapping[str, list[str]]) -> str:
@@ -57,10 +57,10 @@ def advice(name: str, path: str, shared: Mapping[str, list[str]]) -> str:
 
 def reinstall(shared: Mapping[str, list[str]]) -> str:
     """How to have packages of these names from fedscape alone."""
-    others = " ".join(sorted({one for found in shared.values() for one in found}))
+    others = " ".join(sorted({project for projects in shared.values() for project in projects}))
     uninstall = f"pip uninstall {others}, then " if others else ""
-    advice = "in a virtual environment of its own: pip install --force-reinstall fedscape"
-    return f"{uninstall}install fedscape again, {advice}"
+    remedy = "in a virtual environment of its own: pip install --force-reinstall fedscape"
+    return f"{uninstall}install fedscape again, {remedy}"
 
 
 def _is_ours(folder: Path) -> bool:

@@ -33,17 +33,23 @@ def test_hooks_check_what_make_lint_checks():
 
 
 WORDS = {
+    *("place", "part", "own", "whole"),
     *("found", "held", "kept", "given", "chosen", "made", "drawn", "said", "told"),
     *("apart", "beside", "together", "everyone", "each", "one", "of"),
 }
 """Words that are no names: they say nothing about what a variable holds or a function does."""
+
+NOUNS = ("place", "part", "own", "whole")
+"""Words that end no name either, as in `mark_place` and `LayerPart`; `placeholder` and `own_task` are names."""
+
+IN_PLACE = {"in_place", "IN_PLACE"}
+"""The adverb, which is no noun."""
 
 PUBLIC = {
     ("drift/runs/run_files.py", "kept"),
     ("drift/runs/described_run.py", "kept"),
     ("drift/store/round_record.py", "kept"),
     ("drift/claims/campaign/records.py", "kept"),  # as Run.kept, which it stands in for
-    ("drift/diagnosis/outlying_clients.py", "apart"),
     ("drift/partitions/long_tail.py", "kept"),  # an option of the partition
     ("landscape/model/make_task.py", "made"),
     ("landscape/model/layout.py", "of"),
@@ -68,11 +74,37 @@ def names(path: Path) -> set[str]:
     return bound
 
 
-@pytest.mark.parametrize("package", ["landscape", "drift", "figures"])
+def is_poor(name: str) -> bool:
+    """Whether a name is one of WORDS, in any case, or ends in one of NOUNS."""
+    last = re.findall("[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)[-1:]
+    return name not in IN_PLACE and (name.strip("_").lower() in WORDS or "".join(last).lower() in NOUNS)
+
+
+@pytest.mark.parametrize("package", ["landscape", "drift", "figures", "fedscape"])
 def test_names_say_what_they_are(package):
     files = sorted((ROOT / package).rglob("*.py"))
-    poor = {(str(path.relative_to(ROOT)), name) for path in files for name in names(path) if name.strip("_") in WORDS}
+    poor = {(str(path.relative_to(ROOT)), name) for path in files for name in names(path) if is_poor(name)}
     assert poor <= PUBLIC, sorted(poor - PUBLIC)
+
+
+def test_poor_names_are_seen_and_compounds_are_not():
+    assert all(map(is_poor, ("_place", "PLACE", "mark_place", "LayerPart", "has_own", "is_whole", "kept", "One")))
+    assert not any(map(is_poor, ("placeholder", "own_task", "whole_products", "in_place", "partition", "_", "")))
+
+
+SAME = {"Partition": "drift/partitions", "Files": "drift/trackers"}
+"""Classes that each plug-in of a folder has under this name, by which it is found."""
+
+
+def test_a_class_has_its_name_alone():
+    """So that a search for a name has one answer."""
+    where: dict[str, list[str]] = {}
+    for package in ("landscape", "drift", "figures", "fedscape"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef) and SAME.get(node.name) != str(path.parent.relative_to(ROOT)):
+                    where.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: files for name, files in where.items() if len(files) > 1} == {}
 
 
 @pytest.mark.parametrize("package", [landscape, drift, figures], ids=lambda package: package.__name__)

@@ -13,7 +13,7 @@ from drift.analyses.counterfactual.changes import changes
 from drift.analyses.counterfactual.followed_changes import LONGER, longest
 from drift.analyses.over_seeds import Estimate, estimate
 from drift.analyses.rounds.run_state import RunState
-from drift.diagnosis.outlying_clients import APART
+from drift.diagnosis.outlying_clients import OUTLYING
 from drift.runs.run import Run
 
 CLEAR = 0.02
@@ -89,7 +89,7 @@ _WORDS = {
 def suspects(clients: xr.Dataset) -> list[int]:
     """Clients whose labels or inputs may be wrong, the most striking first: the loss of the global model on their data
     is an outlier (z > 3.5) and at least twice that on others' data of the same classes."""
-    odd = (clients.excess_z > APART) & (clients.ratio >= WRONG)
+    odd = (clients.excess_z > OUTLYING) & (clients.ratio >= WRONG)
     numbers = clients.client.values[odd.values]
     order = sorted(numbers, key=lambda number: -float(clients.excess_z.sel(client=number)))
     return [int(number) for number in order][:LEAVE_OUT]
@@ -101,7 +101,7 @@ def suspected(client: xr.Dataset) -> str:
     Inputs of a wrong scale, or noise, make gradients and so updates many times as long as those of others (5 medians
     or more, and an outlier); wrong labels hardly change the length of a step.
     """
-    return "inputs" if float(client.length) >= LONG and float(client.length_z) > APART else "labels"
+    return "inputs" if float(client.length) >= LONG and float(client.length_z) > OUTLYING else "labels"
 
 
 def promising(tests: xr.Dataset, state: RunState) -> list[str]:

@@ -23,7 +23,7 @@ from drift.analyses.rounds.critical_point import critical_point
 from drift.analyses.rounds.run_state import FEWEST, RunState, nonfinite
 from drift.analyses.rounds.variance import drift_variances
 from drift.diagnosis.causes import CLEAR, beyond, gain_of, suspected, suspects
-from drift.diagnosis.outlying_clients import APART, client_deviations
+from drift.diagnosis.outlying_clients import OUTLYING, client_deviations
 from drift.runs.registry import LOSS_UNITS
 from drift.runs.run import Run
 
@@ -178,7 +178,7 @@ def _describe(client: xr.Dataset) -> str:
 
 def is_odd(client: xr.Dataset) -> bool:
     """Whether a client of `client_deviations` is an outlier by the direction or the length of its updates."""
-    return bool(client.cosine_z < -APART) or bool(abs(client.length_z) > 2 * APART)
+    return bool(client.cosine_z < -OUTLYING) or bool(abs(client.length_z) > 2 * OUTLYING)
 
 
 def training(run: Run, state: RunState) -> Finding:

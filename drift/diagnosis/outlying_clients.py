@@ -18,7 +18,7 @@ from landscape.model.losses import IGNORED
 MODELS = 3
 """Number of last global models whose loss on the clients' data is averaged."""
 
-APART = 3.5
+OUTLYING = 3.5
 """Robust deviations from the median from which a client is an outlier."""
 
 

@@ -59,13 +59,13 @@ class Partition(Partitioner):
     def for_round(
         self, labels: np.ndarray, parts: Sequence[np.ndarray], cohort: np.ndarray, rng: np.random.Generator
     ) -> list[np.ndarray]:
-        held = [parts[client] for client in cohort.tolist()]
+        cohort_parts = [parts[client] for client in cohort.tolist()]
         if not self.moves:
-            return held
-        pool = np.sort(np.concatenate(held))
+            return cohort_parts
+        pool = np.sort(np.concatenate(cohort_parts))
         if self.setting == "period":
-            return _even(pool, len(held), rng)
-        return [pool[numbers] for numbers in split_classes(labels[pool], len(held), self.concentration, rng)]
+            return _even(pool, len(cohort_parts), rng)
+        return [pool[numbers] for numbers in split_classes(labels[pool], len(cohort_parts), self.concentration, rng)]
 
 
 def _even(numbers: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:

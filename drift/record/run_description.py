@@ -130,7 +130,7 @@ def number_clients(clients: Clients, names: Sequence[str] | None, *, fresh: bool
     return [every.index(str(client)) for client in clients], every
 
 
-KEPT = "tensors that clients did not send (recorded as they received them)"
+KEEP = "tensors that clients did not send (recorded as they received them)"
 """What is unknown of a run with such clients; its description names the tensors under `kept`."""
 
 DESCRIBED = ("name", "method", "data", "partition", "seed", "settings", "metrics")
@@ -214,7 +214,7 @@ def describe_run(
         "buffers": layout_entries(flat.buffers),
         "engine": "recorded",
         "imported": True,
-        "unknown": [*unknown, *([] if weighted else ["aggregation weights"]), *([KEPT] if recorded else [])],
+        "unknown": [*unknown, *([] if weighted else ["aggregation weights"]), *([KEEP] if recorded else [])],
         **({"kept": list(recorded)} if recorded else {}),
         **({"told": dict(training)} if training else {}),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()},

@@ -70,9 +70,9 @@ def _computed(
 
 def _say_unstored(run: Run) -> None:
     """Say once per folder and process that results are not stored."""
-    if (folder := run.folder.resolve()) in _SAID:
+    if (folder := run.folder.resolve()) in _WARNED:
         return
-    _SAID.add(folder)
+    _WARNED.add(folder)
     text = f"{run.name} is read-only: results are computed, and not stored."
     if run.context.announce is not None:
         run.context.announce(text)
@@ -80,7 +80,7 @@ def _say_unstored(run: Run) -> None:
         warnings.warn(text, stacklevel=4)
 
 
-_SAID: set[Path] = set()
+_WARNED: set[Path] = set()
 """Folders of which `_say_unstored` has spoken."""
 
 

@@ -1,7 +1,7 @@
 """What resuming needs: the server's tensors and, by client, what clients keep between rounds.
 
 `state.safetensors` is the commit point. It contains the states of clients as well, as long as they are small together;
-beyond `TOGETHER` each client's is a file `clients/<client>-<round>.safetensors`, of which a round writes those of the
+beyond `ONE_FILE` each client's is a file `clients/<client>-<round>.safetensors`, of which a round writes those of the
 clients that it trained. The state then has the table of these files with their digests. New files have new names, and
 those that they replace are removed after the commit, so that a stop at any moment leaves all that the state names.
 """
@@ -27,7 +27,7 @@ from drift.store.round_headers import read_client
 
 State = dict[str, Tensor]
 
-TOGETHER = 1 << 26
+ONE_FILE = 1 << 26
 """Bytes of all client states up to which `state.safetensors` contains them."""
 
 CLIENT_FILE = re.compile(r"\d{6,}-\d{6,}\.safetensors")
@@ -122,7 +122,7 @@ class ClientStates(Mapping[int, State]):
         entries = self.entries.values()
         if any(entry.file is not None for entry in entries):
             return True
-        return sum(value.nbytes for entry in entries for value in (entry.state or {}).values()) > TOGETHER
+        return sum(value.nbytes for entry in entries for value in (entry.state or {}).values()) > ONE_FILE
 
 
 class StoredState(NamedTuple):

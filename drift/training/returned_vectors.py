@@ -18,7 +18,7 @@ class ReturnedVectors:
     """One matrix in a temporary file for each vector (d,) that clients return beside their model, a row per client.
 
     A file exists as long as something returned lies in it. What clients keep is written to files of their own when the
-    round is committed, if all of it is larger than `server_state.TOGETHER`; less than that stays in memory here too.
+    round is committed, if all of it is larger than `server_state.ONE_FILE`; less than that stays in memory here too.
 
     Args:
         number: Clients that train in the round.
@@ -43,7 +43,7 @@ class ReturnedVectors:
         return {name: self._row(f"{kind}.{name}", index, value) for name, value in tensors.items()}
 
     def _row(self, name: str, index: int, value: Tensor) -> Tensor:
-        if value.shape != self._shape or self._number * value.nbytes <= server_state.TOGETHER:
+        if value.shape != self._shape or self._number * value.nbytes <= server_state.ONE_FILE:
             return value
         key = name, value.dtype
         if key not in self._matrices:

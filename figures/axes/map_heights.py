@@ -15,7 +15,7 @@ from figures.axes.fit import lay_out
 LOWEST, HIGHEST = 0.5, 2.6
 """Heights of a row of maps, inches."""
 
-BESIDE = 1.8
+SIDES = 1.8
 """Least height of a row of maps that has curves too, inches."""
 
 PAGE = 9.2
@@ -84,7 +84,7 @@ def _set_heights(
         for ax, box in boxes.items():
             row = _row(ax)
             now[row] = box.height * tall
-            wanted[row] = max(wanted[row], _needed(shapes[ax] * box.width * wide) if ax in shapes else BESIDE)
+            wanted[row] = max(wanted[row], _needed(shapes[ax] * box.width * wide) if ax in shapes else SIDES)
         for row, height in fixed.items():
             wanted[row] = height
         room = PAGE - (tall - now.sum())

@@ -116,7 +116,7 @@ def join_panels(panels: Iterable[tuple[str, xr.Dataset]]) -> xr.Dataset:
     for label, panel in panels:
         panel = panel.assign_attrs(label=label)
         at = {f"at_{name}": (name, values.values, values.attrs) for name, values in panel.coords.items()}
-        about = {f"is_{name}": value for name, value in panel.attrs.items() if name in _KEPT}
+        about = {f"is_{name}": value for name, value in panel.attrs.items() if name in _COMMON}
         by_position.append(panel.drop_vars(list(panel.coords)).assign(at).assign(about).drop_attrs(deep=False))
     return xr.concat(by_position, "panel", join="exact", combine_attrs="drop_conflicts")
 
@@ -145,7 +145,7 @@ ACCURACY = ("test accuracy", "fraction")
 _SHOWN = ("block", "round", "split", "samples")
 """Attributes of a result: which round it is of, and which samples its numbers are averaged over."""
 
-_KEPT = ("analysis", "isometric", "first", "second", "label", *_SHOWN)
+_COMMON = ("analysis", "isometric", "first", "second", "label", *_SHOWN)
 
 
 def _common(results: Sequence[xr.Dataset]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ NEEDS = "a run that kept its globals; runs of the same method with other seeds a
 
 COST = "minutes per run"
 
-_DRAWN = ["norm", "loss_cost", "client_norm", "expected_sampling"]
-_DRAWN += [f"{drift}_{kind}" for drift in ("sampling", "client") for kind in ("variance", "estimate")]
+_LINES = ["norm", "loss_cost", "client_norm", "expected_sampling"]
+_LINES += [f"{drift}_{kind}" for drift in ("sampling", "client") for kind in ("variance", "estimate")]
 
 
 @_selected.each_run(select=_selected.of_method)
@@ -34,7 +34,7 @@ def data(run: Run, *, rounds: int | Sequence[int] = 8, scale: str = "fit", worke
         workers: Processes that share the trainings.
     """
     indices = _runs.rounds_among(run.kept("globals"), rounds) or None
-    return run.cached(counterfactual, rounds=indices, scale=scale, workers=workers)[_DRAWN]
+    return run.cached(counterfactual, rounds=indices, scale=scale, workers=workers)[_LINES]
 
 
 def draw(ds: xr.Dataset) -> Figure:

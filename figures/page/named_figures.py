@@ -16,7 +16,7 @@ from figures.pictures.draw_files import draw
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnFigure:
     """A figure of the gallery as the page shows it, or why it could not be drawn.
 
     Args:
@@ -34,19 +34,19 @@ class Drawn:
     absent: str = ""
 
 
-def named_figures(names: Sequence[str], runs: Sequence[Run], failed: Failed) -> list[Drawn]:
+def named_figures(names: Sequence[str], runs: Sequence[Run], failed: Failed) -> list[DrawnFigure]:
     """The figures, drawn from those of the runs that they need; one that fails is collected in `failed`."""
     with tempfile.TemporaryDirectory() as folder:
         return [_draw(name, runs, Path(folder) / str(index), failed) for index, name in enumerate(names)]
 
 
-def _draw(name: str, runs: Sequence[Run], folder: Path, failed: Failed) -> Drawn:
+def _draw(name: str, runs: Sequence[Run], folder: Path, failed: Failed) -> DrawnFigure:
     called = gallery.file_stem(name)
     paths = or_why(lambda: draw(name, gallery.AnyOf(runs), folder, formats=("png",)), called, failed)
     if isinstance(paths, str):
-        return Drawn(called, absent=" ".join(paths.split()))
+        return DrawnFigure(called, absent=" ".join(paths.split()))
     text = {kind: (folder / f"{called}.{kind}").read_text(encoding="utf-8").strip() for kind in ("txt", "alt.txt")}
-    return Drawn(
+    return DrawnFigure(
         called,
         picture=_address(folder / f"{called}.png", "image/png"),
         data=_address(folder / f"{called}.csv", "text/csv"),

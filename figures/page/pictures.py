@@ -32,7 +32,7 @@ STEP = 0.1
 SIMPLEX, PATH = 0.3, 2.0
 """Times of a triangle and of the path, relative to a plane."""
 
-Made = TypeVar("Made")
+MadePictures = TypeVar("MadePictures")
 KINDS = ("surface", "contour", "trajectory", "matrix", "labels", "simplex")
 """Pictures of a run, by name."""
 
@@ -112,7 +112,7 @@ def _required(indices: Sequence[int]) -> Sequence[int]:
     return indices
 
 
-def or_why(make: Callable[[], Made], name: str, failed: Failed) -> Made | str:
+def or_why(make: Callable[[], MadePictures], name: str, failed: Failed) -> MadePictures | str:
     """A figure, or the reason why there is none; an error is also added to `failed`."""
     try:
         return make()

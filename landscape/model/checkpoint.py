@@ -86,15 +86,15 @@ def state_of(model: nn.Module | Mapping[str, Any] | list[Any], task: Task) -> St
     if isinstance(model, nn.Module):
         require_same_adapter("the model given", adapter_settings(model), task.model)
         if any(".quantized." in type(module).__module__ for module in model.modules()):
-            raise ValueError(f"{foreign.GIVEN} is {QUANTISED}.")
-        candidates = [foreign.Found(foreign.GIVEN, (), Names(model).tensors, foreign.in_memory)]
+            raise ValueError(f"{foreign.IN_MEMORY} is {QUANTISED}.")
+        candidates = [foreign.FoundState(foreign.IN_MEMORY, (), Names(model).tensors, foreign.in_memory)]
     else:
         dtype = task.theta.dtype
         if isinstance(model, Mapping):
             values: Any = {name: as_tensor(value, dtype) for name, value in model.items()}
         else:
             values = [as_tensor(value, dtype) for value in model]
-        candidates = foreign.state_dicts(foreign.GIVEN, values, foreign.in_memory)
+        candidates = foreign.state_dicts(foreign.IN_MEMORY, values, foreign.in_memory)
     return _typed(_of_model(candidates, task), lambda value: value.float() if value.dtype in HALF else value, task)
 
 
@@ -140,17 +140,17 @@ def _typed(state: Mapping[str, Tensor], typed: Callable[[Tensor], Tensor], task:
     return state_read
 
 
-def _found_at(path: str | Path) -> list[foreign.Found]:
+def _found_at(path: str | Path) -> list[foreign.FoundState]:
     """State dicts of a checkpoint, or the one chosen; those of several files are one."""
     file, keys = foreign.split_choice(path)
     files = [foreign.found_in(candidate) for candidate in weight_files(path)]
     if len(files) == 1:
         return foreign.selected(files[0], keys)
     entries = {name: value for candidates in files for name, value in foreign.only(candidates).tensors().items()}
-    return foreign.selected([foreign.Found(file, (), entries, foreign.in_memory)], keys)
+    return foreign.selected([foreign.FoundState(file, (), entries, foreign.in_memory)], keys)
 
 
-def _of_model(candidates: list[foreign.Found], task: Task) -> dict[str, Tensor]:
+def _of_model(candidates: list[foreign.FoundState], task: Task) -> dict[str, Tensor]:
     """Tensors of the state dict that fits the model, completed by what no checkpoint has."""
     named = [candidate for candidate in candidates if not are_unnamed(candidate.entries)]
     if not named:
@@ -172,7 +172,7 @@ def _of_model(candidates: list[foreign.Found], task: Task) -> dict[str, Tensor]:
     return state
 
 
-def _advice(candidate: foreign.Found, model: Names) -> str:
+def _advice(candidate: foreign.FoundState, model: Names) -> str:
     """How to choose the part of a state dict that has the model's first parameter, if there is one."""
     if any("lora_" in name or name == "prompt_embeddings" for name in candidate.entries) and not model.adapters:
         return " It is an adapter: make the task of the PeftModel."
@@ -180,13 +180,13 @@ def _advice(candidate: foreign.Found, model: Names) -> str:
     stems = sorted(
         {name.removesuffix(f".{first}") for name in candidate.entries if first and name.endswith(f".{first}")}
     )
-    if stems and candidate.path == foreign.GIVEN:
+    if stems and candidate.path == foreign.IN_MEMORY:
         return f" Give the tensors below {' or '.join(stems[:3])} alone."
     ways = " or ".join(f"'{candidate.name}{''.join(f'[{word}]' for word in stem.split('.'))}'" for stem in stems[:3])
     return f" Choose a part of it by {ways}." if stems else ""
 
 
-def _completed(candidate: foreign.Found, fit: Fitted, model: Names) -> dict[str, Tensor]:
+def _completed(candidate: foreign.FoundState, fit: Fitted, model: Names) -> dict[str, Tensor]:
     read = candidate.tensors(fit.names)
     state: dict[str, Tensor] = {}
     for name, value in read.items():

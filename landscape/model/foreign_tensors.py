@@ -23,7 +23,7 @@ from landscape.model.numpy_pickles import unpickled_array
 from landscape.model.state_dict_search import searched
 from landscape.model.torch_files import Stored, Values, read_legacy, read_zip
 
-GIVEN = Path("the model given")
+IN_MEMORY = Path("the model given")
 """In place of the path of a file, of what is in memory."""
 
 _UNREADABLE = (
@@ -33,7 +33,7 @@ _UNREADABLE = (
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundState:
     """A state dict in a file.
 
     Args:
@@ -63,12 +63,12 @@ class Found:
         pairs = zip(self.keys, keys, strict=False)
         return all(word in (short_key(key), str(getattr(key, "from_end", ""))) for key, word in pairs)
 
-    def below(self, keys: tuple[str, ...], start: int | None = None) -> list[Found]:
+    def below(self, keys: tuple[str, ...], start: int | None = None) -> list[FoundState]:
         """The part whose names begin with the words of a place that follow its own; [] without such names."""
         words = keys[len(self.keys) if start is None else start :]
         prefix = f"{'.'.join(words)}."
         entries = {name.removeprefix(prefix): value for name, value in self.entries.items() if name.startswith(prefix)}
-        return [Found(self.path, (*self.keys, *words), entries, self.values)] if entries else []
+        return [FoundState(self.path, (*self.keys, *words), entries, self.values)] if entries else []
 
     def tensors(self, names: Mapping[str, str] | None = None) -> dict[str, Tensor]:
         """Tensors by name, or by the names that `names` gives some of them.
@@ -90,7 +90,7 @@ class Found:
         return read
 
 
-def found_in(path: str | Path) -> list[Found]:
+def found_in(path: str | Path) -> list[FoundState]:
     """State dicts in a file (torch.save, safetensors, npz), without those of optimisers; at least one.
 
     They may lie in tables and lists, and be those of whole modules. A single vector (of FedLab's SerializationTool) is
@@ -113,7 +113,7 @@ def found_in(path: str | Path) -> list[Found]:
     return candidates
 
 
-def state_dicts(path: Path, content: Any, values: Values) -> list[Found]:
+def state_dicts(path: Path, content: Any, values: Values) -> list[FoundState]:
     """State dicts in tables, lists and modules that are read already; arrays of numpy count where no tensors are.
 
     Raises:
@@ -121,14 +121,14 @@ def state_dicts(path: Path, content: Any, values: Values) -> list[Found]:
     """
     states = searched(content) or searched(content, unpickled_array)
     if not states:
-        verb = "give" if path == GIVEN else "save"
+        verb = "give" if path == IN_MEMORY else "save"
         raise Refused(f"{path} holds {described(content)} and no tensors by name; {verb} model.state_dict().")
-    return [Found(path, keys, entries, values) for keys, entries in states]
+    return [FoundState(path, keys, entries, values) for keys, entries in states]
 
 
-def distinct(candidates: list[Found]) -> list[Found]:
+def distinct(candidates: list[FoundState]) -> list[FoundState]:
     """State dicts without those that another place has too."""
-    first: dict[int, Found] = {}
+    first: dict[int, FoundState] = {}
     return [candidate for candidate in candidates if first.setdefault(id(candidate.entries), candidate) is candidate]
 
 
@@ -141,7 +141,7 @@ def split_choice(path: str | Path) -> tuple[Path, tuple[str, ...]]:
     return path.with_name(match[1]), tuple(re.findall(r"\[([^\[\]]*)\]", match[2]))
 
 
-def selected(candidates: list[Found], keys: tuple[str, ...]) -> list[Found]:
+def selected(candidates: list[FoundState], keys: tuple[str, ...]) -> list[FoundState]:
     """State dicts under a place; also the part of the names that begins with it, as in `m.ckpt[net]`.
 
     Raises:
@@ -157,7 +157,7 @@ def selected(candidates: list[Found], keys: tuple[str, ...]) -> list[Found]:
     raise ValueError(f"{candidates[0].path} has nothing under {key}; it has {listed(candidates)}.")
 
 
-def only(candidates: list[Found]) -> Found:
+def only(candidates: list[FoundState]) -> FoundState:
     """The only state dict; tensors beside state dicts, such as class weights, are none.
 
     Raises:
@@ -174,14 +174,14 @@ def only(candidates: list[Found]) -> Found:
     return inner[0]
 
 
-def choice(candidates: list[Found]) -> str:
+def choice(candidates: list[FoundState]) -> str:
     """How to choose one of several state dicts."""
     first, last = candidates[0], candidates[-1]
-    how = "give one of them" if first.path == GIVEN else f"choose one, as in '{last.name}'"
+    how = "give one of them" if first.path == IN_MEMORY else f"choose one, as in '{last.name}'"
     return f"{first.path} has {len(candidates)} state dicts: {listed(candidates)}; {how}."
 
 
-def listed(candidates: list[Found]) -> str:
+def listed(candidates: list[FoundState]) -> str:
     """State dicts by their places, with the number of their tensors."""
     texts = [
         f"{candidate.key or 'one at its top'} ({len(candidate.entries)} tensors)" for candidate in candidates[:MAX_KEYS]

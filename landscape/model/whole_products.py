@@ -39,7 +39,7 @@ def plain_modes() -> Iterator[None]:
         yield
 
 
-class _Held:
+class _Fixed:
     """Settings of the process, (owner, name, value), that are changed while at least one thread is inside."""
 
     def __init__(self, *settings: tuple[Any, str, Any]) -> None:
@@ -65,4 +65,4 @@ class _Held:
 
 _CUDNN: Any = torch.backends.cudnn  # its stub does not know the kinds
 _KINDS = (_CUDNN.conv, _CUDNN.rnn, torch.backends.cuda.matmul)
-_FULL, _PLAIN = _Held(*((kind, "fp32_precision", "ieee") for kind in _KINDS)), _Held((_CUDNN, "enabled", False))
+_FULL, _PLAIN = _Fixed(*((kind, "fp32_precision", "ieee") for kind in _KINDS)), _Fixed((_CUDNN, "enabled", False))

@@ -42,7 +42,7 @@ def damage(budget: Budget) -> list[Outcome]:
         packed = simulate(small, runs=Path(place) / "packed")
         plain = simulate(read(small, "keep.compress=false", f"init={packed.folder}"), runs=Path(place) / "plain")
         plain.cached(global_line, points=5)
-        with patch.object(server_state, "TOGETHER", 0):  # as if the states of clients were large
+        with patch.object(server_state, "ONE_FILE", 0):  # as if the states of clients were large
             stateful = simulate(read(small, "method=scaffold", "local.momentum=0.0"), runs=Path(place) / "stateful")
         for run, names in (
             (packed, ["rounds/000001.safetensors"]),

@@ -31,7 +31,7 @@ OTHERS = {"seed": ["seed=6"], "rate": ["local.lr=0.06"], "data": ["task.train_sa
 def exchanges(budget: Budget) -> list[Outcome]:
     """Each file of each other run in the place of the own one, then the own files and results among themselves."""
     found: list[Outcome] = []
-    with tempfile.TemporaryDirectory() as place, patch.object(server_state, "TOGETHER", 0):
+    with tempfile.TemporaryDirectory() as place, patch.object(server_state, "ONE_FILE", 0):
         small = read(validated(DIGITS), "rounds=4", "local.epochs=1", "method=scaffold", "local.momentum=0.0")
         own = _trained(small, Path(place) / "own", "")
         results = _results(own)

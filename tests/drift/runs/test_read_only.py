@@ -17,7 +17,7 @@ def read_only(tmp_path, monkeypatch):
     run = tiny.trained(tmp_path / "runs")
     access = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: access(path, mode) and not mode & os.W_OK)
-    monkeypatch.setattr(cache, "_SAID", set())
+    monkeypatch.setattr(cache, "_WARNED", set())
     return run
 
 

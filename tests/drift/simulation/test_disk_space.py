@@ -28,7 +28,7 @@ WIDE = ("task.model=mlp", "task.model_options.hidden=[600]", "clients.number=6",
     ids=lambda settings: settings[0] + settings[-1],
 )
 def test_what_clients_keep_is_as_large_as_estimated(tmp_path, monkeypatch, settings):
-    monkeypatch.setattr(server_state, "TOGETHER", 0)
+    monkeypatch.setattr(server_state, "ONE_FILE", 0)
     run = drift.simulate(tiny.experiment(*WIDE, "keep.clients=none", *settings), runs=tmp_path)
     stored = list((run.folder / CLIENTS).glob("*"))
     numbers = client_numbers(run.experiment, run.task)

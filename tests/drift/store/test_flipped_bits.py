@@ -240,7 +240,7 @@ def test_repair_trains_no_foreign_run_in_a_folder(stored, tmp_path, beside, call
 
 
 def test_no_foreign_file_of_a_client_is_deleted(tmp_path, monkeypatch):
-    monkeypatch.setattr(server_state, "TOGETHER", 0)
+    monkeypatch.setattr(server_state, "ONE_FILE", 0)
     options = (f"rounds={LENGTH}", "method=scaffold", "local.momentum=0.0")
     folder = loop.simulate(tiny.experiment(*options), runs=tmp_path / "own", until=DONE).folder
     other = loop.simulate(tiny.experiment(*options, "seed=6"), runs=tmp_path / "other", until=DONE).folder

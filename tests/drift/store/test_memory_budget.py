@@ -138,7 +138,7 @@ def test_what_clients_return_beside_their_models_stays_in_files(tmp_path, monkey
         mapped.extend(mapped_files.is_mapped(rows) for rows in kept if rows.shape == expected_shape)
         return trained, server
 
-    monkeypatch.setattr(server_state, "TOGETHER", 0)
+    monkeypatch.setattr(server_state, "ONE_FILE", 0)
     whole = drift.simulate(experiment, runs=tmp_path / "whole")
     monkeypatch.setattr(simulate, "train_round", observed)
     trained = experiment.clients.number if experiment.clients.train_all else experiment.clients.per_round

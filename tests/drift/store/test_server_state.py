@@ -26,7 +26,7 @@ MANY = ("clients.number=12", "clients.per_round=2", "clients.partition=iid", "ro
 @pytest.fixture
 def apart(monkeypatch):
     """All states of clients have files of their own, as if they were large."""
-    monkeypatch.setattr(server_state, "TOGETHER", 0)
+    monkeypatch.setattr(server_state, "ONE_FILE", 0)
 
 
 def last_rounds(run):
@@ -54,7 +54,7 @@ def names(run):
 )
 def test_files_of_clients_change_no_bit(tmp_path, monkeypatch, settings):
     together = tiny.trained(tmp_path / "together", *settings)
-    monkeypatch.setattr(server_state, "TOGETHER", 0)
+    monkeypatch.setattr(server_state, "ONE_FILE", 0)
     apart = tiny.trained(tmp_path / "apart", *settings)
     assert not server_state.client_files(together.folder)
     assert names(apart)
@@ -114,7 +114,7 @@ import tiny
 from drift.simulation import simulate
 from drift.store import server_state
 
-server_state.TOGETHER, settings = 0, sys.argv[2:]
+server_state.ONE_FILE, settings = 0, sys.argv[2:]
 
 
 def dying(step, times, calls=[]):
@@ -167,7 +167,7 @@ def test_a_run_with_all_states_in_one_file_goes_on(tmp_path, monkeypatch):
     settings = [*SCAFFOLD, *MANY]
     whole = tiny.trained(tmp_path / "whole", *settings)
     begun = drift.simulate(tiny.experiment(*settings), runs=tmp_path / "begun", until=3)
-    monkeypatch.setattr(server_state, "TOGETHER", 0)
+    monkeypatch.setattr(server_state, "ONE_FILE", 0)
     tiny.assert_same_bits(drift.simulate(tiny.experiment(*settings), runs=tmp_path / "begun"), whole)
     assert names(begun)
 

@@ -13,7 +13,7 @@ from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
 from figures.page.content import content
-from figures.page.named_figures import Drawn
+from figures.page.named_figures import DrawnFigure
 from figures.page.report import page, report
 from figures.page.tables import configuration
 from figures.selection.groups import groups
@@ -99,7 +99,7 @@ def test_names_cannot_break_out_of_the_page():
         "number": 1,
         "failed": {bad: bad},
         "without_data": bad,
-        "named": [Drawn(bad, "data:,", "data:,", bad, bad), Drawn(bad, absent=bad)],
+        "named": [DrawnFigure(bad, "data:,", "data:,", bad, bad), DrawnFigure(bad, absent=bad)],
         "methods": [(bad, "red")],
         "runs": [(bad, bad, 1)],
         "kinds": ["surface"],
