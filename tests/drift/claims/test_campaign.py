@@ -158,7 +158,7 @@ def test_a_file_stands_for_its_run_in_claims(campaign):
     np.testing.assert_allclose(
         files[run.name].cached(locality)["locality"], run.cached(locality)["locality"], rtol=1e-5
     )
-    with pytest.raises(LookupError, match="holds no balance"):
+    with pytest.raises(LookupError, match="holds no regularisation_ratio"):
         files[runs[1].name].cached(regularisation_ratio)
 
 
