@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drift.importers.checkpoint_files import ASSUMED, SHIPPED, CheckpointFiles, Patterns, find_checkpoints
+from drift.importers.checkpoint_files import CheckpointFiles, find_checkpoints
+from drift.importers.path_patterns import ASSUMED, SHIPPED, Patterns
 from drift.record.flat_arrays import FlatArrays, arrays_by_name
 from drift.store.number_ranges import spans
 from landscape.model.checkpoint import read_state, read_tensors, weight_files

@@ -15,7 +15,8 @@ from drift.config.method_values import Cohort, Combined, Setting, State
 from drift.config.random_keys import generator
 from drift.methods._server_training import CODE, LACKS, ServerTraining, active, distillation, logits, proxy
 from drift.plugins.bundles import Bundle
-from drift.store.column_blocks import WIDTH, blocks, narrowed, rows
+from drift.store.column_blocks import WIDTH, blocks, narrowed
+from drift.store.row_matrices import rows
 from drift.training.model_parts import require_classes
 from landscape.model.layout import Layout
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from drift.config.method_values import Cohort, Combined, Setting, State
 from drift.methods._server_training import CODE, LACKS, PAPER, ServerTraining, active, distillation, last, logits, proxy
 from drift.plugins.bundles import Bundle
-from drift.store.column_blocks import rows
+from drift.store.row_matrices import rows
 from drift.training.model_parts import require_classes
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.plugins.bundles import Bundle
-from drift.store.column_blocks import rows
+from drift.store.row_matrices import rows
 from landscape.model.layout import Layout
 
 

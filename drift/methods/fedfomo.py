@@ -15,7 +15,7 @@ from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.config.random_keys import rng
 from drift.plugins.bundles import Bundle
-from drift.store.column_blocks import release
+from drift.store.row_matrices import release
 from drift.training.client import Client, Update
 from drift.training.validation import require_held_out, validate, validation_samples
 from landscape.model.samples import Samples

@@ -10,7 +10,7 @@ from pydantic import Field
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.plugins.bundles import Bundle
-from drift.store.column_blocks import rows
+from drift.store.row_matrices import rows
 
 
 class FedGMA(Method):

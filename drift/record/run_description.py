@@ -47,6 +47,12 @@ class RecordedCohort:
         sizes = self.sizes.astype(np.float64) if self.sizes.any() else np.ones(len(self.sizes))
         return sizes / sizes.sum()
 
+    def numbers(self) -> dict[str, np.ndarray]:
+        """Arrays of its record, without the models."""
+        arrays = {"ids": self.ids, "sizes": self.sizes, "weights": self.weights}
+        noted = {"extras.excluded": self.excluded, "extras.partial": self.partial}
+        return arrays | {name: numbers for name, numbers in noted.items() if len(numbers)}
+
     @classmethod
     def from_clients(
         cls,

@@ -11,7 +11,7 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.models_plane import labelled
-from drift.analyses.landscapes.planes import client_sweep
+from drift.analyses.landscapes.sweeps import client_sweep
 from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run

@@ -19,8 +19,9 @@ from drift.parallel.worker_pool import Workers
 from drift.plugins.trust import allow_own
 from drift.runs.context import Context
 from drift.runs.run import Run
+from drift.simulation.description import versions
 from drift.simulation.shared_rounds import begin_from
-from drift.simulation.simulate import Diverged, simulate, versions
+from drift.simulation.simulate import Diverged, simulate
 from drift.store.round_record import Round
 
 Report = Callable[[str], None]

@@ -19,7 +19,7 @@ from figures.explore.plane.places import Place
 from figures.explore.plane.points import values as values_of
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
-from figures.explore.work.jobs import Job
+from figures.explore.work.job import Job
 from figures.explore.work.versions import round_version
 from figures.interactive.simplex import simplex_rounds
 from landscape.geometry.simplex import on_triangle

@@ -7,7 +7,8 @@ import time
 
 import panel as pn
 
-from figures.explore.work.jobs import Job, Jobs
+from figures.explore.work.job import Job
+from figures.explore.work.jobs import Jobs
 
 PATIENCE = 1.0
 """Seconds that a job takes before it gets a line."""

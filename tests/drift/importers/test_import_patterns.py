@@ -10,8 +10,9 @@ from torch import nn
 
 import drift
 from drift.importers.bare import record_checkpoints
-from drift.importers.checkpoint_files import ASSUMED, SHIPPED, Patterns, find_checkpoints, parse_patterns
+from drift.importers.checkpoint_files import find_checkpoints
 from drift.importers.models import preview_import, read_model
+from drift.importers.path_patterns import ASSUMED, SHIPPED, Patterns, parse_patterns
 from drift.runs.export_model import state_dict
 from landscape.model.make_task import task_from
 

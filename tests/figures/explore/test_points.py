@@ -24,7 +24,8 @@ from figures.explore.plane.survey_results import Analysis, minimum, store
 from figures.explore.plane.surveys import Survey
 from figures.explore.shell.app import Explorer
 from figures.explore.shell.workspace import Workspace
-from figures.explore.work.jobs import Job, Jobs
+from figures.explore.work.job import Job
+from figures.explore.work.jobs import Jobs
 from figures.explore.work.versions import has_link, round_version
 from landscape.sweep.evaluate import evaluate
 
