@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from drift.claims.claim import Claim, Effects, Test
 from drift.claims.select_runs import averaging, extreme_effects, method_effects, pair_effects
-from drift.config.toml_models import Entry, read_toml
+from drift.plugins.toml_models import Entry, read_toml
 from drift.runs.run import Run
 
 FOLDER = Path(__file__).resolve().parent

@@ -13,7 +13,7 @@ from drift.config.experiment import Experiment, Local
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.methods._late_phase import late_local
-from drift.plugins.bundles import Bundle
+from drift.plugins.bundles import shipped_bundles
 from drift.training.method_wrapper import Wrapper, inner, prefixed, without_prefix
 
 Late = Literal["exp", "const", "cyclic", "epoch", "na", "stage"]
@@ -52,35 +52,7 @@ class IMA(Wrapper):
     """
 
     extra_models: ClassVar[int] = 1
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "IMA paper, section 6 and algorithm 1",
-            {
-                "window": 5,
-                "start": 0.75,
-                "late": "exp",
-                "late_factor": 0.97,
-                "cyclic": "sawtooth",
-                "restart_lr": False,
-                "reset": False,
-                "first": "window",
-            },
-            settings="local.lr_decay=0.99",
-        ),
-        "code": Bundle(
-            "FedIMA's code (papers.md IMA-1..8)",
-            {
-                "window": 5,
-                "cyclic": "triangular",
-                "restart_lr": True,
-                "placement": "inside",
-                "reset": "one_round",
-                "first": "fma",
-            },
-            settings="local.lr_decay=0.99 local.weight_decay=1e-3",
-            lacks="the cyclic rate's jump in the middle of a cycle, which is mended here (IMA-2)",
-        ),
-    }
+    bundles = shipped_bundles("ima")
 
     window: int = Field(5, ge=1, description="P, aggregates in the mean; 1 leaves only the late schedule")
     start: float = Field(

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from drift.config.toml_models import Entry, read_toml
+from drift.plugins.toml_models import Entry, read_toml
 from landscape import plugins
 
 Grid = dict[str, list[Any]]

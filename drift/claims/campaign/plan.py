@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, model_validator
 
 from drift.analyses.over_seeds import VERDICT
-from drift.config.toml_models import Entry, read_toml
+from drift.plugins.toml_models import Entry, read_toml
 from drift.store.digests import json_digest
 from landscape.plugins import unknown
 
