@@ -58,7 +58,7 @@ ROOMS = {
     "landscape": 85,
     "landscape/batched_training": 190,
     "landscape/curvature": 955,
-    "landscape/datasets": 1115,
+    "landscape/datasets": 990,
     "landscape/geometry": 645,
     "landscape/measures": 615,
     "landscape/model": 3735,

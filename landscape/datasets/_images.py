@@ -20,8 +20,6 @@ from landscape.model.samples import Samples
 from landscape.results.parsed_text import json_table
 from landscape.results.user_folder import cache_folder
 
-__all__ = ["Source", "load", "loader"]
-
 _IMAGE_COLUMNS = ("image", "img")
 _BATCH = 256  # images decoded at a time
 
@@ -63,7 +61,7 @@ def load(source: Source, folder: Path | None = None) -> Dataset:
             raise ValueError(f"{where} does not hold {source.name}: {complaint}.")
         cached = content, _cache.write(path, content)
     content, digest = cached
-    if unlike := _published.difference(source.name, content.train, content.test, digest):
+    if unlike := _published.difference(source, content.train, content.test, digest):
         warnings.warn(
             f"this copy of {source.name} has {unlike}; runs on it and on the published one cannot be compared.",
             stacklevel=2,

@@ -6,7 +6,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from landscape.results.parsed_text import from_toml
 
 Files = dict[str, list[Path]]
 """Parquet files by split name."""
@@ -31,6 +33,8 @@ class Source:
         fit: What happens to images of another size: "exact" refuses; "squash" resizes; "crop" resizes the shorter side
             to 8/7 of the height (256 for 224) and cuts out the centre.
         advice: How to get files that are not on the hub.
+        labels_digest: Of the published labels in their order, by `labels_digest`; empty if unknown.
+        digest: Fingerprint of all published tensors; empty if unknown.
     """
 
     name: str
@@ -49,6 +53,8 @@ class Source:
     inside: str = ""
     fit: Literal["exact", "squash", "crop"] = "exact"
     advice: str = ""
+    labels_digest: str = ""
+    digest: str = ""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -59,6 +65,26 @@ class Source:
     def counts(self) -> tuple[tuple[int, int], ...]:
         """Accepted numbers of train and test images, the published ones first."""
         return ((self.train, self.test), *self.smaller)
+
+
+def read_source(name: str) -> Source:
+    """What `sources/NAME.toml` states of an image dataset.
+
+    Raises:
+        ValueError: If the file is wrong: which entry is unknown or missing.
+    """
+    path = Path(__file__).parent / "sources" / f"{name}.toml"
+    try:
+        return Source(name=name, **_frozen(from_toml(path.read_bytes())))
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"{path}: {problem}") from None
+
+
+def _frozen(value: Any) -> Any:
+    """A value of TOML with tuples in place of lists."""
+    if isinstance(value, dict):
+        return {key: _frozen(inner) for key, inner in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def find_files(source: Source, folder: Path) -> Files:
