@@ -25,7 +25,6 @@ from drift.analyses.landscapes.barriers import client_barriers as client_barrier
 from drift.analyses.landscapes.barriers import mode_curve as mode_curve
 from drift.analyses.landscapes.barriers import pool_barriers as pool_barriers
 from drift.analyses.landscapes.basin import basin_rounds as basin_rounds
-from drift.analyses.landscapes.data_planes import class_plane as class_plane
 from drift.analyses.landscapes.data_planes import overlay_plane as overlay_plane
 from drift.analyses.landscapes.minima import global_minimum as global_minimum
 from drift.analyses.landscapes.minima import round_minimum as round_minimum

@@ -188,14 +188,13 @@ class Recorder:
             ids, names = number_clients(clients, self._files.about.get("names"), fresh=not self._files.about)
             cohort = RecordedCohort.from_clients(flat, clients, ids, before, after[0], weights)
             about = describe_run(
-                self._files.about.get("experiment"),
+                self._files.about,
                 flat,
+                cohort,
                 ids,
                 names,
                 rounds=max(number + 1, self._rounds or 1),
                 keep=self._keep,
-                weighted=weights is not None,
-                recorded=list(dict.fromkeys((*self._files.about.get("kept", ()), *cohort.recorded))),
                 training=self._training,
             )
             previous = self._files.state.get("previous", np.zeros_like(before[0]))

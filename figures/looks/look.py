@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from figures.looks import palette
 from figures.looks.look_values import WIDTHS, Range, read_labels, read_limits, read_range, read_width
+from landscape.results.parsed_text import from_toml
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,6 +82,9 @@ class Look:
         plain = Look()
         return [part.name for part in fields(self) if getattr(self, part.name) != getattr(plain, part.name)]
 
+
+TEXTS = from_toml((Path(__file__).parent / "words.toml").read_bytes())
+"""By word, its option on the command line (takes, value, help), and why a figure did not take it (refused)."""
 
 WORDS = tuple(part.name for part in fields(Look))
 """Names of all words."""
@@ -170,7 +175,7 @@ class Drawing:
         """
         for word in self.look.asked():
             if word not in self.taken:
-                raise ValueError(f"figure {name} cannot honour {word}: {_WHY[word]}. Leave it out.")
+                raise ValueError(f"figure {name} cannot honour {word}: {TEXTS[word]['refused']}. Leave it out.")
 
 
 _CURRENT: ContextVar[Drawing | None] = ContextVar("drawing", default=None)
@@ -203,25 +208,3 @@ def drawing(look: Look, *, ax: Axes | None = None, subfigure: SubFigure | None =
         yield current()
     finally:
         _CURRENT.reset(token)
-
-
-_WHY = {
-    "methods": "it does not show runs of methods",
-    "over": "it has no place for each value of a setting; it shows one run, one method, or settings of its own",
-    "paired_to": "it has no numbers of several methods over seeds",
-    "rounds": "it has no axis of rounds",
-    "seeds": "it has no line of several seeds",
-    "smooth": "it has no lines over rounds",
-    "width": "it sets its own width",
-    "style": "it sets its own style",
-    "palette": "it has neither methods nor maps of such colours",
-    "levels": "it has no contour maps",
-    "xlim": "no horizontal axis of numbers has such a label",
-    "ylim": "no vertical axis of numbers has such a label, or several quantities share it (say which: LABEL=LOW:HIGH)",
-    "log": "it has no lines of positive numbers",
-    "title": "it is a part of another figure",
-    "labels": "it names neither these methods nor axes",
-    "legend": "it has no legend outside of its panels",
-    "note": "it has no such line",
-}
-"""Why a figure did not take a word."""
