@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from landscape.datasets import _images, _published, _source, _split, _union, open_dataset
+from landscape.datasets import _images, _source, _split, _union, open_dataset
 from landscape.datasets._dataset import merge_splits, select_samples
 from landscape.datasets._split import select_classes
 from tests import hub
@@ -120,7 +120,7 @@ def test_a_wrong_file_of_a_source_is_refused_in_one_line(tmp_path, monkeypatch, 
 def test_a_copy_that_differs_from_the_published_set_is_told(folder, monkeypatch, labels, whole):
     _write_digits(folder, monkeypatch, mnist=(5, 2))
     plain = open_dataset("mnist")  # of another size than the published one: not compared
-    own = _published.labels_digest(plain.train, plain.test)
+    own = _source.labels_digest(plain.train, plain.test)
     what = "other pixels" if whole else "other labels"
     shrunk(monkeypatch, "mnist", labels_digest=own if labels == "own" else labels, digest=whole)
     with pytest.warns(UserWarning, match=f"this copy of mnist has {what}.*cannot be compared"):
