@@ -23,7 +23,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from drift.analyses.landscapes.planes import client_sweep
+from drift.analyses.landscapes.sweeps import client_sweep
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from landscape.surfaces.interpolated_surface import interpolated_surface

@@ -4,6 +4,4 @@ from drift.record.recorder import (
     Recorder,
 )
 
-__all__ = [
-    "Recorder",
-]
+__all__ = ["Recorder"]

@@ -24,7 +24,7 @@ import figures
 import landscape
 from drift import read_tensors
 from drift.importers.bare import record_checkpoints
-from drift.importers.checkpoint_files import Patterns
+from drift.importers.path_patterns import Patterns
 from landscape import task_from
 
 ROUNDS = 8  # of each training here; yours has its own

@@ -22,11 +22,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 from _ext import evidence_settings  # noqa: E402 - after the path is set
 from _ext.evidence_tables import cifar10, fmnist, table  # noqa: E402 - after the path is set
-from drift.claims import PAPERS, claims  # noqa: E402 - after the path is set
+from drift.claims import PAPERS, claims, questions  # noqa: E402 - after the path is set
 from drift.claims.campaign import judge, plan  # noqa: E402
 from drift.claims.campaign.recorded_run import RecordedRun  # noqa: E402
 from drift.claims.claim import Interval, Verdict, over_seeds  # noqa: E402
-from drift.claims.cross import QUESTIONS, SECTIONS  # noqa: E402
 from drift.claims.measures import accuracy  # noqa: E402
 from drift.config.shipped import plans  # noqa: E402
 from drift.partitions.drift import Partition as DriftPartition  # noqa: E402
@@ -75,7 +74,7 @@ def numbers(files: Path = FILES) -> dict[str, str]:
     runs = {item.name: judge.runs_of([item], campaign, recorded) for item in campaign.items}
     lost = {item.name: judge.diverged_of([item], campaign, recorded) for item in campaign.items}
     verdicts = judge.of_claims(claims(), campaign, recorded)
-    answers = judge.of_claims(QUESTIONS, campaign, recorded)
+    answers = judge.of_claims(questions(), campaign, recorded)
     return {
         "recorded": _recorded(campaign, runs, lost, list(recorded.values())),
         "accuracies": _accuracies(runs, lost),
@@ -87,7 +86,7 @@ def numbers(files: Path = FILES) -> dict[str, str]:
         "fmnist-2023": fmnist(RESULTS),
         "cifar10": cifar10(RESULTS),
         "quick": table(("item", "measured", "the paper's claim"), _rows(RESULTS / "quick-variants.csv")),
-        **{f"findings-{name}": _answers(answers, section) for name, section in SECTIONS.items()},
+        **{f"findings-{name}": _answers(answers, name) for name in {claim.section for claim in questions()}},
     }
 
 
@@ -280,10 +279,10 @@ def _places(text: str) -> set[str]:
     }
 
 
-def _answers(answers: Sequence[Verdict], section: Sequence[object]) -> str:
+def _answers(answers: Sequence[Verdict], section: str) -> str:
     rows = []
     for verdict in answers:
-        if verdict.claim in section and verdict.seeds:
+        if verdict.claim.section == section and verdict.seeds:
             claim = verdict.claim
             span = _span(verdict.interval, 3, claim.unit)
             about = (

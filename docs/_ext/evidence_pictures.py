@@ -16,7 +16,7 @@ from _ext.evidence import variant
 from drift.claims.campaign import judge, plan
 from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.claim import over_seeds
-from drift.claims.cross_measures import costs, exact_parts, window_gains
+from drift.claims.cross import costs, exact_parts, window_gains
 from drift.config.shipped import plans
 from figures.looks import style
 

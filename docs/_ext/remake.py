@@ -141,7 +141,7 @@ def write(figures: Path) -> None:
             (IMAGES / f"{name}.png").write_bytes(thumbnail(picture))
     for name in LARGE:
         shutil.copyfile(figures / f"{name}.png", IMAGES.parent / f"{name}.png")
-    from drift.simulation.simulate import versions
+    from drift.simulation.description import versions
     from landscape.sweep.processor import processor
 
     made = {"processor": processor()["name"], "versions": versions()}

@@ -1,14 +1,14 @@
-"""Claims of the four papers, checked on runs. One file per paper; each claim measures an effect.
+"""Claims of the four papers, checked on runs. Each claim is an entry of its paper's TOML file.
 
 claim      what a claim is, and how it is judged
+entries    reads the entries; each names the function that measures its effect
 select_runs  the runs that a claim is about, picked from those given
-ima, fedlaw, lss, fedeve   the claims of each paper
-cross, cross_measures, averaging_cost   questions across the papers, and what they measure
+ima, fedlaw, lss, fedeve   the claims of each paper (.toml), and what they measure (.py)
+cross, averaging_cost   questions across the papers
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 from landscape.plugins import unknown
@@ -29,8 +29,16 @@ def claims(*papers: str) -> list[Claim]:
         ValueError: If there is no such paper.
     """
     require_papers(*papers)
-    modules = [importlib.import_module(f"drift.claims.{paper}") for paper in papers or PAPERS]
-    return [claim for module in modules for claim in module.CLAIMS]
+    from drift.claims.entries import read_claims
+
+    return [claim for paper in papers or PAPERS for claim in read_claims(paper)]
+
+
+def questions() -> tuple[Claim, ...]:
+    """Questions across the papers, by section of docs/findings.md."""
+    from drift.claims.entries import read_claims
+
+    return read_claims("cross")
 
 
 def require_papers(*papers: str) -> None:

@@ -15,8 +15,9 @@ from drift.analyses.counterfactual.step_terms import weighted_sum
 from drift.analyses.per_round import result, stack_rows
 from drift.config.random_keys import rng
 from drift.runs.run import Run
-from drift.store.column_blocks import rows, weighted_models
+from drift.store.column_blocks import weighted_models
 from drift.store.round_record import Round
+from drift.store.row_matrices import rows
 from landscape.curvature.hessian import top_eigenvalues
 from landscape.curvature.hessian_products import linearise
 from landscape.model.model import buffers_of, with_buffers

@@ -98,6 +98,7 @@ class Claim:
         test: What the statement says of the effect.
         margin: Largest effect that counts as none, in the unit; needed by "no less" and "same".
         across: Whether it compares settings, so that several items of a campaign are judged together.
+        section: Of docs/findings.md, for a question across the papers.
         of_run: Number of one run that such a claim compares; a campaign stores the results behind it with the run.
     """
 
@@ -110,6 +111,7 @@ class Claim:
     test: Test = "more"
     margin: float | None = None
     across: bool = False
+    section: str = ""
     of_run: Callable[[Run], float] | None = None
 
     def __post_init__(self) -> None:

@@ -1,237 +1,195 @@
-"""Questions across the papers, which none of them could ask alone; answered as claims are, without a direction.
-
-They are judged on the items of a campaign that name them; docs/findings.md has the answers.
-"""
+"""What questions across the papers measure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from drift.analyses.counterfactual.counterfactual import counterfactual
+from drift.analyses.counterfactual.update_change import update_change
+from drift.analyses.counterfactual.whatif import what_if
+from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.norms_and_weights import aggregation_weights
+from drift.analyses.rounds.numbers import OF_RECORD
 from drift.analyses.rounds.variance import drift_variances
-from drift.claims import cross_measures as measures
-from drift.claims.claim import Claim, Effects
-from drift.claims.cross_measures import ahead, exact_while_averaging, while_averaging, with_ima
-from drift.claims.select_runs import method_effects, pair_effects
+from drift.claims.averaging_cost import averaging_cost
+from drift.claims.claim import Effects
+from drift.claims.measures import ahead
+from drift.claims.select_runs import pair_effects
+from drift.methods.ima import IMA
 from drift.runs.run import Run
 
-Measure = Callable[[Sequence[Run]], Effects]
+ROUNDS = 12
+"""Rounds of a run at which averaging is tried, or all clients are trained, evenly spaced."""
+
+WINDOW = 5
+"""Aggregates in IMA's mean."""
+
+EXACT = 7
+"""Averaging rounds at which all clients are trained again."""
+
+FEW = 6
+"""Rounds of a run at which curvature is computed."""
 
 
-def _question(name: str, statement: str, effect: str, unit: str, measure: Measure) -> Claim:
-    return Claim(f"cross-{name}", "across the papers", statement, effect, unit, measure)
+def averaging_rounds(run: Run) -> int:
+    """First round from which IMA's whole window is one of its own rounds.
+
+    Raises:
+        LookupError: If the run is none of IMA.
+    """
+    if not isinstance(run.method, IMA):
+        raise LookupError(f"run {run.name} is none of ima")
+    return run.method.first_round(run.experiment.rounds) + WINDOW
 
 
-def _method(label: str, measure: Callable[[Run], float]) -> Measure:
-    return lambda runs: method_effects(runs, label, measure)
+def while_averaging(run: Run, other: Run, *, name: str, log: bool = False) -> float:
+    """Mean of a number of the record of IMA over its averaging rounds minus that of its base.
+
+    Args:
+        run: Of IMA.
+        other: Of its base.
+        name: One of `OF_RECORD`.
+        log: Whether it is the binary logarithm of the ratio instead.
+    """
+    first = averaging_rounds(run)
+    means = []
+    for member in (run, other):
+        series = member.cached(OF_RECORD[name])[name]
+        means.append(float(series.where(series["round"] >= first).mean(skipna=True)))
+    return float(np.log2(means[0] / means[1])) if log else means[0] - means[1]
 
 
-_CHANGE = while_averaging("change_variance", drift_variances, log=True)
-_CLIENT = while_averaging("client_variance", drift_variances, log=True)
-_GAIN = while_averaging("gain", drift_variances)
-_COSINE = while_averaging("mean_cosine", coherence)
+def exact_while_averaging(run: Run, other: Run, *, name: str) -> float:
+    """Binary logarithm of an exact variance of IMA over that of its base, means over the same averaging rounds."""
+    rounds = _late_rounds(run, other)
+    means = [float(member.cached(counterfactual, rounds=rounds)[name].mean()) for member in (run, other)]
+    return float(np.log2(means[0] / means[1]))
 
-_VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "ima": ("IMA", {}),
-    "alone": ("averaging with FedAvg's rates", {"late": "na"}),
-    "late": ("IMA's late rates without averaging", {"window": 1}),
-}
-"""What is compared with FedAvg: IMA, and its two parts on their own."""
 
-_AVERAGING = tuple(
-    (f"{name}-{key}", f"{what}, {title}", f"{title} {how} FedAvg, {when}", unit, with_ima(measure, **options))
-    for key, what, how, when, unit, measure in (
-        ("change", "update change", "over", "while it averages", "log2", _CHANGE),
-        ("client", "client drift by equation 13", "over", "while it averages", "log2", _CLIENT),
-        ("coherence", "mean cosine of the clients", "minus", "while it averages", "1", _COSINE),
-        ("gain", "Kalman gain of the updates", "minus", "while it averages", "1", _GAIN),
-        ("accuracy", "accuracy", "minus", "last 10 evaluated rounds", "points", ahead),
-    )
-    for name, (title, options) in _VARIANTS.items()
-)
+def estimate_while_averaging(*pair: Run, member: int) -> float:
+    """Binary logarithm of FedEve's estimate of the sampling-drift variance over the exact one, at the same rounds.
 
-_SAMPLING = tuple(
-    (
-        f"{name}-{key}",
-        f"{what}, {title}",
-        f"{title} over FedAvg, seven rounds while it averages",
-        "log2",
-        with_ima(exact_while_averaging(variable), **options),
-    )
-    for key, what, variable in (
-        ("sampling", "sampling drift, exact", "sampling_variance"),
-        ("sampling-estimate", "the same by equation 13", "sampling_estimate"),
-        ("client-exact", "client drift, exact", "client_variance"),
-    )
-    for name, (title, options) in _VARIANTS.items()
-) + tuple(
-    (
-        f"carried-{name}",
-        f"sampling drift that the next start undoes, {title}",
-        "its term in the update change over the squared sampling drift, seven rounds while IMA averages",
-        "fraction",
-        measures.carried(label, late="na"),
-    )
-    for name, title, label in (("fedavg", "FedAvg", "fedavg"), ("alone", "averaging with FedAvg's rates", "ima"))
-)
+    Args:
+        pair: A run of IMA, and one of its base.
+        member: 0 for that of IMA, 1 for that of its base.
+    """
+    parts = pair[member].cached(counterfactual, rounds=_late_rounds(*pair))
+    return float(np.log2(parts["sampling_estimate"].mean() / parts["sampling_variance"].mean()))
 
-_FEDEVE = (
-    ("fedeve-gain", "FedEve's gain", "FedEve with IMA minus FedEve while it averages", "1", with_ima(_GAIN, "fedeve")),
-    (
-        "fedeve-change",
-        "update change from FedEve's prediction",
-        "variance, FedEve with IMA over FedEve while it averages",
-        "log2",
-        with_ima(_CHANGE, "fedeve"),
-    ),
-    *(
-        (
-            f"fedeve-{key}",
-            f"{what} drift, exact",
-            "FedEve with IMA over FedEve, seven rounds while it averages",
-            "log2",
-            with_ima(exact_while_averaging(variable), "fedeve"),
+
+def carried(*pair: Run, member: int) -> float:
+    """What the next start undoes of a round's squared sampling drift, in the update change: a fraction.
+
+    Args:
+        pair: A run of IMA, and one of its base.
+        member: 0 for that of IMA, 1 for that of its base, at the same rounds.
+    """
+    parts = pair[member].cached(update_change, rounds=_late_rounds(*pair))
+    return float(parts["carried"].mean() / parts["sampling_before"].mean())
+
+
+def _late_rounds(*runs: Run) -> list[int]:
+    """A few rounds in which the first, of IMA, averages, and whose models and those of the round before all kept."""
+    stored = set.intersection(*(set(run.kept("globals")) for run in runs))
+    rounds = [index for index in sorted(stored) if index - 1 in stored and index > averaging_rounds(runs[0])]
+    if not rounds:
+        raise LookupError(
+            f"run {runs[0].name} kept no two successive models while it averaged; train with --set keep.globals=all"
         )
-        for key, what, variable in (
-            ("sampling", "sampling", "sampling_variance"),
-            ("client-exact", "client", "client_variance"),
-        )
-    ),
-    *(
-        (
-            f"fedeve-estimate-{key}",
-            f"FedEve's own estimate of sampling drift, {title}",
-            "update change from its prediction over the exact variance, seven rounds while IMA averages",
-            "log2",
-            with_ima(measures.estimate_while_averaging(place), "fedeve"),
-        )
-        for key, title, place in (("alone", "FedEve", 1), ("ima", "FedEve with IMA", 0))
-    ),
-    (
-        "fedeve-accuracy",
-        "accuracy without IMA",
-        "FedEve minus FedAvg, last 10 evaluated rounds",
-        "points",
-        lambda runs: pair_effects(runs, "fedeve", "fedavg", ahead),
-    ),
-    (
-        "ima-scaffold",
-        "IMA beside SCAFFOLD",
-        "accuracy of IMA minus that of SCAFFOLD, last 10 evaluated rounds",
-        "points",
-        lambda runs: pair_effects(runs, "ima", "scaffold", ahead),
-    ),
-    (
-        "fedeve-with-ima",
-        "accuracy on top of FedEve",
-        "FedEve with IMA minus FedEve, last 10 evaluated rounds",
-        "points",
-        with_ima(ahead, "fedeve"),
-    ),
-    (
-        "margin-changed",
-        "FedEve's margin",
-        "FedEve minus FedAvg, with IMA on both minus without",
-        "points",
-        measures.margin_changed,
-    ),
-)
+    return evenly_spaced(rounds, EXACT)
 
-_START = (
-    (
-        "start-critical",
-        "when averaging begins to pay",
-        "first round from which a window of five has the smaller loss minus coherence's critical point, over R",
-        "fraction",
-        _method("fedavg", measures.start_after_critical),
-    ),
-    (
-        "window-late",
-        "what averaging gains late",
-        "loss gained by a window of five: second half of training minus first",
-        "nats",
-        _method("fedavg", measures.late_gain),
-    ),
-    (
-        "gain-coherence",
-        "gain and coherence",
-        "rank correlation over rounds of the loss gained by a window of five and the mean cosine",
-        "1",
-        _method("fedavg", measures.gain_and_coherence),
-    ),
-)
 
-_LOSS = tuple(
-    (f"{part}-{name}", title.format(moved), effect, unit, _method("fedavg", measure(part)))
-    for name, title, effect, unit, measure in (
-        (
-            "sharp",
-            "{} in the ten sharpest directions",
-            "share of its square in the eigenspace minus that of random directions, FedAvg",
-            "fraction",
-            measures.share_ahead,
-        ),
-        (
-            "quadratic",
-            "cost of {}",
-            "second-order cost g'd + d'Hd/2 over the measured one, FedAvg",
-            "log2",
-            measures.quadratic_error,
-        ),
-    )
-    for part, moved in (
-        ("client", "client drift"),
-        ("sampling", "exact sampling drift"),
-        ("change", "the update change"),
-    )
-)
+def margin_changed(runs: Sequence[Run]) -> Effects:
+    """FedEve's margin over FedAvg where IMA averages, minus its margin where it does not, by seed."""
+    averaged = pair_effects(runs, "fedeve+ima", "ima", ahead)
+    without = pair_effects(runs, "fedeve", "fedavg", ahead)
+    return {seed: averaged[seed] - without[seed] for seed in averaged if seed in without}
 
-_EXACT = (
-    (
-        "cost-sampling",
-        "what sampling drift costs a round",
-        "loss of FedAvg's model minus that without it, exact",
-        "nats",
-        _method("fedavg", measures.part_cost("sampling")),
-    ),
-    (
-        "cost-local",
-        "what local training beyond the first gradient costs a round",
-        "loss of FedAvg's model minus that without the local part",
-        "nats",
-        _method("fedavg", measures.part_cost("local")),
-    ),
-    *(
-        (
-            f"estimate-{part}",
-            f"FedEve's estimate of {part} drift",
-            "equation 13 over the exact variance, FedAvg",
-            "log2",
-            _method("fedavg", measures.estimate_ratio(part)),
-        )
-        for part in ("sampling", "client")
-    ),
-    (
-        "gamma-drift",
-        "FedLAW's gamma and client drift",
-        "rank correlation over rounds of the learned gamma and the client-drift variance",
-        "1",
-        _method("fedlaw", measures.gamma_and_drift),
-    ),
-)
 
-SECTIONS: dict[str, tuple[Claim, ...]] = {
-    name: tuple(_question(*row) for row in rows)
-    for name, rows in {
-        "averaging": _AVERAGING,
-        "sampling": _SAMPLING,
-        "fedeve": _FEDEVE,
-        "start": _START,
-        "loss": _LOSS,
-        "exact": _EXACT,
-    }.items()
-}
-"""Questions by section of docs/findings.md."""
+def window_gains(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds, and the loss that the mean of the last five global models gains there over the last, nats."""
+    rounds = evenly_spaced([index for index in run.kept("globals") if index >= 4], ROUNDS)
+    effects = run.cached(what_if, rounds=rounds, windows=[5], points=2, steps=0)
+    return effects["round"].values, effects["gain"].sel(variant="ima-5").values
 
-QUESTIONS = tuple(claim for claims in SECTIONS.values() for claim in claims)
+
+def paying_from(rounds: np.ndarray, gains: np.ndarray) -> float:
+    """First round from which on all gains are positive; NaN if the last one is not."""
+    positive = np.flip(np.logical_and.accumulate(np.flip(gains > 0)))
+    return float(rounds[positive][0]) if positive.any() else float("nan")
+
+
+def start_after_critical(run: Run) -> float:
+    """Round from which averaging pays minus the critical point of coherence, as a fraction of the rounds."""
+    point = float(run.cached(coherence)["critical_point"])
+    return (paying_from(*window_gains(run)) - point) / run.experiment.rounds
+
+
+def late_gain(run: Run) -> float:
+    """Mean of `window_gains` over the second half of the rounds minus that over the first, nats."""
+    _, gains = window_gains(run)
+    return float(gains[len(gains) // 2 :].mean() - gains[: len(gains) // 2].mean())
+
+
+def gain_and_coherence(run: Run) -> float:
+    """Rank correlation of `window_gains` and the mean cosine of the 11 rounds around."""
+    rounds, gains = window_gains(run)
+    cosines = run.cached(coherence)["mean_cosine"]
+    near = [float(cosines.where(abs(cosines["round"] - index) <= 5).mean()) for index in rounds]
+    return float(stats.spearmanr(near, gains).statistic)
+
+
+def costs(run: Run, kind: str = "client") -> xr.Dataset:
+    """`averaging_cost` at a few rounds that kept their clients, of the exact sampling drift or of what is recorded."""
+    kinds = {"kinds": ["sampling"]} if kind == "sampling" else {}
+    return run.cached(averaging_cost, rounds=_spread(run, run.kept("clients"), FEW), **kinds)
+
+
+def share_ahead(run: Run, *, kind: str) -> float:
+    """A drift's share in the leading eigenspace minus that of random directions as long as client drift."""
+    share, random = (costs(run, name)["share"].sel(kind=name).mean("round") for name in (kind, "random"))
+    return float(share - random)
+
+
+def quadratic_error(run: Run, *, kind: str) -> float:
+    """Binary logarithm of the second-order cost over the measured one, means over rounds."""
+    values = costs(run, kind).sel(kind=kind).mean("round")
+    return float(np.log2(values["quadratic"] / values["cost"])) if values["quadratic"] > 0 else float("nan")
+
+
+def exact_parts(run: Run) -> xr.Dataset:
+    """`counterfactual` at a few rounds that kept their globals."""
+    return run.cached(counterfactual, rounds=_spread(run, run.kept("globals"), ROUNDS))
+
+
+def _spread(run: Run, stored: Sequence[int], count: int) -> list[int]:
+    """The stored rounds nearest to the ends of `count` equal parts of a run.
+
+    Raises:
+        LookupError: If there is none.
+    """
+    if not stored:
+        raise LookupError(f"run {run.name} kept no models; train with --set keep.clients=all")
+    ends = [run.experiment.rounds * part // count - 1 for part in range(1, count + 1)]
+    return sorted({min(stored, key=lambda index: abs(index - end)) for end in ends} - {0})
+
+
+def part_cost(run: Run, *, part: str) -> float:
+    """Mean loss that an exact part of the step costs, nats."""
+    return float(exact_parts(run)["loss_cost"].sel(part=part).mean("round"))
+
+
+def estimate_ratio(run: Run, *, name: str) -> float:
+    """Binary logarithm of the mean ratio of FedEve's estimate to the exact variance."""
+    return float(np.log2(exact_parts(run)[f"{name}_ratio"].mean("round")))
+
+
+def gamma_and_drift(run: Run) -> float:
+    """Rank correlation over rounds of the learned gamma and the client-drift variance."""
+    gamma, drift = run.cached(aggregation_weights)["gamma"], run.cached(drift_variances)["client_variance"]
+    return float(stats.spearmanr(gamma.values, drift.values, nan_policy="omit").statistic)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
@@ -11,10 +11,8 @@ from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.landscapes.averages import error_averaged
 from drift.analyses.per_round import evenly_spaced
+from drift.analyses.rounds.numbers import OF_RECORD
 from drift.runs.run import Run
-
-MARGIN = 1.0
-"""Points of accuracy that count as none: FedEve's Tables 1 and 3 differ by up to 1.3 in one setting (EVE-9)."""
 
 LAST = 10
 """Rounds at the end that accuracies are averaged over, as in the papers' tables."""
@@ -27,9 +25,24 @@ def accuracy(run: Run) -> float:
     return 100 * float(last.mean()) if len(last) else float("nan")
 
 
-def round_mean(analysis: Callable[..., xr.Dataset], name: str) -> Callable[[Run], float]:
-    """The mean over rounds of a variable of an analysis, as a function of the run; missing values are left out."""
-    return lambda run: float(run.cached(analysis)[name].mean("round", skipna=True))
+def ahead(run: Run, other: Run) -> float:
+    """`accuracy` minus that of another run, points."""
+    return accuracy(run) - accuracy(other)
+
+
+def two_clients(run: Run) -> bool:
+    """Whether two clients or more take part in a round."""
+    return run.experiment.clients.per_round >= 2
+
+
+def three_clients(run: Run) -> bool:
+    """Whether three clients or more take part in a round."""
+    return run.experiment.clients.per_round >= 3
+
+
+def round_mean(run: Run, *, name: str) -> float:
+    """The mean over rounds of a number of the record, one of `OF_RECORD`; missing values are left out."""
+    return float(run.cached(OF_RECORD[name])[name].mean("round", skipna=True))
 
 
 def late(run: Run, what: str = "clients", count: int = 4) -> list[int]:
@@ -44,24 +57,24 @@ def late(run: Run, what: str = "clients", count: int = 4) -> list[int]:
     return evenly_spaced(stored, count)
 
 
-def mean_gain(variant: str, least: int = 3) -> Callable[[Run], float]:
-    """Mean loss that a variant of `what_if` gains in three rounds of the second half, nats, by run.
+def mean_gain(run: Run, *, variant: str, least: int = 3) -> float:
+    """Mean loss that a variant of `what_if` gains in three rounds of the second half, nats.
 
     Args:
+        run: A run.
         variant: As `what_if` names it.
         least: Rounds of the three that have to have its models.
+
+    Raises:
+        LookupError: If fewer of them have.
     """
-
-    def measure(run: Run) -> float:
-        gains = run.cached(what_if, rounds=late(run, "globals", 3), windows=[5])["gain"].sel(variant=variant)
-        if (have := int(gains.notnull().sum())) < least:
-            raise LookupError(
-                f"run {run.name} kept the models of {variant} in {have} of three rounds of its second half; this mean "
-                f"needs {least}. Train with --set keep.globals=all keep.clients=all"
-            )
-        return float(gains.mean("round", skipna=True))
-
-    return measure
+    gains = run.cached(what_if, rounds=late(run, "globals", 3), windows=[5])["gain"].sel(variant=variant)
+    if (have := int(gains.notnull().sum())) < least:
+        raise LookupError(
+            f"run {run.name} kept the models of {variant} in {have} of three rounds of its second half; this mean "
+            f"needs {least}. Train with --set keep.globals=all keep.clients=all"
+        )
+    return float(gains.mean("round", skipna=True))
 
 
 def biases(run: Run) -> xr.Dataset:

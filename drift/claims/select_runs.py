@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 from drift.claims.claim import Effects
+from drift.methods.ima import IMA
 from drift.runs.run import Run
 
 OfRun = Callable[[Run], float]
 OfPair = Callable[[Run, Run], float]
 
 
+def averaging(runs: Sequence[Run], options: Mapping[str, Any]) -> list[Run]:
+    """Runs of other methods than IMA, and those of IMA with these options."""
+    return [
+        run
+        for run in runs
+        if not isinstance(run.method, IMA) or all(getattr(run.method, key) == value for key, value in options.items())
+    ]
+
+
 def method_effects(
-    runs: Sequence[Run], label: str, measure: OfRun, *, where: Callable[[Run], bool] = lambda run: True
+    runs: Sequence[Run], label: str, measure: OfRun, *, where: Callable[[Run], bool] | None = None
 ) -> Effects:
     """The measure of every run of a method, by seed; the mean where a seed has runs of several settings.
 
     Raises:
         LookupError: If there is no such run.
     """
-    selected = [run for run in runs if run.label == label and where(run)]
+    selected = [run for run in runs if run.label == label and (where is None or where(run))]
     if not selected:
         raise LookupError(f"no run of {label} that suits among those given")
     return _by_seed((run.experiment.seed, measure(run)) for run in selected)

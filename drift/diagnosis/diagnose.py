@@ -13,7 +13,8 @@ from drift.analyses.counterfactual.interventions import WINDOWS, interventions, 
 from drift.analyses.over_seeds import Estimate
 from drift.analyses.rounds.run_state import RunState, recorded_losses, run_state
 from drift.diagnosis.causes import Cause, promising, ranked, suspects
-from drift.diagnosis.findings import Finding, findings
+from drift.diagnosis.finding import Finding
+from drift.diagnosis.findings import findings
 from drift.diagnosis.outlying_clients import client_deviations
 from drift.runs.run import Run
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from math import nan
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -15,7 +13,7 @@ from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.analyses.counterfactual.step_terms import cohort_of_equal_drifts
 from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.decomposition.decomposition import decomposition
-from drift.analyses.over_seeds import Estimate, estimate
+from drift.analyses.over_seeds import estimate
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.batch_statistics import statistics_remark
 from drift.analyses.rounds.coherence import coherence
@@ -23,6 +21,7 @@ from drift.analyses.rounds.critical_point import critical_point
 from drift.analyses.rounds.run_state import FEWEST, RunState, nonfinite
 from drift.analyses.rounds.variance import drift_variances
 from drift.diagnosis.causes import CLEAR, beyond, gain_of, suspected, suspects
+from drift.diagnosis.finding import Finding, finding
 from drift.diagnosis.outlying_clients import OUTLYING, client_deviations
 from drift.runs.registry import LOSS_UNITS
 from drift.runs.run import Run
@@ -225,36 +224,3 @@ def labels(run: Run, clients: xr.Dataset, long: xr.Dataset | None, *, quick: boo
 def listed(clients: list[int]) -> str:
     """Up to three client numbers, and the number of the others."""
     return ", ".join(map(str, clients[:3])) + (f" and {len(clients) - 3} more" if len(clients) > 3 else "")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """An answer.
-
-    Args:
-        name: training, labels, centre, error, drift, coherence, shrink or clients.
-        statement: The answer as a sentence.
-        measure: Description of its number; empty without a number.
-        value, low, high: The number, and its 95 % t interval over rounds or seeds; NaN without a number. Successive
-            rounds are not independent values.
-        unit: Unit of the number.
-        tested: Whether models were evaluated or trained for the answer.
-        figure: Figure of the gallery that shows it.
-        suggestion: Advice; empty if there is none.
-    """
-
-    name: str
-    statement: str
-    measure: str = ""
-    value: float = nan
-    low: float = nan
-    high: float = nan
-    unit: str = "1"
-    tested: bool = False
-    figure: str = ""
-    suggestion: str = ""
-
-
-def finding(name: str, statement: str, measure: str, number: Estimate, unit: str, figure: str, **more: Any) -> Finding:
-    """An answer with a number and its interval; `more` are fields of `Finding`."""
-    return Finding(name, statement, measure, number.value, number.low, number.high, unit, figure=figure, **more)

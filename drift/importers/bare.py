@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from drift.importers.checkpoint_files import Patterns
 from drift.importers.models import (
     Model,
     evaluate_model,
@@ -19,6 +18,7 @@ from drift.importers.models import (
     run_name,
     usable_checkpoints,
 )
+from drift.importers.path_patterns import Patterns
 from drift.record.recorder import Recorder
 from drift.runs.context import Context
 from drift.runs.run import Run

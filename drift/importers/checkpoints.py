@@ -13,7 +13,7 @@ from torch import Tensor
 
 from drift.config.experiment import Experiment
 from drift.config.load import read
-from drift.importers.checkpoint_files import CheckpointFiles, Patterns
+from drift.importers.checkpoint_files import CheckpointFiles
 from drift.importers.models import (
     Model,
     evaluate_model,
@@ -24,12 +24,13 @@ from drift.importers.models import (
     run_name,
     usable_checkpoints,
 )
+from drift.importers.path_patterns import Patterns
 from drift.plugins import trust
 from drift.record.run_description import DESCRIBED, describe_training
 from drift.runs.context import Context
 from drift.runs.run import Run
+from drift.simulation.description import versions
 from drift.simulation.disk_space import require_space
-from drift.simulation.simulate import versions
 from drift.store import files as store
 from drift.store import links, locks
 from drift.store.round_record import Round, gram

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drift.importers.checkpoint_files import ASSUMED, SHIPPED, CheckpointFiles, Patterns, find_checkpoints
+from drift.importers.checkpoint_files import CheckpointFiles, find_checkpoints
+from drift.importers.path_patterns import SHIPPED, Patterns
 from drift.record.flat_arrays import FlatArrays, arrays_by_name
 from drift.store.number_ranges import spans
 from landscape.model.checkpoint import read_state, read_tensors, weight_files
@@ -188,10 +189,10 @@ def preview_import(folder: str | Path, patterns: Patterns | None = None) -> dict
     first = read_tensors(paths[0])
     flat = FlatArrays.of(first)
     started = files.started()
-    program = next((name for name, shipped in SHIPPED.items() if shipped == patterns), "")
+    assumed = next((shipped.assumed for shipped in SHIPPED.values() if shipped == patterns), "")
     return {
         "patterns": str(patterns),
-        **({"assumed": ASSUMED[program]} if program in ASSUMED else {}),
+        **({"assumed": assumed} if assumed else {}),
         "files": len(paths),
         "bytes": sum(file.stat().st_size for path in paths for file in weight_files(path)),
         "rounds found": spans(list(files.rounds)),

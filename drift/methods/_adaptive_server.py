@@ -12,20 +12,6 @@ from torch import Tensor
 
 from drift.config.method import Method
 from drift.config.method_values import Beta, Cohort, Combined, Outcome, Setting, State
-from drift.plugins.bundles import Bundle
-
-_MOMENTS = {"beta1": 0.9, "beta2": 0.99, "tau": 1e-3}
-
-
-def bundles(**options: bool) -> dict[str, Bundle]:
-    """Bundles of FedAdam and FedYogi, which their sources state alike; `options` are in both."""
-    lacks = "a rate of the server, which is tuned there for every task"
-    paper = {**_MOMENTS, "initial_variance": 1e-6, **options}
-    code = {"server_lr": 0.01, **_MOMENTS, "initial_variance": 0.0, **options}
-    return {
-        "paper": Bundle("Reddi et al. 2021, algorithm 2", paper, lacks=lacks),
-        "code": Bundle("FedIMA's code and IMA paper, table V", code),
-    }
 
 
 class FedOpt(Method):

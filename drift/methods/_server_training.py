@@ -22,12 +22,6 @@ BatchLoss = Callable[[Tensor, Tensor], Tensor]
 """(outputs (n, C), sample numbers in the proxy set (n,)) -> loss ()."""
 
 
-PAPER = {"server_optimizer": "adam", "server_betas": (0.5, 0.999), "server_batch": 128}
-CODE = {"server_optimizer": "sgd", "server_lr": 0.08}
-LACKS = "momentum and weight decay of the server's SGD"
-"""The FedLAW paper's training on the proxy set, its code's, and what of it this package lacks."""
-
-
 class ServerTraining(Method):
     """A server that trains the mean of the clients on its proxy set; what it minimises is the subclass's.
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from drift.methods._adaptive_server import FedOpt
-from drift.plugins.bundles import Bundle
+from drift.plugins.bundles import shipped_bundles
 
 
 class FedAdagrad(FedOpt):
@@ -18,13 +16,7 @@ class FedAdagrad(FedOpt):
     Source: Reddi et al. 2021, algorithm 2 (beta1 = 0 there); other defaults as for FedAdam.
     """
 
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "Reddi et al. 2021, algorithm 2",
-            {"beta1": 0.0, "tau": 1e-3, "initial_variance": 1e-6},
-            lacks="a rate of the server, which is tuned there for every task",
-        )
-    }
+    bundles = shipped_bundles("fedadagrad")
 
     def variance(self, before: Tensor, squares: Tensor) -> Tensor:
         """Sum of all squares."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import Field
 from torch import Tensor
 
 from drift.config.method_values import Beta
-from drift.methods._adaptive_server import FedOpt, bias_corrected, bundles
-from drift.plugins.bundles import Bundle
+from drift.methods._adaptive_server import FedOpt, bias_corrected
+from drift.plugins.bundles import shipped_bundles
 
 
 class FedAdam(FedOpt):
@@ -23,7 +21,7 @@ class FedAdam(FedOpt):
     Source: Reddi et al. 2021, algorithm 2 (there V_0 = tau^2); Zhou et al. 2024, table V.
     """
 
-    bundles: ClassVar[dict[str, Bundle]] = bundles(bias_correction=False)
+    bundles = shipped_bundles("fedadam")
 
     beta2: Beta = Field(0.99, description="share of V that stays per round")
     bias_correction: bool = Field(False, description="as in newer versions of Flower; not in the papers' codes")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import Field
 
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
-from drift.plugins.bundles import Bundle
+from drift.plugins.bundles import shipped_bundles
 
 
 class FedAvg(Method):
@@ -22,14 +20,7 @@ class FedAvg(Method):
     Source: McMahan et al. 2017, algorithm 1; Zhou et al. 2024, section 3.1.1; Li et al. 2023, equations 2 and 3.
     """
 
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle("McMahan et al. 2017, algorithm 1", {"server_lr": 1.0}, settings="local.momentum=0.0"),
-        "code": Bundle(
-            "FedLAW's code (methods.md FMA-1, FMA-2)",
-            {"server_lr": 1.0},
-            settings="clients.valid_ratio=0.3 clients.train_all=true local.persist_optimizer=true",
-        ),
-    }
+    bundles = shipped_bundles("fedavg")
 
     server_lr: float = Field(1.0, gt=0, description="eta_g: scales the mean update")
 

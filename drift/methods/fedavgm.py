@@ -10,7 +10,7 @@ from torch import Tensor
 
 from drift.config.method import Method
 from drift.config.method_values import Beta, Cohort, Combined, Outcome, Setting, State
-from drift.plugins.bundles import Bundle
+from drift.plugins.bundles import shipped_bundles
 
 
 class FedAvgM(Method):
@@ -27,10 +27,7 @@ class FedAvgM(Method):
     """
 
     moments: ClassVar[tuple[str, ...]] = ("momentum",)
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle("Hsu et al. 2019, section 4.3", {"server_lr": 1.0, "beta": 0.9, "form": "sum"}),
-        "code": Bundle("the FedEve author's code", {"server_lr": 1.0, "beta": 0.9, "form": "ema", "nesterov": False}),
-    }
+    bundles = shipped_bundles("fedavgm")
 
     server_lr: float = Field(1.0, gt=0, description="eta_g")
     beta: Beta = Field(0.9, description="share of the momentum that stays per round")

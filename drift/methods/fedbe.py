@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -13,9 +13,10 @@ from torch import Tensor
 
 from drift.config.method_values import Cohort, Combined, Setting, State
 from drift.config.random_keys import generator
-from drift.methods._server_training import CODE, LACKS, ServerTraining, active, distillation, logits, proxy
-from drift.plugins.bundles import Bundle
-from drift.store.column_blocks import WIDTH, blocks, narrowed, rows
+from drift.methods._server_training import ServerTraining, active, distillation, logits, proxy
+from drift.plugins.bundles import shipped_bundles
+from drift.store.column_blocks import WIDTH, blocks, narrowed
+from drift.store.row_matrices import rows
 from drift.training.model_layers import require_classes
 from landscape.model.layout import Layout
 
@@ -37,17 +38,7 @@ class FedBE(ServerTraining):
     """
 
     requires = (require_classes,)
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "Chen and Chao 2021, algorithm 1",
-            {"samples": 10, "ensemble": "probabilities", "student_average": True, "server_optimizer": "sgd"},
-        ),
-        "code": Bundle(
-            "FedLAW's code (papers.md 2.3, LAW-7)",
-            {"samples": 1, "spread": 0.1, "ensemble": "logits", "server_epochs": 100, **CODE},
-            lacks=LACKS,
-        ),
-    }
+    bundles = shipped_bundles("fedbe")
 
     server_epochs: int = Field(100, ge=0, description="passes over the proxy set per round")
     samples: int = Field(1, ge=0, description="models drawn from the Gaussian")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import Field
 
 from drift.config.method_values import Cohort, Combined, Setting, State
-from drift.methods._server_training import CODE, LACKS, PAPER, ServerTraining, active, distillation, last, logits, proxy
-from drift.plugins.bundles import Bundle
-from drift.store.column_blocks import rows
+from drift.methods._server_training import ServerTraining, active, distillation, last, logits, proxy
+from drift.plugins.bundles import shipped_bundles
+from drift.store.row_matrices import rows
 from drift.training.model_layers import require_classes
 
 
@@ -21,12 +19,7 @@ class FedDF(ServerTraining):
     """
 
     requires = (require_classes,)
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "FedLAW paper", {"server_epochs": 100, **PAPER}, lacks="the server's rate, which is not printed"
-        ),
-        "code": Bundle("FedLAW's code (methods.md LAW-7)", {"server_epochs": 100, **CODE}, lacks=LACKS),
-    }
+    bundles = shipped_bundles("feddf")
 
     server_epochs: int = Field(100, ge=0, description="passes over the proxy set per round")
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State, Weighting, averaging
-from drift.plugins.bundles import Bundle
+from drift.plugins.bundles import shipped_bundles
 from drift.store.column_blocks import summed_models, weighted_models
 from drift.training.client import Client, Update
 from drift.training.correction import Correction
@@ -33,16 +33,7 @@ class FedDyn(Method):
 
     stateful: ClassVar[bool] = True
     personal: ClassVar[bool | None] = False
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "Acar et al. 2021, algorithm 1; alpha of the FedLAW paper",
-            {"alpha": 0.01, "clip": None, "norm": "squared", "h_update": "all", "weighting": "uniform"},
-        ),
-        "code": Bundle(
-            "FedLAW's code",
-            {"alpha": 0.001, "norm": "plain", "h_update": "cohort_mean", "weighting": "samples"},
-        ),
-    }
+    bundles = shipped_bundles("feddyn")
 
     alpha: float = Field(0.01, gt=0, description="weight of the regulariser")
     clip: float | None = Field(10.0, gt=0, description="largest norm of a local gradient; absent: any")

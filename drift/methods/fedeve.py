@@ -10,8 +10,8 @@ from torch import Tensor
 
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
-from drift.plugins.bundles import Bundle
-from drift.store.column_blocks import rows
+from drift.plugins.bundles import shipped_bundles
+from drift.store.row_matrices import rows
 from landscape.model.layout import Layout
 
 
@@ -40,31 +40,7 @@ class FedEve(Method):
     """
 
     moments: ClassVar[tuple[str, ...]] = ("momentum", "variance")
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "FedEve paper, section 3.4 and algorithm 1",
-            {
-                "server_lr": 1.0,
-                "q_mode": "innovation",
-                "r_center": "weighted",
-                "fusion": "kalman",
-                "gain": "scalar",
-                "predict": True,
-            },
-        ),
-        "code": Bundle(
-            "the FedEve author's code (methods.md EVE-1..4)",
-            {
-                "server_lr": 1.0,
-                "q_mode": "update_norm",
-                "r_center": "uniform",
-                "sigma0": 0.0,
-                "fusion": "kalman",
-                "gain": "scalar",
-                "predict": True,
-            },
-        ),
-    }
+    bundles = shipped_bundles("fedeve")
 
     server_lr: float = Field(1.0, gt=0, description="eta_g, 1 in the paper")
     q_mode: Literal["innovation", "update_norm"] = Field(

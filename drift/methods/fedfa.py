@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from drift.config.method import Method
 from drift.config.method_values import Beta, Cohort, Combined, Outcome, Setting, State
 from drift.config.random_keys import generator
-from drift.plugins.bundles import Bundle
+from drift.plugins.bundles import shipped_bundles
 from drift.training.client import Client, Update
 from drift.training.model_layers import features, require_classes, require_head
 from landscape.model.adam import Adam
@@ -43,22 +43,7 @@ class FedFA(Method):
 
     corrections: ClassVar[tuple[str, ...]] = ("its loss and calibration read anchors that moved during local training",)
     sends: ClassVar[tuple[str, ...]] = ("anchors", "calibrating")
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "IMA paper, table V", {"weight": 0.1, "beta": 0.9, "calibration_lr": 1e-3, "calibration_start": 0.25}
-        ),
-        "code": Bundle(
-            "FedIMA's code, arguments for label skew",
-            {
-                "weight": 0.1,
-                "beta": 0.5,
-                "calibration_lr": 1e-3,
-                "calibration_start": 0.25,
-                "class_mean": "all",
-                "average": "all",
-            },
-        ),
-    }
+    bundles = shipped_bundles("fedfa")
 
     weight: float = Field(0.1, ge=0, description="lambda, of the anchor term")
     beta: Beta = Field(0.9, description="share of an anchor that stays per epoch")

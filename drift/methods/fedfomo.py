@@ -14,8 +14,8 @@ from drift.config.experiment import Experiment
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.config.random_keys import rng
-from drift.plugins.bundles import Bundle
-from drift.store.column_blocks import release
+from drift.plugins.bundles import shipped_bundles
+from drift.store.row_matrices import release
 from drift.training.client import Client, Update
 from drift.training.validation import require_held_out, validate, validation_samples
 from landscape.model.samples import Samples
@@ -48,23 +48,7 @@ class FedFomo(Method):
     stateful: ClassVar[bool] = True
     personal: ClassVar[bool | None] = False
     sends: ClassVar[tuple[str, ...]] = ("models", "models_buffers", "models_ids", "affinity")
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "Zhang et al. 2021, equations 3 and 4",
-            {"models": 5, "validation": "held_out", "baseline": "last", "own_candidate": False},
-            settings="clients.valid_ratio=0.2",
-        ),
-        "code": Bundle(
-            "LSS's code",
-            {
-                "models": 5,
-                "validation": "train",
-                "baseline": "before_training",
-                "own_candidate": True,
-                "choice": "affinity",
-            },
-        ),
-    }
+    bundles = shipped_bundles("fedfomo")
 
     models: int = Field(5, ge=1, description="M, most models that a client receives")
     validation: Literal["held_out", "train"] = Field("held_out", description="data of L_val; train as in LSS's code")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
 
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
-from drift.plugins.bundles import Bundle
-from drift.store.column_blocks import rows
+from drift.plugins.bundles import shipped_bundles
+from drift.store.row_matrices import rows
 
 
 class FedGMA(Method):
@@ -26,17 +26,7 @@ class FedGMA(Method):
     Source: Tenison et al. 2023, algorithm 1; threshold of Zhou et al. 2024, section 7.
     """
 
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "Tenison et al. 2023, algorithm 1; IMA paper, section 7",
-            {"threshold": 0.8, "mask": "soft", "server_lr": 1.0},
-        ),
-        "code": Bundle(
-            "FedIMA's code",
-            {"threshold": 0.0, "server_lr": 1.0},
-            lacks="masked differences times 1e-4 / m; otherwise that code is FedAvg (papers.md 2.2)",
-        ),
-    }
+    bundles = shipped_bundles("fedgma")
 
     server_lr: float = Field(1.0, gt=0, description="eta_g")
     threshold: float = Field(0.8, ge=0, le=1, description="agreement from which an entry passes whole")

@@ -14,7 +14,7 @@ from drift.config.method_values import Beta, Cohort, Combined, Setting, State
 from drift.config.random_keys import generator
 from drift.methods._learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
 from drift.methods._server_training import proxy, proxy_statistics
-from drift.plugins.bundles import Bundle, suffix
+from drift.plugins.bundles import shipped_bundles, suffix
 from drift.store.column_blocks import Updates, weighted_models
 from landscape.model.batchnorm import use_batches
 from landscape.model.samples import Samples
@@ -49,36 +49,7 @@ class FedLAW(Method):
 
     needs_proxy: ClassVar[bool] = True
     learns_weights: ClassVar[bool] = True
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "FedLAW paper, algorithm 1 and appendix C",
-            {
-                "base": "exponential",
-                "server_epochs": 100,
-                "server_betas": (0.5, 0.999),
-                "quad_init": "data",
-                "swa_order": "gamma_first",
-            },
-            settings="proxy.per_class=10",
-            lacks="the server's rate, which is not printed; the code's is taken",
-        ),
-        "code": Bundle(
-            "FedLAW's code (papers.md LAW-1..6)",
-            {
-                "base": "exponential",
-                "server_epochs": 20,
-                "server_betas": (0.5, 0.999),
-                "server_lr": None,
-                "halve_every": 20,
-                "quad_init": "uniform",
-                "swa_order": "weights_first",
-                "swa_lr": 0.05,
-                "swa_after": 6,
-            },
-            settings="proxy.per_class=20 clients.valid_ratio=0.3 clients.train_all=true local.persist_optimizer=true",
-            lacks="batch statistics that stay with each client (LAW-6)",
-        ),
-    }
+    bundles = shipped_bundles("fedlaw")
 
     variant: Variant = Field("joint", description="what is learned, and when")
     base: Base = Field("exponential", description="weights of x: e^x, or x^2, scaled to sum 1")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import Field
 
 from drift.config.method import Method
-from drift.plugins.bundles import Bundle
+from drift.plugins.bundles import shipped_bundles
 from drift.training.client import Client
 from drift.training.correction import Correction
 
@@ -24,12 +22,7 @@ class FedProx(Method):
     Source: Li et al. 2020, algorithm 2.
     """
 
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle("FedLAW paper", {"mu": 0.001}),
-        "code": Bundle(
-            "FedLAW's code (methods.md LAW-8)", {"mu": 0.001}, settings="local.momentum=0.0 local.weight_decay=0.0"
-        ),
-    }
+    bundles = shipped_bundles("fedprox")
 
     mu: float = Field(0.01, ge=0, description="weight of the proximal term")
 

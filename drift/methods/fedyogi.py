@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import Field
 from torch import Tensor
 
 from drift.config.method_values import Beta
-from drift.methods._adaptive_server import FedOpt, bundles
-from drift.plugins.bundles import Bundle
+from drift.methods._adaptive_server import FedOpt
+from drift.plugins.bundles import shipped_bundles
 
 
 class FedYogi(FedOpt):
@@ -22,7 +20,7 @@ class FedYogi(FedOpt):
     Source: Reddi et al. 2021, algorithm 2; defaults of Zhou et al. 2024, table V.
     """
 
-    bundles: ClassVar[dict[str, Bundle]] = bundles()
+    bundles = shipped_bundles("fedyogi")
 
     beta2: Beta = Field(0.99, description="1 - beta2 is the share of a square that V moves by")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -13,10 +12,12 @@ from torch import Tensor
 from drift.config.experiment import Experiment, Local
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
-from drift.plugins.bundles import Bundle
+from drift.methods._late_phase import late_local
+from drift.plugins.bundles import shipped_bundles
 from drift.training.method_wrapper import Wrapper, inner, prefixed, without_prefix
 
 Late = Literal["exp", "const", "cyclic", "epoch", "na", "stage"]
+"""What changes for clients in the late phase, as `late_local` says."""
 
 _RETURNING = "returning."
 
@@ -51,35 +52,7 @@ class IMA(Wrapper):
     """
 
     extra_models: ClassVar[int] = 1
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "IMA paper, section 6 and algorithm 1",
-            {
-                "window": 5,
-                "start": 0.75,
-                "late": "exp",
-                "late_factor": 0.97,
-                "cyclic": "sawtooth",
-                "restart_lr": False,
-                "reset": False,
-                "first": "window",
-            },
-            settings="local.lr_decay=0.99",
-        ),
-        "code": Bundle(
-            "FedIMA's code (papers.md IMA-1..8)",
-            {
-                "window": 5,
-                "cyclic": "triangular",
-                "restart_lr": True,
-                "placement": "inside",
-                "reset": "one_round",
-                "first": "fma",
-            },
-            settings="local.lr_decay=0.99 local.weight_decay=1e-3",
-            lacks="the cyclic rate's jump in the middle of a cycle, which is mended here (IMA-2)",
-        ),
-    }
+    bundles = shipped_bundles("ima")
 
     window: int = Field(5, ge=1, description="P, aggregates in the mean; 1 leaves only the late schedule")
     start: float = Field(
@@ -169,44 +142,7 @@ class IMA(Wrapper):
         start = self.first_round(rounds)
         if index < start:
             return self.base.schedule(local, index, rounds)
-        return self._late_local(lambda at: self.base.schedule(local, at, rounds), start, index - start)
-
-    def _late_local(self, plain: Callable[[int], Local], start: int, since: int) -> Local:
-        """Local settings of round start + since; with u = since and lr_s the plain rate of round start:
-
-            exp     lr = lr_s late_factor^u
-            const   lr = const_lr
-            cyclic  sawtooth: lr = lr_max - (lr_max - lr_min) (u mod c) / (c - 1)
-                    triangular: down from lr_s to lr_min in c / 2 rounds, and up again
-            epoch   E = max(1, E - floor(u / epoch_every)), the rate as without IMA
-            na      nothing changes
-            stage   lr = lr_s 0.5^floor(u / halve_every)
-
-        Source: Zhou et al. 2024, section 6.3; stage and triangular from the released code.
-
-        Args:
-            plain: Settings of a round as they would be without IMA.
-            start: First round of the late phase.
-            since: Rounds since then, from 0.
-        """
-        now, at_start = plain(start + since), plain(start)
-        if self.late == "na":
-            return now
-        if self.late == "epoch":
-            epochs = max(1, now.epochs - since // self.epoch_every)
-            rate = plain(since).lr if self.restart_lr else now.lr
-            return now.model_copy(update={"epochs": epochs, "lr": rate})
-        if self.late == "exp":
-            rate = at_start.lr * self.late_factor**since
-        elif self.late == "const":
-            rate = self.const_lr
-        elif self.late == "stage":
-            rate = at_start.lr * 0.5 ** (since // self.halve_every)
-        elif self.cyclic == "sawtooth":
-            rate = self.lr_max - (self.lr_max - self.lr_min) * (since % self.cycle) / (self.cycle - 1)
-        else:
-            rate = self.lr_min + (at_start.lr - self.lr_min) * abs(1 - 2 * (since / self.cycle % 1))
-        return now.model_copy(update={"lr": rate})
+        return late_local(self, lambda at: self.base.schedule(local, at, rounds), start, index - start)
 
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
         """The base's step with the mean of the window before or after it."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from drift.config.experiment import Experiment
 from drift.config.method import Method
 from drift.methods._pool import Coefficients, Distance, Kind, MeanDistance, Volume, simplex_point
-from drift.plugins.bundles import Bundle
+from drift.plugins.bundles import shipped_bundles
 from drift.training.client import Client, Update
 from drift.training.optimizer import Optimizer
 from landscape.model.batchnorm import recompute_statistics
@@ -48,43 +48,7 @@ class LSS(Method):
     papers.md LSS-1..14.
     """
 
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "LSS paper, section 3.3, equation 4 and algorithm 1",
-            {
-                "candidates": 4,
-                "pool_init": "frozen",
-                "affinity": 3.0,
-                "diversity_weight": 3.0,
-                "dist": "l2",
-                "diversity": "mean",
-                "diversity_over": "pool",
-                "coefficients": "normalized_uniform",
-                "n_samples": 1,
-                "step_every": 1,
-            },
-            settings="local.optimizer=adam local.lr=5e-4 local.weight_decay=5e-4 local.epochs=8 local.batch=64",
-        ),
-        "code": Bundle(
-            "LSS's code (papers.md LSS-1..9)",
-            {
-                "candidates": 3,
-                "pool_init": "trained",
-                "later_epochs": 1,
-                "affinity": 1e-3,
-                "diversity_weight": 1e-3,
-                "dist": "sq_l2",
-                "diversity": "volume",
-                "coefficients": "dirichlet",
-                "n_samples": 2,
-                "step_every": 15,
-                "thin_first": False,
-                "recompute_buffers": False,
-            },
-            settings="local.optimizer=adam local.lr=5e-4 local.epochs=8 local.batch=128 local.drop_last=true",
-            lacks="the cross-entropy's sum over two mixtures divided by 15, which is their mean here (LSS-7)",
-        ),
-    }
+    bundles = shipped_bundles("lss")
 
     pool_option: ClassVar[str] = "candidates"
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.method import Method
-from drift.plugins.bundles import Bundle
+from drift.plugins.bundles import shipped_bundles
 from drift.training.client import Client, Update
 from drift.training.model_layers import features, features_at, require_headed
 from landscape.model.bound_model import Flat
@@ -33,10 +33,7 @@ class Moon(Method):
     requires = (require_headed,)
     stateful: ClassVar[bool] = True
     personal: ClassVar[bool | None] = False
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle("Li et al. 2021, for CIFAR-10", {"mu": 5.0, "temperature": 0.5}),
-        "code": Bundle("LSS's code", {"temperature": 1.0}, lacks="its default mu of 0, with which it is FedAvg"),
-    }
+    bundles = shipped_bundles("moon")
 
     mu: float = Field(1.0, ge=0, description="weight of the contrastive term; 5 for CIFAR-10 in the original")
     temperature: float = Field(0.5, gt=0, description="T, divides the cosines")

@@ -12,7 +12,7 @@ from torch import Tensor
 from drift.config.experiment import Experiment
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State, Weighting, averaging
-from drift.plugins.bundles import Bundle
+from drift.plugins.bundles import shipped_bundles
 from drift.store.column_blocks import summed_models, weighted_models
 from drift.training.client import Client, Update
 from drift.training.correction import Correction
@@ -38,30 +38,7 @@ class Scaffold(Method):
     stateful: ClassVar[bool] = True
     personal: ClassVar[bool | None] = False
     sends: ClassVar[tuple[str, ...]] = ("control",)
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "Karimireddy et al. 2020, algorithm 1, option II",
-            {
-                "server_lr": 1.0,
-                "weighting": "uniform",
-                "c_update": "all",
-                "own_control": "new",
-                "step_count": "taken",
-            },
-            settings="local.momentum=0.0",
-        ),
-        "code": Bundle(
-            "the FedEve author's code (papers.md 2.1)",
-            {
-                "server_lr": 1.0,
-                "weighting": "samples",
-                "c_update": "new_controls",
-                "own_control": "difference",
-                "step_count": "rounded",
-            },
-            settings="local.momentum=0.0",
-        ),
-    }
+    bundles = shipped_bundles("scaffold")
 
     server_lr: float = Field(1.0, gt=0, description="eta_g")
     weighting: Weighting = Field("uniform", description="mean of the cohort; samples as in FedAvg")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import Field
 
 from drift.config.method_values import Cohort, Combined, Setting, State
-from drift.methods._server_training import CODE, LACKS, PAPER, ServerTraining, last, proxy
-from drift.plugins.bundles import Bundle
+from drift.methods._server_training import ServerTraining, last, proxy
+from drift.plugins.bundles import shipped_bundles
 from landscape.model.losses import batch_mean
 
 
@@ -18,10 +16,7 @@ class ServerFT(ServerTraining):
     Source: Li et al. 2023 (FedLAW), baseline of tables 4 and 8; papers.md 2.3.
     """
 
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle("FedLAW paper", {"server_epochs": 2, **PAPER}, lacks="the server's rate, which is not printed"),
-        "code": Bundle("FedLAW's code (methods.md LAW-7)", {"server_epochs": 2, **CODE}, lacks=LACKS),
-    }
+    bundles = shipped_bundles("server_ft")
 
     server_epochs: int = Field(2, ge=0, description="passes over the proxy set per round")
 

@@ -87,11 +87,7 @@ Groups = Mapping[str, np.ndarray]
 
 _WORDS = {"coarse": "coarse class"}
 
-_DATASETS = {
-    "domain": "digits3, digit5, pacs, domainnet",
-    "user": "femnist, movielens1m",
-    "coarse": "cifar100",
-}
+_DATASETS = {"domain": "digits3, digit5, pacs, domainnet", "user": "femnist, movielens1m", "coarse": "cifar100"}
 
 
 class Grouped(Partitioner):

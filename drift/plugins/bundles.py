@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+from pydantic import Field
+
+from drift.plugins.toml_models import Entry, read_toml
+
+FOLDER = Path(__file__).resolve().parents[1] / "methods" / "bundles"
+"""One TOML file per method of the package that has bundles."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +31,35 @@ class Bundle:
     options: Mapping[str, Any]
     settings: str = ""
     lacks: str = ""
+
+
+class _Table(Entry):
+    source: str
+    settings: str = ""
+    lacks: str = ""
+    options: dict[str, Any] = Field({})
+    absent: tuple[str, ...] = Field((), description="options that have no value there")
+
+
+class _File(Entry):
+    paper: _Table | None = None
+    code: _Table | None = None
+
+
+@cache
+def shipped_bundles(method: str) -> dict[str, Bundle]:
+    """The bundles of a method of the package, from its file.
+
+    Raises:
+        ValueError: If the file is wrong: which key.
+    """
+    bundles = {}
+    for name, table in read_toml(FOLDER / f"{method}.toml", _File):
+        if table is not None:
+            options = {key: tuple(value) if isinstance(value, list) else value for key, value in table.options.items()}
+            options |= dict.fromkeys(table.absent)
+            bundles[name] = Bundle(table.source, options, table.settings, table.lacks)
+    return bundles
 
 
 def with_bundle(method: str, bundles: Mapping[str, Bundle], values: Any) -> Any:

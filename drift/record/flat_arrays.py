@@ -16,6 +16,9 @@ State = Any
 
 Entry = tuple[str, tuple[int, ...]]
 
+Vectors = tuple[np.ndarray, np.ndarray]
+"""Parameters (d,) and floating buffers (b,) of a model."""
+
 STATISTICS = ("running_mean", "running_var")
 """Last part of the names of floating buffers in a state dict."""
 
@@ -94,7 +97,7 @@ class FlatArrays:
         """Length d of theta."""
         return sum(prod(shape) for _, shape in self.parameters)
 
-    def vectors(self, state: State) -> tuple[np.ndarray, np.ndarray]:
+    def vectors(self, state: State) -> Vectors:
         """theta (d,) and floating buffers (b,) of a model, copied, in `dtype`.
 
         Raises:
@@ -103,7 +106,7 @@ class FlatArrays:
         arrays = self._arrays(state)
         return self._join(arrays, self.parameters), self._join(arrays, self.buffers)
 
-    def completed(self, state: State, start: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    def completed(self, state: State, start: Vectors) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """The same of a client that sent a part of the tensors: the others are those of `start`, and are named.
 
         Raises:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drift.record.flat_arrays import FlatArrays, State, gram
+from drift.record.flat_arrays import FlatArrays, State, Vectors, gram
 from drift.record.recorded_files import RecordedFiles
 from drift.record.round_arguments import round_numbers
 from drift.record.run_description import (
@@ -188,14 +188,13 @@ class Recorder:
             ids, names = number_clients(clients, self._files.about.get("names"), fresh=not self._files.about)
             cohort = RecordedCohort.from_clients(flat, clients, ids, before, after[0], weights)
             about = describe_run(
-                self._files.about.get("experiment"),
+                self._files.about,
                 flat,
+                cohort,
                 ids,
                 names,
                 rounds=max(number + 1, self._rounds or 1),
                 keep=self._keep,
-                weighted=weights is not None,
-                recorded=list(dict.fromkeys((*self._files.about.get("kept", ()), *cohort.recorded))),
                 training=self._training,
             )
             previous = self._files.state.get("previous", np.zeros_like(before[0]))
@@ -225,7 +224,7 @@ class Recorder:
             self._flat = flat
         return self._flat
 
-    def _start(self, start: State | None, flat: FlatArrays) -> tuple[np.ndarray, np.ndarray]:
+    def _start(self, start: State | None, flat: FlatArrays) -> Vectors:
         if start is not None:
             self.require_start(start)
             return flat.vectors(start)
@@ -235,17 +234,10 @@ class Recorder:
         return state["theta"], state["buffers"]
 
     def _stored_arrays(
-        self,
-        number: int,
-        rounds: int,
-        before: tuple[np.ndarray, np.ndarray],
-        after: tuple[np.ndarray, np.ndarray],
-        cohort: RecordedCohort,
+        self, number: int, rounds: int, before: Vectors, after: Vectors, cohort: RecordedCohort
     ) -> dict[str, np.ndarray]:
         """Arrays of a round; models where the policies store them."""
-        arrays = {"ids": cohort.ids, "sizes": cohort.sizes, "weights": cohort.weights}
-        noted = {"extras.excluded": cohort.excluded, "extras.partial": cohort.partial}
-        arrays |= {name: numbers for name, numbers in noted.items() if len(numbers)}
+        arrays = cohort.numbers()
         clients = keep_rules.matches(self._keep["clients"], number, rounds)
         if clients or keep_rules.matches(self._keep["globals"], number, rounds):
             arrays |= {"start": before[0], "start_buffers": before[1], "end": after[0], "end_buffers": after[1]}

@@ -30,6 +30,7 @@ class RecordedCohort:
         excluded: Numbers of the clients with models that are not finite.
         partial: Numbers of the clients that sent a part of the tensors.
         recorded: Names of the tensors that one of them did not send, and which stay as they were.
+        weighted: Whether the weights are stated, instead of following from the samples.
     """
 
     ids: np.ndarray
@@ -40,12 +41,19 @@ class RecordedCohort:
     excluded: np.ndarray
     partial: np.ndarray
     recorded: tuple[str, ...] = ()
+    weighted: bool = False
 
     @property
     def shares(self) -> np.ndarray:
         """Weights by samples, which sum to 1, shape (m,); equal where no client has samples."""
         sizes = self.sizes.astype(np.float64) if self.sizes.any() else np.ones(len(self.sizes))
         return sizes / sizes.sum()
+
+    def numbers(self) -> dict[str, np.ndarray]:
+        """Arrays of its record, without the models."""
+        arrays = {"ids": self.ids, "sizes": self.sizes, "weights": self.weights}
+        noted = {"extras.excluded": self.excluded, "extras.partial": self.partial}
+        return arrays | {name: numbers for name, numbers in noted.items() if len(numbers)}
 
     @classmethod
     def from_clients(
@@ -100,6 +108,7 @@ class RecordedCohort:
             np.array(excluded, np.int64),
             np.array(partial, np.int64),
             tuple(recorded),
+            weights is not None,
         )
 
 
@@ -169,30 +178,29 @@ def describe_training(
 
 
 def describe_run(
-    experiment: Mapping[str, Any] | None,
+    before: Mapping[str, Any],
     flat: FlatArrays,
+    cohort: RecordedCohort,
     ids: Sequence[int],
     names: Sequence[str] | None,
     *,
     rounds: int,
     keep: Mapping[str, str],
-    weighted: bool,
-    recorded: Sequence[str],
     training: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Content of run.json.
 
     Args:
-        experiment: The experiment so far; None before the first round.
+        before: The content so far; empty before the first round.
         flat: Layout of the models.
+        cohort: The clients of a round.
         ids, names: Client numbers of a round; names of all clients, where they have names.
         rounds: Number of rounds, recorded or announced.
         keep: Policies "clients" and "globals".
-        weighted: Whether the aggregation weights are known.
-        recorded: Names of tensors that a client did not send.
         training: Description of the training, as `describe_training` returns it.
     """
-    experiment = experiment or {"rounds": 1, "clients": {"number": 1, "per_round": 1}}
+    experiment = before.get("experiment", {"rounds": 1, "clients": {"number": 1, "per_round": 1}})
+    recorded = list(dict.fromkeys((*before.get("kept", ()), *cohort.recorded)))
     unknown = [] if "method" in training else ["method"]
     unknown += [] if "settings" in training else ["local settings"]
     unknown += [word for word in ("partition", "seed") if word not in training]
@@ -214,8 +222,8 @@ def describe_run(
         "buffers": layout_entries(flat.buffers),
         "engine": "recorded",
         "imported": True,
-        "unknown": [*unknown, *([] if weighted else ["aggregation weights"]), *([KEEP] if recorded else [])],
-        **({"kept": list(recorded)} if recorded else {}),
+        "unknown": [*unknown, *([] if cohort.weighted else ["aggregation weights"]), *([KEEP] if recorded else [])],
+        **({"kept": recorded} if recorded else {}),
         **({"told": dict(training)} if training else {}),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()},
     }

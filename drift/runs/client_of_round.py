@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from drift.config.method_values import Cohort, State
-from drift.store.column_blocks import release
 from drift.store.round_record import Round
+from drift.store.row_matrices import release
 from drift.training.client import Client
 from drift.training.data import client_samples
 from drift.training.server import Server, clients

@@ -16,8 +16,8 @@ from drift.config.random_keys import cohort
 from drift.engines import CohortUpdates, train
 from drift.simulation.unfinished_round import UnfinishedRound
 from drift.store.client_rows import client_rows
-from drift.store.column_blocks import row_matrix
 from drift.store.round_record import Round, gram, gram_and_mean_update, gram_of_models, is_read_once, mean_and_sums
+from drift.store.row_matrices import row_matrix
 from drift.store.server_state import ClientStates
 from drift.training.arrivals import Arrivals, Receive
 from drift.training.client import Update

@@ -16,7 +16,8 @@ from drift.config.experiment import Experiment, TaskSettings
 from drift.config.random_keys import key
 from drift.parallel.threads import torch_threads
 from drift.plugins.reserved_names import require_free
-from drift.simulation.simulate import Diverged, versions
+from drift.simulation.description import versions
+from drift.simulation.simulate import Diverged
 from drift.store import files
 from drift.training.client import Client
 from drift.training.data import task_of

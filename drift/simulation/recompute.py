@@ -10,8 +10,8 @@ import torch
 from drift.config.method_values import State
 from drift.parallel.threads import torch_threads
 from drift.runs.run import Run
+from drift.simulation.description import versions
 from drift.simulation.one_round import run_round
-from drift.simulation.simulate import versions
 from drift.store import files
 from drift.store.round_record import PREVIOUS, START, Round
 from drift.training.server import Server

@@ -11,7 +11,7 @@ from torch import Tensor
 from drift.config.experiment import Experiment
 from drift.config.method import Method
 from drift.runs.run import Run
-from drift.simulation.simulate import versions
+from drift.simulation.description import versions
 from drift.store import files, links, locks, server_state
 from drift.training.server import Server
 

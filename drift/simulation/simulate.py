@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
@@ -10,15 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from drift.config.corrections import require_corrected
 from drift.config.experiment import Experiment
 from drift.config.initial_model import store_initial_model
 from drift.config.load import read
 from drift.config.method_values import Setting
-from drift.config.without_code import overridden
 from drift.engines import client_pool
 from drift.engines.choice import Choice, choose_device, choose_engine
 from drift.parallel.threads import torch_threads
@@ -26,13 +22,13 @@ from drift.plugins import trust
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.background_writer import Writer
+from drift.simulation.description import described, require_unchanged, write_description
 from drift.simulation.disk_space import client_numbers, require_space
 from drift.simulation.one_round import train_round
 from drift.store import chain, files, links, locks, numpy_files, paths, round_headers
 from drift.store.round_record import Round
 from drift.training.data import Data, build_task, read_data
 from drift.training.server import Server, first_cohort
-from landscape.model.layout import Entry
 from landscape.plugins.outside import require_lasting
 from landscape.results import atomic_write
 from landscape.sweep import memory
@@ -84,7 +80,7 @@ def simulate(
     numpy_files.require_text(folder.absolute())
     run = Run(folder, Context(Path(data) if data is not None else None))
     done = run.committed
-    about = _description(folder, experiment)
+    about = described(folder, experiment)
     round_headers.complete_rounds(folder, done, gaps=False)
     if done:
         (known := chain.read(folder)).require(*known.wrong)
@@ -103,14 +99,14 @@ def simulate(
             store_initial_model(folder, experiment.init)
             resumed = (folder / paths.STATE).exists()
             server = Server.from_stored(run.stored_state()) if resumed else fresh
-            about = _description(folder, experiment)  # another process may have begun it
+            about = described(folder, experiment)  # another process may have begun it
             place = _device(about, setting, content, server, alone=workers == 1 and cluster is None)
             setting = replace(setting, device=torch.device(place.name))
             engine = _engine(about, setting, content, server)
             if about:
-                _require_unchanged(about, experiment, content)
+                require_unchanged(about, experiment, content)
             else:
-                _describe(folder, experiment, content, task.layout.parameters, engine, place)
+                write_description(folder, experiment, content, task.layout.parameters, engine, place)
             setting = replace(setting, engine=engine.name)
             with client_pool(setting, content, folder, workers=workers, cluster=cluster) as pool:
                 setting = replace(setting, crew=pool)
@@ -157,19 +153,6 @@ _PATIENCE = 0.002
 """Fraction of a round's time to wait for its file, so that long rounds are reported when they end."""
 
 
-def _description(folder: Path, experiment: Experiment) -> dict[str, Any]:
-    """Content of run.json, empty before the run is begun; LookupError if it is damaged or of another experiment."""
-    path = folder / "run.json"
-    if not path.exists():
-        return {}
-    about = files.read_json(path)
-    require_corrected(about, experiment.method, folder)
-    stated = about.get("hash")
-    if stated != experiment.hash:
-        raise files.Damaged(path, f"describes run {stated}, and run {experiment.hash} is to be trained", chain.REMEDY)
-    return about
-
-
 def _engine(about: Mapping[str, Any], setting: Setting, data: Data, server: Server) -> Choice:
     """The engine that a begun run has, else the one that its experiment asks for."""
     if about:
@@ -201,52 +184,3 @@ def _device(about: Mapping[str, Any], setting: Setting, data: Data, server: Serv
     if not alone:
         return Choice("cpu", "other processes share the clients")
     return choose_device(asked, setting.task, setting.experiment.method, first_cohort(setting, data, server))
-
-
-def _require_unchanged(about: Mapping[str, Any], experiment: Experiment, data: Data) -> None:
-    """Refuse data, or code from outside, that have changed since the run was begun."""
-    if about["fingerprint"] != data.fingerprint:
-        raise ValueError(
-            f"dataset {experiment.task.dataset} has fingerprint {data.fingerprint}, {experiment.slug} was trained on "
-            f"{about['fingerprint']}; restore the data or train into another folder (--runs DIR)."
-        )
-    if altered := trust.changed(about.get("sources", {}), trust.names_in(experiment.resolved())):
-        raise ValueError(
-            f"{altered[0]} has changed since {experiment.slug} was begun with it; restore it, or train into another "
-            "folder (--runs DIR)."
-        )
-
-
-def _describe(
-    folder: Path, experiment: Experiment, data: Data, parameters: tuple[Entry, ...], engine: Choice, place: Choice
-) -> None:
-    settings = experiment.resolved()
-    sources, method = trust.sources(settings), settings["method"]
-    about = {
-        "experiment": settings,
-        **({"sources": sources} if sources else {}),
-        **({"hooks": overridden(experiment.method)} if any(trust.names_in({"method": method})) else {}),
-        "label": experiment.method.label,
-        "hash": experiment.hash,
-        "fingerprint": data.fingerprint,
-        "classes": list(data.classes),
-        "samples": {split: len(samples) for split, samples in data.samples.items()},
-        "layout": [[name, list(shape)] for name, shape in parameters],
-        "engine": engine.name,
-        "engine_reason": engine.reason,
-        "device": place.name,
-        "device_reason": place.reason,
-        "corrections": len(experiment.method.corrections),
-        "versions": versions(),
-    }
-    files.write_json(folder / "run.json", about)
-
-
-def versions() -> dict[str, str]:
-    """Versions that the bits of a run depend on, in addition to its settings."""
-    return {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "machine": platform.machine(),
-    }

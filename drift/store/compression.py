@@ -21,7 +21,7 @@ import psutil
 import torch
 from torch import Tensor
 
-from drift.store.column_blocks import release
+from drift.store.row_matrices import release
 from landscape.model import mapped_files
 
 if sys.version_info >= (3, 14):

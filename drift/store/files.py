@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from drift.store import compression, digests, large_tensors, links, memory_budget, numpy_files
-from drift.store.column_blocks import release
 from drift.store.digests import FORMAT as FORMAT
 from drift.store.digests import Content
 from drift.store.keep import Keep
@@ -27,6 +26,7 @@ from drift.store.paths import STATE as STATE
 from drift.store.paths import round_path as round_path
 from drift.store.paths import stamp as file_stamp
 from drift.store.round_record import Round
+from drift.store.row_matrices import release
 from landscape.model.mapped_files import incomplete_file, is_mapped
 from landscape.results.parsed_text import json_table
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from drift.store import memory_budget
-from drift.store.column_blocks import Rows, filled
 from drift.store.file_layout import TYPES, TensorSpan, read_header
 from drift.store.numpy_files import stored_bytes
 from drift.store.paths import Stamp
+from drift.store.row_matrices import Rows, filled
 from landscape.model.mapped_files import map_tensor
 
 NAMES = ("clients", "client_deltas", "models")

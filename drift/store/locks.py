@@ -25,12 +25,7 @@ def locked(folder: Path) -> Iterator[None]:
     Raises:
         Busy: If another process has the lock.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with _open(folder / ".lock") as file:
-        try:
-            _lock(file, wait=False)
-        except BlockingIOError as reason:
-            raise Busy(f"{folder} is being trained by another process; wait for it or stop it.") from reason
+    with _owned(folder / ".lock", f"{folder} is being trained", wait=False):
         yield
 
 
@@ -52,12 +47,7 @@ def lock_result(path: Path, *, wait: bool = True) -> Iterator[None]:
     Raises:
         Busy: If another process computes it and `wait` is false.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _open(path.with_name(f".{path.name}.lock")) as file:
-        try:
-            _lock(file, wait=wait)
-        except BlockingIOError as reason:
-            raise Busy(f"{path} is being computed by another process; wait for it or stop it.") from reason
+    with _owned(path.with_name(f".{path.name}.lock"), f"{path} is being computed", wait=wait):
         yield
 
 
@@ -65,6 +55,18 @@ def is_writable(folder: Path) -> bool:
     """Whether files can be made in a folder, or the folder itself where it is absent; nothing is written."""
     existing = next((parent for parent in (folder, *folder.absolute().parents) if parent.exists()), folder)
     return os.access(existing, os.W_OK | os.X_OK)
+
+
+@contextmanager
+def _owned(path: Path, what: str, *, wait: bool) -> Iterator[None]:
+    """The lock of a file, which is made; `what` begins the sentence of the refusal."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _open(path) as file:
+        try:
+            _lock(file, wait=wait)
+        except BlockingIOError as reason:
+            raise Busy(f"{what} by another process; wait for it or stop it.") from reason
+        yield
 
 
 def _open(path: Path) -> IO[bytes]:

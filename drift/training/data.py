@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from drift.config.experiment import Experiment, Proxy
 from drift.config.external_run import ExternalPartition, UnknownParts
@@ -17,6 +17,7 @@ from drift.config.initial_model import initialise
 from drift.config.random_keys import cohort, key, rng
 from drift.partitions._partitioner import split_with_groups
 from drift.plugins import trust
+from drift.training.corrupted_labels import corrupted_targets, swaps
 from landscape.datasets import open_dataset
 from landscape.datasets._dataset import Dataset, Groups, merge_splits, normalisation, select_samples
 from landscape.datasets._split import select_classes
@@ -226,55 +227,3 @@ def _subset(samples: Samples, size: int | None, seed: int, split: str) -> torch.
 
 def _held_out(part: np.ndarray, ratio: float, seed: int, *purpose: int) -> np.ndarray:
     return rng(seed, "held out", *purpose).permutation(part)[: int(ratio * len(part))]
-
-
-Swap = tuple[int, int]
-"""Two classes, the smaller one first."""
-
-
-def swaps(experiment: Experiment, labels: np.ndarray, parts: Sequence[np.ndarray], classes: int) -> dict[int, Swap]:
-    """The two classes that each corrupted client swaps, by client; keyed by the seed.
-
-    A share is rounded to whole clients, drawn among all K. The classes are drawn from those that the client holds, as
-    swapping others would change nothing; a client with one class takes it for another one.
-
-    Source: FedLAW paper, Table 8; papers.md 6.3. That the classes are the client's own is this project's reading.
-
-    Args:
-        labels: True class of every training sample, shape (n,).
-        parts: Sample numbers of each client, held-out ones included.
-        classes: Number of classes.
-
-    Raises:
-        ValueError: If there is one class only.
-    """
-    partition, seed = experiment.clients, experiment.seed
-    if isinstance(partition.corrupted, tuple):
-        corrupted = sorted(partition.corrupted)
-    else:
-        count = int(partition.corrupted * partition.number + 0.5)
-        corrupted = sorted(rng(seed, "corrupted").permutation(partition.number)[:count].tolist())
-    if corrupted and classes < 2:
-        raise ValueError(
-            f"clients {corrupted} are to swap labels and there is {classes} class; leave clients.corrupted out."
-        )
-    return {
-        client: _pair(np.unique(labels[parts[client]]), classes, rng(seed, "corrupted", client)) for client in corrupted
-    }
-
-
-def corrupted_targets(targets: Tensor, parts: Sequence[np.ndarray], swapped: Mapping[int, Swap]) -> Tensor:
-    """Targets (n,) in which the samples of each corrupted client have its two classes swapped; a new tensor."""
-    changed = targets.clone()
-    for client, (first, second) in swapped.items():
-        part = torch.from_numpy(parts[client])
-        true = targets[part]
-        changed[part] = torch.where(true == first, second, torch.where(true == second, first, true))
-    return changed
-
-
-def _pair(own_classes: np.ndarray, classes: int, source: np.random.Generator) -> Swap:
-    own = source.permutation(own_classes)[:2].tolist()
-    others = source.permutation(np.setdiff1d(np.arange(classes), own))[: 2 - len(own)].tolist()
-    first, second = sorted([*own, *others])
-    return int(first), int(second)

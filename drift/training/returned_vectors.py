@@ -9,7 +9,7 @@ from torch import Tensor
 
 from drift.config.method_values import State
 from drift.store import server_state
-from drift.store.column_blocks import release
+from drift.store.row_matrices import release
 from drift.training.client import Update
 from landscape.model.mapped_files import scratch_tensor
 

@@ -16,7 +16,8 @@ from matplotlib.text import Text
 from figures.axes.curves import mark_level
 from figures.axes.legends import move_legends
 from figures.looks import style
-from figures.looks.look import Drawing, Range
+from figures.looks.look import Drawing
+from figures.looks.look_values import Range
 
 
 def finish(figure: Figure, axs: Sequence[Axes], drawing: Drawing) -> None:

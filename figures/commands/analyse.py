@@ -22,9 +22,9 @@ from figures.commands.options import (
     RunNames,
     Workers,
     arguments,
-    require_file,
     several,
 )
+from figures.commands.requirements import require_file
 from figures.texts import console
 from landscape import plugins
 from landscape.plugins import outside

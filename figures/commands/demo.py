@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from figures.commands.options import OUT, Json, Workers, require_folder
+from figures.commands.options import OUT, Json, Workers
+from figures.commands.requirements import require_folder
 from figures.texts import console
 
 

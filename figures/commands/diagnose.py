@@ -14,7 +14,7 @@ from figures.texts import console
 if TYPE_CHECKING:
     from drift.diagnosis.causes import Cause
     from drift.diagnosis.diagnose import Diagnosis
-    from drift.diagnosis.findings import Finding
+    from drift.diagnosis.finding import Finding
 
 WIDTH, INDENT = 100, 26
 

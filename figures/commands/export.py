@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from figures.commands.opening import HERE, RunSource
-from figures.commands.options import OUT, Json, RunName, require_file, require_folder
+from figures.commands.options import OUT, Json, RunName
+from figures.commands.requirements import require_file, require_folder
 from figures.texts import console
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from figures.commands.opening import HERE, RunSource
-from figures.commands.options import Json, RunName, require_file
+from figures.commands.options import Json, RunName
+from figures.commands.requirements import require_file
 from figures.texts import console
 
 

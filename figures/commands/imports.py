@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from figures.commands.options import Data, Json, Runs, Task, flag, require_folder, several
+from figures.commands.options import Data, Json, Runs, Task, flag, several
+from figures.commands.requirements import require_folder
 from figures.texts import console
 
 
@@ -64,8 +65,8 @@ def import_(
         if value is not None:
             require_named(f"{setting}={value}")
     from drift.importers.bare import record_checkpoints
-    from drift.importers.checkpoint_files import SHIPPED, Patterns, parse_patterns
     from drift.importers.checkpoints import import_checkpoints
+    from drift.importers.path_patterns import SHIPPED, Patterns, parse_patterns
 
     if (model is None) != (dataset is None):
         raise ValueError("--model and --dataset go together; or give --task FILE.py:FUNCTION, or none of them.")
@@ -139,8 +140,8 @@ def _notes(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _show(path: Path, patterns: object, json: bool) -> None:
-    from drift.importers.checkpoint_files import Patterns
     from drift.importers.models import preview_import
+    from drift.importers.path_patterns import Patterns
 
     summary = preview_import(path, patterns if isinstance(patterns, Patterns) else None)
     if json:

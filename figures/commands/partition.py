@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from figures.commands.options import OUT, Data, ExperimentName, Json, Settings, require_folder, require_names
+from figures.commands.options import OUT, Data, ExperimentName, Json, Settings
+from figures.commands.requirements import require_folder, require_names
 from figures.texts import console
 
 if TYPE_CHECKING:

@@ -7,18 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from figures.commands.options import (
-    OUT,
-    Data,
-    ExperimentName,
-    Json,
-    Settings,
-    arguments,
-    at_least_one,
-    require_file,
-    require_names,
-    several,
-)
+from figures.commands.options import OUT, Data, ExperimentName, Json, Settings, arguments, at_least_one, several
+from figures.commands.requirements import require_file, require_names
 from figures.texts import console
 from landscape.plugins import outside
 

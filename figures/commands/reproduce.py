@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from figures.commands.options import Data, Json, Runs, Workers, flag, require_folder, several
+from figures.commands.options import Data, Json, Runs, Workers, flag, several
+from figures.commands.requirements import require_folder
 from figures.texts import console
 
 COLUMNS = {

@@ -8,18 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from figures.commands.options import (
-    Cluster,
-    Data,
-    ExperimentName,
-    Json,
-    Runs,
-    Settings,
-    Workers,
-    require_folder,
-    require_names,
-    several,
-)
+from figures.commands.options import Cluster, Data, ExperimentName, Json, Runs, Settings, Workers, several
+from figures.commands.requirements import require_folder, require_names
 from figures.texts import console
 
 if TYPE_CHECKING:

@@ -22,10 +22,9 @@ from figures.commands.options import (
     Workers,
     experiment_names,
     method_names,
-    require_folder,
-    require_names,
     several,
 )
+from figures.commands.requirements import require_folder, require_names
 from figures.texts import console
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import xarray as xr
 from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import recorded
 from drift.runs.run import Run
-from figures.looks.look import Range, label
+from figures.looks.look import label
+from figures.looks.look_values import Range
 
 ALONG = ("algorithm", "row")
 """Dimensions of methods."""

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import xarray as xr
 
-from drift.analyses.landscapes import basin, planes
+from drift.analyses.landscapes import minima, planes
 from drift.runs.run import Run
 from figures.gallery import _runs
 
@@ -19,7 +19,7 @@ OWN_SCALE = "own scale"
 
 def round_plane(run: Run, **how: Any) -> xr.Dataset:
     """`drift.round_plane` of a run, with its fitted minimum."""
-    return run.cached(planes.round_plane, **how).assign(run.cached(basin.round_minimum, **how).data_vars)
+    return run.cached(planes.round_plane, **how).assign(run.cached(minima.round_minimum, **how).data_vars)
 
 
 def widest_plane(run: Run, index: int, **how: Any) -> xr.Dataset:
@@ -42,7 +42,7 @@ def early_and_last(run: Run, rounds: Sequence[int] | None) -> list[int]:
 
 def global_plane(run: Run, **how: Any) -> xr.Dataset:
     """`drift.global_plane` of a run, with its fitted minimum."""
-    return run.cached(planes.global_plane, **how).assign(run.cached(basin.global_minimum, **how).data_vars)
+    return run.cached(planes.global_plane, **how).assign(run.cached(minima.global_minimum, **how).data_vars)
 
 
 def short_marks(planes: Sequence[xr.Dataset]) -> list[xr.Dataset]:

@@ -77,23 +77,17 @@ def tabulate(
 
 
 def tabulate_several(
-    runs: Sequence[Run],
-    numbers: Mapping[str, Callable[[Run], float]],
-    *,
-    rows: str = "method",
-    over: str | Sequence[str] = (),
-    paper: str = "",
-    item: str = "",
+    runs: Sequence[Run], numbers: Mapping[str, Callable[[Run], float]], *, paper: str = "", item: str = "", **axes: Any
 ) -> xr.Dataset:
     """As `tabulate`, with one column per setting and number; its name is that of the setting and of the number.
 
     Args:
         numbers: Of a run, by name.
+        axes: rows and over of `tabulate`.
     """
-    options: dict[str, Any] = {"rows": rows, "over": over, "paper": paper, "item": item}
-    tables = [tabulate(runs, number, **options) for number in numbers.values()]
-    columns = [", ".join(filter(None, (str(column), name))) for column in tables[0].column.values for name in numbers]
-    joined = xr.concat([table.drop_vars("column") for table in tables], "name", join="exact", data_vars="all")
+    parts = [tabulate(runs, number, paper=paper, item=item, **axes) for number in numbers.values()]
+    columns = [", ".join(filter(None, (str(column), name))) for column in parts[0].column.values for name in numbers]
+    joined = xr.concat([part.drop_vars("column") for part in parts], "name", join="exact", data_vars="all")
     joined = joined.stack(place=("column", "name"), create_index=False).rename(place="column")
     joined = joined.transpose("row", "column", ...).assign_coords(column=columns)
     joined["measured"] = joined.measured.transpose("row", "column", "seed")

@@ -6,7 +6,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses import per_round
-from drift.analyses.curvature import eigenvalues
+from drift.analyses.curvature import densities
 from drift.runs.run import Run
 from figures.axes import spectra
 from figures.gallery import _selected
@@ -30,7 +30,7 @@ def data(
     """
     indices = per_round.evenly_spaced(run.kept("globals"), rounds)
     options = {"steps": steps, "probes": probes, "points": points}
-    density = run.cached(eigenvalues.density_rounds, rounds=indices, split=split, **options)
+    density = run.cached(densities.density_rounds, rounds=indices, split=split, **options)
     return density[["density", "density_error", "eigenvalue"]].rename(round="density_round")
 
 

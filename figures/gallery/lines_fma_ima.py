@@ -25,10 +25,7 @@ def data(run: Run, *, window: int = 5, points: int = 41) -> xr.Dataset:
         points: Evaluations on a line.
     """
     if len(run.kept("globals")) < 2:
-        raise _runs.missing(
-            f"run {run.name} kept fewer than two global models",
-            _runs.KEEP_GLOBALS,
-        )
+        raise _runs.missing(f"run {run.name} kept fewer than two global models", _runs.KEEP_GLOBALS)
     line = run.cached(planes.average_line, window=window, points=points)
     return line[_stack.measured(line)]
 

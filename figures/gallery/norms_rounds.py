@@ -15,11 +15,7 @@ NEEDS = "runs of any methods, trained in one setting"
 
 COST = "seconds"
 
-_SHOWN = {
-    "end_norm": "global model",
-    "update_norm_mean": "client updates",
-    "mean_update_norm": "mean update",
-}
+_SHOWN = {"end_norm": "global model", "update_norm_mean": "client updates", "mean_update_norm": "mean update"}
 
 
 @_selected.each_run()

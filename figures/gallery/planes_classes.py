@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift.analyses.landscapes.data_planes import class_plane
+from drift.analyses.landscapes.models_plane import models_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
 from figures.gallery import _planes, _selected
@@ -32,7 +32,9 @@ def data(run: Run, *, round: int | None = None, points: int = 21, most: int = 10
     """
     triangle = _planes.of_round(run, round)
     clients = triangle["clients"]
-    ds = run.cached(class_plane, points=points, **triangle).isel({"class": slice(most)})
+    _ = run.dataset.class_names  # refuses data without classes
+    models = [f"client {client}" for client in clients]
+    ds = run.cached(models_plane, round=triangle["round"], models=models, points=points).isel({"class": slice(most)})
     shown = range(ds.sizes["class"])
     holds = np.array([np.isin(shown, run.labels[run.parts[client]]) for client in clients], dtype=float)
     targets = run.task.labels("test").numpy()

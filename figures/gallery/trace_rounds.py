@@ -6,7 +6,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses import per_round
-from drift.analyses.curvature.eigenvalues import trace_rounds
+from drift.analyses.curvature.densities import trace_rounds
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.axes.error_bars import error_bars

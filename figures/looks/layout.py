@@ -16,9 +16,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.transforms import Bbox
 
 from figures.looks import look
+from figures.looks.look_values import WIDTHS
 from figures.looks.matplotlib_style import context, small
 
-NARROW, WIDE = look.WIDTHS["column"], look.WIDTHS["page"]
+NARROW, WIDE = WIDTHS["column"], WIDTHS["page"]
 """Widths of a figure in one and in two columns, inches."""
 
 CLOSE = 4.6

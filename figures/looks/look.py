@@ -6,13 +6,16 @@ was asked for and taken by nothing is refused, never ignored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from figures.looks import palette
+from figures.looks.look_values import WIDTHS, Range, read_labels, read_limits, read_range, read_width
+from landscape.results.parsed_text import from_toml
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +26,6 @@ SEEDS = ("lines", "band", "interval")
 
 LEGENDS = ("above", "below", "right", "inside", "none")
 
-WIDTHS = {"column": 3.3, "page": 6.9, "slide": 5.2}
-"""Widths in inches. Text of 8 points at 5.2 inches is 20 points where the picture fills a slide of 13.3 inches."""
 
 VENUES = {
     "ieee": {"column": 3.5, "page": 7.16},
@@ -33,8 +34,6 @@ VENUES = {
     "nature": {"column": 3.5, "page": 7.2},
 }
 """Widths, in inches, of a column and of a page of venues; their fonts are in figures/looks/styles."""
-
-Range = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,9 @@ class Look:
         return [part.name for part in fields(self) if getattr(self, part.name) != getattr(plain, part.name)]
 
 
+TEXTS = from_toml((Path(__file__).parent / "words.toml").read_bytes())
+"""By word, its option on the command line (takes, value, help), and why a figure did not take it (refused)."""
+
 WORDS = tuple(part.name for part in fields(Look))
 """Names of all words."""
 
@@ -112,7 +114,13 @@ def read(**words: Any) -> Look:
     if "over" in wanted:
         keys = wanted["over"].split(",") if isinstance(wanted["over"], str) else wanted["over"]
         wanted["over"] = tuple(key.strip() for key in keys if key.strip())
-    readers = {"rounds": _range, "xlim": _limits, "ylim": _limits, "labels": _labels, "width": _width}
+    readers = {
+        "rounds": read_range,
+        "xlim": read_limits,
+        "ylim": read_limits,
+        "labels": read_labels,
+        "width": read_width,
+    }
     wanted |= {name: reader(wanted[name], name) for name, reader in readers.items() if name in wanted}
     return Look(**wanted)
 
@@ -167,7 +175,7 @@ class Drawing:
         """
         for word in self.look.asked():
             if word not in self.taken:
-                raise ValueError(f"figure {name} cannot honour {word}: {_WHY[word]}. Leave it out.")
+                raise ValueError(f"figure {name} cannot honour {word}: {TEXTS[word]['refused']}. Leave it out.")
 
 
 _CURRENT: ContextVar[Drawing | None] = ContextVar("drawing", default=None)
@@ -200,77 +208,3 @@ def drawing(look: Look, *, ax: Axes | None = None, subfigure: SubFigure | None =
         yield current()
     finally:
         _CURRENT.reset(token)
-
-
-_WHY = {
-    "methods": "it does not show runs of methods",
-    "over": "it has no place for each value of a setting; it shows one run, one method, or settings of its own",
-    "paired_to": "it has no numbers of several methods over seeds",
-    "rounds": "it has no axis of rounds",
-    "seeds": "it has no line of several seeds",
-    "smooth": "it has no lines over rounds",
-    "width": "it sets its own width",
-    "style": "it sets its own style",
-    "palette": "it has neither methods nor maps of such colours",
-    "levels": "it has no contour maps",
-    "xlim": "no horizontal axis of numbers has such a label",
-    "ylim": "no vertical axis of numbers has such a label, or several quantities share it (say which: LABEL=LOW:HIGH)",
-    "log": "it has no lines of positive numbers",
-    "title": "it is a part of another figure",
-    "labels": "it names neither these methods nor axes",
-    "legend": "it has no legend outside of its panels",
-    "note": "it has no such line",
-}
-"""Why a figure did not take a word."""
-
-
-def _range(value: Any, name: str) -> Range:
-    """A pair of numbers, either of which may be absent."""
-    try:
-        if isinstance(value, str):
-            low, colon, high = value.partition(":")
-            if not colon:
-                raise ValueError(value)
-            ends = (float(low) if low.strip() else None, float(high) if high.strip() else None)
-        elif isinstance(value, slice):
-            ends = (value.start, value.stop)
-        else:
-            first, last = value
-            ends = (first, last)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} is {value!r}; give two ends, such as 10:50, :50 or 10:.") from None
-    if None not in ends and not ends[0] < ends[1]:  # type: ignore[operator]  # both are numbers
-        raise ValueError(f"{name} is {value!r}; the first end has to be below the second.")
-    return ends
-
-
-def _limits(value: Any, name: str) -> dict[str, Range]:
-    if isinstance(value, Mapping):
-        return {str(label): _range(ends, name) for label, ends in value.items()}
-    several = isinstance(value, list | tuple) and bool(value) and all(isinstance(part, str) for part in value)
-    limits = {}
-    for part in value if several else [value]:
-        label, equals, ends = part.rpartition("=") if isinstance(part, str) else ("", "", part)
-        limits[label if equals else ""] = _range(ends, name)
-    return limits
-
-
-def _labels(value: Mapping[str, str] | Sequence[str], name: str) -> dict[str, str]:
-    if isinstance(value, Mapping):
-        return {str(key): str(text) for key, text in value.items()}
-    pairs = [part.partition("=") for part in ([value] if isinstance(value, str) else value)]
-    if wrong := [key for key, equals, _ in pairs if not equals]:
-        raise ValueError(f"{name} has {wrong[0]!r}; give METHOD=TEXT, x=TEXT or y=TEXT.")
-    return {key: text for key, _, text in pairs}
-
-
-def _width(value: Any, name: str) -> str | float:
-    if value in WIDTHS:
-        return str(value)
-    try:
-        inches = float(value)
-    except (TypeError, ValueError):
-        inches = 0.0
-    if not 1.5 <= inches <= 40:
-        raise ValueError(f"{name} is {value!r}; give {', '.join(WIDTHS)}, or inches from 1.5 to 40.")
-    return inches

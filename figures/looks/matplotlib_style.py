@@ -31,31 +31,8 @@ _SIZES = {
 }
 """Sizes of texts as parts of the font's."""
 
-_OURS: dict[str, Any] = {
-    "font.family": ["sans-serif"],
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 8.0,
-    "legend.frameon": False,
-    "legend.handlelength": 2.4,
-    "legend.handletextpad": 0.5,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.5,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "lines.linewidth": 1.3,
-    "image.cmap": "viridis",
-    "figure.dpi": 120,
-    "savefig.dpi": 220,
-    "pdf.fonttype": 42,
-    "ps.fonttype": 42,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "fedscape",
-}
+# of any type, as newer stubs list every key
+_OURS: Any = mpl.rc_params_from_file(Path(__file__).parent / "ours.mplstyle", use_default_template=False)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from drift.diagnosis.diagnose import Diagnosis
-    from drift.diagnosis.findings import Finding
+    from drift.diagnosis.finding import Finding
 
 QUESTIONS = {
     "training": "where training stands",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
-from drift.analyses.landscapes.basin import round_minimum
+from drift.analyses.landscapes.minima import round_minimum
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.variance import drift_variances
 from drift.analyses.selected_samples import fewer

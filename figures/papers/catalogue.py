@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from drift.plugins.toml_models import Entry, read_toml
 from landscape import plugins
-from landscape.results.parsed_text import from_toml
 
 Grid = dict[str, list[Any]]
 """Values by setting, as `fedscape sweep --grid` crosses them; without an entry, one run."""
@@ -18,11 +18,7 @@ Grid = dict[str, list[Any]]
 FOLDER = Path(__file__).resolve().parent
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class PaperSetting(_Table):
+class PaperSetting(Entry):
     """One setting of an item: the preset with the paper's values and its quick variant."""
 
     experiment: str
@@ -41,7 +37,7 @@ class PaperSetting(_Table):
         return any(text.partition("=")[0].partition(".")[0] == "init" for text in self.overrides(quick=quick))
 
 
-class Number(_Table):
+class Number(Entry):
     """A cell of a table as the paper prints it."""
 
     row: str = Field(description="label of a run (fedavg, ima, fedprox+ima), or what the figure's option rows gives")
@@ -51,14 +47,14 @@ class Number(_Table):
     units: str = Field("%", description="of value and std; % stands beside measured fractions")
 
 
-class Item(_Table):
+class Item(Entry):
     """A figure or table of a paper."""
 
     item: str
     shows: str
     claim: str = ""
     figure: str
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field({})
     settings: tuple[PaperSetting, ...] = Field(min_length=1)
     grid: tuple[Grid, ...] = ({},)
     quick_grid: tuple[Grid, ...] | None = None
@@ -98,7 +94,7 @@ class Item(_Table):
         return self.quick_grid if quick and self.quick_grid is not None else self.grid
 
 
-class Paper(_Table):
+class Paper(Entry):
     """A paper's figures and tables in its order."""
 
     title: str
@@ -133,11 +129,7 @@ def load(name: str) -> Paper:
     """
     if name not in names():
         raise ValueError(plugins.unknown("paper", name, names()))
-    path = FOLDER / f"{name}.toml"
-    try:
-        return Paper.model_validate(from_toml(path.read_bytes()))
-    except ValueError as problem:
-        raise ValueError(f"{path}: {' '.join(str(problem).split())}") from None
+    return read_toml(FOLDER / f"{name}.toml", Paper)
 
 
 def of_figure(figure: str) -> list[str]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import xarray as xr
 
-from figures.axes.units import ABSENT, amount, ranged, rounds_text
+from figures.axes.units import ABSENT, ranged
 from figures.looks import look
 from figures.selection import setting_text
 from figures.selection.sampling_error import over_last_rounds
-from figures.texts.best_rows import MEANING, Mark, better, column_marks, range_marks, spread, spread_text
+from figures.texts.best_rows import MEANING, Mark, better, column_marks, range_marks, spread_text
+from figures.texts.cell_text import AMOUNTS, mean_text, number_text
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def printed_cells(ds: xr.Dataset) -> list[Cell]:
     """What a paper prints in one column, beside what was measured; none where it prints nothing."""
     if "printed" not in ds or not bool(ds.printed.notnull().any()):
         return []
-    return [Cell(_number(float(value), ds.measured), printed=True) for value in ds.printed.values]
+    return [Cell(number_text(float(value), ds.measured), printed=True) for value in ds.printed.values]
 
 
 def cells(ds: xr.Dataset, part: xr.DataArray, over: str, entry: str = "") -> list[Cell]:
@@ -179,40 +179,10 @@ def cells(ds: xr.Dataset, part: xr.DataArray, over: str, entry: str = "") -> lis
         texts = [ranged(ds.isel({over: place}), name, unit).replace("\n", " ") for place in range(len(numbers))]
         states = range_marks(ds, name, direction)
     else:
-        texts = [_spread(row, part) for row in numbers.values]
+        texts = [mean_text(row, part) for row in numbers.values]
         states = column_marks(ds, part, over, entry)
     printed = name.endswith("_printed")
     return [Cell(text, "" if printed else state, printed) for text, state in zip(texts, states, strict=True)]
-
-
-def _spread(row: np.ndarray, values: xr.DataArray) -> str:
-    present = row[~np.isnan(row)]
-    if not len(present):
-        return ABSENT
-    middle, wide = _number(float(present.mean()), values), spread(row)
-    return f"{middle} \u00b1 {_number(wide, values)}" if np.isfinite(wide) and wide > 0 else middle
-
-
-def _number(value: float, values: xr.DataArray) -> str:
-    """A number as tables write it: fractions in percent, rounds in tenths, all else with four digits.
-
-    The attribute `digits` of the variable, digits after the point, decides where it is set; fractions are then as is.
-    """
-    if np.isnan(value) or (np.isinf(value) and values.attrs.get("units") != "rounds"):
-        return ABSENT if np.isnan(value) else f"{value}"
-    writers: dict[str, Callable[[float], str]] = {
-        "fraction": lambda number: f"{100 * number:.2f}",
-        "points": "{:.2f}".format,
-        "rounds": rounds_text,
-        **{unit: partial(amount, unit=short) for unit, short in _AMOUNTS.items()},
-    }
-    if "digits" in values.attrs:
-        return f"{value:.{values.attrs['digits']}f}"
-    return writers.get(str(values.attrs.get("units")), "{:.4g}".format)(value)
-
-
-_AMOUNTS = {"MAC": "MAC", "bytes": "B", "s": "s"}
-"""Units that stand in the cells, with a decimal prefix."""
 
 
 def _heading(ds: xr.Dataset, values: xr.DataArray, entry: str) -> str:
@@ -225,7 +195,7 @@ def _heading(ds: xr.Dataset, values: xr.DataArray, entry: str) -> str:
         name = f"{', '.join(over)} {entry}" if over and entry else entry if several and entry else name
     elif entry:
         name = f"{name}, {entry}"
-    return name if not unit or unit in _AMOUNTS else f"{name} [{unit}]"
+    return name if not unit or unit in AMOUNTS else f"{name} [{unit}]"
 
 
 def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], title: str, over: str) -> str:

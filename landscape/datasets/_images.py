@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from landscape.datasets import _cache, _published, _source
+from landscape.datasets import _cache, _source
 from landscape.datasets._dataset import Dataset, Groups
 from landscape.datasets._source import Files, Source
 from landscape.model.samples import Samples
 from landscape.results.parsed_text import json_table
 from landscape.results.user_folder import cache_folder
-
-__all__ = ["Source", "load", "loader"]
 
 _IMAGE_COLUMNS = ("image", "img")
 _BATCH = 256  # images decoded at a time
@@ -41,7 +39,7 @@ def load(source: Source, folder: Path | None = None) -> Dataset:
 
     Read from `folder`, else from the folder FEDSCAPE_DATA, else from the hub. Decoded images are cached in a file whose
     name depends on names, sizes and times of the Parquet files. Warns if labels or pixels differ from the published set
-    (`_published`).
+    (`_source.difference`).
 
     Args:
         source: What to load.
@@ -63,7 +61,7 @@ def load(source: Source, folder: Path | None = None) -> Dataset:
             raise ValueError(f"{where} does not hold {source.name}: {complaint}.")
         cached = content, _cache.write(path, content)
     content, digest = cached
-    if unlike := _published.difference(source.name, content.train, content.test, digest):
+    if unlike := _source.difference(source, content.train, content.test, digest):
         warnings.warn(
             f"this copy of {source.name} has {unlike}; runs on it and on the published one cannot be compared.",
             stacklevel=2,

@@ -6,7 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from landscape.model.samples import Samples
+from landscape.results.parsed_text import from_toml
 
 Files = dict[str, list[Path]]
 """Parquet files by split name."""
@@ -31,6 +34,8 @@ class Source:
         fit: What happens to images of another size: "exact" refuses; "squash" resizes; "crop" resizes the shorter side
             to 8/7 of the height (256 for 224) and cuts out the centre.
         advice: How to get files that are not on the hub.
+        labels_digest: Of the published labels in their order, by `labels_digest`; empty if unknown.
+        digest: Fingerprint of all published tensors; empty if unknown.
     """
 
     name: str
@@ -49,6 +54,8 @@ class Source:
     inside: str = ""
     fit: Literal["exact", "squash", "crop"] = "exact"
     advice: str = ""
+    labels_digest: str = ""
+    digest: str = ""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -59,6 +66,26 @@ class Source:
     def counts(self) -> tuple[tuple[int, int], ...]:
         """Accepted numbers of train and test images, the published ones first."""
         return ((self.train, self.test), *self.smaller)
+
+
+def read_source(name: str) -> Source:
+    """What `sources/NAME.toml` states of an image dataset.
+
+    Raises:
+        ValueError: If the file is wrong: which entry is unknown or missing.
+    """
+    path = Path(__file__).parent / "sources" / f"{name}.toml"
+    try:
+        return Source(name=name, **_frozen(from_toml(path.read_bytes())))
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"{path}: {problem}") from None
+
+
+def _frozen(value: Any) -> Any:
+    """A value of TOML with tuples in place of lists."""
+    if isinstance(value, dict):
+        return {key: _frozen(inner) for key, inner in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def find_files(source: Source, folder: Path) -> Files:
@@ -139,3 +166,30 @@ def require(source: Source, *packages: str) -> None:
                 f"{source.name} is read with the package {reason.name!r}, which is not installed; "
                 'install it with pip install "fedscape[data]".'
             ) from reason
+
+
+def difference(source: Source, train: Samples, test: Samples, fingerprint: str) -> str:
+    """Difference from the published dataset, as the end of a sentence; empty if there is none or it is unknown.
+
+    Of sets without digests (cifar100, mnist_m, pacs, svhn, synthdigits, femnist, domainnet) only the numbers of samples
+    and classes are checked.
+
+    Args:
+        source: A copy of another size than it states is not compared.
+        fingerprint: Of train and test.
+    """
+    if not source.labels_digest or (len(train), len(test)) != (source.train, source.test):
+        return ""
+    if (digest := labels_digest(train, test)) != source.labels_digest:
+        return f"other labels, or another order of them (digest {digest}, published {source.labels_digest})"
+    if source.digest and fingerprint != source.digest:
+        return f"other pixels (fingerprint {fingerprint}, published {source.digest})"
+    return ""
+
+
+def labels_digest(train: Samples, test: Samples) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of all labels, one byte each, those for training first."""
+    digest = hashlib.sha256()
+    for samples in (train, test):
+        digest.update(samples.targets.numpy().astype("uint8").tobytes())
+    return digest.hexdigest()[:16]

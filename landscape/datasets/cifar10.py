@@ -5,18 +5,8 @@ The default scaling "standard" is that of the IMA paper; FedLAW and LSS use "hal
 
 from __future__ import annotations
 
-from landscape.datasets._images import Source, loader
+from landscape.datasets._images import loader
+from landscape.datasets._source import read_source
 
-SOURCE = Source(
-    name="cifar10",
-    repository="uoft-cs/cifar10",
-    shape=(3, 32, 32),
-    classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
-    train=50_000,
-    test=10_000,
-    scale="standard",
-    mean=(0.491, 0.482, 0.447),  # IMA paper
-    std=(0.247, 0.243, 0.262),
-)
-
+SOURCE = read_source("cifar10")
 load = loader(SOURCE)

@@ -6,21 +6,8 @@ IMA paper; FedLAW and LSS use "half".
 
 from __future__ import annotations
 
-from landscape.datasets._images import Source, loader
+from landscape.datasets._images import loader
+from landscape.datasets._source import read_source
 
-SOURCE = Source(
-    name="cifar100",
-    repository="uoft-cs/cifar100",
-    shape=(3, 32, 32),
-    classes=100,
-    train=50_000,
-    test=10_000,
-    scale="standard",
-    mean=(0.491, 0.482, 0.447),  # IMA paper: those of CIFAR-10; CIFAR-100's own are .507 .487 .441, .267 .256 .276
-    std=(0.247, 0.243, 0.262),
-    label="fine_label",
-    groups={"coarse": "coarse_label"},
-    smaller=((10_000, 2_000),),
-)
-
+SOURCE = read_source("cifar100")
 load = loader(SOURCE)

@@ -8,21 +8,9 @@ from pathlib import Path
 
 from landscape.datasets import _images, _split
 from landscape.datasets._dataset import Dataset, select_samples
+from landscape.datasets._source import read_source
 
-SOURCE = _images.Source(
-    name="domainnet",
-    repository="wltjr1007/DomainNet",
-    shape=(3, 64, 64),
-    classes=345,
-    train=409_832,
-    test=176_743,
-    scale="standard",
-    mean=(0.485, 0.456, 0.406),  # ImageNet's
-    std=(0.229, 0.224, 0.225),
-    groups={"domain": "domain"},
-    group_names={"domain": ("clipart", "infograph", "painting", "quickdraw", "real", "sketch")},
-    fit="squash",
-)
+SOURCE = read_source("domainnet")
 
 
 def load(

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import string
 from dataclasses import replace
 from pathlib import Path
 
 from landscape.datasets import _images, _split
 from landscape.datasets._dataset import Dataset
+from landscape.datasets._source import read_source
 from landscape.model.samples import Samples, leaves
 
-SOURCE = _images.Source(
-    name="femnist",
-    repository="flwrlabs/femnist",
-    shape=(1, 28, 28),
-    classes=tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase),
-    train=814_277,
-    test=0,
-    scale="standard",
-    mean=(0.0365,),  # FedEve paper
-    std=(0.1602,),
-    label="character",
-    groups={"user": "writer_id"},
-)
+SOURCE = read_source("femnist")
 
 
 def load(folder: Path | None = None, *, writers: int | None = None, test_share: float = 0.1, seed: int = 0) -> Dataset:

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from landscape.datasets._images import Source, loader
+from landscape.datasets._images import loader
+from landscape.datasets._source import read_source
 
-SOURCE = Source(
-    name="mnist",
-    repository="ylecun/mnist",
-    shape=(1, 28, 28),
-    classes=tuple("0123456789"),
-    train=60_000,
-    test=10_000,
-    mean=(0.1307,),  # of the training images
-    std=(0.3081,),
-)
-
+SOURCE = read_source("mnist")
 load = loader(SOURCE)

@@ -8,22 +8,9 @@ from pathlib import Path
 
 from landscape.datasets import _images, _split
 from landscape.datasets._dataset import Dataset
+from landscape.datasets._source import read_source
 
-SOURCE = _images.Source(
-    name="pacs",
-    repository="flwrlabs/pacs",
-    shape=(3, 224, 224),
-    classes=("dog", "elephant", "giraffe", "guitar", "horse", "house", "person"),
-    train=9_991,
-    test=0,
-    scale="standard",
-    mean=(0.485, 0.456, 0.406),  # ImageNet's
-    std=(0.229, 0.224, 0.225),
-    groups={"domain": "domain"},
-    group_names={"domain": ("photo", "art_painting", "cartoon", "sketch")},
-    smaller=((700, 0),),
-    fit="crop",
-)
+SOURCE = read_source("pacs")
 
 
 def load(

@@ -6,17 +6,8 @@ and std of the training images.
 
 from __future__ import annotations
 
-from landscape.datasets._images import Source, loader
+from landscape.datasets._images import loader
+from landscape.datasets._source import read_source
 
-SOURCE = Source(
-    name="svhn",
-    repository="ufldl-stanford/svhn",
-    shape=(3, 32, 32),
-    classes=tuple("0123456789"),
-    train=73_257,
-    test=26_032,
-    scale="half",
-    inside="cropped_digits",
-)
-
+SOURCE = read_source("svhn")
 load = loader(SOURCE)

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from landscape.datasets._images import Source, loader
+from landscape.datasets._images import loader
+from landscape.datasets._source import read_source
 
-SOURCE = Source(
-    name="usps",
-    repository="flwrlabs/usps",
-    shape=(1, 16, 16),
-    classes=tuple("0123456789"),
-    train=7_291,
-    test=2_007,
-    mean=(0.2539,),  # of the training images
-    std=(0.3842,),
-)
-
+SOURCE = read_source("usps")
 load = loader(SOURCE)

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from landscape.results.labelled import labelled
+from landscape.surfaces.quadratic import quadratic_terms
 
 
 def merge_tree(ds: xr.Dataset, *, metric: str = "loss", stride: int = 1) -> xr.Dataset:
@@ -140,8 +141,7 @@ def roughness(values: xr.DataArray) -> float:
     grids = np.meshgrid(*(_centred(values[name].values) for name in values.dims), indexing="ij")
     finite = np.isfinite(values.values)
     x, y = np.stack([grid[finite] for grid in grids], 1), values.values[finite]
-    pairs = [(i, j) for i in range(x.shape[1]) for j in range(i, x.shape[1])]
-    terms = np.column_stack([np.ones(len(x)), x, *(x[:, i] * x[:, j] for i, j in pairs)])
+    terms = quadratic_terms(x)
     if len(y) <= terms.shape[1]:
         return float("nan")
     spread = float(((y - y.mean()) ** 2).sum())

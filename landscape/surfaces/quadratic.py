@@ -56,7 +56,7 @@ class Quadratic:
 
     def value(self, at: np.ndarray) -> float:
         """Value of the quadratic at coordinates (n,)."""
-        return float(_terms((at - self.centre)[None])[0] @ (self.solver @ self.values))
+        return float(quadratic_terms((at - self.centre)[None])[0] @ (self.solver @ self.values))
 
 
 def quadratic(ds: xr.Dataset, around: Sequence[int], *, reach: int, metric: str = "loss") -> Quadratic:
@@ -88,16 +88,16 @@ def quadratic(ds: xr.Dataset, around: Sequence[int], *, reach: int, metric: str 
     window_values, grid = values.isel(window).values, np.meshgrid(*axes, indexing="ij")
     half, has_value = np.array([np.ptp(axis) / 2 for axis in axes]), np.isfinite(window_values)
     cells = np.stack([axis[has_value] for axis in grid], axis=1)
-    terms = _terms(cells / half)
+    terms = quadratic_terms(cells / half)
     if np.linalg.matrix_rank(terms) < terms.shape[1]:
         raise LookupError(
             f"{has_value.sum()} values around the minimum do not fix a quadratic; compute more of the surface."
         )
-    solver = np.linalg.pinv(terms) / _terms(half[None]).T
+    solver = np.linalg.pinv(terms) / quadratic_terms(half[None]).T
     return Quadratic(tuple(window), centre, cells, half, window, has_value, window_values[has_value], solver)
 
 
-def _terms(x: np.ndarray) -> np.ndarray:
+def quadratic_terms(x: np.ndarray) -> np.ndarray:
     """Terms (N, p) of a quadratic at x (N, n): 1, x_i, x_i x_j with i <= j."""
     return np.column_stack([np.ones(len(x)), x, *(x[:, i] * x[:, j] for i, j in _pairs(x.shape[1]))])
 

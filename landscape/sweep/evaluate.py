@@ -156,10 +156,7 @@ def _check(
     if basis.ndim != 2:
         raise ValueError(f"basis has shape {tuple(basis.shape)}; it must be (n, d): stack the models.")
     task.layout.named(basis[0])
-    if buffers is not None and tuple(buffers.shape) != (
-        len(basis),
-        task.layout.buffer_size,
-    ):
+    if buffers is not None and tuple(buffers.shape) != (len(basis), task.layout.buffer_size):
         raise ValueError(
             f"buffers have shape {tuple(buffers.shape)}; the basis needs ({len(basis)}, {task.layout.buffer_size})."
         )

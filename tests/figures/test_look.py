@@ -15,6 +15,7 @@ import figures
 from figures import gallery
 from figures.commands.look_options import LookOptions
 from figures.looks import look, style
+from figures.looks.look_values import WIDTHS
 from figures.pictures.draw_files import split_words
 
 
@@ -98,7 +99,7 @@ def test_panels_side_by_side_are_stacked_in_a_column():
         assert axs.shape == (1, 3)
         assert [style.is_first(ax) for ax in axs[0]] == [True] * 3
         assert [style.is_lowest(ax) for ax in axs[0]] == [False, False, True]
-        assert figure.get_figwidth() == look.WIDTHS["column"]
+        assert figure.get_figwidth() == WIDTHS["column"]
         _, turned = style.panels(2, 3, turned=True)
         assert turned.shape == (2, 3)
         assert [style.is_first(ax) for ax in turned[:, 0]] == [True, False]
@@ -130,7 +131,7 @@ def test_words_of_a_look_are_seen_in_the_picture():
         palette="tab10",
     )
     first, *rest = figure.axes
-    assert figure.get_figwidth() == look.WIDTHS["page"]
+    assert figure.get_figwidth() == WIDTHS["page"]
     assert [text.get_text() for text in figure.texts] == ["Two methods"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["FedAvg", "Ours"]
     assert first.get_ylim() == (0, 1)

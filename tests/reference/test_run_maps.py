@@ -83,16 +83,16 @@ def test_aggregates_of_given_weights(run):
     agree("drift.round_weights", ds.class_error, [class_errors(theta, held) for theta in named], relative=1e-6)
 
 
-@reference("drift.class_plane", by="errors counted class by class")
+@reference("drift.models_plane", by="errors counted class by class")
 def test_errors_of_classes_on_the_plane(run):
-    ds, theta_at = drift.class_plane(run, points=5), on_plane(*models(run.round(-1)))
-    compare("drift.class_plane", ds, run, theta_at)
+    ds, theta_at = drift.models_plane(run, points=5), on_plane(*models(run.round(-1)))
+    compare("drift.models_plane", ds, run, theta_at)
     held = run.task.split("test")
     for cell in cells(ds):
         wanted = class_errors(theta_at(float(cell.alpha), float(cell.beta)), held)
-        agree("drift.class_plane", cell.class_error, wanted, relative=1e-6)
+        agree("drift.models_plane", cell.class_error, wanted, relative=1e-6)
     marks = [*models(run.round(-1)), models(run.round(-1)).mean(0)]
-    agree("drift.class_plane", ds.mark_class_error[:4], [class_errors(theta, held) for theta in marks], relative=1e-6)
+    agree("drift.models_plane", ds.mark_class_error[:4], [class_errors(theta, held) for theta in marks], relative=1e-6)
 
 
 @reference("drift.overlay_plane", by="losses on each client's own data")

@@ -10,8 +10,8 @@ from torch import Tensor
 from drift.methods.fednova import path_length
 from drift.runs.run import Run
 from drift.simulation.retrain import replayed
-from drift.store.column_blocks import Rows, filled, release
 from drift.store.round_record import Round
+from drift.store.row_matrices import Rows, filled, release
 from drift.training.client import Client, steps
 from landscape.model.batchnorm import normalisers, use_batches
 from landscape.model.losses import total_weight

@@ -25,8 +25,8 @@ from drift.analyses.per_round import result, selected_rounds, stack_rows
 from drift.analyses.rounds.variance import change_variance, client_variance
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
-from drift.store.column_blocks import Rows, filled
 from drift.store.round_record import Round
+from drift.store.row_matrices import Rows, filled
 from landscape.results.progress import Progress
 
 Scale = Literal["fit", "steps"]

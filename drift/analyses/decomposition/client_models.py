@@ -17,7 +17,7 @@ from torch import Tensor
 from drift.runs.run import Run
 from drift.simulation.retrain import replayed
 from drift.simulation.run_index import find
-from drift.store import chain, column_blocks, files
+from drift.store import chain, files, row_matrices
 from drift.store.round_record import Round
 from landscape.model.samples import leaves
 from landscape.results.parsed_text import dotted
@@ -46,7 +46,7 @@ def read_models(run: Run, index: int) -> tuple[Round, Rows]:
     if "client_deltas" in tensors:
         start, deltas = record.kept("start"), tensors["client_deltas"]
         return record, lambda row: (start + deltas[row].to(start), tensors["client_buffers"][row])
-    clients = column_blocks.Rows(tensors["clients"] if "clients" in tensors else record.kept("clients"))
+    clients = row_matrices.Rows(tensors["clients"] if "clients" in tensors else record.kept("clients"))
     return record, lambda row: (clients[row], tensors["client_buffers"][row])
 
 

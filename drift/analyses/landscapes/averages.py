@@ -14,9 +14,9 @@ from drift.analyses.per_round import result, selected_rounds
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.column_blocks import rows, selected
 from drift.store.number_ranges import spans
 from drift.store.round_record import Round
+from drift.store.row_matrices import rows, selected
 from landscape.measures.ensemble import subset_errors
 from landscape.measures.similarity import mean_cka
 from landscape.model.batchnorm import Statistics

@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 
 from drift.analyses.evaluate_on import evaluation_of
-from drift.analyses.landscapes.planes import round_clients, rows_of
+from drift.analyses.landscapes.sweeps import round_clients, rows_of
 from drift.analyses.per_round import resolve_round
 from drift.runs.registry import analysis
 from drift.runs.run import Run

@@ -1,63 +1,20 @@
-"""Planes of a round by class and by client: where errors of a class and losses of own data are low."""
+"""Planes of a round by client: where losses of own data are low."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
 import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
-from drift.analyses.landscapes.models_plane import labelled
-from drift.analyses.landscapes.planes import client_sweep
+from drift.analyses.landscapes.sweeps import client_sweep
 from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from landscape.model.metrics import class_error_of
 from landscape.results.netcdf_files import Partial
 from landscape.results.progress import share
-
-
-@analysis("mark", "alpha", "beta", "class", cost="evaluations")
-def class_plane(
-    run: Run,
-    *,
-    round: int = -1,
-    clients: Sequence[int] | None = None,
-    points: int = 21,
-    margin: float = 0.3,
-    split: str = "test",
-    partial: Partial | None = None,
-) -> xr.Dataset:
-    """Error per class, loss and error on the plane through three client models of one round.
-
-    If clients have few classes each, the error of a class is low only near the models of clients that have it.
-
-    Source: IMA paper, section 3.2, Fig. 1 (the plane); errors by class are this project's.
-
-    Args:
-        run: Run to analyse.
-        round: Round that kept its clients; negative counts from the last one that did.
-        clients: Ids of three clients of its cohort; the first three with samples by default.
-        points, margin: Grid points per axis, and how far the box extends beyond the models.
-        split: Samples that loss (nats) and errors (fractions) are averaged over.
-        partial: Unfinished result to go on from.
-
-    Returns:
-        The variables of `round_plane`, and class_error (alpha, beta, class) and mark_class_error (mark, class); NaN for
-        a class without samples.
-
-    Raises:
-        LookupError: If the round kept no clients.
-        ValueError: If the cohort does not hold three such clients.
-    """
-    _ = run.dataset.class_names  # refuses data without classes
-    record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin)
-    task = replace(run.task, metrics={**run.task.metrics, "class_error": class_error_of(run.task.loss)})
-    dataset = evaluate_on(run, sweep, partial, split=split, task=task)
-    return labelled(run, dataset, record.index, split, "class_plane")
 
 
 @analysis("mark", "alpha", "beta", "client", cost="evaluations")

@@ -14,8 +14,8 @@ from drift.analyses.per_round import global_model, resolve_round, result
 from drift.partitions import histogram
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.column_blocks import stacked
 from drift.store.round_record import Round
+from drift.store.row_matrices import stacked
 from landscape.geometry.scaling import scaling
 from landscape.measures import robustness, sharpness
 from landscape.measures.norms import weight_histogram

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
-from drift.store.column_blocks import selected, weighted_models
+from drift.store.column_blocks import weighted_models
 from drift.store.round_record import Round
+from drift.store.row_matrices import selected
 from landscape.model.batchnorm import calibration_samples, normalisers, recalibrate
 from landscape.model.model import Model, buffers_of, with_buffers
 from landscape.model.samples import Samples

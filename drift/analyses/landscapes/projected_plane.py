@@ -10,12 +10,12 @@ import torch
 import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
-from drift.analyses.landscapes.planes import client_sweep
+from drift.analyses.landscapes.sweeps import client_sweep
 from drift.analyses.landscapes.trajectory_points import trajectory_sweep
 from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.column_blocks import stacked
+from drift.store.row_matrices import stacked
 from landscape.geometry.planes import project
 from landscape.model.batchnorm import Statistics
 from landscape.results.netcdf_files import Partial

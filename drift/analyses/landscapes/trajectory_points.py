@@ -13,7 +13,7 @@ from torch import Tensor
 from drift.analyses.per_round import result, selected_rounds
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
-from drift.store.column_blocks import Rows
+from drift.store.row_matrices import Rows
 from landscape.geometry.planes import project
 from landscape.geometry.trajectory import principal_plane
 from landscape.results.progress import with_progress

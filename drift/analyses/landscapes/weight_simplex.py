@@ -13,7 +13,7 @@ import xarray as xr
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.evaluate_on import evaluate_on
-from drift.analyses.landscapes.planes import round_clients, rows_of
+from drift.analyses.landscapes.sweeps import round_clients, rows_of
 from drift.analyses.per_round import result, selected_rounds
 from drift.runs.registry import analysis
 from drift.runs.run import Run

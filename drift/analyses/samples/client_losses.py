@@ -9,7 +9,7 @@ import xarray as xr
 from drift.analyses.per_round import resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.column_blocks import Rows
+from drift.store.row_matrices import Rows
 from landscape.model.losses import counted
 from landscape.model.model import with_buffers
 from landscape.model.task import metric_units

@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drift.claims import claims as all_claims
+from drift.claims import questions
 from drift.claims.campaign import records
 from drift.claims.campaign.judge import Recorded, ask, by_identity
 from drift.claims.campaign.plan import PlanItem, Unit
 from drift.claims.campaign.recorded_run import RecordedRun
-from drift.claims.cross import QUESTIONS
 from drift.config.experiment import Experiment
 from drift.parallel.worker_pool import Workers
 from drift.plugins.trust import allow_named
 from drift.runs.context import Context
 from drift.runs.run import Run
+from drift.simulation.description import versions
 from drift.simulation.shared_rounds import begin_from
-from drift.simulation.simulate import Diverged, simulate, versions
+from drift.simulation.simulate import Diverged, simulate
 from drift.store.round_record import Round
 
 Report = Callable[[str], None]
@@ -82,7 +83,9 @@ def _unanswered(units: Sequence[Unit], have: Recorded) -> list[str]:
     runs = [have[unit.identity] for unit in units if unit.identity in have]
     if len(runs) < len(units) or any(run.diverged for run in runs):
         return []
-    asked = [claim for claim in (*all_claims(), *QUESTIONS) if claim.name in units[0].item.claims and not claim.across]
+    asked = [
+        claim for claim in (*all_claims(), *questions()) if claim.name in units[0].item.claims and not claim.across
+    ]
     verdicts = [claim.judge(runs, reason="") for claim in asked]  # type: ignore[arg-type]  # they stand for runs
     reasons = {verdict.claim.name: verdict.reason for verdict in verdicts if verdict.reason and not verdict.seeds}
     for unit, names in lacking(units, have).items():
@@ -225,7 +228,7 @@ def record_finished(units: Sequence[Unit], places: Places, diverged: Collection[
 
 def _ask(item: PlanItem, observed: Sequence[records.Observed]) -> None:
     """Read the results of runs that the claims of an item read."""
-    for claim in (*all_claims(), *QUESTIONS):
+    for claim in (*all_claims(), *questions()):
         if claim.name in item.claims:
             ask(claim, observed)
 

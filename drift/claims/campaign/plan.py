@@ -9,22 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from drift.analyses.over_seeds import VERDICT
+from drift.plugins.toml_models import Entry, read_toml
 from drift.store.digests import json_digest
 from landscape.plugins import unknown
-from landscape.results.parsed_text import from_toml
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class PlanRow(_Part):
+class PlanRow(Entry):
     """Runs of one method of an item, one per seed."""
 
     set: tuple[str, ...] = Field(description="settings added to the item's, KEY=VALUE, the method first")
@@ -32,7 +28,7 @@ class PlanRow(_Part):
     minutes: float = Field(gt=0, description="core-minutes of one run, measured on the processor that the plan names")
 
 
-class PlanItem(_Part):
+class PlanItem(Entry):
     """A table or figure of a paper: a preset, the rows that are compared on it, and the claims that they bear on."""
 
     name: str = Field(pattern=r"^[a-z0-9-]+$")
@@ -76,10 +72,9 @@ class PlanItem(_Part):
 
         Worth, minutes and reason are left out. The file of a run states it, so that a later change shows.
         """
-        from drift.claims import claims
-        from drift.claims.cross import QUESTIONS
+        from drift.claims import claims, questions
 
-        asked = {claim.name: claim for claim in (*claims(), *QUESTIONS)}
+        asked = {claim.name: claim for claim in (*claims(), *questions())}
         about = ("name", "item", "statement", "effect", "unit", "test", "margin")
         content = {
             "runs": [(identity(self.trained(row)), row.seeds) for row in self.rows],
@@ -134,7 +129,7 @@ class Unit:
         return identity(self.item.trained(self.row, self.seed))
 
 
-class Plan(_Part):
+class Plan(Entry):
     """All items of a campaign, and the processor on which their minutes were measured."""
 
     processor: str
@@ -184,14 +179,7 @@ def load(path: str | Path) -> Plan:
     path = Path(path)
     if not path.is_file():
         raise LookupError(f"there is no plan {path}; give the path of a TOML file (--plan FILE).")
-    try:
-        return Plan.model_validate(from_toml(path.read_bytes()))
-    except ValidationError as problem:
-        first = problem.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{path}: {place}: {first['msg'].removeprefix('Value error, ')}") from None
-    except ValueError as problem:
-        raise ValueError(f"{path} is {problem}.") from None
+    return read_toml(path, Plan)
 
 
 def identity(experiment: Experiment) -> str:

@@ -176,6 +176,18 @@ def is_close(ds: xr.Dataset, quantity: str) -> bool:
     return variable == "loss" or "evaluated" not in ds.attrs or float(ds[f"{variable}_interpolation_share"]) <= CLOSE
 
 
+def progress_text(done: int, total: int, how: str, *, stopped: bool, seconds: float | None) -> str:
+    """How many points are evaluated, and the time left where it is known, or that it was stopped.
+
+    Args:
+        how: The points are evaluated: exact, or in bfloat16.
+        seconds: Time left; None where it is not known.
+    """
+    if stopped:
+        return f"stopped at {done} of {total} points"
+    return f"{done} of {total} points {how}" + ("" if seconds is None else f", about {max(1, round(seconds))} s left")
+
+
 def shown_text(ds: xr.Dataset, quantity: str, how: str) -> str:
     """How many points of a surface are shown, and what is known of those that are interpolated.
 

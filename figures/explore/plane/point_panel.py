@@ -16,7 +16,7 @@ from figures.explore.plane.points import client_losses, numbers
 from figures.explore.plane.queries import Numbers, PointQuery
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
-from figures.explore.work.jobs import LongJob
+from figures.explore.work.job import LongJob
 from figures.explore.work.versions import round_version
 from figures.interactive.confusions import counts_map, error_bars
 from figures.selection.statistics_text import statistics_text

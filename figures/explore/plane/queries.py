@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,13 @@ class Grid:
     margin: float = 0.3
     box: tuple[float, ...] | None = None
 
+    def options(self) -> dict[str, Any]:
+        """Those of `drift.models_plane` by which a figure has the same grid."""
+        query = self.query
+        options: dict[str, Any] = {"round": query.round, "models": list(query.models), "points": self.points}
+        options |= {"split": query.split, "samples": query.samples, "precision": query.precision}
+        return options if self.box is None else {**options, "box": list(self.box)}
+
 
 @dataclass(frozen=True)
 class GridValues:
@@ -69,6 +77,12 @@ class GridValues:
     exact: bool
     samples: int
     complete: bool
+
+    @property
+    def how(self) -> str:
+        """How they were computed, for a line of text."""
+        precision = "exact" if self.exact else "in bfloat16"
+        return precision if self.complete else f"{precision} on {self.samples} samples"
 
 
 @dataclass(frozen=True)

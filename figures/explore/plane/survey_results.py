@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import xarray as xr
 
-from drift.analyses.landscapes.basin import locate_minimum
+from drift.analyses.landscapes.minima import locate_minimum
 from drift.analyses.landscapes.models_plane import models_line, models_plane
 from drift.analyses.selected_samples import selected_samples
 from drift.runs import cache
@@ -34,13 +34,9 @@ class Analysis:
     @classmethod
     def from_grid(cls, grid: Grid) -> Analysis:
         """The analysis of a plane or line."""
-        query = grid.query
-        arguments = {"round": query.round, "models": list(query.models), "points": grid.points, "split": query.split}
-        arguments |= {"samples": query.samples, "precision": query.precision}
         if grid.kind == "line":
-            return cls(models_line, arguments)
-        box = None if grid.box is None else list(grid.box)
-        return cls(models_plane, arguments | {"margin": grid.margin, "box": box})
+            return cls(models_line, grid.options())
+        return cls(models_plane, {"box": None, **grid.options(), "margin": grid.margin})
 
 
 def opened(run: Run, grid: Grid) -> xr.Dataset | PointTable:

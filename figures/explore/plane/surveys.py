@@ -16,7 +16,8 @@ from figures.explore.plane.levels import Stage, groups, is_regular, refinement, 
 from figures.explore.plane.points import grid_values
 from figures.explore.plane.queries import Grid, GridValues
 from figures.explore.plane.survey_results import opened, store
-from figures.explore.work.jobs import Jobs, LongJob
+from figures.explore.work.job import LongJob
+from figures.explore.work.jobs import Jobs
 from figures.explore.work.versions import heads, replaced, version
 from landscape.surfaces.point_table import PointTable
 
@@ -133,7 +134,7 @@ class Survey:
                 for name, column in answer.values.items():
                     table.values[name][pieces[index]] = column
                 self._final[pieces[index]] |= final
-                self._how = _how(answer)
+                self._how = answer.how
                 _SECONDS[self._pace(stage.precision)] = answer.seconds
                 if answer.exact:
                     _SECONDS[self._pace("exact")] = answer.seconds
@@ -239,11 +240,6 @@ class Survey:
         if by_list or (job.state == "failed" and not self.ended):
             self.error, self.ended, self.stopped = job.error, True, by_list
             self._on_change(self)
-
-
-def _how(answer: GridValues) -> str:
-    precision = "exact" if answer.exact else "in bfloat16"
-    return precision if answer.complete else f"{precision} on {answer.samples} samples"
 
 
 _FINISHED = OrderedDict[Hashable, xr.Dataset]()

@@ -19,7 +19,7 @@ from figures.explore.plane.points import values as values_of
 from figures.explore.plane.queries import PointQuery
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
-from figures.explore.work.jobs import LongJob
+from figures.explore.work.job import LongJob
 from figures.explore.work.versions import round_version
 from figures.interactive.simplex import simplex_rounds
 from landscape.geometry.simplex import on_triangle

@@ -7,7 +7,8 @@ from typing import Any
 
 from drift.diagnosis.causes import Cause, suspects
 from drift.diagnosis.diagnose import Diagnosis, diagnose
-from drift.diagnosis.findings import Finding, is_odd
+from drift.diagnosis.finding import Finding
+from drift.diagnosis.findings import is_odd
 from drift.diagnosis.outlying_clients import client_deviations
 from drift.runs.run import Run
 

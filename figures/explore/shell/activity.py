@@ -7,7 +7,8 @@ import time
 
 import panel as pn
 
-from figures.explore.work.jobs import Jobs, LongJob
+from figures.explore.work.job import LongJob
+from figures.explore.work.jobs import Jobs
 
 PATIENCE = 1.0
 """Seconds that a job takes before it gets a line."""

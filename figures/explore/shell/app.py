@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -18,12 +17,10 @@ from figures.explore.shell.page import Page
 from figures.explore.shell.root import Root, scheduler
 from figures.explore.shell.selection import Selection
 from figures.explore.shell.view import View, Wanted
+from figures.explore.shell.view_classes import CLASSES
 from figures.explore.shell.workspace import Workspace
 from figures.explore.work.jobs import Jobs
 from figures.explore.work.open_runs import Changes, OpenRuns
-
-VIEWS = ("runs", "round", "plane", "weights", "samples", "path", "drift", "diagnosis")
-"""Names of the views, in their order; each is a file in `views/`."""
 
 
 class Explorer:
@@ -249,14 +246,3 @@ class Explorer:
     def _go(self, query: str) -> None:
         """The selection that the back button leads to."""
         self._say(self.selection.read(query))
-
-
-def _view(name: str) -> type[View]:
-    """The view in the file of that name."""
-    module = importlib.import_module(f"figures.explore.views.{name}")
-    classes = [part for part in vars(module).values() if isinstance(part, type) and issubclass(part, View)]
-    return next(part for part in classes if getattr(part, "name", "") == name)
-
-
-CLASSES = {name: _view(name) for name in VIEWS}
-"""The views, imported before the first page asks for them."""

@@ -15,7 +15,7 @@ from drift.runs.run import Run
 from figures.explore.shell import html_table
 from figures.explore.shell.latest import Latest
 from figures.explore.shell.view import View
-from figures.explore.work.jobs import LongJob
+from figures.explore.work.job import LongJob
 
 Analysis = Callable[..., xr.Dataset]
 Show = Callable[[xr.Dataset | None], Any]

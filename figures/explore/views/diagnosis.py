@@ -7,7 +7,7 @@ from html import escape
 import panel as pn
 
 from drift.diagnosis.causes import Cause
-from drift.diagnosis.findings import Finding
+from drift.diagnosis.finding import Finding
 from figures.explore.record.diagnosed import Diagnosed, diagnosed, view_of
 from figures.explore.shell import html_table
 from figures.explore.shell.as_figure import Request

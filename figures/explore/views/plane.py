@@ -13,7 +13,8 @@ import panel as pn
 import xarray as xr
 
 from drift.runs.run import Run
-from figures.explore.plane.maps import is_close, line_figure, minimum_text, plane_figure, quantity_of, shown_text
+from figures.explore.plane import maps
+from figures.explore.plane.coefficients import coefficients, corner_places, is_another_box
 from figures.explore.plane.model_choices import model_choices
 from figures.explore.plane.plane_controls import PlaneControls
 from figures.explore.plane.point_panel import PointPanel
@@ -23,7 +24,7 @@ from figures.explore.plane.surveys import Survey
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
-from figures.explore.work.jobs import LongJob
+from figures.explore.work.job import LongJob
 from figures.explore.work.versions import round_version
 from landscape.surfaces.minimum import Minimum
 
@@ -88,13 +89,9 @@ class Plane(View):
     def figures(self) -> list[Request]:
         if self._grid is None:
             raise LookupError("nothing is evaluated yet.")
-        grid, place = self._grid, self._grid.query
-        options: dict[str, Any] = {"round": place.round, "models": list(place.models), "points": grid.points}
-        options |= {"split": place.split, "samples": place.samples, "precision": place.precision}
-        options["variable"] = "loss" if self.selection.quantity.startswith("client") else self.selection.quantity
-        if grid.box is not None:
-            options["box"] = list(grid.box)
-        return [Request.from_runs("plane-round", self.explorer.run(), **options)]
+        variable = "loss" if self.selection.quantity.startswith("client") else self.selection.quantity
+        options = self._grid.options()
+        return [Request.from_runs("plane-round", self.explorer.run(), variable=variable, **options)]
 
     def _look_at(self, names: list[str], number: int, note: str) -> bool:
         """Begin to evaluate what is selected, which goes on while the page changes; whether it is another grid."""
@@ -118,7 +115,6 @@ class Plane(View):
         self._revision = getattr(self, "_revision", 0) + (0 if same and grid.box is not None else 1)
         self._grid, self._minimum, self._note = grid, None, note
         self.lowest.object, self.status.object = "", f"<p>{escape(note)} evaluating ...</p>"
-
         changed = partial(self.explorer.push, self._surveyed, view=self)
         self._survey = Survey(self.explorer.jobs, run, grid, on_change=changed, on_progress=self._progress, priority=10)
 
@@ -133,15 +129,12 @@ class Plane(View):
             return
         parts = [self._note] if self._note else []
         exact = "exact" if survey.grid.query.precision == "exact" else "in bfloat16"
-        if survey.stopped:
-            parts.append(f"stopped at {survey.done} of {survey.total} points")
-        elif not survey.ended:
-            left = survey.seconds_left
-            time_left = "" if left is None else f", about {max(1, round(left))} s left"
-            parts.append(f"{survey.done} of {survey.total} points {exact}{time_left}")
+        if survey.stopped or not survey.ended:
+            left, stopped = survey.seconds_left, survey.stopped
+            parts.append(maps.progress_text(survey.done, survey.total, exact, stopped=stopped, seconds=left))
         if survey.surface is not None:
             how = survey.rough or exact
-            parts.append(shown_text(self._shown(survey), self.selection.quantity, how))
+            parts.append(maps.shown_text(self._shown(survey), self.selection.quantity, how))
         self.status.object = f"<p>{escape('; '.join(parts))}</p>" if parts else ""
 
     def _shown(self, survey: Survey) -> xr.Dataset:
@@ -149,7 +142,7 @@ class Plane(View):
         surface, lattice = survey.surface, survey.lattice
         if surface is None:
             raise LookupError("nothing is evaluated yet.")
-        return surface if lattice is None or is_close(surface, self.selection.quantity) else lattice
+        return surface if lattice is None or maps.is_close(surface, self.selection.quantity) else lattice
 
     def _surveyed(self, survey: Survey) -> None:
         """A finer surface, or the end."""
@@ -172,20 +165,20 @@ class Plane(View):
         if survey is None or survey.surface is None or self._grid is None or survey.grid != self._grid:
             return
         quantity, names = self.selection.quantity, ", ".join(self._grid.query.models)
-        ds, variable = quantity_of(self._shown(survey), quantity)
+        ds, variable = maps.quantity_of(self._shown(survey), quantity)
         loss_shown = self._minimum if variable == "loss" else None
         point = self._coordinates()
         revision = f"{self._revision} {self.selection.look('plane.depth')}"
         label = f"{ds[variable].attrs['long_name']} on the {self._grid.kind} through {names}"
         if self._grid.kind == "line":
             at = None if point is None else point[0]
-            figure = line_figure(ds, variable, point=at, minimum=loss_shown, revision=revision)
+            figure = maps.line_figure(ds, variable, point=at, minimum=loss_shown, revision=revision)
         else:
             deep = self.selection.look("plane.depth") == "3d"
-            figure = plane_figure(ds, variable, deep=deep, point=point, minimum=loss_shown, revision=revision)
+            figure = maps.plane_figure(ds, variable, deep=deep, point=point, minimum=loss_shown, revision=revision)
         self.plot.show(figure, label)
         unit = ds[variable].attrs.get("units", "")
-        self.lowest.object = f"<p>{escape(minimum_text(loss_shown, unit))}</p>"
+        self.lowest.object = f"<p>{escape(maps.minimum_text(loss_shown, unit))}</p>"
 
     def _find_minimum(self, survey: Survey) -> None:
         def show(result: Minimum) -> None:
@@ -195,35 +188,25 @@ class Plane(View):
         how: dict[str, Any] = {"wanted": lambda: survey is self._survey, "ended": lambda _: None, "priority": 40}
         self._minimum_job = self.ask(minimum, survey.run, (survey.grid, survey.surface), show, **how)
 
-    def _corner_places(self) -> np.ndarray | None:
+    def _corners(self) -> np.ndarray | None:
         """Coordinates of the corners, shape (n, dimensions); None while nothing is shown."""
         if self._survey is None or self._survey.surface is None or self._grid is None:
             return None
-        ds, corners = self._survey.surface, len(self._grid.query.models)
-        dims = ("t",) if self._grid.kind == "line" else ("alpha", "beta")
-        return np.stack([ds[f"mark_{name}"].values[:corners] for name in dims], axis=1)
+        return corner_places(self._survey.surface, self._grid)
 
     def _coordinates(self) -> tuple[float, ...] | None:
         """Where the selected point is."""
-        places, point = self._corner_places(), self.selection.point
+        places, point = self._corners(), self.selection.point
         if places is None or len(point) != len(places):
             return None
         return tuple(float(value) for value in np.asarray(point) @ places)
 
     def _coefficients(self, grid: Grid, event: dict[str, Any]) -> list[float]:
-        """Coefficients of the corners at the place of an event.
-
-        Raises:
-            ValueError: If the corners lie on one line, where a plane's points are no combinations of them.
-        """
-        places = self._corner_places()
+        """Coefficients of the corners at the place of an event."""
+        places = self._corners()
         if places is None:
             raise LookupError("nothing is evaluated yet.")
-        at = [event["x"]] if grid.kind == "line" else [event["x"], event["y"]]
-        system = np.vstack([places.T, np.ones(len(places))])
-        if np.linalg.matrix_rank(system, tol=1e-9 * max(1.0, float(np.abs(places).max()))) < len(places):
-            raise ValueError("these three models lie on one line; select another one to evaluate points beside it.")
-        return [float(value) for value in np.linalg.solve(system, [*at, 1.0])]
+        return coefficients(places, [event["x"]] if grid.kind == "line" else [event["x"], event["y"]])
 
     def _pointed(self, event: dict[str, Any]) -> None:
         """Evaluate the point under the pointer, on a model's mark the model itself; once it is chosen, views follow."""
@@ -248,13 +231,8 @@ class Plane(View):
         survey = self._survey
         if self._grid is None or self._grid.kind == "line" or survey is None or survey.surface is None:
             return
-        ds = survey.surface
-        have = [float(value) for name in ("alpha", "beta") for value in (ds[name].min(), ds[name].max())]
         box = [float(value) for value in (*event["x"], *event["y"])]
-        widths = [have[1] - have[0]] * 2 + [have[3] - have[2]] * 2
-        if box[0] >= box[1] or box[2] >= box[3]:
-            return
-        if any(abs(side - other) > 0.01 * width for side, other, width in zip(box, have, widths, strict=True)):
+        if box[0] < box[1] and box[2] < box[3] and is_another_box(survey.surface, box):
             self.selection.change(box=box)
 
     def _show_point(self, run: Run) -> None:

@@ -17,7 +17,7 @@ from figures.explore.plane.triangles import TrianglePanel
 from figures.explore.shell.as_figure import Request
 from figures.explore.shell.sliders import Sliders
 from figures.explore.shell.view import View
-from figures.explore.work.jobs import LongJob
+from figures.explore.work.job import LongJob
 from figures.explore.work.versions import round_version
 
 SAMPLES = {"1000": "1000 samples", "": "2000 samples", "all": "all samples"}

@@ -10,45 +10,31 @@ Functions are those of modules. Callbacks come in a thread of the jobs; a page p
 from __future__ import annotations
 
 import heapq
-import os
-import sys
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
 
 from drift.runs.run import Run
-from figures.explore.work.addresses import Address, share_data
+from figures.explore.work.addresses import Address
 from figures.explore.work.job import LongJob, OnJob, State
 from figures.explore.work.lanes import Call, LostProcess, ProcessLane, Progress, ThreadLane
-
-__all__ = ["Jobs", "LongJob"]
+from figures.explore.work.quick_calls import (
+    OnResult,
+    QuickCall,
+    call_cached,
+    call_cached_soon,
+    cores,
+    printed_errors,
+)
 
 URGENT = 10
 """Priorities below this are those of what a person's hand waits for, such as a slider's number."""
 
-LIVES = 2
-"""Times that a call is tried before the death of its process is its error."""
 
-
-OnResult = Callable[[int, Any], None]
 _NUMBERS = count()
-
-
-@dataclass(eq=False)
-class _Quick:
-    job: LongJob
-    function: Callable[..., Any]
-    address: Address
-    place: int
-    item: Any
-    on_result: OnResult
-    lives: int = LIVES
 
 
 class Jobs:
@@ -60,11 +46,11 @@ class Jobs:
     """
 
     def __init__(self, threads: int | None = None, computations: int = 1) -> None:
-        self.threads = threads or min(8, _cores())
+        self.threads = threads or min(8, cores())
         self._computations = computations
         self._lock = threading.RLock()
-        self._waiting: list[tuple[int, int, _Quick]] = []
-        self._calls: dict[int, _Quick] = {}
+        self._waiting: list[tuple[int, int, QuickCall]] = []
+        self._calls: dict[int, QuickCall] = {}
         self._warm = ProcessLane(self.threads, self._answered)
         self._warm.start()
         self._local = ThreadLane(self.threads, self._answered)
@@ -105,7 +91,7 @@ class Jobs:
         with self._lock:
             self._jobs.append(job)
             for place, item in enumerate(things):
-                call = _Quick(job, function, address, place, item, on_result)
+                call = QuickCall(job, function, address, place, item, on_result)
                 heapq.heappush(self._waiting, (priority, next(_NUMBERS), call))
             self._send()
         if not things:
@@ -137,7 +123,7 @@ class Jobs:
             if done < job.done:  # the next of several computations: its time is counted anew
                 job._begun = time.monotonic()
             job.done, job.total = done, total
-            with _printed_errors():
+            with printed_errors():
                 on_progress(job)
 
         with self._lock:
@@ -164,8 +150,8 @@ class Jobs:
         """
         named = title or f"{analysis.__name__.replace('_', ' ')} of {run.name}"
         if not briefly:
-            return self.long(_cached, run, analysis, arguments, title=named, on_progress=on_progress, on_end=on_end)
-        return self.quick(_cached_soon, run, [(analysis, arguments)], title=named, on_end=on_end)
+            return self.long(call_cached, run, analysis, arguments, title=named, on_progress=on_progress, on_end=on_end)
+        return self.quick(call_cached_soon, run, [(analysis, arguments)], title=named, on_end=on_end)
 
     def close(self) -> None:
         """Stop everything."""
@@ -190,7 +176,7 @@ class Jobs:
             self._calls[number] = call
             self._lane(call).send(Call(number, call.function, (call.address,), (call.item,)))
 
-    def _lane(self, call: _Quick) -> ProcessLane | ThreadLane:
+    def _lane(self, call: QuickCall) -> ProcessLane | ThreadLane:
         return self._warm if call.address.local is None else self._local
 
     def _answered(self, number: int, result: Any, error: Exception | None) -> None:
@@ -208,7 +194,7 @@ class Jobs:
             job.error = error
             self._finish(job, "failed")
             return
-        with _printed_errors():
+        with printed_errors():
             call.on_result(call.place, result)
         with self._lock:
             job.result = result
@@ -260,27 +246,5 @@ class Jobs:
             if job.ended:
                 return
             job.state = state
-        with _printed_errors():
+        with printed_errors():
             job._on_end(job)
-
-
-@contextmanager
-def _printed_errors() -> Iterator[None]:
-    """An error of a view that is called back is printed, and stops neither the jobs nor the other views."""
-    try:
-        yield
-    except Exception:  # noqa: BLE001 - see above
-        traceback.print_exc(file=sys.stderr)
-
-
-def _cached(run: Run, analysis: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    return run.cached(analysis, **arguments)
-
-
-def _cached_soon(run: Run, item: tuple[Callable[..., Any], dict[str, Any]]) -> Any:
-    share_data(run)
-    return _cached(run, *item)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

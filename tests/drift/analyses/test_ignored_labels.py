@@ -46,7 +46,7 @@ ANALYSES = {
     "decomposition of test": {"split": "test"},
     "label_scatter": {},
     "heterogeneity": {},
-    "class_plane": {"points": 3},
+    "models_plane": {"points": 3},
     "client_losses": {},
     "client_deviations": {},
 }

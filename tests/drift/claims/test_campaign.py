@@ -12,12 +12,11 @@ import torch
 from campaigns import places, small_plan
 
 from drift.analyses.rounds.norms_and_weights import locality, regularisation_ratio
-from drift.claims import claims
+from drift.claims import claims, questions
 from drift.claims.campaign import records
 from drift.claims.campaign.execute import execute, recorded
 from drift.claims.campaign.judge import by_identity, diverged_of, judge, runs_of
 from drift.claims.campaign.plan import Plan, PlanItem, identity, load
-from drift.claims.cross import QUESTIONS
 from drift.config.load import plans
 from drift.simulation.shared_rounds import begin_from
 from drift.simulation.simulate import simulate
@@ -47,7 +46,7 @@ def test_the_shipped_plan_is_valid_and_begins_with_the_two_shard_table():
     plan = load(plans()["reproduction"])
     first = next(units for units in plan.sets() if units[0].item.paper != "cross")
     assert {unit.item.name for unit in first} == {"ima-table1-fmnist-shards2"}
-    known = {claim.name for claim in (*claims(), *QUESTIONS)}
+    known = {claim.name for claim in (*claims(), *questions())}
     for item in plan.items:
         assert set(item.claims) <= known, item.name
     for units in plan.sets():

@@ -259,9 +259,9 @@ def test_a_mean_over_three_late_rounds_is_refused_where_two_kept_no_window(tmp_p
     run = trained(tmp_path / "few", "rounds=20", "keep.globals=every 4, last 5", "keep.clients=none")
     whole = trained(tmp_path / "all", "rounds=20", "keep.globals=all")
     gains = whole.cached(what_if, rounds=[10, 14, 19], windows=[5])["gain"].sel(variant="ima-5")
-    assert mean_gain("ima-5")(whole) == pytest.approx(float(gains.mean()))
+    assert mean_gain(whole, variant="ima-5") == pytest.approx(float(gains.mean()))
     with pytest.raises(LookupError, match=r"in 1 of three rounds of its second half.*keep\.globals=all"):
-        mean_gain("ima-5")(run)
+        mean_gain(run, variant="ima-5")
 
 
 def test_lss_is_compared_after_one_round_and_after_three_and_a_short_run_has_no_mean_of_its_first_rounds(tmp_path):

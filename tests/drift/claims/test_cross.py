@@ -14,16 +14,16 @@ from drift.analyses.counterfactual.all_clients import find_clients_to_train, tra
 from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.analyses.counterfactual.update_change import update_change
 from drift.analyses.rounds.variance import drift_variances
+from drift.claims import questions
 from drift.claims.averaging_cost import averaging_cost
-from drift.claims.cross import QUESTIONS, SECTIONS
-from drift.claims.cross_measures import (
+from drift.claims.cross import (
     averaging_rounds,
     estimate_while_averaging,
     margin_changed,
     paying_from,
     while_averaging,
-    with_ima,
 )
+from drift.claims.select_runs import averaging, pair_effects
 
 IMA = ("method=ima", "method.start=6", "rounds=14")
 
@@ -115,7 +115,7 @@ def test_the_estimate_is_compared_with_the_exact_variance_at_the_same_rounds(tmp
     for place, member in enumerate((run, base)):
         exact = counterfactual(member, rounds=[12, 13])
         expected = np.log2(float(exact["sampling_estimate"].mean()) / float(exact["sampling_variance"].mean()))
-        assert estimate_while_averaging(place)(run, base) == pytest.approx(expected)
+        assert estimate_while_averaging(run, base, member=place) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -136,18 +136,17 @@ def test_pairs_with_ima_have_the_options_asked_for(tmp_path):
         assert other.label == "fedavg"
         return float(run.method.window if run.method.late == "exp" else 100)
 
-    assert with_ima(late)(runs) == {5: 5.0}
-    assert with_ima(late, late="na")(runs) == {5: 100.0}
-    assert with_ima(late, window=1)(runs) == {5: 1.0}
-    with pytest.raises(LookupError, match="fedeve"):
-        with_ima(late, "fedeve")(runs)
+    for options, expected in (((5, "exp"), 5.0), ((5, "na"), 100.0), ((1, "exp"), 1.0)):
+        suited = averaging(runs, dict(zip(("window", "late"), options, strict=True)))
+        assert len(suited) == 2
+        assert pair_effects(suited, "ima", "fedavg", late) == {5: expected}
 
 
 def test_series_are_compared_over_the_rounds_in_which_ima_averages(tmp_path):
     base, run = tiny.trained(tmp_path, "rounds=14"), tiny.trained(tmp_path, *IMA)
     assert averaging_rounds(run) == 11
     series = [one.cached(drift_variances)["change_variance"].values[11:].mean() for one in (run, base)]
-    measured = while_averaging("change_variance", drift_variances, log=True)(run, base)
+    measured = while_averaging(run, base, name="change_variance", log=True)
     assert measured == pytest.approx(np.log2(series[0] / series[1]))
     with pytest.raises(LookupError, match="none of ima"):
         averaging_rounds(base)
@@ -172,8 +171,8 @@ def test_the_margin_of_fedeve_is_compared_with_and_without_ima(tmp_path):
 
 def test_every_question_can_be_asked_of_any_runs(tmp_path):
     runs = [tiny.trained(tmp_path, "rounds=14", *more) for more in ((), IMA)]
-    verdicts = {question.name: question.judge(runs) for question in QUESTIONS}
-    assert len(verdicts) == len(QUESTIONS) == sum(map(len, SECTIONS.values()))
+    verdicts = {question.name: question.judge(runs) for question in questions()}
+    assert len(verdicts) == len(questions())
     assert verdicts["cross-ima-change"].seeds == (5,)
     assert verdicts["cross-fedeve-gain"].outcome == "not tested"
     assert verdicts["cross-cost-sampling"].seeds == (5,)

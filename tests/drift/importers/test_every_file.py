@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from drift.importers.bare import record_checkpoints
-from drift.importers.checkpoint_files import Patterns
+from drift.importers.path_patterns import Patterns
 from landscape.model.make_task import make_task
 
 

@@ -13,8 +13,9 @@ import tiny
 import torch
 
 from drift.analyses.rounds.coherence import coherence
-from drift.importers.checkpoint_files import Patterns, find_checkpoints
+from drift.importers.checkpoint_files import find_checkpoints
 from drift.importers.models import read_sizes
+from drift.importers.path_patterns import Patterns
 from drift.runs.export_model import state_file
 from drift.runs.run import Run
 from drift.simulation.verify import verify

@@ -12,7 +12,7 @@ from torch import nn
 import drift
 import landscape
 from drift.importers.bare import record_checkpoints
-from drift.importers.checkpoint_files import parse_patterns
+from drift.importers.path_patterns import parse_patterns
 
 PARTS = [[0, 1], [], [], range(2, 19)]
 """Parts with the sizes that `recordings.recorded` records: client 0 has two samples, client 3 has seventeen."""

@@ -3,15 +3,9 @@
 import pytest
 import torch
 
-from drift.store.column_blocks import (
-    WIDTH,
-    Rows,
-    Updates,
-    column_blocks,
-    summed_models,
-    weighted_models,
-)
+from drift.store.column_blocks import WIDTH, Updates, column_blocks, summed_models, weighted_models
 from drift.store.round_record import gram, gram_and_mean_update, gram_of_models, mean_and_sums
+from drift.store.row_matrices import Rows
 from landscape.model import mapped_files
 
 

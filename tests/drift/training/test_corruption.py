@@ -7,7 +7,8 @@ from replays import replay
 
 from drift.config.load import read, validated
 from drift.simulation.simulate import simulate
-from drift.training.data import corrupted_targets, read_data, swaps
+from drift.training.corrupted_labels import corrupted_targets, swaps
+from drift.training.data import read_data
 
 TINY = {
     "rounds": 2,

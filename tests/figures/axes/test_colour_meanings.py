@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.colors import to_rgb
 from plotly.colors import unlabel_rgb
 
-from drift.analyses.landscapes.basin import round_minimum
+from drift.analyses.landscapes.minima import round_minimum
 from drift.analyses.rounds.cohort_table import cohort_table
 from figures.axes import surfaces
 from figures.gallery import clients_round

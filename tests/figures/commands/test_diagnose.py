@@ -8,7 +8,7 @@ import pytest
 from drift.analyses.over_seeds import INTERVAL, Estimate
 from drift.analyses.rounds.run_state import STATES
 from drift.diagnosis.diagnose import Diagnosis
-from drift.diagnosis.findings import finding
+from drift.diagnosis.finding import finding
 from figures.commands.diagnose import WIDTH
 from figures.page.diagnosis_text import interval, number, percent, verdict
 

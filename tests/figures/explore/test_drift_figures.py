@@ -12,7 +12,7 @@ from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.rounds.critical_point import critical_point
 from drift.analyses.rounds.norms_and_weights import locality
 from drift.analyses.rounds.variance import layer_drift
-from drift.diagnosis.findings import Finding
+from drift.diagnosis.finding import Finding
 from figures.explore.record.diagnosed import SHOWN_IN, Diagnosed, view_of
 from figures.explore.record.drift_figures import (
     client_costs_figure,

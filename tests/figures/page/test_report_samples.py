@@ -9,7 +9,7 @@ import pytest
 import tiny
 
 from drift.analyses.curvature.eigenvalues import eigen_rounds
-from drift.analyses.landscapes.basin import round_minimum
+from drift.analyses.landscapes.minima import round_minimum
 from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.selected_samples import fewer, number_of, selected_samples
 from drift.runs import cache

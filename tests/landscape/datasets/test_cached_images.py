@@ -14,13 +14,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from warm import printed
 
-from landscape.datasets import _cache, _images, open_dataset
+from landscape.datasets import _cache, _images, _source, open_dataset
 from tests import hub
 
 pytestmark = pytest.mark.usefixtures("cache")
 
 
-TINY = _images.Source(
+TINY = _source.Source(
     name="tiny",
     repository="nobody/tiny",
     shape=(3, 4, 6),

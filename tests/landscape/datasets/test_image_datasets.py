@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from landscape.datasets import _images, _published, _split, _union, open_dataset
+from landscape.datasets import _images, _source, _split, _union, open_dataset
 from landscape.datasets._dataset import merge_splits, select_samples
 from landscape.datasets._split import select_classes
 from tests import hub
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch) -> Iterator:
 def shrunk(monkeypatch, name, **changes):
     """A dataset's source with the counts of the tiny files."""
     module = import_module(f"landscape.datasets.{name}")
-    source = replace(module.SOURCE, **changes)
+    source = replace(module.SOURCE, **{"labels_digest": "", "digest": "", **changes})
     monkeypatch.setattr(module, "SOURCE", source)
     if module.load.__module__ == _images.__name__:  # made by `loader`
         monkeypatch.setattr(module, "load", _images.loader(source))
@@ -101,24 +101,31 @@ def test_standard_takes_the_training_images_own_moments_where_none_are_stated(fo
     torch.testing.assert_close(done.test.inputs, expected.float(), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", _published.PUBLISHED)
-def test_known_digests_are_those_of_whole_published_sets(name):
-    source, known = import_module(f"landscape.datasets.{name}").SOURCE, _published.PUBLISHED[name]
-    assert (known.train, known.test) == (source.train, source.test)
-    assert all(len(digest) == 16 and int(digest, 16) for digest in (known.labels, known.fingerprint or known.labels))
+@pytest.mark.parametrize("name", ["fashion_mnist", "mnist", "usps", "cifar10"])
+def test_published_digests_are_known(name):
+    source = import_module(f"landscape.datasets.{name}").SOURCE
+    assert all(len(digest) == 16 and int(digest, 16) for digest in (source.labels_digest, source.digest or "1" * 16))
 
 
-@pytest.mark.parametrize(("labels", "whole"), [("other", None), ("own", "other")])
+@pytest.mark.parametrize(("text", "message"), [("", "missing"), ("pixels = 1", "pixels"), ("shape = [", "no TOML")])
+def test_a_wrong_file_of_a_source_is_refused_in_one_line(tmp_path, monkeypatch, text, message):
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "toy.toml").write_text(text)
+    monkeypatch.setattr(_source, "__file__", str(tmp_path / "_source.py"))
+    with pytest.raises(ValueError, match=rf"toy\.toml: .*{message}"):
+        _source.read_source("toy")
+
+
+@pytest.mark.parametrize(("labels", "whole"), [("other", ""), ("own", "other")])
 def test_a_copy_that_differs_from_the_published_set_is_told(folder, monkeypatch, labels, whole):
     _write_digits(folder, monkeypatch, mnist=(5, 2))
     plain = open_dataset("mnist")  # of another size than the published one: not compared
-    told = _published.labels_digest(plain.train, plain.test) if labels == "own" else labels
-    monkeypatch.setitem(_published.PUBLISHED, "mnist", _published.Published(5, 2, told, whole))
+    own = _source.labels_digest(plain.train, plain.test)
     what = "other pixels" if whole else "other labels"
+    shrunk(monkeypatch, "mnist", labels_digest=own if labels == "own" else labels, digest=whole)
     with pytest.warns(UserWarning, match=f"this copy of mnist has {what}.*cannot be compared"):
         open_dataset("mnist")
-    own = _published.labels_digest(plain.train, plain.test)
-    monkeypatch.setitem(_published.PUBLISHED, "mnist", _published.Published(5, 2, own, plain.fingerprint))
+    shrunk(monkeypatch, "mnist", labels_digest=own, digest=plain.fingerprint)
     open_dataset("mnist")  # a warning would be an error
 
 
@@ -285,6 +292,6 @@ def test_images_without_bytes_are_refused(folder, tmp_path):
     image = pa.array([{"bytes": None, "path": "a.png"}], pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
     for split in ("train", "test"):
         parquet.write_table(pa.table({"image": image, "label": [0]}), folder / "tiny" / f"{split}.parquet")
-    source = _images.Source("tiny", "nobody/tiny", (1, 4, 4), ("a",), 1, 1)
+    source = _source.Source("tiny", "nobody/tiny", (1, 4, 4), ("a",), 1, 1)
     with pytest.raises(ValueError, match="image 0 of tiny is not in the Parquet file"):
         _images.load(source)

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 import drift
 import landscape
 from drift.importers.bare import record_checkpoints
-from drift.importers.checkpoint_files import Patterns
+from drift.importers.path_patterns import Patterns
 from drift.record.recorder import Recorder
 
 IDS = torch.randint(0, 13, (6, 5), generator=torch.Generator().manual_seed(1))

@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drift.analyses.curvature.eigenvalues import (
-    density_rounds,
-    eigen_rounds,
-    layer_rounds,
-    sharpness_rounds,
-    trace_rounds,
-)
+from drift.analyses.curvature.densities import density_rounds, trace_rounds
+from drift.analyses.curvature.eigenvalues import eigen_rounds, layer_rounds, sharpness_rounds
 from landscape.curvature.layer_blocks import layer_eigenvalues
 from landscape.curvature.trace import trace
 from tests import tiny

@@ -7,8 +7,9 @@ import pytest
 import torch
 from kinds import one_of_each
 
-from drift.analyses.landscapes.basin import global_minimum, locate_minimum, round_minimum
-from drift.analyses.landscapes.planes import average_line, client_sweep, round_plane
+from drift.analyses.landscapes.minima import global_minimum, locate_minimum, round_minimum
+from drift.analyses.landscapes.planes import average_line, round_plane
+from drift.analyses.landscapes.sweeps import client_sweep
 from drift.claims import claims
 from drift.config.load import read
 from drift.simulation.simulate import simulate

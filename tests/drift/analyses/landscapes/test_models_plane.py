@@ -54,8 +54,6 @@ def test_the_plane_of_three_clients_is_that_of_the_round(runs):
     found = drift.models_plane(run, round=1, models=expected.mark.values[:3].tolist(), points=5)
     for name in ("loss", "error", "mark_loss", "alpha", "beta"):
         np.testing.assert_array_equal(found[name], expected[name])
-    by_class = drift.class_plane(run, round=1, points=5)
-    np.testing.assert_array_equal(found.class_error, by_class.class_error)
 
 
 def test_the_line_is_that_of_the_globals(runs):

@@ -6,7 +6,8 @@ import tiny
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.models_plane import models_line, models_plane
-from drift.analyses.landscapes.planes import client_sweep, global_plane, round_plane
+from drift.analyses.landscapes.planes import global_plane, round_plane
+from drift.analyses.landscapes.sweeps import client_sweep
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,83 @@
+"""fedscape report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from figures.commands.opening import HERE, RunSource
+from figures.commands.options import Json, Memory, RunNames, Workers, several
+from figures.commands.requirements import require_file
+from figures.texts import console
+
+
+def _number_or_all(_: Any, value: str) -> None:
+    if value != "all" and not (value.isdecimal() and int(value) >= FEWEST):
+        raise ValueError(f"it takes {FEWEST} or more, which a standard error needs, or all.")
+
+
+FEWEST = 20
+"""Samples that --samples takes at least, as `figures.report` does."""
+
+
+def report(
+    run: RunNames,
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"])] = Path("report.html"),
+    source: RunSource = HERE,
+    also: Annotated[list[str] | None, several("--figures", "NAME")] = None,
+    samples: Annotated[str, Parameter(metavar="INT|all", validator=_number_or_all)] = "1000",
+    workers: Workers = 1,
+    memory: Memory = None,
+    json: Json = False,
+) -> int:
+    """Write one interactive HTML page about runs, with everything it needs inside.
+
+    What takes time is stored in the folders of the runs: stopped, the same command goes on from there. A picture that
+    cannot be drawn is left out, with the reason in its place; exit code 2 then. Of a run that was recorded without its
+    data the page shows what the record says; --task adds the rest.
+
+    Example: `fedscape report runs --out report.html --figures lines-globals planes-clients`
+
+    Args:
+        out: HTML file to write.
+        also: Figures (fedscape figures list) that the page shows as well; FILE.py:NAME for your own. By default none.
+        samples: Samples that planes, triangles, the path and the centre offset (test) and eigenvalues (training) are
+            computed on at most, selected at random; the page says so, with the standard error. Where there are fewer,
+            and with all, they are all taken: of 60,000 that may take hours.
+    """
+    require_file(out)
+    from drift.plugins.trust import allow_figure
+    from drift.store.memory_budget import limited
+    from figures.gallery import require
+
+    for name in also or []:
+        allow_figure(name)
+        require(name)  # refused here, before any run is opened
+    opened_runs = source.open_all(run)
+    from figures.page.content import without_data
+    from figures.page.remembered_runs import Failed
+    from figures.page.report import report as write
+
+    failed = Failed()
+    speaking_runs = [run.with_progress(None, console.say) for run in opened_runs]
+    number = f"{len(speaking_runs)} run{'s' if len(speaking_runs) > 1 else ''}"
+    console.say(f"{number}, landscapes and eigenvalues on {samples} samples{'' if samples == 'all' else ' at most'}")
+    options: dict[str, Any] = {
+        "samples": samples if samples == "all" else int(samples),
+        "figures": also or [],
+        "workers": workers,
+        "task": source.task,
+    }
+    with limited(memory), console.progress("writing the report", len(speaking_runs)) as step:
+        write(speaking_runs, out, progress=step, failed=failed, **options)
+    content = {"file": out, "runs": [item.name for item in opened_runs], "failed": failed.reasons}
+    console.answer([out], content, json=json)
+    if note := without_data(opened_runs):
+        console.say(note)
+    for name, reason in failed.reasons.items():
+        console.say(f"{name} {reason}")
+    return 2 if failed.reasons else 0

@@ -1,0 +1,54 @@
+"""Quick calls, one item each, and what both kinds of jobs call."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from drift.runs.run import Run
+from figures.explore.work.addresses import Address, share_data
+from figures.explore.work.job import LongJob
+
+LIVES = 2
+"""Times that a call is tried before the death of its process is its error."""
+
+
+OnResult = Callable[[int, Any], None]
+
+
+@dataclass(eq=False)
+class QuickCall:
+    job: LongJob
+    function: Callable[..., Any]
+    address: Address
+    place: int
+    item: Any
+    on_result: OnResult
+    lives: int = LIVES
+
+
+@contextmanager
+def printed_errors() -> Iterator[None]:
+    """An error of a view that is called back is printed, and stops neither the jobs nor the other views."""
+    try:
+        yield
+    except Exception:  # noqa: BLE001 - see above
+        traceback.print_exc(file=sys.stderr)
+
+
+def call_cached(run: Run, analysis: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    return run.cached(analysis, **arguments)
+
+
+def call_cached_soon(run: Run, item: tuple[Callable[..., Any], dict[str, Any]]) -> Any:
+    share_data(run)
+    return call_cached(run, *item)
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
