@@ -23,6 +23,8 @@ PAPERS = {
 _WRITTEN = {paper.lower(): paper for paper in PAPERS}
 
 IMAGES = Path(__file__).parents[1] / "images" / "gallery"
+RECORD = IMAGES.parent / "pictures.json"
+"""What the pictures of the gallery were drawn from, and their widths on paper."""
 
 
 def described() -> list[dict[str, Any]]:
@@ -53,4 +55,4 @@ def items_of(papers: list[str]) -> str:
 
 
 NOT_DRAWN = {"ranking-table": "needs runs on MovieLens-1M"}
-"""Why a figure has no thumbnail, by name."""
+"""Why a figure has no picture, by name."""
