@@ -33,12 +33,11 @@ from drift.config.experiment import Experiment  # noqa: E402
 from figures import gallery  # noqa: E402
 
 MEASURED = (
-    *("cifar10-accuracy", "cifar10-weights", "fmnist-accuracy", "fmnist-lines", "fmnist-planes"),
     *("findings-averaging", "findings-fedeve", "findings-start", "findings-loss", "findings-exact"),
     *("explore-plane", "explore-runs", "explore-samples", "explore-drift"),
     *("report-landscape", "surface"),
 )
-"""Pictures of docs/results.md, by the commands that stand there, of docs/findings.md (docs/_ext/evidence.py), and of
+"""Pictures of docs/findings.md (docs/_ext/evidence.py), and of
 the explorer and the report (docs/_ext/page_pictures.py); those in showcase/ and the surface are made by
 docs/_ext/showcase.py."""
 
