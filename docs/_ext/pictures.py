@@ -1,4 +1,4 @@
-"""The gallery page: `{pictures} PAPER` shows the named figures of a paper, each a link to it in full size.
+"""The gallery page: `{pictures} QUESTION` shows the figures that answer a question.
 
 A new figure appears by itself; remake.py draws it.
 """
@@ -13,8 +13,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from _ext.facts import IMAGES, RECORD, NOT_DRAWN, described, items_of, paper_of, split
-
+from _ext.facts import IMAGES, NOT_DRAWN, QUESTIONS, RECORD, described, items_of, split
 
 COLUMN = 4.0
 """Inches; a wider figure takes the whole width of the page, so that all texts have one size."""
@@ -28,9 +27,9 @@ class Pictures(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """The grid."""
         grid = nodes.container(classes=["gallery"])
-        for one in described():
-            if paper_of(one["description"]) == self.arguments[0]:
-                grid += self._card(one)
+        about = {one["name"]: one for one in described()}
+        for name in QUESTIONS[self.arguments[0]]:
+            grid += self._card(about[name])
         return [grid]
 
     def _card(self, one: dict[str, Any]) -> nodes.Node:
@@ -38,7 +37,8 @@ class Pictures(SphinxDirective):
         shows, items = split(one["description"])
         card = nodes.container(classes=["figure-card"], ids=[f"figure-{name}"])
         if (IMAGES / f"{name}.webp").exists():
-            card += nodes.image(uri=f"/images/gallery/{name}.webp", alt=shows, width="100%")
+            picture = nodes.image(uri=f"/images/gallery/{name}.webp", alt=shows)
+            card += nodes.reference("", "", picture, refuri=f"_images/{name}.webp")
             if json.loads(RECORD.read_text(encoding="utf-8"))["inches"][name] > COLUMN:
                 card["classes"].append("page-wide")
         else:

@@ -1,7 +1,7 @@
-"""What every picture of the gallery is drawn from: recorded runs in a paper's setting, or runs that `make pictures` trains.
+"""What the pictures of the gallery are drawn from: recorded runs in papers' settings, or runs that `make pictures` trains.
 
-The trained runs have the setting of `cross-fmnist-mlp-shards2` in `fedscape reproduce`: Fashion-MNIST, an MLP, 50 clients
-with two label shards each, 10 a round, 120 rounds.
+The trained runs have the setting of `cross-fmnist-mlp-shards2` in `fedscape reproduce`: Fashion-MNIST, an MLP, 50
+clients with two label shards each, 10 a round, 120 rounds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
     "gws": tuple(("method=fedlaw", "method.variant=gws", f"seed={seed}") for seed in SEEDS),
     "hybrid": (("method=fedavg", *_HYBRID), ("method=fedlaw", "method.variant=gws", *_HYBRID)),
     "decay": tuple(("method=fedavg", f"local.lr_decay={value}") for value in (1.0, 0.95)),
-    "starts": tuple(("method=ima", f"method.start={value}") for value in (0.25, 0.5)),
+    "starts": tuple(("method=ima", f"method.start={value}") for value in (0.25, 0.5, 0.9)),
     "concentrations": tuple(("method=fedavg", _dirichlet(value), *_SHORT) for value in (0.1, 1.0, 10.0)),
     "normalised": (("method=fedavg", "task.model=resnet8", "rounds=6", "local.epochs=1", "keep.clients=all"),),
 }
@@ -74,7 +74,7 @@ FURTHER: dict[str, tuple[tuple[str, ...], ...]] = {
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "accuracies-models": ("pools",),
-    "accuracy-curves": ("starts", "ima"),
+    "accuracy-curves": ("starts",),
     "balance-histogram": ("methods", "gws"),
     "balance-rounds": ("methods", "gws"),
     "bias-rounds": ("decay",),
@@ -129,14 +129,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "locality-rounds": {"by": "local.lr_decay"},
     "trace-rounds": {"products": 30, "rounds": 3},
 }
-"""Options of figures, and of their looks: what they compare, smooth and leave out, and what makes the dearest ones cheaper."""
+"""Options of figures and words of their looks: what they compare and smooth, and what makes the dearest ones cheaper."""
 
 
 def planned() -> dict[str, list[Experiment]]:
     """Experiments by group; "methods" holds every method with every seed."""
     groups = {"methods": [_read(f"method={name}", f"seed={seed}") for name in METHODS for seed in SEEDS]}
     members = {**EXTRAS, **FURTHER}
-    groups["ima"] = groups["methods"][2:3]
     return groups | {group: [_read(*settings) for settings in rows] for group, rows in members.items()}
 
 

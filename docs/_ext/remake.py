@@ -68,7 +68,7 @@ def plan() -> dict[str, Picture]:
 
 
 def digests() -> dict[str, str]:
-    """Of every picture, by its file in docs/images/gallery: a digest of settings, options and sources as they stand here."""
+    """Of every picture, by its file: a digest of its runs, options and sources as they stand here."""
     found = {}
     for name, picture in plan().items():
         about = {
