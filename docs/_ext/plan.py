@@ -1,4 +1,4 @@
-"""What the pictures of the gallery are drawn from: recorded runs in papers' settings, or runs that `make pictures` trains.
+"""What the gallery's pictures are drawn from: recorded runs in papers' settings, or runs that `make pictures` trains.
 
 The trained runs have the setting of `cross-fmnist-mlp-shards2` in `fedscape reproduce`: Fashion-MNIST, an MLP, 50
 clients with two label shards each, 10 a round, 120 rounds.
@@ -129,7 +129,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "locality-rounds": {"by": "local.lr_decay"},
     "trace-rounds": {"products": 30, "rounds": 3},
 }
-"""Options of figures and words of their looks: what they compare and smooth, and what makes the dearest ones cheaper."""
+"""Options of figures, and words of their looks: what they compare and smooth, and what saves time."""
 
 
 def planned() -> dict[str, list[Experiment]]:
