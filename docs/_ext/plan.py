@@ -75,7 +75,7 @@ FURTHER: dict[str, tuple[tuple[str, ...], ...]] = {
 GROUPS: dict[str, tuple[str, ...]] = {
     "accuracies-models": ("pools",),
     "accuracy-curves": ("starts",),
-    "balance-histogram": ("methods", "gws"),
+    "balance-histogram": ("methods", "gws", "hybrid", "corrupted", "epochs-gws"),
     "balance-rounds": ("methods", "gws"),
     "bias-rounds": ("decay",),
     "coherence-groups": ("hybrid",),
@@ -116,6 +116,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "accuracy-rounds": {"smooth": 10},
     "accuracy-setting": {"methods": ["fedavg", "fedeve", "fedavgm", "scaffold"]},
     "accuracy-table": {"methods": ["fedavg", "fedeve", "fedavgm", "scaffold"]},
+    "balance-rounds": {"smooth": 10},
     "numbers-rounds": {"reference": "fedavg", "smooth": 10},
     "rounds-target": {"target": 0.84},
     "settings-rounds": {"smooth": 20},
