@@ -1,6 +1,6 @@
 """Pictures of runs in a paper's own setting: from the runs to small files of numbers, from these to pictures.
 
-    python docs/_ext/showcase.py                       draws every picture from docs/results/showcase
+    python docs/_ext/showcase.py                       draws every picture from figures/pictures/stored
     python docs/_ext/showcase.py --runs RUNS fmnist    computes the numbers of a setting before, from a campaign's runs
 
 The runs are those of the items `ima-table1-fmnist-shards2` (fmnist) and `fedlaw-table3-cifar10-dir01` (cifar10) of
@@ -31,7 +31,7 @@ from figures.looks import style  # noqa: E402
 from figures.pictures.draw_files import draw  # noqa: E402
 from landscape.results import netcdf_files  # noqa: E402
 
-NUMBERS, IMAGES = ROOT / "docs" / "results" / "showcase", ROOT / "docs" / "images" / "showcase"
+NUMBERS, IMAGES = ROOT / "figures" / "pictures" / "stored", ROOT / "docs" / "images" / "showcase"
 
 
 @dataclass(frozen=True)
