@@ -135,7 +135,7 @@ def name_axes(ax: Axes, x: str | None = None, y: str | None = None, *, whole: in
         whole: Most steps between ticks along x, which are then whole numbers.
     """
     if whole is not None:
-        ax.xaxis.set_major_locator(MaxNLocator(whole, integer=True))
+        ax.xaxis.set_major_locator(MaxNLocator(whole, integer=True, steps=(1, 2, 2.5, 5, 10)))
     if x is not None:
         ax.set_xlabel(x)
     if y is not None:
