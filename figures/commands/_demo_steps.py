@@ -149,7 +149,8 @@ def _tell(outcome: Outcome, seconds: float) -> None:
 
 def _longer(name: str, folder: Path) -> list[Path]:
     """A picture of stored numbers; in a worker."""
-    return draw_files.draw(name, Path(draw_files.__file__).parent / "stored" / f"{name}.nc", folder, stem=f"{name}-300-rounds")
+    numbers = Path(draw_files.__file__).parent / "stored" / f"{name}.nc"
+    return draw_files.draw(name, numbers, folder, stem=f"{name}-300-rounds")
 
 
 def _train(experiment: Experiment, runs: Path) -> None:
