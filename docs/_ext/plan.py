@@ -39,7 +39,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 """Further runs that some figures need, by group: settings of each; the seed is 0 unless it is set."""
 
-_THREE = ("clients.number=3", "clients.per_round=3", *_SHORT)
+_THREE = ("clients.number=3", "clients.per_round=3", "rounds=40", "keep.clients=all")
 
 FURTHER: dict[str, tuple[tuple[str, ...], ...]] = {
     "pools": (
@@ -67,7 +67,7 @@ FURTHER: dict[str, tuple[tuple[str, ...], ...]] = {
     "epochs-gws": tuple(
         (*method, f"local.epochs={epochs}", 'clients.partition={name="dirichlet", concentration=1.0}', *_SHORT)
         for method in (("method=fedavg",), ("method=fedlaw", "method.variant=gws"))
-        for epochs in (1, 3)
+        for epochs in (1, 2, 3, 5)
     ),
 }
 """Short runs in other settings, by group, for the figures that need those: settings of each."""
@@ -84,6 +84,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "gamma-table": ("methods", "gws", "hybrid"),
     "gws-setting": ("epochs-gws",),
     "labels-scatter": ("concentrations",),
+    "layers-drift": ("three",),
     "locality-rounds": ("decay",),
     "planes-statistics": ("normalised",),
     "sharpness-models": ("pools",),
@@ -131,6 +132,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "eigen-rounds": {"rounds": 5, "split": "train"},
     "error-averaged": {"by": "local.lr_decay"},
     "gap-scaling": {"rounds": 3},
+    "heterogeneity-rounds": {"smooth": 10},
+    "hessian-density": {"methods": ["fedavg", "ima", "fedlaw", "fedeve"]},
     "locality-rounds": {"by": "local.lr_decay"},
     "trace-rounds": {"products": 30, "rounds": 3},
 }
