@@ -123,6 +123,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "coherence-rounds": {"smooth": 10},
     "gamma-table": {"methods": ["fedlaw", "fedlaw-gws"]},
     "numbers-rounds": {"reference": "fedavg"},
+    "planes-random": {"methods": ["fedavg", "ima", "fedlaw", "fedeve"]},
+    "planes-settings": {"methods": ["fedavg", "ima", "fedlaw"]},
     "rounds-target": {"target": 0.84},
     "settings-rounds": {"smooth": 20},
     "variance-rounds": {"smooth": 10},

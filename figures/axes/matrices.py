@@ -19,6 +19,9 @@ from figures.looks import style
 LABELS = 34
 """Names on an axis; of more, every second, third and so on."""
 
+LETTERS = 60
+"""Letters side by side on a horizontal axis; names of more are upright."""
+
 WRITTEN = 12
 """Rows up to which the numbers stand in the cells."""
 
@@ -66,6 +69,8 @@ def name_ticks(axis: Axis, names: Sequence[str], places: Sequence[float] | None 
     """Names at their places, 0, 1, 2, .. by default; of many, every second, third and so on."""
     step = -(-len(names) // LABELS) or 1
     axis.set_ticks((range(len(names)) if places is None else places)[::step], names[::step])
+    if axis.axis_name == "x" and sum(map(len, names[::step])) > LETTERS:
+        axis.set_tick_params(rotation=90)
 
 
 def hundredths(value: float) -> str:
