@@ -136,8 +136,8 @@ def test_no_line_joins_clients_and_a_density_has_a_logarithmic_axis():
     assert (ds.plotly().data[0].mode, ds.plotly().layout.xaxis.type) == ("markers", "category")
     density = xr.Dataset({"density": ("value", [1e-3, 2.0, 1e-9])}, {"value": [-1.0, 0.0, 5.0]})
     assert density.plot().get_yscale() == "log"
-    assert density.plot().get_ylim() == pytest.approx((2e-5, 4.0))
-    assert density.plotly().layout.yaxis.range == pytest.approx((np.log10(2e-5), np.log10(4)))
+    assert density.plot().get_ylim() == pytest.approx((2e-8, 4.0))
+    assert density.plotly().layout.yaxis.range == pytest.approx((np.log10(2e-8), np.log10(4)))
 
 
 def test_methods_of_xarray_stay():
