@@ -26,7 +26,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_IND
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-demo: $(VENV)/.core ## train four methods on real images, draw fifteen figures and the report into out/demo/
+demo: $(VENV)/.core ## train four methods on real images, draw nine figures and the report into out/demo/
 	$(BIN)/fedscape demo $(ARGS)
 
 explore: $(VENV)/.explore ## explore the demo's runs in the browser, live (make demo trains them; ARGS='RUNS' others)

@@ -98,14 +98,13 @@ def test_the_gallery_page_shows_every_figure_once():
     from _ext import facts
 
     shown = re.findall(r"```\{pictures\} (\w+)", (DOCS / "gallery.md").read_text())
-    assert shown == list(facts.PAPERS)
-    assert {one["name"] for one in facts.described()} == set(gallery.names())
+    assert shown == list(facts.QUESTIONS)
+    assert sorted(name for names in facts.QUESTIONS.values() for name in names) == sorted(gallery.names())
     assert facts.split("Loss on Dir(0.1) (IMA paper, Fig. 2 (left)).") == (
         "Loss on Dir(0.1)",
         "IMA paper, Fig. 2 (left)",
     )
     assert facts.split("Loss over rounds.") == ("Loss over rounds", "")
-    assert facts.paper_of("Accuracy (LSS paper, Fig. 3; FedEve, Fig. 3b).") == "LSS"
     assert facts.items_of(["ima Fig. 6a", "lss Table 4", "lss Table 4, iid"]) == "IMA Fig. 6a; LSS Table 4"
 
 
@@ -127,14 +126,19 @@ def test_pictures_of_real_runs_are_drawn_from_their_numbers():
         assert lint(picture(shown.figure, showcase.NUMBERS / f"{name}.nc")) == []
 
 
-def test_thumbnails_are_small_and_those_of_the_gallery():
+def test_pictures_of_the_gallery_are_those_of_figures_and_fit_on_a_page():
     from _ext import facts
 
-    made = {path.stem: path for path in facts.IMAGES.glob("*.png")}
-    assert made and set(made) <= set(gallery.names()) - set(facts.NOT_DRAWN), "a new figure may wait for make pictures"
-    sizes = [path.stat().st_size for path in made.values()]
-    assert max(sizes) <= 130_000
-    assert sum(sizes) < 5_000_000
+    there = {path.stem: path for path in facts.IMAGES.iterdir()}
+    assert there
+    assert set(there) <= set(gallery.names()) - set(facts.NOT_DRAWN), "a new figure may wait for make pictures"
+    assert set(there) == set(json.loads(facts.RECORD.read_text())["inches"])
+    assert sum(path.stat().st_size for path in there.values()) < 8_000_000
+    sizes = {}
+    for name, path in there.items():
+        with Image.open(path) as picture:
+            sizes[name] = picture.size
+    assert {width for width, _ in sizes.values()} == {1200}
 
 
 @pytest.mark.slow
@@ -153,8 +157,8 @@ def test_every_picture_that_a_page_shows_is_made_by_the_one_command_or_measured(
         for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text()):
             shown.add((page.parent / target).resolve().relative_to(DOCS / "images").as_posix())
     assert shown
-    assert {name.removesuffix(".png") for name in shown} <= {*remake.LARGE, *remake.MEASURED, *real}
-    assert {f"{name}.png" for name in remake.LARGE} <= shown
+    drawn = {f"gallery/{name}" for name in remake.plan()}
+    assert {name.rpartition(".")[0] for name in shown} <= {*drawn, *remake.MEASURED, *real}
     assert set(remake.GROUPS) & set(gallery.names()) == set(remake.GROUPS)
 
 
@@ -182,12 +186,19 @@ def test_figures_of_the_pages_get_the_runs_that_their_papers_compare():
         assert 1.0 in rates
         assert len(rates) == 2
         assert plan.OPTIONS[name]["by"] == "local.lr_decay"
-    for name in ("coherence-groups", "coherence-rounds"):
-        assert {tables.name(one.clients.partition) for one in runs(name)} == {"hybrid_dirichlet"}
-        assert {one.method.label for one in runs(name)} == {"fedavg", "fedlaw-gws"}
+    assert {tables.name(one.clients.partition) for one in runs("coherence-groups")} == {"hybrid_dirichlet"}
+    assert {one.method.label for one in runs("coherence-groups")} == {"fedavg", "fedlaw-gws"}
     assert len({one.clients.partition.concentration for one in runs("labels-scatter")}) >= 3
-    cells = {(one.clients.partition.concentration, one.local.epochs) for one in runs("gain-alpha")}
-    assert len(cells) == len({cell[0] for cell in cells}) * len({cell[1] for cell in cells}) >= 6
+
+
+def test_recorded_runs_of_the_pictures_are_there():
+    from _ext import plan, remake
+
+    for name, items in plan.RECORDED.items():
+        assert name not in plan.GROUPS
+        files = [plan.recorded(remake.DATA)[item] for item in items]
+        assert all(files)
+        assert remake.plan()[name].files == tuple(path for item in files for path in item)
 
 
 def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monkeypatch):
@@ -197,32 +208,30 @@ def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monk
     monkeypatch.setattr(remake, "sources", cache(remake.sources))
     monkeypatch.setattr(remake, "planned", cache(planned))
     now = remake.digests()
-    assert set(now) == {f"gallery/{name}.png" for name in remake.plan()} | {f"{name}.png" for name in remake.LARGE}
-    images = tmp_path / "images"
+    assert set(now) == {f"{name}.webp" for name in remake.plan()}
     for name in now:
-        (images / name).parent.mkdir(parents=True, exist_ok=True)
-        (images / name).write_bytes(b"")
-    monkeypatch.setattr(remake, "IMAGES", images / "gallery")
-    monkeypatch.setattr(remake, "RECORD", images / "pictures.json")
+        (tmp_path / name).write_bytes(b"")
+    monkeypatch.setattr(remake, "IMAGES", tmp_path)
+    monkeypatch.setattr(remake, "RECORD", tmp_path / "pictures.json")
     assert remake.stale() == sorted(now), "no record"
     remake.RECORD.write_text(json.dumps({"pictures": now}))
     assert remake.stale() == []
     with monkeypatch.context() as patch:
-        patch.setattr(remake, "plan", lambda drawn=remake.plan: {**drawn(), "new-figure": remake.Picture((), {})})
+        patch.setattr(remake, "plan", lambda drawn=remake.plan: {**drawn(), "new-figure": remake.Picture((), (), {})})
         patch.setattr(remake, "sources", lambda name, read=remake.sources: [] if name == "new-figure" else read(name))
         assert remake.stale() == [], "a figure that was never drawn is new, not stale"
-    (images / "gallery" / "holiday.png").write_bytes(b"")
-    (images / "variance-rounds.png").unlink()
-    assert remake.stale() == ["gallery/holiday.png", "variance-rounds.png"]
-    (images / "gallery" / "holiday.png").unlink()
-    (images / "variance-rounds.png").write_bytes(b"")
+    (tmp_path / "holiday.webp").write_bytes(b"")
+    (tmp_path / "variance-rounds.webp").unlink()
+    assert remake.stale() == ["holiday.webp", "variance-rounds.webp"]
+    (tmp_path / "holiday.webp").unlink()
+    (tmp_path / "variance-rounds.webp").write_bytes(b"")
     with monkeypatch.context() as patch:
         patch.setitem(remake.OPTIONS, "planes-clients", {"points": 9})
-        assert remake.stale() == ["gallery/planes-clients.png"]
+        assert remake.stale() == ["planes-clients.webp"]
     with monkeypatch.context() as patch:
         patch.setattr(remake, "planned", planned)
         patch.setitem(plan.FURTHER, "shrink", (("method=shrink", "rounds=7"),))
-        assert remake.stale() == ["gallery/shrink-rounds.png"]
+        assert remake.stale() == ["shrink-rounds.webp"]
     with monkeypatch.context() as patch:
         patch.setattr(remake, "sources", lambda name: [DOCS / "conf.py"])
         assert remake.stale() == sorted(now)
@@ -234,29 +243,24 @@ def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monk
     } <= named
 
 
-def test_a_thumbnail_keeps_the_colours_of_the_methods():
+def test_a_web_picture_keeps_the_colours_of_the_methods_and_its_bytes():
     """Beside a colour map with hundreds of others, such as that of a plane."""
-    from _ext import thumbnails
+    from _ext import web_pictures
     from matplotlib.colors import to_rgb
 
     from figures.looks import style
 
     names = ("fedavg", "ima", "fedlaw", "fedeve", "lss")
     picture = Image.effect_noise((1400, 840), 200).convert("RGBA")
-    for place in range(1400):
-        hue = Image.new("HSV", (1, 300), (place * 255 // 1400, 200, 200)).convert("RGBA")
-        picture.paste(hue, (place, 0))
-    colours = [tuple(round(255 * part) for part in to_rgb(style.colour(name))) for name in names]
-    for place, colour in enumerate(colours):
-        picture.paste(Image.new("RGBA", (1400, 40), (*colour, 255)), (0, 400 + 80 * place))
-    with Image.open(io.BytesIO(thumbnails.thumbnail(picture))) as small:
-        assert small.mode == "RGB"
-        assert small.size[0] <= thumbnails.WIDTH
-        assert small.size[1] <= thumbnails.HEIGHT
-        scale = small.size[0] / 1400
-        for place, colour in enumerate(colours):
-            assert small.getpixel((small.size[0] // 2, int((420 + 80 * place) * scale))) == colour
-    assert thumbnails.thumbnail(picture) == thumbnails.thumbnail(picture)
+    colours = [tuple(round(255 * share) for share in to_rgb(style.colour(name))) for name in names]
+    for row, colour in enumerate(colours):
+        picture.paste(Image.new("RGBA", (1400, 40), (*colour, 255)), (0, 400 + 80 * row))
+    with Image.open(io.BytesIO(web_pictures.web_picture(picture))) as smaller:
+        assert (smaller.mode, smaller.size) == ("RGB", (1200, 720))
+        for row, colour in enumerate(colours):
+            shown = smaller.getpixel((600, (420 + 80 * row) * 1200 // 1400))
+            assert max(abs(one - other) for one, other in zip(shown, colour, strict=True)) <= 8
+    assert web_pictures.web_picture(picture) == web_pictures.web_picture(picture)
 
 
 def test_nothing_is_fetched_while_building():

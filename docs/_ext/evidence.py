@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 from _ext import evidence_settings  # noqa: E402 - after the path is set
-from _ext.evidence_tables import cifar10, fmnist, table  # noqa: E402 - after the path is set
+from _ext.evidence_tables import table  # noqa: E402 - after the path is set
 from drift.claims import PAPERS, claims, questions  # noqa: E402 - after the path is set
 from drift.claims.campaign import judge, plan  # noqa: E402
 from drift.claims.campaign.recorded_run import RecordedRun  # noqa: E402
@@ -83,8 +83,6 @@ def numbers(files: Path = FILES) -> dict[str, str]:
         "settings": evidence_settings.page(campaign, runs, variant),
         "waiting": _waiting(verdicts),
         "unasked": _unasked(),
-        "fmnist-2023": fmnist(RESULTS),
-        "cifar10": cifar10(RESULTS),
         "quick": table(("item", "measured", "the paper's claim"), _rows(RESULTS / "quick-variants.csv")),
         **{f"findings-{name}": _answers(answers, name) for name in {claim.section for claim in questions()}},
     }

@@ -1,4 +1,4 @@
-"""What the gallery page says of each figure, read from `fedscape figures list`; nothing of Sphinx."""
+"""What the gallery page says of each figure, read from `fedscape figures list`, and its order; nothing of Sphinx."""
 
 from __future__ import annotations
 
@@ -11,18 +11,51 @@ from typing import Any
 
 from figures.commands.pictures import list_
 
-PAPERS = {
-    "IMA": r"\bIMA\b",
-    "FedLAW": r"\bFedLAW paper\b",
-    "LSS": r"\bLSS\b",
-    "FedEve": r"\bFedEve\b",
-    "others": r"",
+QUESTIONS: dict[str, tuple[str, ...]] = {
+    "valley": (
+        *("planes-clients", "plane-round", "planes-overlay", "planes-classes", "planes-settings", "planes-random"),
+        *("planes-projected", "planes-adaptive", "planes-statistics", "barriers-clients", "barriers-pool"),
+        *("curve-modes", "lines-aligned"),
+    ),
+    "path": (
+        *("trajectory-plane", "lines-fma-ima", "lines-globals", "basin-rounds", "topology-round", "topology-rounds"),
+        "topology-distances",
+    ),
+    "accuracy": (
+        *("accuracy-rounds", "settings-rounds", "accuracy-setting", "accuracy-panels", "accuracy-curves"),
+        *("accuracy-early-late", "numbers-rounds", "accuracy-table", "accuracy-after", "rounds-target"),
+        *("ranking-table", "cost-table"),
+    ),
+    "drift": (
+        *("variance-rounds", "gain-alpha", "layers-drift", "norms-rounds", "locality-rounds", "coherence-rounds"),
+        *("coherence-groups", "clients-round"),
+    ),
+    "averaging": (
+        *("counterfactual-rounds", "what-if-rounds", "error-averaged", "bias-rounds", "decomposition-rounds"),
+        *("gap-scaling", "ntk-clients"),
+    ),
+    "weights": (
+        *("weights-learned", "weights-round", "simplex-weights", "simplex-optima", "simplex-settings"),
+        *("weights-corrupted", "weight-factors", "server-epochs", "shrink-rounds", "gws-setting", "gamma-table"),
+        *("regularisation-rounds", "regularisation-histogram"),
+    ),
+    "sharpness": (
+        *("hessian-density", "eigen-rounds", "eigen-slice", "trace-rounds", "layers-rounds", "sharpness-ball"),
+        *("sharpness-minibatch", "sharpness-models", "noise-robustness", "robustness-table", "scale-invariance"),
+        "weight-histogram",
+    ),
+    "data": (
+        *("labels-partition", "labels-scatter", "heterogeneity-rounds", "samples-round", "accuracies-clients"),
+        "accuracies-models",
+    ),
 }
-"""How the papers are called where figures name them; a figure is shown at the first paper that it names."""
+"""Figures by the question that they answer, in the order of the page."""
 
-_WRITTEN = {paper.lower(): paper for paper in PAPERS}
+_WRITTEN = {"ima": "IMA", "fedlaw": "FedLAW", "lss": "LSS", "fedeve": "FedEve"}
 
 IMAGES = Path(__file__).parents[1] / "images" / "gallery"
+RECORD = IMAGES.parent / "pictures.json"
+"""What the pictures of the gallery were drawn from, and their widths on paper."""
 
 
 def described() -> list[dict[str, Any]]:
@@ -38,12 +71,6 @@ def split(description: str) -> tuple[str, str]:
     return (found[1], found[2] or "") if found else (description, "")
 
 
-def paper_of(description: str) -> str:
-    """The paper at which a figure is shown."""
-    items = split(description)[1]
-    return next(paper for paper, pattern in PAPERS.items() if re.search(pattern, items))
-
-
 def items_of(papers: list[str]) -> str:
     """Items of papers in words, parts of a table as one: "IMA Fig. 6a, Fig. 6b; LSS Table 4"."""
     found: dict[str, dict[str, None]] = {}
@@ -53,4 +80,4 @@ def items_of(papers: list[str]) -> str:
 
 
 NOT_DRAWN = {"ranking-table": "needs runs on MovieLens-1M"}
-"""Why a figure has no thumbnail, by name."""
+"""Why a figure has no picture, by name."""

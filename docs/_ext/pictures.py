@@ -1,10 +1,11 @@
-"""The gallery page: `{pictures} PAPER` shows the named figures of a paper, with thumbnails where there are any.
+"""The gallery page: `{pictures} QUESTION` shows the figures that answer a question.
 
-A new figure appears by itself; its thumbnail is made by thumbnails.py.
+A new figure appears by itself; remake.py draws it.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -12,7 +13,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from _ext.facts import IMAGES, NOT_DRAWN, described, items_of, paper_of, split
+from _ext.facts import IMAGES, NOT_DRAWN, QUESTIONS, RECORD, described, items_of, split
+
+COLUMN = 4.0
+"""Inches; a wider figure takes the whole width of the page, so that all texts have one size."""
 
 
 class Pictures(SphinxDirective):
@@ -23,17 +27,20 @@ class Pictures(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """The grid."""
         grid = nodes.container(classes=["gallery"])
-        for one in described():
-            if paper_of(one["description"]) == self.arguments[0]:
-                grid += self._card(one)
+        about = {one["name"]: one for one in described()}
+        for name in QUESTIONS[self.arguments[0]]:
+            grid += self._card(about[name])
         return [grid]
 
     def _card(self, one: dict[str, Any]) -> nodes.Node:
         name = one["name"]
         shows, items = split(one["description"])
         card = nodes.container(classes=["figure-card"], ids=[f"figure-{name}"])
-        if (IMAGES / f"{name}.png").exists():
-            card += nodes.image(uri=f"/images/gallery/{name}.png", alt=shows)
+        if (IMAGES / f"{name}.webp").exists():
+            picture = nodes.image(uri=f"/images/gallery/{name}.webp", alt=shows)
+            card += nodes.reference("", "", picture, refuri=f"_images/{name}.webp")
+            if json.loads(RECORD.read_text(encoding="utf-8"))["inches"][name] > COLUMN:
+                card["classes"].append("page-wide")
         else:
             card += nodes.paragraph("", NOT_DRAWN.get(name, "not drawn yet"), classes=["no-picture"])
         card += nodes.paragraph("", "", nodes.strong("", name), classes=["name"])

@@ -1,41 +1,45 @@
-"""Runs and options that every picture of README and docs is drawn from: the demo's setting, at length.
+"""What the gallery's pictures are drawn from: recorded runs in papers' settings, or runs that `make pictures` trains.
 
-`fedscape demo` (figures/commands/_demo_steps.py) trains a few of these runs for fewer rounds.
+The trained runs have the setting of `cross-fmnist-mlp-shards2` in `fedscape reproduce`: Fashion-MNIST, an MLP, 50
+clients with two label shards each, 10 a round, 120 rounds.
 """
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from drift.claims.campaign import judge
+from drift.claims.campaign import plan as campaigns
 from drift.config.experiment import Experiment
 from drift.config.load import read
+from drift.config.shipped import plans
 
 METHODS = ("fedavg", "ima", "fedlaw", "fedeve", "lss")
-SEEDS = (8, 9)
+SEEDS = (0, 1)
+SETTING = ("rounds=120", "clients.partition=shards", "clients.partition.shards=2")
+KEEP = ("keep.clients=every 20, last 3", "keep.globals=all")
 
 
 def _dirichlet(concentration: float) -> str:
     return f'clients.partition={{name="dirichlet", concentration={concentration}}}'
 
 
-_HYBRID = ('clients.partition={name="hybrid_dirichlet"}', "clients.per_round=10")
+_HYBRID = ('clients.partition={name="hybrid_dirichlet"}', "clients.number=20", "clients.per_round=20")
+_SHORT = ("rounds=40", "keep.clients=every 10, last 3")
 
 EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
     "gws": tuple(("method=fedlaw", "method.variant=gws", f"seed={seed}") for seed in SEEDS),
     "hybrid": (("method=fedavg", *_HYBRID), ("method=fedlaw", "method.variant=gws", *_HYBRID)),
     "decay": tuple(("method=fedavg", f"local.lr_decay={value}") for value in (1.0, 0.95)),
-    "concentrations": tuple(("method=fedeve", _dirichlet(value)) for value in (0.1, 1.0, 10.0)),
-    "epochs": tuple(("method=fedeve", _dirichlet(value), "local.epochs=1") for value in (0.1, 1.0, 10.0)),
-    "settings": tuple(
-        ("method=fedavg", f'clients.partition={{name="drift", setting="{setting}", concentration=0.05}}')
-        for setting in ("iid", "period", "client", "both")
-    ),
-    "normalised": (("method=fedavg", "task.model=resnet8", "rounds=6", "local.epochs=1"),),
+    "starts": tuple(("method=ima", f"method.start={value}") for value in (0.25, 0.5, 0.9)),
+    "concentrations": tuple(("method=fedavg", _dirichlet(value), *_SHORT) for value in (0.1, 1.0, 10.0)),
+    "normalised": (("method=fedavg", "task.model=resnet8", "rounds=6", "local.epochs=1", "keep.clients=all"),),
 }
-"""Further runs that some figures need, by group: settings of each; the seed is the first one unless it is set."""
+"""Further runs that some figures need, by group: settings of each; the seed is 0 unless it is set."""
 
-_SHORT = ("seed=8", "rounds=20")
-_THREE = ("clients.number=3", "clients.per_round=3", *_SHORT)
+_THREE = ("clients.number=3", "clients.per_round=3", "rounds=40", "keep.clients=all")
 
 FURTHER: dict[str, tuple[tuple[str, ...], ...]] = {
     "pools": (
@@ -63,26 +67,26 @@ FURTHER: dict[str, tuple[tuple[str, ...], ...]] = {
     "epochs-gws": tuple(
         (*method, f"local.epochs={epochs}", 'clients.partition={name="dirichlet", concentration=1.0}', *_SHORT)
         for method in (("method=fedavg",), ("method=fedlaw", "method.variant=gws"))
-        for epochs in (1, 3)
+        for epochs in (1, 2, 3, 5)
     ),
 }
 """Short runs in other settings, by group, for the figures that need those: settings of each."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "accuracies-models": ("pools",),
-    "accuracy-setting": ("concentrations",),
-    "regularisation-histogram": ("methods", "gws"),
+    "accuracy-curves": ("starts",),
+    "regularisation-histogram": ("methods", "gws", "hybrid", "corrupted", "epochs-gws"),
     "regularisation-rounds": ("methods", "gws"),
     "bias-rounds": ("decay",),
     "coherence-groups": ("hybrid",),
     "coherence-rounds": ("hybrid",),
     "error-averaged": ("decay",),
-    "gain-alpha": ("concentrations", "epochs"),
+    "gamma-table": ("methods", "gws", "hybrid"),
     "gws-setting": ("epochs-gws",),
     "labels-scatter": ("concentrations",),
+    "layers-drift": ("three",),
     "locality-rounds": ("decay",),
     "planes-statistics": ("normalised",),
-    "settings-rounds": ("settings",),
     "sharpness-models": ("pools",),
     "shrink-rounds": ("shrink",),
     "simplex-optima": ("hybrid",),
@@ -90,26 +94,69 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "weights-corrupted": ("corrupted",),
     "weights-learned": ("methods", "gws"),
 }
-"""Groups of runs per figure; "methods" (all methods and seeds) for all others."""
+"""Groups of trained runs per figure; "methods" (all methods and seeds) for all others."""
+
+_IMA = ("ima-table1-fmnist-shards2",)
+_BASES = ("ima-table1-fmnist-shards2-bases",)
+_FEDEVE = ("fedeve-table1-mnist-dir001", "fedeve-table1-mnist-dir01", "fedeve-table1-mnist-dir1")
+
+RECORDED: dict[str, tuple[str, ...]] = {
+    "accuracy-after": ("lss-table1-cifar10",),
+    "accuracy-early-late": _BASES,
+    "accuracy-panels": _FEDEVE,
+    "accuracy-rounds": _IMA,
+    "accuracy-setting": _FEDEVE,
+    "accuracy-table": _FEDEVE,
+    "gain-alpha": ("fedeve-fig4-mnist",),
+    "rounds-target": (*_IMA, *_BASES),
+    "settings-rounds": ("fedeve-fig3b-mnist",),
+    "variance-rounds": _IMA,
+}
+"""Items of `fedscape reproduce` whose recorded runs a figure is drawn from, in place of trained ones."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
+    "accuracy-panels": {"methods": ["fedavg", "fedeve", "scaffold"], "smooth": 20},
+    "accuracy-rounds": {"smooth": 10},
+    "accuracy-setting": {"methods": ["fedavg", "fedeve", "fedavgm", "scaffold"]},
+    "accuracy-table": {"methods": ["fedavg", "fedeve", "fedavgm", "scaffold"]},
+    "regularisation-rounds": {"smooth": 10},
+    "coherence-rounds": {"smooth": 10},
+    "gamma-table": {"methods": ["fedlaw", "fedlaw-gws"]},
+    "numbers-rounds": {"reference": "fedavg"},
+    "planes-random": {"methods": ["fedavg", "ima", "fedlaw", "fedeve"]},
+    "planes-settings": {"methods": ["fedavg", "ima", "fedlaw"]},
+    "rounds-target": {"target": 0.84},
+    "settings-rounds": {"smooth": 20},
+    "variance-rounds": {"smooth": 10},
     "basin-rounds": {"points": 13, "rounds": 4},
     "bias-rounds": {"by": "local.lr_decay"},
     "decomposition-rounds": {"rounds": 3},
     "eigen-rounds": {"rounds": 5, "split": "train"},
     "error-averaged": {"by": "local.lr_decay"},
     "gap-scaling": {"rounds": 3},
+    "heterogeneity-rounds": {"smooth": 10},
+    "hessian-density": {"methods": ["fedavg", "ima", "fedlaw", "fedeve"]},
     "locality-rounds": {"by": "local.lr_decay"},
     "trace-rounds": {"products": 30, "rounds": 3},
 }
-"""Options that reduce the cost of the most expensive figures, and the settings that figures compare."""
+"""Options of figures, and words of their looks: what they compare and smooth, and what saves time."""
 
 
 def planned() -> dict[str, list[Experiment]]:
     """Experiments by group; "methods" holds every method with every seed."""
-    groups = {"methods": [read("demo", method=name, seed=seed) for name in METHODS for seed in SEEDS]}
-    groups |= {
-        group: [read("demo", f"seed={SEEDS[0]}", *settings) for settings in members]
-        for group, members in EXTRAS.items()
-    }
-    return groups | {group: [read("demo", *settings) for settings in members] for group, members in FURTHER.items()}
+    groups = {"methods": [_read(f"method={name}", f"seed={seed}") for name in METHODS for seed in SEEDS]}
+    members = {**EXTRAS, **FURTHER}
+    return groups | {group: [_read(*settings) for settings in rows] for group, rows in members.items()}
+
+
+@cache
+def recorded(files: Path) -> dict[str, list[Path]]:
+    """Files of recorded runs in a folder, by item."""
+    campaign = campaigns.load(plans()["reproduction"])
+    items = [item for item in campaign.items if any(item.name in names for names in RECORDED.values())]
+    identified = judge.by_identity(files)
+    return {item.name: [run.path for run in judge.runs_of([item], campaign, identified)] for item in items}
+
+
+def _read(*settings: str) -> Experiment:
+    return read("common-fmnist", *SETTING, *KEEP, *settings)

@@ -3,10 +3,9 @@
     make pictures                                     (python docs/_ext/remake.py)
     python docs/_ext/remake.py --out out/pictures     again, from runs that are there
 
-trains the runs of `_ext/plan.py`, draws every figure of the gallery, and writes docs/images/NAME.png,
-docs/images/gallery/NAME.png and docs/images/pictures.json. That record holds, per picture, a digest of the settings of
-its runs, of its options and of its sources; `stale` compares it with what stands here. A picture of measured results
-(docs/results.md) takes hours of training and is none of these.
+trains the runs of `_ext/plan.py`, draws every figure of the gallery from them or from recorded runs, and writes
+docs/images/gallery/NAME.webp and docs/images/pictures.json. That record holds, per picture, its width on paper and a
+digest of its runs, of its options and of its sources; `stale` compares it with what stands here.
 """
 
 from __future__ import annotations
@@ -27,33 +26,30 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 from PIL import Image  # noqa: E402 - after the path is set
 
-from _ext.facts import IMAGES, NOT_DRAWN  # noqa: E402
-from _ext.plan import GROUPS, OPTIONS, planned  # noqa: E402
-from _ext.thumbnails import thumbnail  # noqa: E402
+from _ext.facts import IMAGES, NOT_DRAWN, RECORD  # noqa: E402
+from _ext.plan import GROUPS, OPTIONS, RECORDED, planned, recorded  # noqa: E402
+from _ext.web_pictures import inches, web_picture  # noqa: E402
 from drift.config.experiment import Experiment  # noqa: E402
 from figures import gallery  # noqa: E402
 
-LARGE = ("settings-rounds", "trajectory-plane", "variance-rounds")
-"""Figures that README and docs show in full size, beside their thumbnails."""
-
 MEASURED = (
-    *("cifar10-accuracy", "cifar10-weights", "fmnist-accuracy", "fmnist-lines", "fmnist-planes"),
     *("findings-averaging", "findings-fedeve", "findings-start", "findings-loss", "findings-exact"),
     *("explore-plane", "explore-runs", "explore-samples", "explore-drift"),
     *("report-landscape", "surface"),
 )
-"""Pictures of docs/results.md, by the commands that stand there, of docs/findings.md (docs/_ext/evidence.py), and of
+"""Pictures of docs/findings.md (docs/_ext/evidence.py), and of
 the explorer and the report (docs/_ext/page_pictures.py); those in showcase/ and the surface are made by
 docs/_ext/showcase.py."""
 
-RECORD = IMAGES.parent / "pictures.json"
+DATA = ROOT / "docs" / "results" / "data"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """What a figure is drawn from: experiments of its runs, and options of its data()."""
+    """What a figure is drawn from: experiments of its runs, or files of recorded ones; options of its data()."""
 
     experiments: tuple[Experiment, ...]
+    files: tuple[Path, ...]
     options: Mapping[str, Any]
 
 
@@ -63,7 +59,8 @@ def plan() -> dict[str, Picture]:
     drawn = [name for name in gallery.names() if name not in NOT_DRAWN]
     return {
         name: Picture(
-            tuple(one for group in GROUPS.get(name, ("methods",)) for one in known[group]),
+            tuple(one for group in GROUPS.get(name, ("methods",)) for one in known[group] if name not in RECORDED),
+            tuple(path for item in RECORDED.get(name, ()) for path in recorded(DATA)[item]),
             OPTIONS.get(name, {}),
         )
         for name in drawn
@@ -71,18 +68,16 @@ def plan() -> dict[str, Picture]:
 
 
 def digests() -> dict[str, str]:
-    """Of every picture, by its path in docs/images: a digest of settings, options and sources as they stand here."""
+    """Of every picture, by its file: a digest of its runs, options and sources as they stand here."""
     found = {}
     for name, picture in plan().items():
         about = {
             "runs": sorted(one.slug for one in picture.experiments),
+            "files": {path.name: _digest(path.read_bytes()) for path in picture.files},
             "options": dict(picture.options),
             "sources": {str(path.relative_to(ROOT)): _digest(path.read_bytes()) for path in sources(name)},
         }
-        text = _digest(json.dumps(about, sort_keys=True).encode())
-        found[f"gallery/{name}.png"] = text
-        if name in LARGE:
-            found[f"{name}.png"] = text
+        found[f"{name}.webp"] = _digest(json.dumps(about, sort_keys=True).encode())
     return found
 
 
@@ -101,28 +96,27 @@ def sources(name: str) -> list[Path]:
 
 def stale() -> list[str]:
     """Pictures that are not those of the settings, options and sources here, or are absent, or are of no figure."""
-    recorded = json.loads(RECORD.read_text(encoding="utf-8"))["pictures"] if RECORD.exists() else {}
-    now = digests()
-    there = {str(path.relative_to(IMAGES.parent)) for path in IMAGES.parent.rglob("*.png")}
-    there -= {f"{name}.png" for name in MEASURED} | {name for name in there if name.startswith("showcase/")}
-    undrawn = {f"gallery/{name}.png" for name in plan()} - {*recorded, *there}  # new figures; the page says so
+    stated = json.loads(RECORD.read_text(encoding="utf-8"))["pictures"] if RECORD.exists() else {}
+    now, there = digests(), {path.name for path in IMAGES.glob("*.webp")}
+    new = now.keys() - {*stated, *there}  # figures that were never drawn; the page says so
     return sorted(
-        name
-        for name in {*now, *there} - undrawn
-        if name not in now or recorded.get(name) != now[name] or name not in there
+        name for name in {*now, *there} - new if name not in now or stated.get(name) != now[name] or name not in there
     )
 
 
 def make(out: Path, workers: int) -> list[str]:
     """Train, draw and write every picture and the record; figures that could not be drawn, with the reason."""
-    from drift.runs.run import open as opened
     from drift.simulation.compare import train_all
     from figures.commands._draw_files import draw_all
+    from figures.selection.open_runs import open_run
 
     runs, pictures = out / "runs", plan()
     train_all([one for picture in pictures.values() for one in picture.experiments], runs=runs, workers=workers)
     jobs = {
-        name: ([opened(runs / one.slug) for one in picture.experiments], picture.options)
+        name: (
+            [open_run(path) for path in (*(runs / one.slug for one in picture.experiments), *picture.files)],
+            picture.options,
+        )
         for name, picture in pictures.items()
     }
     outcomes = draw_all(jobs, out / "figures", workers=workers)
@@ -134,20 +128,19 @@ def make(out: Path, workers: int) -> list[str]:
 
 def write(figures: Path) -> None:
     """Pictures of the pages and their record, from a folder of drawn figures; other pictures of figures are removed."""
-    shutil.rmtree(IMAGES, ignore_errors=True)
-    IMAGES.mkdir(parents=True)
-    for name in plan():
-        with Image.open(figures / f"{name}.png") as picture:
-            (IMAGES / f"{name}.png").write_bytes(thumbnail(picture))
-    for name in LARGE:
-        shutil.copyfile(figures / f"{name}.png", IMAGES.parent / f"{name}.png")
     from drift.simulation.description import versions
     from landscape.sweep.processor import processor
 
+    shutil.rmtree(IMAGES, ignore_errors=True)
+    IMAGES.mkdir(parents=True)
+    widths = {}
+    for name in plan():
+        with Image.open(figures / f"{name}.png") as picture:
+            widths[name] = inches(picture)
+            (IMAGES / f"{name}.webp").write_bytes(web_picture(picture))
     made = {"processor": processor()["name"], "versions": versions()}
-    RECORD.write_text(
-        json.dumps({"made": made, "pictures": digests()}, indent=1, sort_keys=True) + "\n", encoding="utf-8"
-    )
+    about = {"inches": widths, "made": made, "pictures": digests()}
+    RECORD.write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _digest(content: bytes) -> str:
@@ -166,7 +159,7 @@ def main() -> int:
         return 2 if stale() else 0
     left = make(given.out, given.workers)
     sys.stdout.write(
-        "".join(f"not drawn, so nothing is written: {one}\n" for one in left) or f"{len(digests())} pictures\n"
+        "".join(f"not drawn, so nothing is written: {one}\n" for one in left) or f"{len(plan())} pictures\n"
     )
     return 2 if left else 0
 

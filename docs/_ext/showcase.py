@@ -1,6 +1,6 @@
 """Pictures of runs in a paper's own setting: from the runs to small files of numbers, from these to pictures.
 
-    python docs/_ext/showcase.py                       draws every picture from docs/results/showcase
+    python docs/_ext/showcase.py                       draws every picture from figures/pictures/stored
     python docs/_ext/showcase.py --runs RUNS fmnist    computes the numbers of a setting before, from a campaign's runs
 
 The runs are those of the items `ima-table1-fmnist-shards2` (fmnist) and `fedlaw-table3-cifar10-dir01` (cifar10) of
@@ -31,23 +31,19 @@ from figures.looks import style  # noqa: E402
 from figures.pictures.draw_files import draw  # noqa: E402
 from landscape.results import netcdf_files  # noqa: E402
 
-NUMBERS, IMAGES = ROOT / "docs" / "results" / "showcase", ROOT / "docs" / "images" / "showcase"
+NUMBERS, IMAGES = ROOT / "figures" / "pictures" / "stored", ROOT / "docs" / "images" / "showcase"
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture: its figure, the setting and methods of its runs, whether it shows all seeds, its options and look."""
+    """A picture: its figure, the setting and methods of its runs, whether it shows all seeds, its options."""
 
     figure: str
     methods: Sequence[str]
     setting: str = "fmnist"
     all_seeds: bool = False
-    look: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
 
-
-SMOOTH = {"smooth": 10}
-"""Of curves with single rounds of ten clients each, which differ more than the methods do."""
 
 RUNS = {"fmnist": "*-fashion-mnist-shards-s*", "cifar10": "*-cifar10-dirichlet-s*"}
 """Folders of a setting's runs."""
@@ -55,12 +51,8 @@ RUNS = {"fmnist": "*-fashion-mnist-shards-s*", "cifar10": "*-cifar10-dirichlet-s
 IMA, LAW = ("fedavg", "ima"), ("fedavg", "fedlaw")
 
 PICTURES = {
-    "accuracy-rounds": Shown("accuracy-rounds", IMA, all_seeds=True, look=SMOOTH),
     "planes-clients": Shown("planes-clients", ("fedavg",), options={"rounds": [25, 150, 299]}),
     "lines-fma-ima": Shown("lines-fma-ima", IMA),
-    "variance-rounds": Shown("variance-rounds", IMA, all_seeds=True, look=SMOOTH),
-    "coherence-rounds": Shown("coherence-rounds", IMA, all_seeds=True),
-    "accuracy-cifar10": Shown("accuracy-rounds", LAW, "cifar10", all_seeds=True),
     "planes-cifar10": Shown("planes-clients", ("fedavg",), "cifar10", options={"rounds": [0, 20, 59]}),
     "weights-cifar10": Shown("weights-learned", ("fedlaw",), "cifar10", all_seeds=True),
     "coherence-cifar10": Shown("coherence-rounds", LAW, "cifar10", all_seeds=True),
@@ -110,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         compute(Path(folder), setting)
     for name, shown in PICTURES.items():
         with TemporaryDirectory() as scratch:
-            picture, *_ = draw(shown.figure, NUMBERS / f"{name}.nc", scratch, formats=("png",), **shown.look)
+            picture, *_ = draw(shown.figure, NUMBERS / f"{name}.nc", scratch, formats=("png",))
             (IMAGES / f"{name}.png").write_bytes(picture.read_bytes())
     surface(IMAGES.parent / "surface.png")
 

@@ -60,8 +60,12 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
     """
 
     def labelled(function: Function) -> Function:
+        listed = str(function.__annotations__.get("rounds", "")).startswith(("Sequence", "tuple"))
+
         @functools.wraps(function)
         def analyse(run: Run, *arguments: Any, **options: Any) -> Any:
+            if listed and isinstance(count := options.get("rounds"), int):
+                raise ValueError(f"rounds of {function.__name__} are a list, such as [0, 9]; {count} was given.")
             dataset = function(run, *arguments, **options)
             for values in getattr(dataset, "variables", {}).values():
                 if values.attrs.get("units") == LOSS_UNITS:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
 
 from figures.axes.curves import require_values
@@ -18,6 +18,9 @@ from figures.looks import style
 
 LABELS = 34
 """Names on an axis; of more, every second, third and so on."""
+
+LETTERS = 60
+"""Letters side by side on a horizontal axis; names of more are upright."""
 
 WRITTEN = 12
 """Rows up to which the numbers stand in the cells."""
@@ -66,6 +69,8 @@ def name_ticks(axis: Axis, names: Sequence[str], positions: Sequence[float] | No
     """Names at their places, 0, 1, 2, .. by default; of many, every second, third and so on."""
     step = -(-len(names) // LABELS) or 1
     axis.set_ticks((range(len(names)) if positions is None else positions)[::step], names[::step])
+    if isinstance(axis, XAxis) and sum(map(len, names[::step])) > LETTERS:
+        axis.set_tick_params(rotation=90)
 
 
 def hundredths(value: float) -> str:

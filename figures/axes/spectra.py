@@ -84,7 +84,7 @@ UNCONVERGED = "gaps: eigenvalues that did not converge"
 _SLANTED: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
 """Names along an axis that are longer than their places."""
 
-FLOOR = 1e-5
+FLOOR = 1e-8
 """Spectral density, as a part of the highest peak, below which it is not shown."""
 
 

@@ -11,7 +11,7 @@ from figures.texts import console
 
 
 def demo(*, out: Annotated[Path, OUT] = Path("out/demo"), workers: Workers = 2, json: Json = False) -> int:
-    """Train four methods on real images, draw figures that suit the runs, and write the report.
+    """Train four methods on real images, draw seven figures of them, and write the report.
 
     Two methods are trained first, and the first picture is there within half a minute.
 
@@ -29,7 +29,8 @@ def demo(*, out: Annotated[Path, OUT] = Path("out/demo"), workers: Workers = 2, 
     for name, reason in result.left_out.items():
         console.say(f"figure {name} is left out: {reason}")
     console.say(
-        f"figures: {result.figures} ({len(result.names)} as PDF, PNG and SVG, numbers beside)\n"
+        f"figures: {result.figures} ({len(result.names)} as PDF, PNG and SVG, numbers beside;\n"
+        f"         those named 300-rounds are of longer runs, on Fashion-MNIST)\n"
         f"runs:    {result.runs} (one seed: a demonstration, no evidence)\n"
         f"report:  {result.report} (open it in a browser)\n"
         f"next:    fedscape compare demo --methods lss fedavg --seeds 8 9 10 --runs {result.runs}\n"

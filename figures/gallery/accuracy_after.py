@@ -45,4 +45,5 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def _accuracy(run: Run, *, round: int) -> float:
-    return float(run.round(round).metrics.get("accuracy", np.nan)) if round in run.rounds() else float("nan")
+    stored = run.numbers_of([round]) if round in run.rounds() else []
+    return float(stored[0].get("accuracy", np.nan)) if stored else float("nan")

@@ -45,7 +45,7 @@ def data(runs: Sequence[Run], *, over: str | Sequence[str] = ()) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Up to three panels in a row, each on its own scale."""
+    """Up to three panels in a row, each on its own scale; a title says what differs from the other panels."""
     count = ds.sizes["panel"]
     columns = min(3, count) if count != 4 else 2
     rows = -(-count // columns)
@@ -58,10 +58,12 @@ def draw(ds: xr.Dataset) -> Figure:
         stacked=2 if count > 4 else 1,
         cell=0.7 if count > 4 else None,
     )
-    for ax, panel in zip(axs.flat, ds.panel.values, strict=False):
+    words = [str(panel).split(", ") for panel in ds.panel.values]
+    shared = set(words[0]).intersection(*words[1:]) if count > 1 else set()
+    for ax, panel, title in zip(axs.flat, ds.panel.values, words, strict=False):
         row = ds.sel(panel=panel).dropna("round", how="all", subset=["accuracy"])
         curves.curve(row, ax=ax, label=None if style.is_first(ax) else "", linewidth=1.0)
-        ax.set_title(style.literal(panel), fontsize=style.small())
+        ax.set_title(style.literal(", ".join(word for word in title if word not in shared)), fontsize=style.small())
     for ax in axs.flat[count:]:
         ax.set_axis_off()
     return style.key(figure, axs.flat[:count], title=curves.band(ds), columns=5 if columns > 1 else 2)

@@ -8,7 +8,6 @@ from contextlib import suppress
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.over_seeds import INTERVAL, t_interval
 from drift.analyses.rounds.numbers import number as number_of
@@ -111,8 +110,7 @@ def draw(ds: xr.Dataset) -> Figure:
         curves.mark_level(ax)
     if curves.is_logarithmic(ds.value, quantity(ds.attrs["number"]).log and not ds.attrs["reference"]):
         style.logarithmic(ax)
-    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    against = f"\nminus that of {ds.attrs['reference']}" if ds.attrs["reference"] else ""
+    against = f"\nminus that of {style.label(ds.attrs['reference'])}" if ds.attrs["reference"] else ""
     label = ds.value.attrs.get("long_name", ds.attrs["number"]).removeprefix("difference of ") if against else ""
     style.name_axes(ax, "round", f"{label}{against}" if against else style.text(ds.value))
     sizes = [int((ds.group.values == name).sum()) for name in ds.name.values]

@@ -21,8 +21,14 @@ from figures.interactive.matrix import cells, square
 from figures.interactive.surfaces import surface3d
 from figures.looks import style
 
-USUAL = ("loss", "accuracy", "eigenvalue", "density", "barrier")
+USUAL = ("loss", "accuracy", "eigenvalue", "density", "barrier", "count")
 """Variables that a picture shows by default, the first of which counts; else the first with a dimension."""
+
+NAMES = ("client", "class", "layer", "model", "variant")
+"""Dimensions whose entries have no order: dots, which no line joins."""
+
+LINES = 6
+"""Lines in one picture; more entries are the rows of a table of colours."""
 
 
 @style.styled
@@ -69,6 +75,9 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
         return _spectrum(values, ax, look, lost)
     if dims == ("layer",) and name == "eigenvalue":
         return spectra.layers(ds, ax=ax, **look)
+    if table := _table(values):
+        colours = {"cmap": style.SIGNED if table[1][0] < 0 else style.sequential(), "aspect": "auto"}
+        return matrices.matrix(table[0], ax=ax, low=table[1][0], high=table[1][1], **{**colours, **look})
     return _curve(values, ax, look)
 
 
@@ -97,11 +106,24 @@ def plotly(ds: xr.Dataset, *, variable: str | None = None, **look: Any) -> go.Fi
         figure.add_trace(cells(names, names, grid(ds, name)[2], axis(values), ends, **words))
         about = ("", "") if "mark" in dims else (axis(values[dims[0]]), axis(values[dims[1]]))
         return square(figure, *about, type="category")
+    if table := _table(values):
+        rows, columns = (table[0][name] for name in table[0].dims)
+        words = {"hovertemplate": f"{rows.name} %{{y}}, {columns.name} %{{x}}<br>{name} %{{z:.4g}}"}
+        words |= {"colorscale": style.SIGNED if table[1][0] < 0 else COLOURS}
+        x, y = (list(map(str, entries.values)) for entries in (columns, rows))
+        figure.add_trace(cells(x, y, table[0].values, axis(values), table[1], **words))
+        figure.update_xaxes(title=axis(columns), type="category")
+        return figure.update_yaxes(title=axis(rows), type="category", autorange="reversed")
     over = _over(values)
     for label, series in _series(values, over):
-        marker = "markers" if over == "rank" else "lines+markers"
+        marker = "markers" if over in ("rank", *NAMES) else "lines" if name == "density" else "lines+markers"
         trace = go.Scatter(x=values[over].values, y=series, mode=marker, name=label, showlegend=label != "")
         figure.add_trace(trace)
+    if over in NAMES:
+        figure.update_xaxes(type="category")
+    if name == "density":
+        highest = float(np.log10(values.max()))
+        figure.update_yaxes(type="log", range=(highest + np.log10(spectra.FLOOR), highest + np.log10(2)))
     return figure.update_layout(xaxis_title=axis(values[over]), yaxis_title=axis(values))
 
 
@@ -114,7 +136,15 @@ def _values(ds: xr.Dataset, variable: str | None) -> xr.DataArray:
     if not numbers:
         single = ", ".join(f"{name} = {float(values):.4g}" for name, values in ds.data_vars.items() if not values.ndim)
         raise ValueError(f"this result has no variable with a dimension, so no picture: {single or 'it is empty'}.")
-    return ds[variable or next((name for name in USUAL if name in numbers), numbers[0])]
+    flat = {name: _without_single(ds[name]) for name in numbers}
+    usual = (name for name in USUAL if name in flat and flat[name].ndim <= 2)
+    return flat[variable or next(usual, numbers[0])]
+
+
+def _without_single(values: xr.DataArray) -> xr.DataArray:
+    """The values without dimensions of one entry, but for the last dimension."""
+    single = [name for name in values.dims if values.sizes[name] == 1]
+    return values.squeeze(single[: values.ndim - 1])
 
 
 def _is_map(ds: xr.Dataset, dims: tuple[str, ...]) -> bool:
@@ -124,6 +154,16 @@ def _is_map(ds: xr.Dataset, dims: tuple[str, ...]) -> bool:
 def _is_pairs(dims: tuple[str, ...]) -> bool:
     """Whether a variable is over pairs of one kind of things."""
     return len(dims) == 2 and f"{dims[0]}_other" == dims[1]
+
+
+def _table(values: xr.DataArray) -> tuple[xr.DataArray, tuple[float, float]] | None:
+    """Rows and columns of colours, and the ends of these: of names by names, or of many entries over rounds."""
+    if values.ndim != 2:
+        return None
+    over = _along(values)
+    (other,) = (name for name in values.dims if name != over)
+    few = values.sizes[other] <= LINES and over not in NAMES and np.issubdtype(values[over].dtype, np.number)
+    return None if few else (values.transpose(other, over), _ends(values))
 
 
 def _ends(values: xr.DataArray) -> tuple[float, float]:
@@ -167,7 +207,15 @@ def _curve(values: xr.DataArray, ax: Axes, look: dict[str, Any]) -> Axes:
         around = np.pad(np.isfinite(series.astype(float)), 1)
         alone = np.flatnonzero(around[1:-1] & ~around[:-2] & ~around[2:]).tolist()
         dots = {"marker": "o", "markersize": 3, "markevery": alone} if alone else {}
-        ax.plot(values[over], series, **{"label": label or None, **dots, **look})
+        if over in NAMES:
+            dots = {"marker": "o", "linestyle": ""}
+        positions = np.arange(len(series)) if over in NAMES else values[over]
+        ax.plot(positions, series, **{"label": label or None, **dots, **look})
+    if over in NAMES:
+        matrices.name_ticks(ax.xaxis, [style.literal(entry) for entry in values[over].values])
+    if values.name == "density":
+        ax.set_yscale("log")
+        ax.set_ylim(spectra.FLOOR * float(values.max()), 2 * float(values.max()))
     if ax.get_legend_handles_labels()[0]:
         ax.legend()
     ax.set_xlabel(style.text(values[over]))
@@ -175,16 +223,24 @@ def _curve(values: xr.DataArray, ax: Axes, look: dict[str, Any]) -> Axes:
     return ax
 
 
-def _over(values: xr.DataArray) -> str:
+def _along(values: xr.DataArray) -> str:
     """The dimension along the horizontal axis."""
     dims = tuple(map(str, values.dims))
-    first = next((name for name in ("value", "round", "step", "t", "rank") if name in dims), dims[0])
-    if len(dims) > 2 or (len(dims) == 2 and not np.issubdtype(values[first].dtype, np.number)):
+    return next((name for name in ("value", "round", "step", "t", "rank") if name in dims), dims[-1])
+
+
+def _over(values: xr.DataArray) -> str:
+    """The dimension that lines run over.
+
+    Raises:
+        ValueError: If there are more than two.
+    """
+    if values.ndim > 2:
         raise ValueError(
-            f"{values.name} has the dimensions {', '.join(dims)}, for which there is no usual picture; select some, or "
-            "draw a named figure (`fedscape figures list`)."
+            f"{values.name} has the dimensions {', '.join(map(str, values.dims))}, for which there is no usual "
+            "picture; select some, or draw a named figure (`fedscape figures list`)."
         )
-    return first
+    return _along(values)
 
 
 def _series(values: xr.DataArray, over: str) -> list[tuple[str, np.ndarray]]:

@@ -102,7 +102,42 @@ def test_a_result_without_a_picture_says_its_numbers(task):
     with pytest.raises(ValueError, match=r"no variable with a dimension, so no picture: trace = "):
         landscape.trace(task, models(1)[0]).plot()
     with pytest.raises(ValueError, match=r"dimensions a, b, c, for which"):
-        xr.Dataset({"x": (("a", "b", "c"), np.zeros((1, 2, 3)))}).plot()
+        xr.Dataset({"x": (("a", "b", "c"), np.zeros((2, 2, 3)))}).plot()
+
+
+def test_a_count_by_names_is_a_table_of_colours_and_dimensions_of_one_entry_go():
+    counts = np.arange(12.0).reshape(1, 3, 4)
+    ds = xr.Dataset({"error": (("model", "class"), np.zeros((1, 3))), "count": (("model", "class", "guess"), counts)})
+    ds = ds.assign_coords({"class": list("abc"), "guess": list("abcd")})
+    image = ds.plot().images[0].get_array()
+    assert np.array_equal(image, counts[0])
+    trace = ds.plotly().data[0]
+    assert trace.type == "heatmap"
+    assert np.allclose(np.asarray(trace.z, float), counts[0])
+    assert (list(trace.x), list(trace.y)) == (list("abcd"), list("abc"))
+
+
+def test_many_entries_over_rounds_are_rows_and_few_are_lines():
+    rounds = np.arange(5)
+    for entries in (6, 7):
+        values = np.random.default_rng(0).normal(size=(5, entries))
+        ds = xr.Dataset({"x": (("round", "layer"), values)}, {"round": rounds, "layer": range(entries)})
+        ax = ds.plot()
+        assert (len(ax.lines), len(ax.images)) == ((6, 0) if entries == 6 else (0, 1))
+        if entries == 7:
+            assert np.array_equal(ax.images[0].get_array(), values.T)
+
+
+def test_no_line_joins_clients_and_a_density_has_a_logarithmic_axis():
+    ds = xr.Dataset({"loss": ("client", [3.0, 1.0, 2.0])}, {"client": [30, 4, 11]})
+    ax = ds.plot()
+    assert ax.lines[0].get_linestyle() == "None"
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["30", "4", "11"]
+    assert (ds.plotly().data[0].mode, ds.plotly().layout.xaxis.type) == ("markers", "category")
+    density = xr.Dataset({"density": ("value", [1e-3, 2.0, 1e-9])}, {"value": [-1.0, 0.0, 5.0]})
+    assert density.plot().get_yscale() == "log"
+    assert density.plot().get_ylim() == pytest.approx((2e-8, 4.0))
+    assert density.plotly().layout.yaxis.range == pytest.approx((np.log10(2e-8), np.log10(4)))
 
 
 def test_methods_of_xarray_stay():

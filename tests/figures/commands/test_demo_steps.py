@@ -42,6 +42,7 @@ def test_the_demo_draws_every_figure_that_it_promises(tmp_path, capsys):
     result = _demo_steps.demo(tmp_path)
     assert result.left_out == {}
     assert result.names == list(_demo_steps.FIGURES)
+    assert all((result.figures / f"{name}-300-rounds.png").is_file() for name in _demo_steps.LONGER)
     assert result.report.is_file() and [row["method"] for row in result.table] == list(_demo_steps.METHODS)
     assert "the first picture is" in capsys.readouterr().err
 
