@@ -14,7 +14,7 @@ from scipy.ndimage import map_coordinates
 
 from figures.looks import words
 
-AZIMUTH, ELEVATION = -60.0, 33.0
+AZIMUTH, ELEVATION = -60.0, 38.0
 """Where the camera stands, degrees. It is far away: parallel lines stay parallel."""
 
 LIGHT = (225.0, 45.0)
@@ -29,7 +29,7 @@ MODEL, MEAN, EDGE = "#ffffff", "#ffaf19", "#101010"
 MEANS = ("mean", "by size")
 """Marks that are means of the others."""
 
-TALL, DROP, LIFT = 0.85, 0.5, 0.006
+TALL, DROP, LIFT = 0.95, 0.65, 0.02
 """Height of the scene in sides of the map; of the map below the surface, and of lines above it, in the surface's."""
 
 COUNT = 14
@@ -83,7 +83,7 @@ class Relief:
         solid = np.where(np.isfinite(self.z), self.z, self.levels[-1])
         steep = np.gradient(solid, self.x / np.ptp(self.x) * self.box[0], self.y / np.ptp(self.y) * self.box[1])
         normal = np.stack([*(-side * TALL / (1 + DROP) / self.span for side in steep), np.ones_like(solid)])
-        bright = np.tensordot(_towards(*LIGHT), normal / np.linalg.norm(normal, axis=0), 1)
+        bright = np.tensordot(towards(*LIGHT), normal / np.linalg.norm(normal, axis=0), 1)
         low, high = bright.min(), bright.max()
         return np.asarray((bright - low) / (high - low) if high - low > 1e-6 else np.full_like(bright, 0.5))
 
@@ -115,17 +115,24 @@ class Relief:
         last = np.arange(len(self.names)) == len(self.names) - 1
         return last if self.trail else np.array([name in MEANS for name in self.names], dtype=bool)
 
+    def values(self, heights: np.ndarray) -> np.ndarray:
+        """The variable at heights."""
+        return np.asarray(10**heights if self.log else heights)
+
+    def raised(self, points: np.ndarray, times: float = 1.0) -> np.ndarray:
+        """Points (p, 3) so much higher that the surface does not bury them."""
+        return points + np.array([0, 0, times * LIFT * self.span])
+
     def on_surface(self, points: np.ndarray) -> np.ndarray:
         """Points (p, 2 or 3) moved up or down to the surface, shape (p, 3); NaN where there is none."""
-        above = self._height(points[:, :2]) + LIFT * self.span
-        return np.column_stack([points[:, :2], above])
+        return np.column_stack([points[:, :2], self._height(points[:, :2])])
 
     def hidden(self, points: np.ndarray, azimuth: float = AZIMUTH) -> np.ndarray:
         """Which points (p, 3) the surface hides from the camera, shape (p,)."""
-        towards = _towards(azimuth, ELEVATION) / self.box * self._sides
-        way = points[:, None] + np.linspace(0.02, 1.2, 160)[:, None] * towards
+        ray = towards(azimuth, ELEVATION) / self.box * self._sides
+        way = points[:, None] + np.linspace(0.005, 1.2, 240)[:, None] * ray
         above = self._height(way[..., :2].reshape(-1, 2)).reshape(way.shape[:2])
-        return np.asarray((above > way[..., 2] + 0.004 * self.span).any(1))
+        return np.asarray((above > way[..., 2] + 0.002 * self.span).any(1))
 
     def screen(self, points: np.ndarray, azimuth: float = AZIMUTH) -> np.ndarray:
         """Where the camera sees points (p, 3), right and up, in the units of `box`, shape (p, 2)."""
@@ -260,7 +267,7 @@ def spread_names(points: np.ndarray, widths: Sequence[float], tall: float) -> np
     return centres
 
 
-def _towards(azimuth: float, elevation: float) -> np.ndarray:
+def towards(azimuth: float, elevation: float) -> np.ndarray:
     """Unit vector from the scene in a direction given in degrees, shape (3,)."""
     turn, lean = np.radians([azimuth, elevation])
     return np.array([np.cos(turn) * np.cos(lean), np.sin(turn) * np.cos(lean), np.sin(lean)])

@@ -85,7 +85,7 @@ def draw_surface(
     ax.computed_zorder = False
     ax.set_proj_type("ortho")
     ax.view_init(elev=ELEVATION, azim=azimuth)
-    ax.set_box_aspect(tuple(scene.box), zoom=1.15)
+    ax.set_box_aspect(tuple(scene.box), zoom=1.08)
     ax.set(xlim=scene.x[[0, -1]], ylim=scene.y[[0, -1]], zlim=(scene.floor, scene.levels[-1]))
     ax.margins(0)
     ax.set_facecolor(paper)
@@ -168,10 +168,13 @@ def _axes(scene: Relief, ax: Axes3D, ink: str) -> None:
     for axis, (title, grid) in enumerate(zip(scene.titles, (scene.x, scene.y), strict=True)):
         across = (scene.x, scene.y)[1 - axis]
         edge, away = (across[0], -np.ptp(across)) if axis == 0 else (across[-1], np.ptp(across))
-        look: dict[str, Any] = {"color": ink, "ha": "center", "va": "center", "zorder": 3}
+        look: dict[str, Any] = {"color": ink, "va": "center", "zorder": 3}
         for tick in reliefs.ticks(grid[0], grid[-1]):
-            ax.text(*_crossed(axis, tick, edge + 0.06 * away), scene.floor, f"{tick:g}", fontsize=7, **look)
-        ax.text(*_crossed(axis, grid.mean(), edge + 0.17 * away), scene.floor, title, fontsize=8, **look)
+            ax.text(
+                *_crossed(axis, tick, edge + 0.06 * away), scene.floor, f"{tick:g}", fontsize=7, ha="center", **look
+            )
+        end = _crossed(axis, grid.mean(), edge + 0.15 * away)
+        ax.text(*end, scene.floor, title, fontsize=8, ha=("right", "left")[axis], **look)
 
 
 def _crossed(axis: int, along: float, across: float) -> tuple[float, float]:
