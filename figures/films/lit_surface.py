@@ -13,7 +13,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 from mpl_toolkits.mplot3d import Axes3D, proj3d
 
-from figures.axes import relief as reliefs
+from figures.axes.placed_text import spread_names, ticks
 from figures.axes.relief import AZIMUTH, EDGE, ELEVATION, GROUNDS, MEAN, MODEL, Relief, relief
 from figures.looks import style
 
@@ -85,9 +85,9 @@ def draw_surface(
     ax.computed_zorder = False
     ax.set_proj_type("ortho")
     ax.view_init(elev=ELEVATION, azim=azimuth)
-    ax.set_box_aspect(tuple(scene.box), zoom=1.08)
-    ax.set(xlim=scene.x[[0, -1]], ylim=scene.y[[0, -1]], zlim=(scene.floor, scene.levels[-1]))
     ax.margins(0)
+    ax.set(xlim=scene.x[[0, -1]], ylim=scene.y[[0, -1]], zlim=(scene.floor, scene.levels[-1]))
+    _fit(scene, ax)
     ax.set_facecolor(paper)
     ax.set_axis_off()
     faded = (1 - FADED) * colours + FADED * np.array(to_rgb(paper))
@@ -111,11 +111,28 @@ def lit(colours: np.ndarray, light: np.ndarray) -> np.ndarray:
     return np.asarray(2 * share * colours + (1 - 2 * share) * colours**2)
 
 
+def flattened(ax: Axes3D, points: np.ndarray) -> np.ndarray:
+    """Where the camera sees points (p, 3), in the flat units of the axes, shape (p, 2)."""
+    x, y, _ = proj3d.proj_transform(*points.T, ax.get_proj())
+    return np.column_stack([x, y])
+
+
 def pixels(ax: Axes3D, points: np.ndarray) -> np.ndarray:
     """Where points (p, 3) are on the canvas, pixels from the lower left corner, shape (p, 2)."""
     ax.apply_aspect()
-    x, y, _ = proj3d.proj_transform(*points.T, ax.get_proj())
-    return np.asarray(ax.transData.transform(np.column_stack([x, y])))
+    return np.asarray(ax.transData.transform(flattened(ax, points)))
+
+
+def _fit(scene: Relief, ax: Axes3D) -> None:
+    """Make the scene as large as its place allows."""
+    ax.set_box_aspect(tuple(scene.box), zoom=1)
+    solid = np.where(np.isfinite(scene.z), scene.z, scene.levels[-1])
+    x, y = (np.ravel(side) for side in np.meshgrid(scene.x[[0, -1]], scene.y[[0, -1]], indexing="ij"))
+    above = solid[:: len(scene.x) - 1, :: len(scene.y) - 1].ravel()
+    corners = [np.column_stack([x, y, z]) for z in (above, np.full(4, scene.floor))]
+    size = np.ptp(pixels(ax, np.concatenate(corners)), axis=0)
+    room = ax.get_position(original=True).transformed(ax.figure.transSubfigure)
+    ax.set_box_aspect(tuple(scene.box), zoom=float(min(0.8 * room.width / size[0], 0.95 * room.height / size[1])))
 
 
 class _Sheet(QuadMesh):
@@ -148,19 +165,19 @@ def _models(scene: Relief, ax: Axes3D) -> None:
         ax.plot(*point[:, None], marker="o", linestyle="none", zorder=9 + main, label=name, clip_on=False, **look)
     named = scene.main if scene.trail else np.ones(len(scene.names), bool)
     names = [name for name, shown in zip(scene.names, named, strict=True) if shown]
-    write_names(ax, pixels(ax, scene.places[named]), names) if names else None
+    write_names(ax, flattened(ax, scene.places[named]), names) if names else None
 
 
-def write_names(ax: Axes, points: np.ndarray, names: list[str], size: float = 9.0, colour: str = "white") -> None:
-    """Names beside points (k, 2) in pixels."""
+def write_names(ax: Axes, points: np.ndarray, names: list[str], size: float = 9.0) -> None:
+    """Names beside points (k, 2) of flat axes, or of axes in three dimensions as `flattened` gives them."""
     dot = ax.figure.dpi / 72
-    frame = ax.figure.transFigure
-    centres = reliefs.spread_names(points, [0.6 * size * dot * len(name) for name in names], 1.2 * size * dot)
+    at = ax.transData.transform(points) / dot
+    shifts = spread_names(at, [0.6 * size * len(name) for name in names], 1.2 * size) - at
     halo = [patheffects.withStroke(linewidth=2.2, foreground=EDGE)]
-    look: dict[str, Any] = {"color": colour, "fontsize": size, "ha": "center", "va": "center", "zorder": 12}
-    for (x, y), name in zip(frame.inverted().transform(centres), names, strict=True):
-        note = ax.figure.text(x, y, name, path_effects=halo, **look)
-        note.set_in_layout(False)
+    look: dict[str, Any] = {"color": "white", "fontsize": size, "ha": "center", "va": "center", "zorder": 12}
+    for point, shift, name in zip(points, shifts, names, strict=True):
+        note = ax.annotate(name, point, shift, textcoords="offset points", path_effects=halo, **look)
+        note.set(in_layout=False, annotation_clip=False)
 
 
 def _axes(scene: Relief, ax: Axes3D, ink: str) -> None:
@@ -169,7 +186,7 @@ def _axes(scene: Relief, ax: Axes3D, ink: str) -> None:
         across = (scene.x, scene.y)[1 - axis]
         edge, away = (across[0], -np.ptp(across)) if axis == 0 else (across[-1], np.ptp(across))
         look: dict[str, Any] = {"color": ink, "va": "center", "zorder": 3}
-        for tick in reliefs.ticks(grid[0], grid[-1]):
+        for tick in ticks(grid[0], grid[-1]):
             ax.text(
                 *_crossed(axis, tick, edge + 0.06 * away), scene.floor, f"{tick:g}", fontsize=7, ha="center", **look
             )

@@ -16,6 +16,7 @@ from drift.analyses.landscapes.planes import round_clients
 from drift.runs.run import Run
 from drift.training.client import Client
 from figures.axes.relief import Relief, interpolated, relief, spaced_levels
+from figures.looks import palette
 from landscape.geometry.planes import combine64, project
 from landscape.model.samples import Samples
 
@@ -25,8 +26,11 @@ MOST = 6
 ALL = 10**9
 """More clients than any cohort has."""
 
-MARGIN = 0.3
+MARGIN = 0.25
 """Room around the models, in sides of their box."""
+
+TOP = 0.97
+"""Share of the map that is not above the highest level, where the surface is cut off."""
 
 BASIN = 0.25
 """Share of the map with the lowest losses of a client, its basin."""
@@ -34,10 +38,10 @@ BASIN = 0.25
 SAME = 1e-5
 """Largest difference of a model that was trained again from the recorded one, over its largest entry."""
 
-COSTS = {"sampling": ("sampling drift", "#ff9f43"), "local": ("client drift", "#4cc9f0")}
+COSTS = {"sampling": palette.PARTS["sampling"], "local": palette.PARTS["client"]}
 """Labels and colours of the parts of the step in `drift.counterfactual` whose costs are shown.
 
-`sampling`: what the cohort differs from all clients by; `local`: what local training adds to the gradients at the start.
+`sampling`: what the cohort differs from all clients by; `local`: what local training adds to first gradients.
 """
 
 
@@ -101,7 +105,7 @@ def relived_rounds(runs: Sequence[Run], index: int, points: int, samples: int) -
     rounds = [_Placed.of(run, record.index) for run, record in zip(runs, records, strict=True)]
     size = np.max([round_.size for round_ in rounds], axis=0)
     maps = [round_.evaluated(size, points, samples) for round_ in rounds]
-    levels = spaced_levels([ds.loss for ds, _ in maps], log=True)
+    levels = spaced_levels([ds.loss for ds, _ in maps], log=True, top=TOP)
     return [round_.relived(relief(ds, levels=levels), own) for round_, (ds, own) in zip(rounds, maps, strict=True)]
 
 
@@ -134,9 +138,8 @@ class _Placed:
 
     @property
     def size(self) -> np.ndarray:
-        """Sides of the box, the shorter one at least two thirds of the longer one."""
-        sides = np.ptp(self.feet, axis=0)
-        return (1 + 2 * MARGIN) * np.maximum(sides, 0.67 * sides.max())
+        """Sides of the box, a square."""
+        return np.full(2, (1 + 2 * MARGIN) * np.ptp(self.feet, axis=0).max())
 
     def evaluated(self, size: np.ndarray, points: int, samples: int) -> tuple[xr.Dataset, list[xr.Dataset]]:
         """The loss on the plane, and that of each client on its own samples."""
@@ -163,19 +166,18 @@ class _Placed:
 
     def _way(self, client: int, foot: np.ndarray) -> np.ndarray:
         """Places of a client's model after each step of its training; without the steps where it cannot be repeated."""
-        straight, seen = np.stack([self.feet[0], foot]), []
-
-        def watch(theta: torch.Tensor) -> None:
-            seen.append((self.directions @ (theta.double() - self.origin)).tolist())
-
-        record = self.run.round(self.index)
+        straight, record = np.stack([self.feet[0], foot]), self.run.round(self.index)
+        model, seen = record.kept("clients")[record.ids.tolist().index(client)], list[list[np.ndarray]]()
         try:
-            trained = self.run.method.local(_watched(self.run.client(self.index, client), watch)).theta
+            watched = _watched(self.run.client(self.index, client), seen, self._place)
+            trained = self.run.method.local(watched).theta
         except (LookupError, ValueError):  # no data, no code or no state: the caption says that the way is straight
             return straight
-        model = record.kept("clients")[record.ids.tolist().index(client)]
         same = float((trained - model).abs().max()) <= SAME * float(model.abs().max())
-        return np.array([*seen, foot]) if same and seen and np.allclose(seen[0], self.feet[0]) else straight
+        return np.array([*seen[0], foot]) if same and len(seen) == 1 and seen[0] else straight
+
+    def _place(self, theta: torch.Tensor) -> np.ndarray:
+        return (self.directions @ (theta.double() - self.origin)).numpy()
 
     def _costs(self) -> tuple[dict[str, float], list[str]]:
         """Costs by name, or why there are none."""
@@ -195,15 +197,17 @@ def _basin(loss: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, repr=False)
 class _Watched(Client):
-    """A client that shows its model before each minibatch."""
+    """A client that notes the place of its model before each minibatch, in a new list for each of its trainings."""
 
-    watch: Callable[[torch.Tensor], None] = field(default=lambda theta: None)
+    seen: list[list[np.ndarray]] = field(default_factory=list)
+    place: Callable[[torch.Tensor], np.ndarray] = torch.Tensor.numpy
 
     def batches(self, **options: Any) -> Iterator[Samples]:
+        self.seen.append([])
         for batch in super().batches(**options):
-            self.watch(self.flat.theta)
+            self.seen[-1].append(self.place(self.flat.theta))
             yield batch
 
 
-def _watched(client: Client, watch: Callable[[torch.Tensor], None]) -> _Watched:
-    return _Watched(**{one.name: getattr(client, one.name) for one in fields(client)}, watch=watch)
+def _watched(client: Client, seen: list[list[np.ndarray]], place: Callable[[torch.Tensor], np.ndarray]) -> _Watched:
+    return _Watched(**{one.name: getattr(client, one.name) for one in fields(client)}, seen=seen, place=place)

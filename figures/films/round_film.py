@@ -87,7 +87,8 @@ def film_round(
     if points < 3 or not rate > 0:
         raise ValueError(f"points is {points}, rate {rate:g}; take 3 or more, and a rate above 0.")
     rounds, dpi = relived_rounds(runs, round, points, SAMPLES), usual_dpi(path, dpi)
-    reach = max([abs(cost) for one in rounds for cost in one.costs.values()] or [1.0])
+    costs = [cost for one in rounds for cost in one.costs.values()]
+    reach = min([0.0, *costs]), max([0.0, *costs, 1e-9])
     panels = [_Panel(one, place, len(rounds), ground, reach) for place, one in enumerate(rounds)]
     pictures = []
     for tinted in (False, True):
@@ -113,7 +114,7 @@ SAMPLES = 1000
 class _Panel:
     """The part of the picture that shows one run: the surface, drawn once, and what moves over it."""
 
-    def __init__(self, relived: RelivedRound, place: int, count: int, ground: str, reach: float) -> None:
+    def __init__(self, relived: RelivedRound, place: int, count: int, ground: str, reach: tuple[float, float]) -> None:
         self.relived, self.ground, self.ink, self.reach = relived, ground, GROUNDS[ground][1], reach
         self.left, self.width = place / count, 1 / count
 
@@ -125,7 +126,7 @@ class _Panel:
             most, which = relived.tints.max(0)[..., None], relived.tints.argmax(0)
             colours = colours + 0.8 * np.sqrt(most) * (np.array([to_rgb(one) for one in COLOURS])[which] - colours)
         low = BARS if relived.costs else 0.04
-        ax = figure.add_axes((self.left, low, self.width, 0.98 - low), projection="3d")
+        ax = figure.add_axes((self.left, low, self.width, 0.89 - low), projection="3d")
         draw_surface(scene, ax, self.ground, colours=colours)
         self.axes = ax
         label = f"{palette.label(relived.run.label)}, round {relived.index}"
@@ -172,12 +173,14 @@ class _Panel:
 
     def _bars(self, ax: Axes, filled: float, wide: float, tall: float) -> None:
         """What the drifts cost, so far filled; to the left of the line where a part helps."""
-        zero, unit = (self.left + 0.5 * self.width) * wide, 0.26 * self.width * wide / self.reach
+        low, high = self.reach
+        unit = 0.5 * self.width * wide / (high - low)
+        zero, right = (self.left + 0.3 * self.width) * wide - low * unit, (self.left + 0.82 * self.width) * wide
         for row, (name, cost) in enumerate(self.relived.costs.items()):
             y, (label, colour) = (BARS - 0.035 - 0.042 * row) * tall, COSTS[name]
             ax.barh(y, filled * cost * unit, 0.026 * tall, left=zero, color=colour, zorder=3)
-            ax.text(zero - 0.28 * self.width * wide, y, label, color=self.ink, fontsize=9, ha="right", va="center")
+            look: dict[str, Any] = {"color": self.ink, "fontsize": 9, "va": "center"}
+            ax.text((self.left + 0.28 * self.width) * wide, y, label, ha="right", **look)
             if filled > 0:
-                text = f"{filled * cost:+.3g} nats"
-                ax.text(zero + 0.28 * self.width * wide, y, text, color=self.ink, fontsize=9, va="center")
+                ax.text(right, y, f"{filled * cost:+.3f} nats", **look)
             ax.plot([zero, zero], [y - 0.02 * tall, y + 0.02 * tall], color=self.ink, linewidth=0.8, zorder=4)

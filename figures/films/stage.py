@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -52,6 +54,20 @@ def eased(time: float, start: float, end: float) -> float:
     return share * share * (3 - 2 * share)
 
 
+class _Picture(Artist):
+    """A picture as large as the canvas, which is copied there without being resampled."""
+
+    def __init__(self, zorder: float) -> None:
+        super().__init__()
+        self.set_zorder(zorder)
+        self.picture = np.zeros((1, 1, 3), np.uint8)
+
+    def draw(self, renderer: RendererBase) -> None:
+        """Copy it."""
+        opaque = np.full((*self.picture.shape[:2], 1), 255, np.uint8)
+        renderer.draw_image(renderer.new_gc(), 0, 0, np.concatenate([self.picture, opaque], axis=2)[::-1])
+
+
 def write_frames(
     path: Path,
     draw: Callable[[int, Axes], np.ndarray],
@@ -72,7 +88,7 @@ def write_frames(
         figure = Figure(SIZE, dpi=dpi)
         ax = figure.add_axes((0, 0, 1, 1))
         wide, tall = (round(side * dpi) for side in SIZE)
-        behind = figure.figimage(np.zeros((tall, wide, 3), np.uint8))
+        behind = figure.add_artist(_Picture(zorder=-1))
         writer = encoder(path, rate)
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f".{path.stem}.new{path.suffix}")
@@ -80,11 +96,9 @@ def write_frames(
             with writer.saving(figure, str(fresh), dpi):
                 for frame in range(frames):
                     ax.clear()
-                    for name in [*figure.texts]:
-                        name.remove()
                     ax.set(xlim=(0, wide), ylim=(0, tall))
                     ax.set_axis_off()
-                    behind.set_data(draw(frame, ax))
+                    behind.picture = draw(frame, ax)
                     writer.grab_frame()
                     if progress is not None:
                         progress(frame + 1, frames)

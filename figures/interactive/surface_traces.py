@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 import xarray as xr
 
 from figures.axes import relief as reliefs
+from figures.axes.placed_text import spread_names, ticks
 from figures.axes.relief import MEANS, Relief, relief
 from figures.interactive import look as parts
 from figures.interactive.slider import Traces
@@ -89,10 +90,13 @@ def lay_deep(ds: xr.Dataset, variable: str, levels: np.ndarray) -> dict[str, Any
     scene = relief(ds, variable, levels=levels, fine=COARSE)
     plain_axis = {"showgrid": False, "zeroline": False, "showbackground": False, "showspikes": False, "tickangle": 0}
     axes = [
-        {**plain_axis, "title": {"text": title}, "tickvals": reliefs.ticks(*grid[[0, -1]]).tolist()}
+        {**plain_axis, "title": {"text": title}, "tickvals": ticks(*grid[[0, -1]]).tolist()}
         for title, grid in zip(scene.titles, (scene.x, scene.y), strict=True)
     ]
-    kind = {"type": "log" if scene.log else "linear", "range": [scene.floor - 0.02 * scene.span, float(scene.levels[-1])]}
+    kind = {
+        "type": "log" if scene.log else "linear",
+        "range": [scene.floor - 0.02 * scene.span, float(scene.levels[-1])],
+    }
     eye = dict(zip("xyz", (2 * reliefs.towards(reliefs.AZIMUTH, reliefs.ELEVATION)).tolist(), strict=True))
     return {
         "xaxis": axes[0],
@@ -113,7 +117,7 @@ def labels(ds: xr.Dataset, variable: str, levels: np.ndarray) -> list[dict[str, 
     finite = np.isfinite(scene.places[:, 2])
     names, places = [name for name, there in zip(scene.names, finite, strict=True) if there], scene.places[finite]
     points = UNIT * scene.screen(places)
-    shifts = reliefs.spread_names(points, [6.5 * len(name) for name in names], 15) - points
+    shifts = spread_names(points, [6.5 * len(name) for name in names], 15) - points
     look = {"showarrow": False, "font": {"color": "white", "size": 12, "shadow": HALO}}
     return [
         {"text": plain(name), "x": x, "y": y, "z": z, "xshift": right, "yshift": up, **look}
