@@ -90,11 +90,11 @@ class Relief:
     @cached_property
     def lines(self) -> list[np.ndarray]:
         """Level lines on the surface, each (points, 3)."""
-        drawn = contourpy.contour_generator(self.x, self.y, np.ma.masked_invalid(self.z.T))
+        contours = contourpy.contour_generator(self.x, self.y, np.ma.masked_invalid(self.z.T))
         return [
             np.column_stack([line, np.full(len(line), level)])
             for level in self.levels[1:-1]
-            for line in drawn.lines(level)
+            for line in contours.lines(level)
         ]
 
     @property
@@ -177,7 +177,7 @@ def relief(ds: xr.Dataset, variable: str = "loss", *, levels: np.ndarray | None 
         return np.log10(np.where(numbers > 0, numbers, np.nan)) if log else np.asarray(numbers, dtype=float)
 
     first, second = map(str, values.dims)
-    x, y = (np.linspace(*ds[name].values.astype(float)[[0, -1]], fine + 1) for name in (first, second))
+    x, y = (np.linspace(float(ds[name][0]), float(ds[name][-1]), fine + 1) for name in (first, second))
     heights = height(levels)
     z = interpolated(ds[first].values, ds[second].values, height(values.values), x, y)
     z = np.where(z > heights[-1] + 1e-9, np.nan, np.maximum(z, heights[0]))
@@ -219,10 +219,11 @@ def direction(ds: xr.Dataset, name: str) -> str:
     alpha and beta are coordinates along the directions u and v; in a plane with one unit length they are distances.
     """
     letter = {"alpha": "u", "beta": "v"}.get(name)
-    if letter is None or ds[name].attrs.get("long_name", name) != name:
-        return words.text(ds[name])
+    values = ds.get(name, xr.DataArray(0.0))  # places of a path may have no grid
+    if letter is None or values.attrs.get("long_name", name) != name:
+        return words.text(values)
     kind = "distance" if ds.attrs.get("isometric", 0) == 1 else "coordinate"
-    return words.with_unit(f"{kind} along {letter}", ds[name])
+    return words.with_unit(f"{kind} along {letter}", values)
 
 
 def interpolated(a: np.ndarray, b: np.ndarray, values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:

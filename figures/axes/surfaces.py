@@ -20,7 +20,7 @@ from figures.selection.sampling_error import SURE
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 from landscape.surfaces.sampling_error import SUFFIX
 
-__all__ = ["colorbar", "common_levels", "contour", "ends", "norm", "profile", "row", "scale_bar"]
+__all__ = ["colorbar", "common_levels", "contour", "direction", "ends", "norm", "profile", "row", "scale_bar"]
 
 
 def contour(

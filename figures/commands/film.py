@@ -51,9 +51,7 @@ def film(
     require_file(out)
     opened_runs = [run.with_progress(None, console.say) for run in source.open_all(run)]
     if round is None and len(opened_runs) > 1:
-        raise ValueError(
-            f"{len(opened_runs)} runs are given; a film over rounds shows one; name one, or give --round."
-        )
+        raise ValueError(f"{len(opened_runs)} runs are given; a film over rounds shows one; name one, or give --round.")
     names = " and ".join(run.name for run in opened_runs)
     look: dict[str, Any] = {"points": points, "rate": rate, "ground": ground}
     with console.progress(f"filming {names}", rounds * frames) as step:

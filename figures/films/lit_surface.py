@@ -154,7 +154,7 @@ class _Sheet(QuadMesh):
             for first, last in ((depth[0].mean(), depth[-1].mean()), (depth[:, 0].mean(), depth[:, -1].mean()))
         )
         self._coordinates = np.stack([x, y], axis=2)[turn]
-        self.set_facecolor(self.colours[turn].reshape(-1, 4))
+        self.set_facecolor(cast(Any, self.colours[turn].reshape(-1, 4)))
         return float(depth.min())
 
 

@@ -102,7 +102,7 @@ def relived_rounds(runs: Sequence[Run], index: int, points: int, samples: int) -
             f"round {index} has clients {cohorts[0]} in {runs[0].name} and {cohorts[1]} in {runs[1].name}; both films "
             "need one cohort: give another round, or runs of one seed and partition."
         )
-    rounds = [_Placed.of(run, record.index) for run, record in zip(runs, records, strict=True)]
+    rounds = [_Placed.from_run(run, record.index) for run, record in zip(runs, records, strict=True)]
     size = np.max([round_.size for round_ in rounds], axis=0)
     maps = [round_.evaluated(size, points, samples) for round_ in rounds]
     levels = spaced_levels([ds.loss for ds, _ in maps], log=True, top=TOP)
@@ -122,7 +122,7 @@ class _Placed:
     origin: torch.Tensor
 
     @classmethod
-    def of(cls, run: Run, index: int) -> _Placed:
+    def from_run(cls, run: Run, index: int) -> _Placed:
         record, ids, rows = round_clients(run, index, None, first=ALL)
         start, end, models = record.kept("start").double(), record.kept("end").double(), record.kept("clients")[rows]
         step = (end - start) / (end - start).norm().clamp_min(1e-300)
@@ -161,8 +161,8 @@ class _Placed:
         ways = "steps of local training, run again to the recorded models" if again else "straight"
         notes.append(f"ways: {ways}" + ("" if again in (0, len(trained)) else f" ({len(trained) - again} straight)"))
         costs, reason = self._costs()
-        return RelivedRound(self.run, self.index, scene, self.clients, tuple(trained), *self.feet[:2], np.array(tints),
-                            costs, (*notes, *reason))  # fmt: skip
+        return RelivedRound(self.run, self.index, scene, self.clients, tuple(trained), self.feet[0], self.feet[1],
+                            np.array(tints), costs, (*notes, *reason))  # fmt: skip
 
     def _way(self, client: int, foot: np.ndarray) -> np.ndarray:
         """Places of a client's model after each step of its training; without the steps where it cannot be repeated."""
@@ -210,4 +210,4 @@ class _Watched(Client):
 
 
 def _watched(client: Client, seen: list[list[np.ndarray]], place: Callable[[torch.Tensor], np.ndarray]) -> _Watched:
-    return _Watched(**{one.name: getattr(client, one.name) for one in fields(client)}, seen=seen, place=place)
+    return _Watched(**{entry.name: getattr(client, entry.name) for entry in fields(client)}, seen=seen, place=place)

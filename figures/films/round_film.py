@@ -87,9 +87,9 @@ def film_round(
     if points < 3 or not rate > 0:
         raise ValueError(f"points is {points}, rate {rate:g}; take 3 or more, and a rate above 0.")
     rounds, dpi = relived_rounds(runs, round, points, SAMPLES), usual_dpi(path, dpi)
-    costs = [cost for one in rounds for cost in one.costs.values()]
+    costs = [cost for relived in rounds for cost in relived.costs.values()]
     reach = min([0.0, *costs]), max([0.0, *costs, 1e-9])
-    panels = [_Panel(one, place, len(rounds), ground, reach) for place, one in enumerate(rounds)]
+    panels = [_Panel(relived, place, len(rounds), ground, reach) for place, relived in enumerate(rounds)]
     pictures = []
     for tinted in (False, True):
         figure = empty(ground, dpi)
@@ -102,7 +102,7 @@ def film_round(
     def draw(frame: int, ax: Axes) -> np.ndarray:
         for panel in panels:
             panel.draw(ax, frame / (total - 1))
-        return blended(*pictures, eased(frame / (total - 1), *SLIDE))
+        return blended(pictures[0], pictures[1], eased(frame / (total - 1), *SLIDE))
 
     return write_frames(path, draw, total, rate=rate, dpi=dpi, progress=progress)
 
@@ -124,7 +124,9 @@ class _Panel:
         colours = mpl.colormaps[style.sequential()]((scene.z - scene.levels[0]) / scene.span)[..., :3]
         if tinted:
             most, which = relived.tints.max(0)[..., None], relived.tints.argmax(0)
-            colours = colours + 0.8 * np.sqrt(most) * (np.array([to_rgb(one) for one in COLOURS])[which] - colours)
+            colours = colours + 0.8 * np.sqrt(most) * (
+                np.array([to_rgb(colour) for colour in COLOURS])[which] - colours
+            )
         low = BARS if relived.costs else 0.04
         ax = figure.add_axes((self.left, low, self.width, 0.89 - low), projection="3d")
         draw_surface(scene, ax, self.ground, colours=colours)
@@ -158,7 +160,12 @@ class _Panel:
         elif back >= 1:
             names, points = ["new global model"], [end]
             wave = eased(time, SNAP[1], SNAP[1] + 0.08)
-            ring = {"markerfacecolor": "none", "markeredgecolor": MEAN, "alpha": 1 - wave, "markeredgewidth": 2}
+            ring: dict[str, Any] = {
+                "markerfacecolor": "none",
+                "markeredgecolor": MEAN,
+                "alpha": 1 - wave,
+                "markeredgewidth": 2,
+            }
             ax.plot(*end, marker="o", markersize=size + 60 * wave, zorder=6, **ring)
             ax.plot(*end, color=MEAN, markersize=1.3 * size, zorder=6, **dots)
         write_names(ax, np.array(points)[: len(names)], names, size=size)

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.axes.relief import direction
 from figures.gallery import _runs, _selected
 from figures.looks import style
 
@@ -45,7 +44,7 @@ def draw(ds: xr.Dataset) -> Figure:
     surfaces.contour(ds, ax=row[0], levels=levels, marks=False)
     _path(ds, row[0])
     for name, label in (("alpha", row[0].set_xlabel), ("beta", row[0].set_ylabel)):
-        label(f"{direction(ds, name)} ({100 * ds.attrs[f'explained_{name}']:.0f} % of the variance)")
+        label(f"{surfaces.direction(ds, name)} ({100 * ds.attrs[f'explained_{name}']:.0f} % of the variance)")
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
     row[1].plot(ds.mark_round, ds.distance, "o-", color=style.GLOBAL, markersize=3)
     row[1].set_ylim(bottom=0)

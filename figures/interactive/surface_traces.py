@@ -46,10 +46,10 @@ def deep(ds: xr.Dataset, variable: str, levels: np.ndarray, notes: Notes) -> Tra
         meta={"x": parts.small(x), "y": parts.small(y), "z": parts.small(values)},
         name=variable,
     )
-    drawn = {"hoverinfo": "skip", "showscale": False, "lighting": {"ambient": 0.6, "diffuse": 0}, "name": "map"}
+    quiet = {"hoverinfo": "skip", "showscale": False, "lighting": {"ambient": 0.6, "diffuse": 0}, "name": "map"}
     flat = {**_grid(below, np.full_like(below.z, scene.floor)), "surfacecolor": parts.small(below.z.T)}
     lines = _lines(scene, [scene.raised(line) for line in (*scene.lines, *scene.flat_lines)], 0.55, 2)
-    traces = [surface, go.Surface(**flat, **ends, **drawn), lines]
+    traces = [surface, go.Surface(**flat, **ends, **quiet), lines]
     if "mark" not in ds.dims:
         return traces
     foot, main = scene.raised(scene.places, 2), scene.main

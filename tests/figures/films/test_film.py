@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import figures
-from figures.films import encoders
 from figures.axes.relief import interpolated, relief
+from figures.films import encoders
 from figures.films.lit_surface import _Sheet
 
 FFMPEG = shutil.which("ffmpeg") or importlib.util.find_spec("imageio_ffmpeg")
