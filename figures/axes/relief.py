@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import cast
 
 import contourpy
 import numpy as np
@@ -94,7 +95,7 @@ class Relief:
         return [
             np.column_stack([line, np.full(len(line), level)])
             for level in self.levels[1:-1]
-            for line in contours.lines(level)
+            for line in cast(list[np.ndarray], contours.lines(level))
         ]
 
     @property
