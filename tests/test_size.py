@@ -43,7 +43,7 @@ ROOMS = {
     "drift/training": 800,
     "fedscape": 65,
     "figures": 150,
-    "figures/axes": 1543,
+    "figures/axes": 1544,
     "figures/commands": 2630,
     "figures/explore": 5270,
     "figures/films": 597,
