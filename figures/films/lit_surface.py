@@ -130,9 +130,10 @@ def _fit(scene: Relief, ax: Axes3D) -> None:
     x, y = (np.ravel(side) for side in np.meshgrid(scene.x[[0, -1]], scene.y[[0, -1]], indexing="ij"))
     above = solid[:: len(scene.x) - 1, :: len(scene.y) - 1].ravel()
     corners = [np.column_stack([x, y, z]) for z in (above, np.full(4, scene.floor))]
-    size = np.ptp(pixels(ax, np.concatenate(corners)), axis=0)
     room = ax.get_position(original=True).transformed(ax.figure.transSubfigure)
-    ax.set_box_aspect(tuple(scene.box), zoom=float(min(0.8 * room.width / size[0], 0.95 * room.height / size[1])))
+    middle = [(room.x0 + room.x1) / 2, (room.y0 + room.y1) / 2]
+    size = 2 * np.abs(pixels(ax, np.concatenate(corners)) - middle).max(0)
+    ax.set_box_aspect(tuple(scene.box), zoom=float(min(0.8 * room.width / size[0], 0.96 * room.height / size[1])))
 
 
 class _Sheet(QuadMesh):
