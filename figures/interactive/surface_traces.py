@@ -18,10 +18,10 @@ from figures.interactive.words import Notes, plain
 FINE, COARSE = 80, 40
 """Cells along each axis of a surface, and of the map below it."""
 
-UNIT = 330
+UNIT = 300
 """Pixels of the length 1 of a scene, in which names keep clear of each other."""
 
-ZOOM = 1.4
+ZOOM = 1.28
 """Size of a scene in its place."""
 
 HALO = ", ".join(["0 0 3px black"] * 4)
