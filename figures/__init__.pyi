@@ -23,6 +23,7 @@ from figures.axes.weights import shares as shares
 from figures.explore.shell.notebook import explorer as explorer
 from figures.films.film import film as film
 from figures.films.lit_surface import lit_surface as lit_surface
+from figures.films.round_film import film_round as film_round
 from figures.interactive.clients import client_points as client_points
 from figures.interactive.curvature import curvature_rounds as curvature_rounds
 from figures.interactive.gains import gain_boxes as gain_boxes

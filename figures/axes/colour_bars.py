@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator
 from matplotlib.transforms import Bbox
 
+from figures.axes.relief import COUNT, spaced_levels
 from figures.looks import style
 from figures.looks.look import current
 
@@ -146,7 +147,7 @@ class _ThinnedTicks(FixedLocator):
         return ticks[:: max(1, int(np.ceil(room * (len(ticks) - 1) / max(long, 1.0))))]
 
 
-def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top: float = 0.9) -> np.ndarray:
+def common_levels(*values: xr.DataArray, count: int = COUNT, log: bool = True, top: float = 0.9) -> np.ndarray:
     """Contour levels common to several maps, evenly spaced in log (or not, for fractions such as the error).
 
     Args:
@@ -158,12 +159,4 @@ def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top:
     Raises:
         LookupError: If no value is finite.
     """
-    flat = np.concatenate([np.ravel(array) for array in values])
-    flat = flat[np.isfinite(flat)]
-    if not len(flat):
-        raise LookupError("none of the surfaces has a finite value; compute them first.")
-    count = current().take("levels") or count
-    low, high = float(flat.min()), float(np.quantile(flat, top))
-    if log and low > 0:
-        return np.geomspace(low, max(high, low * 1.01), count)
-    return np.linspace(low, max(high, low + 1e-3), count)
+    return spaced_levels(values, count=current().take("levels") or count, log=log, top=top)

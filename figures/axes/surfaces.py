@@ -14,12 +14,13 @@ from matplotlib.ticker import MaxNLocator
 
 from figures.axes.colour_bars import colorbar, common_levels, norm, remember
 from figures.axes.curves import is_logarithmic, line_look, line_with_band, require_values, split_algorithms
+from figures.axes.relief import direction
 from figures.looks import style
 from figures.selection.sampling_error import SURE
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 from landscape.surfaces.sampling_error import SUFFIX
 
-__all__ = ["colorbar", "common_levels", "contour", "ends", "norm", "profile", "row", "scale_bar"]
+__all__ = ["colorbar", "common_levels", "contour", "direction", "ends", "norm", "profile", "row", "scale_bar"]
 
 
 def contour(
@@ -91,19 +92,6 @@ def _hatch_lowest(ds: xr.Dataset, variable: str, dims: tuple[str, str], ax: Axes
     hatched = ax.contourf(*grid, levels=[-1, SURE], colors="none", hatches=["....."])
     hatched.set(edgecolor="white", linewidth=0)
     ax.contour(*grid, levels=[SURE], colors="white", linewidths=0.8, linestyles="--")
-
-
-def direction(ds: xr.Dataset, name: str) -> str:
-    """Axis label of a coordinate of a plane: how far along which direction; other coordinates by their own name.
-
-    alpha and beta are coordinates along the directions u and v; in a plane with one unit length they are distances.
-    """
-    letter = {"alpha": "u", "beta": "v"}.get(name)
-    if letter is None or ds[name].attrs.get("long_name", name) != name:
-        return style.text(ds[name])
-    unit = ds[name].attrs.get("units", "1")
-    kind = "distance" if ds.attrs.get("isometric", 0) == 1 else "coordinate"
-    return f"{kind} along {letter}" + (f" [{unit}]" if unit not in ("1", "") else "")
 
 
 def scale_bar(ax: Axes) -> Axes:

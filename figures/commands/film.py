@@ -3,66 +3,66 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from figures.commands.opening import HERE, RunSource
-from figures.commands.options import Json, RunName
+from figures.commands.options import Json, RunNames
 from figures.commands.requirements import require_file
 from figures.texts import console
 
 
 def film(
-    run: RunName,
+    run: RunNames,
     /,
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o", "--output"])] = Path("film.gif"),
-    kind: Literal["surface", "trajectory"] = "surface",
+    round: int | None = None,
     rounds: int = 12,
     points: int = 25,
     frames: int = 8,
-    rate: float = 12.0,
-    turn: float = 60.0,
+    rate: float = 15.0,
     ground: Literal["dark", "light"] = "dark",
     source: RunSource = HERE,
     json: Json = False,
 ) -> None:
-    """Write a film of a run over rounds: the lit surface of the loss with a turning camera, above its map.
+    """Write a film of a run over rounds, or of one round by --round: its loss as a lit surface above its map.
 
-    A GIF needs Pillow, MP4 and WebM need ffmpeg: pip install 'fedscape[film]' brings both.
+    With --round, the global model splits into the clients of that round, each slides along the steps of its training
+    into the part of the map where its own loss is lowest, and the server combines their models. Two bars then fill with
+    the loss that sampling drift and client drift cost. Two runs with the same clients in that round stand side by side.
+    It takes eight seconds. A GIF needs Pillow, MP4 and WebM need ffmpeg: pip install 'fedscape[film]' brings both.
 
-    Example: `fedscape figures film fedavg-digits -o film.mp4`
+    Example: `fedscape figures film fedavg-digits -o film.mp4 --round 5`
 
     Args:
         out: File to write: .gif, .mp4 or .webm.
-        kind: "surface", the loss on the plane through three clients of each round, or "trajectory", the path of the
-            global model on the plane of its principal components.
-        rounds: How many rounds are shown, evenly spaced among those that were kept.
-        points: Grid points per axis of each plane.
-        frames: Frames per round.
+        round: The round that is relived; negative counts from the last one that kept its clients. By default the global
+            model and its clients are shown over many rounds.
+        rounds: How many rounds are shown without --round, evenly spaced among those that were kept.
+        points: Grid points per axis of the plane.
+        frames: Frames per round, without --round.
         rate: Frames per second.
-        turn: Angle that the camera turns through, degrees.
         ground: "dark" or "light".
     """
     from figures.films.encoders import require_encoder
 
     require_encoder(out)  # refused here, before the run is opened
     require_file(out)
-    opened_run = source.open(run)
-    from figures.films.film import film as write
+    opened_runs = [run.with_progress(None, console.say) for run in source.open_all(run)]
+    if round is None and len(opened_runs) > 1:
+        raise ValueError(f"{len(opened_runs)} runs are given; a film over rounds shows one; name one, or give --round.")
+    names = " and ".join(run.name for run in opened_runs)
+    look: dict[str, Any] = {"points": points, "rate": rate, "ground": ground}
+    with console.progress(f"filming {names}", rounds * frames) as step:
+        look["progress"] = lambda done, total: step(done, f"frame {done} of {total}")
+        if round is None:
+            from figures.films.film import film as write
 
-    with console.progress(f"filming {opened_run.name}", rounds * frames) as step:
-        write(
-            opened_run.with_progress(None, console.say),
-            out,
-            kind=kind,
-            rounds=rounds,
-            points=points,
-            frames=frames,
-            rate=rate,
-            turn=turn,
-            ground=ground,
-            progress=lambda done, total: step(done, f"frame {done} of {total}"),
-        )
-    console.answer([out], {"file": out, "run": opened_run.name}, json=json)
+            write(opened_runs[0], out, rounds=rounds, frames=frames, **look)
+        else:
+            from figures.films.round_film import film_round
+
+            film_round(opened_runs, out, round=round, **look)
+    console.answer([out], {"file": out, "run": names}, json=json)

@@ -1,4 +1,4 @@
-"""Surfaces under light, and films of surfaces and paths over rounds.
+"""Surfaces under light, films over rounds, and films of one round.
 
-`lit_surface` draws a plane in three dimensions, `film` writes frames of such planes, always beside the map.
+`lit_surface` draws a plane in three dimensions, `film` and `film_round` move models over it.
 """

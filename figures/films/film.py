@@ -1,69 +1,61 @@
-"""Films over rounds: a surface with a turning camera, or the path of the global model, always beside the map."""
+"""Films over rounds: the global model and its clients on one plane, before a camera that stands still."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d import Axes3D
 
-from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
-from figures.axes.colour_bars import norm, round_ticks
-from figures.axes.surfaces import common_levels
-from figures.films.encoders import encoder, require_encoder
-from figures.films.lit_surface import GROUNDS, lit_surface
+from figures.axes.colour_bars import common_levels, norm, round_ticks
+from figures.axes.relief import EDGE, GROUNDS, MEAN, MODEL, Relief, relief
+from figures.films.encoders import require_encoder
+from figures.films.lit_surface import draw_surface, pixels, require_ground
+from figures.films.stage import Progress, eased, empty, still, usual_dpi, write_frames
 from figures.looks import style
 from figures.selection.identity import add_identity, caption
-
-SIZE = (9.6, 5.4)
-"""Width and height of a frame, inches."""
 
 FINE = 160
 """Cells along each axis of the surface in a frame."""
 
-KINDS = ("surface", "trajectory")
-"""What a film may show."""
-
-Progress = Callable[[int, int], None]
+STEPS = 60
+"""Points of the way between two rounds."""
 
 
 def film(
     run: Run,
     path: str | Path,
     *,
-    kind: str = "surface",
     rounds: int = 12,
     points: int = 25,
     frames: int = 8,
-    rate: float = 12.0,
-    turn: float = 60.0,
-    dpi: int = 200,
+    rate: float = 15.0,
+    dpi: int | None = None,
     ground: str = "dark",
     progress: Progress | None = None,
 ) -> Path:
     """Write a film of a run as GIF, MP4 or WebM, by the suffix of the file.
 
-    A surface is the loss on the plane through three clients of each round, lit, on one scale, from a camera that turns
-    around it; a trajectory is the path of the global model, round by round, on the plane of its principal components.
-    Each frame has the map below the surface.
+    The plane is that of the principal components of the global models. The global model walks over it round by round,
+    and the clients of each round, where they were kept, fan out to the feet of their projections. Plane, scale and
+    camera stand still; the map is below the surface.
 
     Args:
-        run: Its clients, or for a trajectory its global models, were kept.
+        run: It kept three global models or more.
         path: File to write.
-        kind: "surface" or "trajectory".
         rounds: How many rounds are shown, evenly spaced among those that were kept.
         points: Grid points per axis.
         frames: Frames per round.
         rate: Frames per second.
-        turn: Angle that the camera turns through, degrees.
-        dpi: Pixels per inch of a frame of 9.6 x 5.4 inches; 200 makes 1920 x 1080 pixels.
+        dpi: Pixels per inch of a frame of 9.6 x 5.4 inches; by default 200, which makes 1920 x 1080, for a GIF 100.
         ground: "dark" or "light".
         progress: Called with (frames done, all frames).
 
@@ -71,78 +63,76 @@ def film(
         The path.
 
     Raises:
-        ValueError: If a number is too small, or `kind` or the suffix is none of those above.
-        LookupError: If the encoder is not installed, or the run kept no such models.
+        ValueError: If a number is too small, or the ground or the suffix is unknown.
+        LookupError: If the encoder is not installed, or the run kept fewer models.
     """
     path = Path(path)
     require_encoder(path)
-    if kind not in KINDS:
-        raise ValueError(f"kind is {kind!r}; a film shows a {' or a '.join(KINDS)}.")
-    if ground not in GROUNDS:
-        raise ValueError(f"ground is {ground!r}; accepted: {', '.join(GROUNDS)}.")
+    require_ground(ground)
     if min(rounds, frames) < 1 or points < 3 or not rate > 0:
         raise ValueError(
             f"rounds is {rounds}, frames {frames}, points {points}, rate {rate:g}; take 1, 1 and 3 or more, and a rate."
         )
-    planes = _planes(run, rounds, points) if kind == "surface" else _path(run, rounds, points)
-    levels = common_levels(*(plane.loss for plane in planes))
-    total = len(planes) * frames
-    first, last = -60.0 - turn / 2, -60.0 + turn / 2
-    notes = [caption(add_identity(plane, [run], [run], {})) for plane in planes]
+    dpi = usual_dpi(path, dpi)
+    plane = _path(run, rounds, points)
+    levels = common_levels(plane.loss, top=1.0)
+    figure, ax = _canvas(plane, run, levels, ground, dpi)
+    scene = relief(plane.assign_attrs(trail=1), levels=levels, fine=FINE)
     with style.context():
-        figure = Figure(figsize=SIZE)
-        writer = encoder(path, rate)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".{path.stem}.new{path.suffix}")
-        try:
-            with writer.saving(figure, str(fresh), dpi):
-                for frame in range(total):
-                    place, share = frame // frames, frame / max(total - 1, 1)
-                    _draw(figure, planes[place], levels, first + share * (last - first), ground, notes[place])
-                    writer.grab_frame()
-                    if progress is not None:
-                        progress(frame + 1, total)
-            os.replace(fresh, path)
-        finally:
-            fresh.unlink(missing_ok=True)
-    return path
+        draw_surface(scene, ax, ground)
+        picture = still(figure)
+    numbers = plane.mark_round.values.astype(int).tolist()
+    way = pixels(ax, np.concatenate([scene.places[:1], *scene.paths]))
+    clients = [_clients(plane, number, scene, ax) for number in numbers]
+
+    def draw(frame: int, over: Axes) -> np.ndarray:
+        place, share = frame // frames, frame % frames / frames
+        moved = eased(share, 0, 1) if place < len(numbers) - 1 else 0.0
+        until = 1 + round(STEPS * (place + moved))
+        here, ink = way[until - 1], GROUNDS[ground][1]
+        dots: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgecolor": EDGE}
+        for point in clients[place]:
+            spread = eased(share, 0, 0.4)
+            there = way[STEPS * place] + spread * (point - way[STEPS * place])
+            over.plot(*np.stack([way[STEPS * place], there]).T, color=MODEL, linewidth=1, alpha=0.6 * (1 - share))
+            over.plot(*there, color=MODEL, markersize=4, alpha=1 - share, **dots)
+        over.plot(*way[:until].T, color=MODEL, linewidth=2, solid_capstyle="round")
+        over.plot(*here, color=MEAN, markersize=10, zorder=5, **dots)
+        over.annotate(f"round {numbers[place]}", (0.02, 0.93), xycoords="axes fraction", fontsize=13, color=ink)
+        return picture
+
+    return write_frames(path, draw, len(numbers) * frames, rate=rate, dpi=dpi, progress=progress)
 
 
-def _draw(figure: Figure, plane: xr.Dataset, levels: np.ndarray, azimuth: float, ground: str, note: str) -> None:
-    """One frame: the surface over its map, the scale, the round and what is shown."""
-    figure.clear()
-    paper, ink = GROUNDS[ground]
-    figure.set_facecolor(paper)
-    scene = figure.add_axes((0.0, 0.03, 0.92, 0.97), projection="3d")
-    lit_surface(plane, ax=scene, azimuth=azimuth, levels=levels, ground=ground, fine=FINE)
-    scale = ScalarMappable(norm(levels), style.sequential())
-    bar = figure.colorbar(scale, cax=figure.add_axes((0.92, 0.25, 0.012, 0.5)))
-    round_ticks(bar, levels, tall=True)
-    bar.set_label(style.text(plane.loss), color=ink)
-    bar.ax.tick_params(which="both", colors=ink)
-    figure.text(0.02, 0.93, f"round {plane.attrs['round']}", fontsize=13, color=ink)
-    figure.text(0.02, 0.02, note, fontsize=6, color=ink, alpha=0.7)
+def _canvas(plane: xr.Dataset, run: Run, levels: np.ndarray, ground: str, dpi: float) -> tuple[Figure, Axes3D]:
+    """A frame with its scale, its round and what it shows, and the axes of the surface."""
+    ink = GROUNDS[ground][1]
+    with style.context():
+        figure = empty(ground, dpi)
+        scale = ScalarMappable(norm(levels), style.sequential())
+        bar = figure.colorbar(scale, cax=figure.add_axes((0.92, 0.25, 0.012, 0.5)))
+        round_ticks(bar, levels, tall=True)
+        bar.set_label(style.text(plane.loss), color=ink)
+        bar.ax.tick_params(which="both", colors=ink)
+        note = caption(add_identity(plane, [run], [run], {}))
+        figure.text(0.02, 0.02, note, fontsize=6, color=ink, alpha=0.7)
+        return figure, cast(Axes3D, figure.add_axes((0.0, 0.03, 0.92, 0.97), projection="3d"))
 
 
-def _planes(run: Run, rounds: int, points: int) -> list[xr.Dataset]:
-    suited = run.kept("clients", least=3)
-    if not suited:
-        raise LookupError(
-            f"run {run.name} kept no round with three clients or more; train it with --set keep.clients=all."
-        )
-    indices = evenly_spaced(suited, rounds)
-    return [
-        run.cached(round_plane, round=index, points=points, box="symmetric") for index in run.context.track(indices)
-    ]
+def _clients(plane: xr.Dataset, number: int, scene: Relief, ax: Axes3D) -> np.ndarray:
+    """Where the clients of a round are on the picture, pixels; none where they were not kept."""
+    if "client_alpha" not in plane or number not in plane["round"].values:
+        return np.zeros((0, 2))
+    there = plane[["client_alpha", "client_beta"]].sel(round=number).dropna("client")
+    points = np.stack([there.client_alpha.values, there.client_beta.values], axis=1)
+    return pixels(ax, scene.on_surface(points))
 
 
-def _path(run: Run, rounds: int, points: int) -> list[xr.Dataset]:
-    """The plane of a path with the models up to each round marked."""
+def _path(run: Run, rounds: int, points: int) -> xr.Dataset:
+    """The plane of a path, with the clients of its rounds where they were kept."""
     available = run.kept("globals")
     if len(available) < 3:
         raise LookupError(f"run {run.name} kept {len(available)} global models; train it with --set keep.globals=all.")
-    whole = run.cached(trajectory_plane, rounds=evenly_spaced(available, rounds), points=points, clients=False)
-    numbers = whole.mark_round.values.astype(int).tolist()
-    return [
-        whole.isel(mark=slice(place + 1)).assign_attrs(round=number, trail=1) for place, number in enumerate(numbers)
-    ]
+    indices = evenly_spaced(available, rounds)
+    clients = bool(set(run.kept("clients")) & set(indices))
+    return run.cached(trajectory_plane, rounds=indices, points=points, clients=clients)

@@ -1,35 +1,24 @@
-"""A plane as a surface in three dimensions: soft light, draped level lines, the map below it, and paths to the mean."""
+"""A plane as a surface in three dimensions, by matplotlib: soft light, draped level lines, the map below it, paths."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib import patheffects
 from matplotlib.axes import Axes
-from matplotlib.colors import LightSource
-from matplotlib.ticker import MaxNLocator
-from mpl_toolkits.mplot3d import Axes3D
-from scipy.interpolate import PchipInterpolator
-from scipy.ndimage import map_coordinates
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import to_rgb
+from mpl_toolkits.mplot3d import Axes3D, proj3d
 
-from figures.axes.surfaces import common_levels, direction
+from figures.axes.placed_text import spread_names, ticks
+from figures.axes.relief import AZIMUTH, EDGE, ELEVATION, GROUNDS, MEAN, MODEL, Relief, relief
 from figures.looks import style
 
-LIGHT = (315.0, 50.0)
-"""Azimuth and height of the light as `LightSource` takes them: it stands at the low ends of both axes."""
-
-GROUNDS = {"light": ("white", "#222222"), "dark": ("#0e1116", "#f2f2f2")}
-"""Background, and what is written and drawn on it, by name."""
-
-FINE = 200
-"""Cells along each axis of the drawn surface."""
-
-MEANS = ("mean", "by size")
-"""Marks that are means of the others."""
+FADED = 0.55
+"""How much of the ground shines through the map below a surface."""
 
 
 def lit_surface(
@@ -37,16 +26,15 @@ def lit_surface(
     *,
     ax: Axes,
     variable: str = "loss",
-    azimuth: float = -60.0,
+    azimuth: float = AZIMUTH,
     levels: np.ndarray | None = None,
     ground: str = "light",
-    fine: int = FINE,
+    fine: int = 200,
 ) -> Axes:
     """A plane as a lit surface whose height and colour are the variable, with level lines on it and its map below.
 
-    Between the points of the grid the picture is interpolated without new minima (`scipy.interpolate.PchipInterpolator`
-    along both axes); values that are not finite leave a hole, and so do those above the levels. Lines lead from each
-    model along the surface to their mean, or along a path (attribute `trail`). Distances are those of the two axes.
+    What is drawn is computed by `figures.axes.relief`. Lines lead from each model along the surface to their mean, or
+    along a path (attribute `trail`). Distances are those of the two axes.
 
     Args:
         ds: The variable over two dimensions, as `landscape.surface` returns it.
@@ -60,146 +48,151 @@ def lit_surface(
 
     Raises:
         ValueError: If the variable has no two dimensions, the axes are flat, or the ground is none of these.
+        LookupError: If no value is finite.
     """
-    values = ds[variable]
-    if values.ndim != 2:
-        raise ValueError(f"{variable} has dimensions {', '.join(map(str, values.dims))}; a surface needs two.")
     if not isinstance(ax, Axes3D):
         raise ValueError("a surface needs axes in three dimensions: figure.add_subplot(projection='3d').")
-    if ground not in GROUNDS:
-        raise ValueError(f"ground is {ground!r}; accepted: {', '.join(GROUNDS)}.")
-    first, second = map(str, values.dims)
-    used = common_levels(values, log=variable == "loss") if levels is None else levels
-    log = variable == "loss" and used[0] > 0
-
-    def height(numbers: np.ndarray) -> np.ndarray:
-        return np.log10(np.where(numbers > 0, numbers, np.nan)) if log else np.asarray(numbers, dtype=float)
-
-    ends = (ds[name].values.astype(float)[[0, -1]] for name in (first, second))
-    x, y = (np.linspace(start, stop, fine + 1) for start, stop in ends)
-    z = interpolated(ds[first].values, ds[second].values, height(values.values), x, y)
-    low, high = height(used[[0, -1]])
-    z = np.where(z > high, np.nan, np.maximum(z, low))
-    span, sizes = high - low, (np.ptp(x), np.ptp(y))
-    drop = low - 0.55 * span
-    paper, ink = GROUNDS[ground]
-    _map(ax, x, y, z, height(used), drop, ground)
-    colours = _colours(z, x, y, height(used), 0.5 * float(np.sqrt(sizes[0] * sizes[1])) / span)
-    plain: dict[str, Any] = {"linewidth": 0, "antialiased": False, "shade": False}
-    every = {"rcount": fine + 1, "ccount": fine + 1}
-    hidden = ~np.isfinite(z)
-    hidden[:-1] |= hidden[1:]
-    hidden[:, :-1] |= hidden[:, 1:]  # a cell has the colour of its first corner
-    colours[hidden, 3] = 0
-    whole = np.where(np.isfinite(z), z, high)  # mplot3d reads memory that nobody wrote where a cell lacks a corner
-    ax.plot_surface(*np.meshgrid(x, y, indexing="ij"), whole, facecolors=colours, zorder=5, **plain, **every)
-    _models(ds, ax, variable, (x, y, z), height)
-    _axes(ds, ax, (first, second), (x, y), drop, ink)
-    ax.view_init(elev=35, azim=azimuth)
-    ax.set_box_aspect((*sizes, 0.75 * float(np.sqrt(sizes[0] * sizes[1]))), zoom=1.05)
-    ax.set(xlim=x[[0, -1]], ylim=y[[0, -1]], zlim=(drop, high))
-    ax.set_facecolor(paper)
-    ax.set_axis_off()
-    for artist in (*ax.collections, *ax.lines, *ax.texts):
-        artist.set_clip_on(False)  # else at the square that the axes take of a wider picture
+    require_ground(ground)
+    scene = relief(ds, variable, levels=levels, fine=fine)
+    draw_surface(scene, ax, ground, azimuth=azimuth)
+    for path in scene.paths:
+        ax.plot(*path.T, color=MODEL, linewidth=1.8, zorder=8, solid_capstyle="round", clip_on=False)
+    _models(scene, ax)
     return ax
 
 
-def interpolated(a: np.ndarray, b: np.ndarray, values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Values (n, m) on a grid, at the points of a finer one, shape (len(x), len(y)); NaN beside one that is not finite.
+def require_ground(ground: str) -> None:
+    """Refuse an unknown ground.
 
-    Monotone between the points of the grid, so that there is no minimum that they do not have.
+    Raises:
+        ValueError: If it is none of `GROUNDS`.
     """
-    finite = np.isfinite(values)
-    filled = np.where(finite, values, np.nanmax(np.where(finite, values, np.nan)))
-    fine = PchipInterpolator(b, PchipInterpolator(a, filled, axis=0)(x), axis=1)(y)
-    rows, columns = (np.clip(np.searchsorted(old, new, "right") - 1, 0, len(old) - 2) for old, new in ((a, x), (b, y)))
-    cells = finite[:-1, :-1] & finite[1:, :-1] & finite[:-1, 1:] & finite[1:, 1:]
-    return np.where(cells[np.ix_(rows, columns)], fine, np.nan)
+    if ground not in GROUNDS:
+        raise ValueError(f"ground is {ground!r}; accepted: {', '.join(GROUNDS)}.")
 
 
-def _colours(z: np.ndarray, x: np.ndarray, y: np.ndarray, levels: np.ndarray, stretch: float) -> np.ndarray:
-    """Colour of each point under soft light, paler within a line's width of a level."""
-    dx, dy = x[1] - x[0], y[1] - y[0]
-    relief = (z - levels[0]) / (levels[-1] - levels[0])
-    colours = mpl.colormaps[style.sequential()](relief)
-    solid = np.where(np.isfinite(z), z, levels[-1]) * stretch
-    lit = LightSource(*LIGHT).shade_rgb(np.swapaxes(colours[..., :3], 0, 1), solid.T, blend_mode="soft", dx=dx, dy=dy)
-    colours[..., :3] = np.swapaxes(lit, 0, 1)
-    slope = np.hypot(*np.gradient(np.where(np.isfinite(z), z, levels[-1]), dx, dy))
-    away = np.min(np.abs(z[..., None] - levels), axis=-1) / np.maximum(slope, 1e-12)
-    line = 0.6 * np.exp(-((away / (0.6 * max(dx, dy))) ** 2))
-    colours[..., :3] += np.nan_to_num(line)[..., None] * (1 - colours[..., :3])
-    return colours
-
-
-def _map(ax: Axes3D, x: np.ndarray, y: np.ndarray, z: np.ndarray, levels: np.ndarray, drop: float, ground: str) -> None:
-    """The map of the surface on the floor."""
-    grids = np.meshgrid(x, y, indexing="ij")
-    look: dict[str, Any] = {"zdir": "z", "offset": drop, "zorder": 1}
-    ax.contourf(*grids, z, levels=levels, cmap=style.sequential(), alpha=0.55 if ground == "light" else 0.45, **look)
-    ax.contour(*grids, z, levels=levels, cmap=style.sequential(), linewidths=0.4, **look)
-
-
-def _models(
-    ds: xr.Dataset,
-    ax: Axes3D,
-    variable: str,
-    surface: tuple[np.ndarray, np.ndarray, np.ndarray],
-    height: Callable[[np.ndarray], np.ndarray],
+def draw_surface(
+    scene: Relief, ax: Axes3D, ground: str, *, azimuth: float = AZIMUTH, colours: np.ndarray | None = None
 ) -> None:
-    """Models as dots on the surface with their names, and a line along it from each to the mean of the plane's."""
-    if "mark" not in ds.dims or f"mark_{variable}" not in ds:
-        return
-    first, second = map(str, ds[variable].dims)
-    places = np.stack([ds[f"mark_{first}"].values, ds[f"mark_{second}"].values], axis=1).astype(float)
-    names, (x, y, z) = [str(name) for name in ds["mark"].values], surface
-    means = [place for place, name in enumerate(names) if name in MEANS]
+    """The surface, its level lines, the map below it and both axes.
 
-    span = float(np.nanmax(z) - np.nanmin(z))
-    trail = bool(ds.attrs.get("trail"))
-    if trail:
-        ends = [(place, place + 1) for place in range(len(names) - 1)]
-    else:
-        ends = [(place, means[0]) for place in range(len(names)) if means and place not in means]
-    feet = height(ds[f"mark_{variable}"].values)
-    for start, end in ends:
-        path = places[start] + np.linspace(0, 1, 60)[:, None] * (places[end] - places[start])
-        cells = [(path[:, axis] - grid[0]) / (grid[1] - grid[0]) for axis, grid in enumerate((x, y))]
-        above = map_coordinates(z, cells, order=1, cval=np.nan) + 0.012 * span
-        if trail:  # its models lie outside the plane, at losses of their own
-            above = np.linspace(feet[start], feet[end], 60)
-        ax.plot(*path.T, above, color="white", linewidth=1.6, zorder=8, solid_capstyle="round")
-    halo = [patheffects.withStroke(linewidth=2.2, foreground="#101010")]
-    for place, name in enumerate(names):
-        last = place in means or (trail and place == len(names) - 1)
-        look = {"color": "#ffaf19" if last else "white", "markersize": 6.5 if last else 5.0, "markeredgecolor": "black"}
-        ax.plot(*places[place], feet[place], marker="o", linestyle="none", zorder=9 + last, **look)
-        if last or not trail:
-            ax.text(
-                *places[place],
-                feet[place] + 0.06 * span,
-                name,
-                color="white",
-                fontsize=8,
-                ha="center",
-                zorder=12,
-                path_effects=halo,
-            )
+    Args:
+        colours: Of the points of the surface before it is lit, shape (n, m, 3), in place of those of the heights.
+    """
+    paper, ink = GROUNDS[ground]
+    if colours is None:
+        colours = mpl.colormaps[style.sequential()]((scene.z - scene.levels[0]) / scene.span)[..., :3]
+    ax.computed_zorder = False
+    ax.set_proj_type("ortho")
+    ax.view_init(elev=ELEVATION, azim=azimuth)
+    ax.margins(0)
+    ax.set(xlim=scene.x[[0, -1]], ylim=scene.y[[0, -1]], zlim=(scene.floor, scene.levels[-1]))
+    _fit(scene, ax)
+    ax.set_facecolor(paper)
+    ax.set_axis_off()
+    faded = (1 - FADED) * colours + FADED * np.array(to_rgb(paper))
+    solid, there = np.where(np.isfinite(scene.z), scene.z, scene.levels[-1]), np.isfinite(scene.z)[..., None]
+    for z, shown, zorder in ((np.full_like(solid, scene.floor), faded, 1), (solid, lit(colours, scene.light), 5)):
+        paint = np.concatenate([np.nan_to_num(shown).clip(0, 1), there], axis=2)
+        ax.add_collection(_Sheet(scene.x, scene.y, z, paint, zorder=zorder), autolim=False)
+    for line in scene.flat_lines:
+        ax.plot(*line.T, color=ink, linewidth=0.5, alpha=0.35, zorder=2)
+    for line in scene.lines:
+        line[scene.hidden(line, azimuth)] = np.nan
+        ax.plot(*line.T, color="white", linewidth=0.9, alpha=0.6, zorder=6)
+    _axes(scene, ax, ink)
+    for artist in (*ax.collections, *ax.lines, *ax.texts):
+        artist.set_clip_on(False)  # else at the square that the axes take of a wider picture
 
 
-def _axes(
-    ds: xr.Dataset, ax: Axes3D, names: tuple[str, str], grids: tuple[np.ndarray, np.ndarray], drop: float, ink: str
-) -> None:
+def lit(colours: np.ndarray, light: np.ndarray) -> np.ndarray:
+    """Colours (n, m, 3) under light (n, m), by the soft blending of Pegtop."""
+    share = 0.15 + 0.7 * light[..., None]
+    return np.asarray(2 * share * colours + (1 - 2 * share) * colours**2)
+
+
+def flattened(ax: Axes3D, points: np.ndarray) -> np.ndarray:
+    """Where the camera sees points (p, 3), in the flat units of the axes, shape (p, 2)."""
+    x, y, _ = proj3d.proj_transform(*points.T, ax.get_proj())
+    return np.column_stack([x, y])
+
+
+def pixels(ax: Axes3D, points: np.ndarray) -> np.ndarray:
+    """Where points (p, 3) are on the canvas, pixels from the lower left corner, shape (p, 2)."""
+    ax.apply_aspect()
+    return np.asarray(ax.transData.transform(flattened(ax, points)))
+
+
+def _fit(scene: Relief, ax: Axes3D) -> None:
+    """Make the scene as large as its place allows."""
+    ax.set_box_aspect(tuple(scene.box), zoom=1)
+    solid = np.where(np.isfinite(scene.z), scene.z, scene.levels[-1])
+    x, y = (np.ravel(side) for side in np.meshgrid(scene.x[[0, -1]], scene.y[[0, -1]], indexing="ij"))
+    above = solid[:: len(scene.x) - 1, :: len(scene.y) - 1].ravel()
+    corners = [np.column_stack([x, y, z]) for z in (above, np.full(4, scene.floor))]
+    room = ax.get_position(original=True).transformed(ax.figure.transSubfigure)
+    middle = [(room.x0 + room.x1) / 2, (room.y0 + room.y1) / 2]
+    size = 2 * np.abs(pixels(ax, np.concatenate(corners)) - middle).max(0)
+    ax.set_box_aspect(tuple(scene.box), zoom=float(min(0.8 * room.width / size[0], 0.96 * room.height / size[1])))
+
+
+class _Sheet(QuadMesh):
+    """A surface of smooth colours in axes of three dimensions, drawn from the far corner to the near one."""
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, colours: np.ndarray, **look: Any) -> None:
+        grid = np.meshgrid(x, y, indexing="ij")
+        self.points, self.colours = np.stack([*grid, z], axis=2), colours
+        super().__init__(np.zeros((*z.shape, 2)), shading="gouraud", rasterized=True, **look)
+
+    def do_3d_projection(self) -> float:
+        """Place the points where the camera of the axes sees them; their least depth."""
+        axes = cast(Axes3D, self.axes)
+        x, y, depth = (
+            row.reshape(self.colours.shape[:2]) for row in proj3d.proj_transform(*self.points.reshape(-1, 3).T, axes.M)
+        )
+        turn = tuple(
+            slice(None, None, 1 if first >= last else -1)
+            for first, last in ((depth[0].mean(), depth[-1].mean()), (depth[:, 0].mean(), depth[:, -1].mean()))
+        )
+        self._coordinates = np.stack([x, y], axis=2)[turn]
+        self.set_facecolor(cast(Any, self.colours[turn].reshape(-1, 4)))
+        return float(depth.min())
+
+
+def _models(scene: Relief, ax: Axes3D) -> None:
+    """Models as dots, and their names, which stand clear of each other."""
+    for name, point, main in zip(scene.names, scene.places, scene.main, strict=True):
+        look = {"color": MEAN if main else MODEL, "markersize": 8 if main else 6, "markeredgecolor": EDGE}
+        ax.plot(*point[:, None], marker="o", linestyle="none", zorder=9 + main, label=name, clip_on=False, **look)
+    named = scene.main if scene.trail else np.ones(len(scene.names), bool)
+    names = [name for name, shown in zip(scene.names, named, strict=True) if shown]
+    write_names(ax, flattened(ax, scene.places[named]), names) if names else None
+
+
+def write_names(ax: Axes, points: np.ndarray, names: list[str], size: float = 9.0) -> None:
+    """Names beside points (k, 2) of flat axes, or of axes in three dimensions as `flattened` gives them."""
+    dot = ax.figure.dpi / 72
+    at = ax.transData.transform(points) / dot
+    shifts = spread_names(at, [0.6 * size * len(name) for name in names], 1.2 * size) - at
+    halo = [patheffects.withStroke(linewidth=2.2, foreground=EDGE)]
+    look: dict[str, Any] = {"color": "white", "fontsize": size, "ha": "center", "va": "center", "zorder": 12}
+    for point, shift, name in zip(points, shifts, names, strict=True):
+        note = ax.annotate(name, point, shift, textcoords="offset points", path_effects=halo, **look)
+        note.set(in_layout=False, annotation_clip=False)
+
+
+def _axes(scene: Relief, ax: Axes3D, ink: str) -> None:
     """Distances along the two edges of the floor that the camera sees."""
-    for axis, (name, grid) in enumerate(zip(names, grids, strict=True)):
-        across = grids[1 - axis]
+    for axis, (title, grid) in enumerate(zip(scene.titles, (scene.x, scene.y), strict=True)):
+        across = (scene.x, scene.y)[1 - axis]
         edge, away = (across[0], -np.ptp(across)) if axis == 0 else (across[-1], np.ptp(across))
-        look: dict[str, Any] = {"color": ink, "ha": "center", "va": "center", "zorder": 3}
-        ticks = MaxNLocator(4).tick_values(grid[0], grid[-1])
-        for tick in ticks[(ticks >= grid[0]) & (ticks <= grid[-1])]:
-            ax.text(*_crossed(axis, tick, edge + 0.07 * away), drop, f"{tick:g}", fontsize=6, **look)
-        ax.text(*_crossed(axis, grid.mean(), edge + 0.19 * away), drop, direction(ds, name), fontsize=7, **look)
+        look: dict[str, Any] = {"color": ink, "va": "center", "zorder": 3}
+        for tick in ticks(grid[0], grid[-1]):
+            ax.text(
+                *_crossed(axis, tick, edge + 0.06 * away), scene.floor, f"{tick:g}", fontsize=7, ha="center", **look
+            )
+        end = _crossed(axis, grid.mean(), edge + 0.15 * away)
+        ax.text(*end, scene.floor, title, fontsize=8, ha=("right", "left")[axis], **look)
 
 
 def _crossed(axis: int, along: float, across: float) -> tuple[float, float]:

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
+from figures.axes.relief import COUNT, direction
 from figures.interactive import look as parts
 from figures.interactive.slider import Traces
-from figures.interactive.surface_traces import EDGE, at_round, mark_words, symbols
+from figures.interactive.surface_traces import at_round, mark_words, symbols
 from figures.interactive.words import Notes, plain
 
-LEVELS = 14
-"""Contour lines between the smallest and the largest value."""
+EDGE = {"color": "black", "width": 1}
 
 HALO = "0 0 3px white, 0 0 3px white, 0 0 4px white"
 """Shadow of black text on a map."""
 
 
-def flat(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, notes: Notes) -> Traces:
+def flat(ds: xr.Dataset, variable: str, levels: np.ndarray, notes: Notes) -> Traces:
     """Traces of a map: its contours, and its models where it has marks."""
-    contour = contours(ds, variable, bounds, log)
+    log = variable == "loss" and bool(levels[0] > 0)
+    low, high = (parts.log10(levels) if log else levels)[[0, -1]].tolist()
+    contour = contours(ds, variable, (low, high), log)
     if "mark" not in ds.dims:
         return [contour]
     x, y, _ = parts.grid(ds, variable)
@@ -40,7 +43,12 @@ def models(ds: xr.Dataset, variable: str, places: tuple[Any, Any], notes: Notes,
         mode="markers+text",
         hovertext=mark_words(ds, notes),
         customdata=parts.small(ds[f"mark_{variable}"]),
-        marker={"size": 10, "color": "white", "symbol": symbols(ds, "triangle-up", "x"), "line": EDGE},
+        marker={
+            "size": 10,
+            "color": "white",
+            "symbol": symbols(ds, "triangle-up", "x"),
+            "line": EDGE,
+        },
         hovertemplate=f"{at_round(ds)}%{{hovertext}}<br>{parts.axis(ds[variable])} %{{customdata:.4g}}<extra></extra>",
         cliponaxis=False,
         **look,
@@ -72,7 +80,7 @@ def look(bounds: tuple[float, float], unit: str, log: bool) -> dict[str, Any]:
         "colorscale": parts.COLOURS,
         "zmin": low,
         "zmax": high,
-        "contours": {"start": low, "end": high, "size": (high - low) / LEVELS},
+        "contours": {"start": low, "end": high, "size": (high - low) / (COUNT - 1)},
         "line": {"width": 0.4, "color": "rgba(255,255,255,0.6)"},
         "colorbar": parts.colour_bar(unit, low, high, log=log),
     }
@@ -81,7 +89,7 @@ def look(bounds: tuple[float, float], unit: str, log: bool) -> dict[str, Any]:
 def lay_flat(figure: go.Figure, ds: xr.Dataset, variable: str, **panel: int) -> None:
     """Axes of a map in a figure, or in its panel (row, col); with one scale where both directions have one length."""
     first, second = map(str, ds[variable].dims)
-    figure.update_xaxes(title=parts.coordinate(ds, first), constrain="domain", showgrid=False, zeroline=False, **panel)
-    figure.update_yaxes(title=parts.coordinate(ds, second), constrain="domain", showgrid=False, zeroline=False, **panel)
+    figure.update_xaxes(title=direction(ds, first), constrain="domain", showgrid=False, zeroline=False, **panel)
+    figure.update_yaxes(title=direction(ds, second), constrain="domain", showgrid=False, zeroline=False, **panel)
     if ds.attrs.get("isometric") == 1:
         figure.update_yaxes(scaleanchor="x", **panel)

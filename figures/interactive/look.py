@@ -31,11 +31,6 @@ def laid(*, height: int = 380, **layout: Any) -> dict[str, Any]:
     return base | layout
 
 
-def coordinate(ds: xr.Dataset, name: str) -> str:
-    """Label of a coordinate of a surface: of planes of models it is a distance between parameters, in their norm."""
-    return f"distance along {along}" if (along := direction(ds, name)) != name else axis(ds[name])
-
-
 def direction(ds: xr.Dataset, name: str) -> str:
     """The direction of a coordinate: u and v of a plane through models, a principal component of a trajectory."""
     index = ("alpha", "beta").index(name) if name in ("alpha", "beta") else None

@@ -8,9 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
+from figures.axes.relief import direction
 from figures.interactive.cohort import PICKED
 from figures.interactive.contour_traces import HALO, contours, lay_flat
-from figures.interactive.look import axis, blank, coordinate, small, span
+from figures.interactive.look import axis, blank, small, span
 from figures.interactive.slider import Traces, playing
 from figures.looks import palette
 
@@ -83,7 +84,7 @@ def _name_axes(figure: go.Figure, ds: xr.Dataset, has_map: bool) -> go.Figure:
         figure.update_yaxes(scaleanchor="x")
     for name, update in (("alpha", figure.update_xaxes), ("beta", figure.update_yaxes)):
         share = ds.attrs.get(f"explained_{name}")
-        update(title=coordinate(ds, name) + ("" if share is None else f" ({100 * share:.0f} % of the variance)"))
+        update(title=direction(ds, name) + ("" if share is None else f" ({100 * share:.0f} % of the variance)"))
     return figure
 
 

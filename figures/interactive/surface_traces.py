@@ -1,4 +1,4 @@
-"""Traces of a loss surface in three dimensions: the surface, its models on pins, their names."""
+"""A loss surface in three dimensions, by plotly: what `figures.axes.relief` computes, as traces and a scene."""
 
 from __future__ import annotations
 
@@ -8,36 +8,66 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
+from figures.axes import relief as reliefs
+from figures.axes.placed_text import spread_names, ticks
+from figures.axes.relief import MEANS, Relief, relief
 from figures.interactive import look as parts
 from figures.interactive.slider import Traces
 from figures.interactive.words import Notes, plain
 
-PIN = 0.15
-"""Height of the pins that carry the models' names, as a fraction of the surface's height."""
+FINE, COARSE = 80, 40
+"""Cells along each axis of a surface, and of the map below it."""
 
-EDGE = {"color": "black", "width": 1}
+UNIT = 300
+"""Pixels of the length 1 of a scene, in which names keep clear of each other."""
+
+ZOOM = 1.28
+"""Size of a scene in its place."""
+
+HALO = ", ".join(["0 0 3px black"] * 4)
+"""Shadow of white text on a surface."""
 
 
-def deep(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, notes: Notes) -> Traces:
-    """Traces of a surface: itself, and stems and heads of the pins where it has marks."""
-    x, y, values = parts.grid(ds, variable)
+def deep(ds: xr.Dataset, variable: str, levels: np.ndarray, notes: Notes) -> Traces:
+    """Traces of a surface: itself, the map below, level lines, paths, and models where it has marks."""
+    scene, below = (relief(ds, variable, levels=levels, fine=fine) for fine in (FINE, COARSE))
     unit = parts.axis(ds[variable])
-    across, up = (parts.direction(ds, str(values.name)) for values in (x, y))
+    across, up = (parts.direction(ds, str(name)) for name in ds[variable].dims)
+    ends = {"colorscale": parts.COLOURS, "cmin": scene.levels[0], "cmax": scene.levels[-1]}
+    x, y, values = parts.grid(ds, variable)
     surface = go.Surface(
-        x=parts.small(x),
-        y=parts.small(y),
-        z=parts.small(values),
-        surfacecolor=parts.small(parts.log10(values) if log else values),
-        colorscale=parts.COLOURS,
-        cmin=bounds[0],
-        cmax=bounds[1],
-        colorbar=parts.colour_bar(unit, *bounds, log=log),
+        **_grid(scene, scene.z),
+        **ends,
+        surfacecolor=parts.small(scene.z.T),
+        colorbar=parts.colour_bar(unit, *scene.levels[[0, -1]], log=scene.log),
         hovertemplate=f"{at_round(ds)}{across} %{{x:.3g}}<br>{up} %{{y:.3g}}<br>{unit} %{{z:.4g}}<extra></extra>",
+        lighting={"ambient": 0.85, "diffuse": 0.9, "specular": 0.1, "roughness": 0.8, "fresnel": 0.1},
+        lightposition=dict(zip("xyz", (1e5 * reliefs.towards(*reliefs.LIGHT)).tolist(), strict=True)),
+        meta={"x": parts.small(x), "y": parts.small(y), "z": parts.small(values)},
         name=variable,
     )
+    quiet = {"hoverinfo": "skip", "showscale": False, "lighting": {"ambient": 0.6, "diffuse": 0}, "name": "map"}
+    flat = {**_grid(below, np.full_like(below.z, scene.floor)), "surfacecolor": parts.small(below.z.T)}
+    lines = _lines(scene, [scene.raised(line) for line in (*scene.lines, *scene.flat_lines)], 0.55, 2)
+    traces = [surface, go.Surface(**flat, **ends, **quiet), lines]
     if "mark" not in ds.dims:
-        return [surface]
-    return [surface, *_pins(ds, variable, log, notes)]
+        return traces
+    foot, main = scene.raised(scene.places, 2), scene.main
+    models = go.Scatter3d(
+        **_points(scene, foot),
+        customdata=parts.small(ds[f"mark_{variable}"]),
+        mode="markers",
+        text=mark_words(ds, notes),
+        marker={
+            "size": np.where(main, 8, 6).tolist(),
+            "color": np.where(main, reliefs.MEAN, reliefs.MODEL).tolist(),
+            "symbol": symbols(ds, "circle", "diamond"),
+            "line": {"color": reliefs.EDGE, "width": 1},
+        },
+        hovertemplate=f"{at_round(ds)}%{{text}}<br>{unit} %{{customdata:.4g}}<extra></extra>",
+        showlegend=False,
+    )
+    return [*traces, _lines(scene, [*map(scene.raised, scene.paths)], 1, 6), models]
 
 
 def at_round(ds: xr.Dataset) -> str:
@@ -52,77 +82,61 @@ def mark_words(ds: xr.Dataset, notes: Notes) -> list[str]:
 
 def symbols(ds: xr.Dataset, model: str, mean: str) -> list[str]:
     """Symbol of every mark: means have their own."""
-    return [mean if name.startswith(("mean", "by size")) else model for name in parts.mark_names(ds)]
+    return [mean if name.startswith(MEANS) else model for name in parts.mark_names(ds)]
 
 
-def lay_deep(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool) -> dict[str, Any]:
-    """The scene of a surface; a few logarithmic heights are labelled."""
-    first, second = map(str, ds[variable].dims)
-    few = {"type": "log", "tickvals": parts.nice(10 ** bounds[0], 10 ** bounds[1])[::2]} if log else {"type": "linear"}
+def lay_deep(ds: xr.Dataset, variable: str, levels: np.ndarray) -> dict[str, Any]:
+    """The scene of a surface: its two axes, the names of its models, and the camera."""
+    scene = relief(ds, variable, levels=levels, fine=COARSE)
+    plain_axis = {"showgrid": False, "zeroline": False, "showbackground": False, "showspikes": False, "tickangle": 0}
+    axes = [
+        {**plain_axis, "title": {"text": title}, "tickvals": ticks(*grid[[0, -1]]).tolist()}
+        for title, grid in zip(scene.titles, (scene.x, scene.y), strict=True)
+    ]
+    kind = {
+        "type": "log" if scene.log else "linear",
+        "range": [scene.floor - 0.02 * scene.span, float(scene.levels[-1])],
+    }
+    eye = dict(zip("xyz", (2 * reliefs.towards(reliefs.AZIMUTH, reliefs.ELEVATION)).tolist(), strict=True))
     return {
-        "xaxis": {"title": {"text": parts.coordinate(ds, first)}},
-        "yaxis": {"title": {"text": parts.coordinate(ds, second)}},
-        "zaxis": {"title": {"text": variable}, **few},
-        "annotations": labels(ds, variable, log),
+        "xaxis": axes[0],
+        "yaxis": axes[1],
+        "zaxis": {**kind, "visible": False, "title": {"text": variable}},
+        "annotations": labels(ds, variable, levels),
         "aspectmode": "manual",
-        "aspectratio": {"x": 1.2, "y": 1.2, "z": 0.8},
-        "camera": {"eye": {"x": 0.5, "y": -2.0, "z": 1.45}, "center": {"x": 0, "y": 0, "z": -0.12}},
+        "aspectratio": dict(zip("xyz", (ZOOM * scene.box).tolist(), strict=True)),
+        "camera": {"eye": eye, "center": {"x": 0, "y": 0, "z": -0.08}, "projection": {"type": "orthographic"}},
     }
 
 
-def labels(ds: xr.Dataset, variable: str, log: bool) -> list[dict[str, Any]]:
-    """Names over the pins, on a pale ground; as `layout.scene.annotations`."""
+def labels(ds: xr.Dataset, variable: str, levels: np.ndarray) -> list[dict[str, Any]]:
+    """Names beside the models, clear of each other for the first camera; as `layout.scene.annotations`."""
     if "mark" not in ds.dims:
         return []
-    first, second = map(str, ds[variable].dims)
-    heads = _heads(ds, variable, log)
-    heads = parts.log10(heads) if log else heads  # annotations are placed by exponents on a logarithmic axis
-    places = zip(parts.mark_names(ds), ds[f"mark_{first}"].values, ds[f"mark_{second}"].values, heads, strict=True)
-    look = {
-        "showarrow": False,
-        "yshift": 14,
-        "bgcolor": "rgba(255,255,255,0.75)",
-        "font": {"color": "black", "size": 11},
-    }
+    scene = relief(ds, variable, levels=levels, fine=COARSE)
+    finite = np.isfinite(scene.places[:, 2])
+    names, places = [name for name, there in zip(scene.names, finite, strict=True) if there], scene.places[finite]
+    points = UNIT * scene.screen(places)
+    shifts = spread_names(points, [6.5 * len(name) for name in names], 15) - points
+    look = {"showarrow": False, "font": {"color": "white", "size": 12, "shadow": HALO}}
     return [
-        {"text": plain(name), "x": float(x), "y": float(y), "z": float(z), **look}
-        for name, x, y, z in places
-        if np.isfinite(z)
+        {"text": plain(name), "x": x, "y": y, "z": z, "xshift": right, "yshift": up, **look}
+        for name, (x, y, z), (right, up) in zip(names, places.tolist(), shifts.tolist(), strict=True)
     ]
 
 
-def _pins(ds: xr.Dataset, variable: str, log: bool, notes: Notes) -> Traces:
-    """Models as labelled heads of pins that stand on the surface, so that it does not hide them."""
-    first, second = map(str, ds[variable].dims)
-    x, y, foot = (parts.small(ds[f"mark_{name}"]) for name in (first, second, variable))
-    head = parts.small(_heads(ds, variable, log))
-    gap = np.full_like(foot, np.nan)
-    stems = go.Scatter3d(
-        x=np.repeat(x, 3),
-        y=np.repeat(y, 3),
-        z=np.stack([foot, head, gap], axis=1).ravel(),
-        mode="lines",
-        line={"color": "gray", "width": 3},
-        hoverinfo="skip",
-        showlegend=False,
-    )
-    heads = go.Scatter3d(
-        x=x,
-        y=y,
-        z=head,
-        customdata=foot,
-        mode="markers",
-        text=mark_words(ds, notes),
-        marker={"size": 5, "color": "white", "symbol": symbols(ds, "diamond", "circle"), "line": EDGE},
-        hovertemplate=f"{at_round(ds)}%{{text}}<br>{parts.axis(ds[variable])} %{{customdata:.4g}}<extra></extra>",
-        showlegend=False,
-    )
-    return [stems, heads]
+def _grid(scene: Relief, z: np.ndarray) -> dict[str, np.ndarray]:
+    return {"x": parts.small(scene.x), "y": parts.small(scene.y), "z": parts.small(scene.values(z.T))}
 
 
-def _heads(ds: xr.Dataset, variable: str, log: bool) -> np.ndarray:
-    """Heights of the pins' heads, shape (marks,)."""
-    scale, foot = ds[variable].values, ds[f"mark_{variable}"].values
-    scale = parts.log10(scale) if log else scale
-    rise = PIN * float(np.nanmax(scale) - np.nanmin(scale))
-    return np.asarray(foot * 10**rise if log else foot + rise)
+def _points(scene: Relief, points: np.ndarray) -> dict[str, np.ndarray]:
+    x, y, z = points.T
+    return {"x": parts.small(x), "y": parts.small(y), "z": parts.small(scene.values(z))}
+
+
+def _lines(scene: Relief, lines: list[np.ndarray], opacity: float, width: float) -> go.Scatter3d:
+    """White lines of one look, with gaps between them."""
+    gap = np.full((1, 3), np.nan)
+    points = np.concatenate([part for line in lines for part in (line, gap)] or [gap])
+    line = {"color": f"rgba(255,255,255,{opacity})", "width": width}
+    return go.Scatter3d(**_points(scene, points), mode="lines", line=line, hoverinfo="skip", showlegend=False)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
+from figures.axes.relief import spaced_levels
 from figures.interactive.contour_traces import flat as flat_traces
 from figures.interactive.contour_traces import lay_flat
-from figures.interactive.look import blank, is_log, span
+from figures.interactive.look import blank
 from figures.interactive.slider import sliding
 from figures.interactive.surface_traces import deep, labels, lay_deep
 from figures.interactive.words import Notes
@@ -62,17 +64,17 @@ def surface_rounds(
         ValueError: If no surface is given, or the variable does not have two dimensions.
         LookupError: If no surface has a value.
     """
-    log, bounds = _scale(surfaces, variable)
+    levels = _levels(surfaces, variable)
     last, notes = surfaces[-1], notes or [{}] * len(surfaces)
     draw = flat_traces if flat else deep
-    parts = [draw(ds, variable, bounds, log, note) for ds, note in zip(surfaces, notes, strict=True)]
-    figure = blank(height=460)
+    parts = [draw(ds, variable, levels, note) for ds, note in zip(surfaces, notes, strict=True)]
+    figure = blank(height=460 if flat else 560)
     if flat:
         sliding(figure, parts, rounds_of(surfaces))
         lay_flat(figure, last, variable)
     else:
-        figure.update_layout(margin={"l": 0, "r": 0, "t": 8, "b": 8}, scene=lay_deep(last, variable, bounds, log))
-        names = [{"scene.annotations": labels(ds, variable, log)} for ds in surfaces]
+        figure.update_layout(margin={"l": 0, "r": 0, "t": 8, "b": 8}, scene=lay_deep(last, variable, levels))
+        names = [{"scene.annotations": labels(ds, variable, levels)} for ds in surfaces]
         sliding(figure, parts, rounds_of(surfaces), names)
     return figure
 
@@ -82,15 +84,14 @@ def rounds_of(surfaces: Sequence[xr.Dataset]) -> list[int]:
     return [int(ds.attrs.get("round", place)) for place, ds in enumerate(surfaces)]
 
 
-def _scale(surfaces: Sequence[xr.Dataset], variable: str) -> tuple[bool, tuple[float, float]]:
-    """Whether the colours of surfaces are logarithmic, and their ends."""
+def _levels(surfaces: Sequence[xr.Dataset], variable: str) -> np.ndarray:
+    """Levels common to surfaces; evenly spaced in log for a positive loss."""
     if not surfaces:
         raise ValueError("no surface was given; compute one, for example run.cached(drift.round_plane).")
     for ds in surfaces:
         if ds[variable].ndim != 2:
             raise ValueError(f"{variable} has dimensions {', '.join(map(str, ds[variable].dims))}; a map needs two.")
-    values = [ds[variable] for ds in surfaces]
-    return (log := is_log(variable, *values)), span(*values, log=log)
+    return spaced_levels([ds[variable] for ds in surfaces], log=variable == "loss")
 
 
 def _as_list(notes: Notes | None) -> list[Notes] | None:

@@ -12,8 +12,11 @@ function column(values) {
   return Array.from({ length: rows }, (_, row) => flat.slice(row * columns, (row + 1) * columns));
 }
 
+// The numbers of a surface are those of its grid, which it carries beside the finer one that is drawn.
 function rowsOf(trace, round) {
-  const [x, y, z] = [column(trace.x || trace.a), column(trace.y || trace.b), column(trace.z)];
+  if (trace.hoverinfo === "skip") return [];
+  const numbers = trace.meta || trace;
+  const [x, y, z] = [column(numbers.x || numbers.a), column(numbers.y || numbers.b), column(numbers.z)];
   const start = [round, trace.name || ""];
   if (Array.isArray(z[0])) return z.flatMap((line, row) => line.map((value, at) => [...start, x[at], y[row], value]));
   const length = Math.max(x.length, y.length, z.length);

@@ -9,12 +9,12 @@ import pytest
 import tiny
 import xarray as xr
 from matplotlib.figure import Figure
-from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from PIL import Image
 
 import figures
+from figures.axes.relief import interpolated, relief
 from figures.films import encoders
-from figures.films.lit_surface import _colours, interpolated
+from figures.films.lit_surface import _Sheet
 
 FFMPEG = shutil.which("ffmpeg") or importlib.util.find_spec("imageio_ffmpeg")
 
@@ -27,31 +27,29 @@ def run(tmp_path_factory):
 def test_a_film_has_a_frame_per_step_of_each_round(run, tmp_path):
     seen = []
     path = figures.film(
-        run, tmp_path / "deep" / "f.gif", rounds=2, points=4, frames=2, dpi=40, progress=lambda *step: seen.append(step)
+        run, tmp_path / "deep" / "f.gif", rounds=3, points=4, frames=2, dpi=40, progress=lambda *step: seen.append(step)
     )
     with Image.open(path) as picture:
-        assert picture.n_frames == 4
+        assert picture.n_frames == 6
         frames = []
-        for number in range(4):
+        for number in range(6):
             picture.seek(number)
             frames.append(np.asarray(picture.convert("L"), dtype=float))
-    assert all(np.abs(before - after).max() > 50 for before, after in itertools.pairwise(frames))
-    assert seen == [(done, 4) for done in (1, 2, 3, 4)]
+    assert all(np.abs(before - after).max() > 50 for before, after in itertools.pairwise(frames[:5]))
+    assert seen == [(done, 6) for done in range(1, 7)]
     assert [file.name for file in path.parent.iterdir()] == ["f.gif"]
 
 
 @pytest.mark.skipif(not FFMPEG, reason="no ffmpeg: pip install 'fedscape[film]'")
 @pytest.mark.parametrize(("suffix", "magic"), [(".mp4", b"ftyp"), (".webm", b"webm")])
 def test_a_path_is_filmed_by_ffmpeg(run, tmp_path, suffix, magic):
-    path = figures.film(run, tmp_path / f"p{suffix}", kind="trajectory", rounds=3, points=4, frames=1, dpi=40)
+    path = figures.film(run, tmp_path / f"p{suffix}", rounds=3, points=4, frames=1, dpi=40)
     assert magic in path.read_bytes()[:64]
 
 
 def test_what_cannot_be_filmed_is_refused_in_one_line(run, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"\.gif, \.mp4, \.webm"):
         figures.film(run, tmp_path / "f.avi")
-    with pytest.raises(ValueError, match="kind is 'basin'; a film shows a surface or a trajectory"):
-        figures.film(run, tmp_path / "f.gif", kind="basin")
     with pytest.raises(ValueError, match="frames 0"):
         figures.film(run, tmp_path / "f.gif", frames=0)
     monkeypatch.setattr(encoders, "_ffmpeg", lambda: None)
@@ -61,7 +59,7 @@ def test_what_cannot_be_filmed_is_refused_in_one_line(run, tmp_path, monkeypatch
 
 
 def test_the_command_writes_a_film(run, fedscape):
-    few = ("--rounds", 1, "--points", 3, "--frames", 2)
+    few = ("--rounds", 3, "--points", 3, "--frames", 1)
     code, out, err = fedscape("figures", "film", run.folder, "-o", "f.gif", *few)
     assert (code, out) == (0, "f.gif\n"), err
     code, _, err = fedscape("figures", "film", run.folder, "-o", "f.avi")
@@ -82,13 +80,24 @@ def test_the_drawn_surface_has_the_values_of_the_grid_and_no_minimum_of_its_own(
     assert np.isfinite(fine[:10]).all() and np.isfinite(fine[31:]).all()
 
 
+def plane(loss):
+    alpha, beta = (np.linspace(-1, 1, size) for size in loss.shape)
+    return xr.Dataset({"loss": (("alpha", "beta"), loss)}, {"alpha": alpha, "beta": beta})
+
+
 def test_sides_towards_the_light_are_brighter():
-    x = np.linspace(-1, 1, 41)
-    ridge = np.broadcast_to(-np.abs(x)[:, None], (41, 41))
-    colours = _colours(ridge, x, x, np.array([-1.5, 0.0]), 0.5)[..., :3].sum(-1)
-    assert colours[10, 20] > 1.1 * colours[30, 20]  # equal heights; the light is at the low ends of both axes
-    across = _colours(ridge.T, x, x, np.array([-1.5, 0.0]), 0.5)[..., :3].sum(-1)
-    assert across[20, 10] > 1.1 * across[20, 30]
+    ridge = np.broadcast_to(2 - np.abs(np.linspace(-1, 1, 41))[:, None], (41, 41))
+    light = relief(plane(ridge), fine=40).light
+    assert light[10, 20] > 1.1 * light[30, 20]  # equal heights; the light is at the low ends of both axes
+    light = relief(plane(ridge.T), fine=40).light
+    assert light[20, 10] > 1.1 * light[20, 30]
+
+
+def test_what_lies_behind_a_ridge_is_hidden():
+    ridge = np.broadcast_to(1 + np.exp(-((np.linspace(-1, 1, 41) / 0.1) ** 2))[None] * 20, (31, 41))
+    scene = relief(plane(ridge), fine=80)
+    points = scene.on_surface(np.array([[0.0, 0.3], [0.0, -0.3], [0.0, 0.0]]))
+    assert scene.hidden(points).tolist() == [True, False, False]  # the camera stands at the low end of the second axis
 
 
 def test_a_surface_needs_two_dimensions_and_deep_axes():
@@ -96,10 +105,12 @@ def test_a_surface_needs_two_dimensions_and_deep_axes():
     ds = xr.Dataset({"loss": (("alpha", "beta"), 1 + np.add.outer(grid, grid))}, {"alpha": grid, "beta": grid})
     figure = Figure()
     ax = figures.lit_surface(ds, ax=figure.add_subplot(projection="3d"))
-    surface = max((one for one in ax.collections if isinstance(one, Poly3DCollection)), key=lambda one: one.zorder)
-    colours = surface.get_facecolor()
-    assert len(colours) == 200 * 200
-    assert 0 < (colours[:, 3] == 0).sum() < 0.1 * len(colours)  # the corner above the levels is left out
+    surface = max((one for one in ax.collections if isinstance(one, _Sheet)), key=lambda one: one.zorder)
+    assert surface.colours.shape == (201, 201, 4) and (surface.colours[..., 3] == 1).all()
+    np.testing.assert_allclose(surface.points[0, -1], [0, 1, np.log10(2)])
+    cut = figures.lit_surface(ds, ax=figure.add_subplot(projection="3d"), levels=np.geomspace(1, 2.5, 5))
+    colours = max((one for one in cut.collections if isinstance(one, _Sheet)), key=lambda one: one.zorder).colours
+    assert 0 < (colours[..., 3] == 0).mean() < 0.2  # the corner above the levels is left out
     with pytest.raises(ValueError, match="a surface needs two"):
         figures.lit_surface(ds.isel(beta=0), ax=ax)
     with pytest.raises(ValueError, match="ground is 'grey'; accepted: light, dark"):

@@ -34,19 +34,25 @@ def plane(round_index: int = 0, scale: float = 1.0) -> xr.Dataset:
     return ds
 
 
+def at_grid(z):
+    """The points of a finer surface that are those of the grid of `plane`."""
+    return np.asarray(z)[::20, ::40]
+
+
 @pytest.mark.parametrize("lowest", [-5.0, 0.0])
 def test_losses_that_are_not_positive_have_linear_heights(lowest):
     ds = plane()
     ds["loss"] = ds.loss + (lowest - float(ds.loss.min()))
-    np.testing.assert_allclose(figures.surface3d(ds).data[0].z, ds.loss.values.T, rtol=1e-6)
+    np.testing.assert_allclose(at_grid(figures.surface3d(ds).data[0].z), ds.loss.values.T, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(figures.explore_contour(ds).data[0].z, ds.loss.values.T, rtol=1e-6)
 
 
 def test_a_surface_has_the_second_coordinate_along_rows():
     ds = plane()
     drawn = figures.surface3d(ds).data[0]
-    np.testing.assert_allclose(drawn.z, ds.loss.values.T, rtol=1e-6)
-    assert drawn.z.shape == (5, 3) and len(drawn.x) == 3 and len(drawn.y) == 5
+    np.testing.assert_allclose(at_grid(drawn.z), ds.loss.values.T, rtol=1e-5)
+    assert drawn.z.shape == (81, 81) and (drawn.x[-1], drawn.y[0]) == (2, -1)
+    np.testing.assert_allclose(drawn.meta["z"], ds.loss.values.T, rtol=1e-6)
     contour = figures.explore_contour(ds).data[0]
     np.testing.assert_allclose(contour.customdata, ds.loss.values.T, rtol=1e-6)
     np.testing.assert_allclose(contour.z, np.log10(ds.loss.values.T), rtol=1e-5, atol=1e-6)
@@ -91,6 +97,7 @@ def test_a_slider_shows_one_round_at_a_time_on_one_colour_scale():
         shown = np.array([step.args[0]["visible"] for step in steps])
         assert (shown.sum(0) == 1).all() and (shown.sum(1) == len(figure.data) / 3).all()
         maps = [trace for trace in figure.data if trace.type in ("surface", "contour")]
+        assert len(maps) == (3 if flat else 6)
         assert len({(trace.cmin, trace.cmax) if not flat else (trace.zmin, trace.zmax) for trace in maps}) == 1
     assert not figures.surface3d(plane()).layout.sliders
 

@@ -60,7 +60,7 @@ def test_the_page_has_every_section_and_figure(text):
         assert not {"template", "sliders", "updatemenus"} & figure["layout"].keys()
     surface, path = found["surface:fedlaw"], found["trajectory:fedlaw"]
     assert surface["rounds"] == path["rounds"] == [0, 1, 2]
-    assert surface["owners"] == [0, 0, 0, 1, 1, 1, 2, 2, 2] and len(surface["changes"]) == 3
+    assert surface["owners"] == [0] * 5 + [1] * 5 + [2] * 5 and len(surface["changes"]) == 3
     assert [len(frame["data"]) for frame in path["frames"]] == [2, 2, 2]
 
 
