@@ -132,8 +132,7 @@ def line_with_band(
     log = log and bool((table[np.isfinite(table)] > 0).all())
     kind = _kind(drawing, len(table), across, show)
     middle, low, high = _summary(table, kind, log)
-    if over.endswith("round"):
-        style.name_axes(ax, integers=5)
+    style.name_axes(ax, integers=5 if over.endswith("round") else None)
     if len(x) == 1:
         look = {"marker": "o", "markersize": 3, **look}
     (line,) = ax.plot(x, middle, **look)

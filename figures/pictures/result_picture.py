@@ -27,8 +27,7 @@ USUAL = ("loss", "accuracy", "eigenvalue", "density", "barrier", "count")
 NAMES = ("client", "class", "layer", "model", "variant")
 """Dimensions whose entries have no order: dots, which no line joins."""
 
-LINES = 6
-"""Lines in one picture; more entries are the rows of a table of colours."""
+LINES = 6  # in one picture; more entries are the rows of a table of colours
 
 
 @style.styled
@@ -75,9 +74,10 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
         return _spectrum(values, ax, look, lost)
     if dims == ("layer",) and name == "eigenvalue":
         return spectra.layers(ds, ax=ax, **look)
-    if table := _table(values):
-        colours = {"cmap": style.SIGNED if table[1][0] < 0 else style.sequential(), "aspect": "auto"}
-        return matrices.matrix(table[0], ax=ax, low=table[1][0], high=table[1][1], **{**colours, **look})
+    if _is_table(values):
+        low, high = _ends(values)
+        look = {"cmap": style.SIGNED if low < 0 else style.sequential(), "aspect": "auto", **look}
+        return matrices.matrix(values.transpose(..., _along(values)), ax=ax, low=low, high=high, **look)
     return _curve(values, ax, look)
 
 
@@ -106,14 +106,15 @@ def plotly(ds: xr.Dataset, *, variable: str | None = None, **look: Any) -> go.Fi
         figure.add_trace(cells(names, names, grid(ds, name)[2], axis(values), ends, **words))
         about = ("", "") if "mark" in dims else (axis(values[dims[0]]), axis(values[dims[1]]))
         return square(figure, *about, type="category")
-    if table := _table(values):
-        rows, columns = (table[0][name] for name in table[0].dims)
+    if _is_table(values):
+        table, ends = values.transpose(..., _along(values)), _ends(values)
+        rows, columns = (values[dim] for dim in table.dims)
         words = {"hovertemplate": f"{rows.name} %{{y}}, {columns.name} %{{x}}<br>{name} %{{z:.4g}}"}
-        words |= {"colorscale": style.SIGNED if table[1][0] < 0 else COLOURS}
+        words |= {"colorscale": style.SIGNED if ends[0] < 0 else COLOURS}
         x, y = (list(map(str, entries.values)) for entries in (columns, rows))
-        figure.add_trace(cells(x, y, table[0].values, axis(values), table[1], **words))
-        figure.update_xaxes(title=axis(columns), type="category")
-        return figure.update_yaxes(title=axis(rows), type="category", autorange="reversed")
+        figure.add_trace(cells(x, y, table.values, axis(values), ends, **words))
+        figure.update_yaxes(title=axis(rows), type="category", autorange="reversed")
+        return figure.update_xaxes(title=axis(columns), type="category")
     over = _over(values)
     for label, series in _series(values, over):
         marker = "markers" if over in ("rank", *NAMES) else "lines" if name == "density" else "lines+markers"
@@ -156,14 +157,13 @@ def _is_pairs(dims: tuple[str, ...]) -> bool:
     return len(dims) == 2 and f"{dims[0]}_other" == dims[1]
 
 
-def _table(values: xr.DataArray) -> tuple[xr.DataArray, tuple[float, float]] | None:
-    """Rows and columns of colours, and the ends of these: of names by names, or of many entries over rounds."""
+def _is_table(values: xr.DataArray) -> bool:
+    """Whether its picture is rows and columns of colours: of names by names, or of many entries over rounds."""
     if values.ndim != 2:
-        return None
+        return False
     over = _along(values)
-    (other,) = (name for name in values.dims if name != over)
-    few = values.sizes[other] <= LINES and over not in NAMES and np.issubdtype(values[over].dtype, np.number)
-    return None if few else (values.transpose(other, over), _ends(values))
+    ordered = over not in NAMES and np.issubdtype(values[over].dtype, np.number)
+    return values.size > LINES * values.sizes[over] or not ordered
 
 
 def _ends(values: xr.DataArray) -> tuple[float, float]:
@@ -207,8 +207,7 @@ def _curve(values: xr.DataArray, ax: Axes, look: dict[str, Any]) -> Axes:
         around = np.pad(np.isfinite(series.astype(float)), 1)
         alone = np.flatnonzero(around[1:-1] & ~around[:-2] & ~around[2:]).tolist()
         dots = {"marker": "o", "markersize": 3, "markevery": alone} if alone else {}
-        if over in NAMES:
-            dots = {"marker": "o", "linestyle": ""}
+        dots = {"marker": "o", "linestyle": ""} if over in NAMES else dots
         positions = np.arange(len(series)) if over in NAMES else values[over]
         ax.plot(positions, series, **{"label": label or None, **dots, **look})
     if over in NAMES:
