@@ -9,7 +9,7 @@ from fedscape import packages as _packages
 if _packages.foreign():
 
     def __getattr__(name: str) -> object:
-        _packages.require_own()
+        _packages.require_ours()
         raise AttributeError(f"module 'fedscape' has no attribute {name!r}")
 else:
     from landscape.plugins import public_names as _public_names

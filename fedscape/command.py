@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from fedscape.packages import require_own
+from fedscape.packages import require_ours
 
 
 def main() -> None:
     """Run the command line; a package of another project ends it with one line and exit code 2."""
     try:
-        require_own()
+        require_ours()
     except ImportError as reason:
         sys.stderr.write(f"fedscape: {reason}\n")
         sys.exit(2)

@@ -28,7 +28,7 @@ def foreign() -> dict[str, str]:
     return hidden
 
 
-def require_own() -> None:
+def require_ours() -> None:
     """Refuse to work with a package of somebody else.
 
     Raises:

@@ -65,8 +65,8 @@ def averaging_cost(
     Raises:
         LookupError: If a round, or the one before, did not keep what is needed.
     """
-    part = run.task.split("test")[:samples]
-    rows = [_measure(run, index, kinds, k, part) for index in rounds]
+    sampled = run.task.split("test")[:samples]
+    rows = [_measure(run, index, kinds, k, sampled) for index in rounds]
     dims = dict.fromkeys(_ABOUT, ("kind",))
     coords: dict[str, list[Any]] = {"round": list(rounds), "kind": list(kinds)}
     source = "Zhou et al. 2024, section 5; FedEve, section 3"
@@ -84,9 +84,9 @@ def _measure(run: Run, index: int, kinds: Sequence[str], k: int, samples: Sample
         groups |= _cohort_moves(run, record, k, samples, kinds)
     for kind in kinds:
         around, moves, shares = groups[kind]
-        parts = [around.columns(part) for part in _batches(moves)]
+        blocks = [around.columns(block) for block in _batches(moves)]
         for name in _ABOUT:
-            values[name].append(float(shares @ torch.cat([part[name] for part in parts])))
+            values[name].append(float(shares @ torch.cat([block[name] for block in blocks])))
     return values
 
 
@@ -163,8 +163,8 @@ class _Surroundings:
     def columns(self, moves: Tensor) -> dict[str, Tensor]:
         """Columns of `averaging_cost` for displacements (n, d), each (n,)."""
         basis = torch.cat([self.model[None], self.model + moves])
-        own, points = buffers_of(self.model), torch.eye(len(basis)).double()
-        buffers = None if own is None else own.expand(len(basis), -1)
+        fixed, points = buffers_of(self.model), torch.eye(len(basis)).double()
+        buffers = None if fixed is None else fixed.expand(len(basis), -1)
         losses = evaluate(self.task, basis, points, split=self.samples, metrics=("loss",), buffers=buffers)["loss"]
         linear = (moves @ self.gradient).double()
         curved = torch.stack([move @ self.product(move) for move in moves]).double() / 2

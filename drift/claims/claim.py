@@ -199,8 +199,8 @@ class Claim:
             except LookupError as reason:
                 missing[seed] = str(reason)
                 continue
-            effects |= {own: value for own, value in measured.items() if np.isfinite(value)}
-            missing |= {own: f"the effect is {value}" for own, value in measured.items() if np.isinf(value)}
+            effects |= {name: value for name, value in measured.items() if np.isfinite(value)}
+            missing |= {name: f"the effect is {value}" for name, value in measured.items() if np.isinf(value)}
         return dict(sorted(effects.items())), missing
 
 

@@ -162,7 +162,7 @@ def quadratic_error(run: Run, *, kind: str) -> float:
     return float(np.log2(values["quadratic"] / values["cost"])) if values["quadratic"] > 0 else float("nan")
 
 
-def exact_parts(run: Run) -> xr.Dataset:
+def exact_terms(run: Run) -> xr.Dataset:
     """`counterfactual` at a few rounds that kept their globals."""
     return run.cached(counterfactual, rounds=_spread(run, run.kept("globals"), ROUNDS))
 
@@ -175,18 +175,18 @@ def _spread(run: Run, stored: Sequence[int], count: int) -> list[int]:
     """
     if not stored:
         raise LookupError(f"run {run.name} kept no models; train with --set keep.clients=all")
-    ends = [run.experiment.rounds * part // count - 1 for part in range(1, count + 1)]
+    ends = [run.experiment.rounds * number // count - 1 for number in range(1, count + 1)]
     return sorted({min(stored, key=lambda index: abs(index - end)) for end in ends} - {0})
 
 
-def part_cost(run: Run, *, part: str) -> float:
+def term_cost(run: Run, *, term: str) -> float:
     """Mean loss that an exact part of the step costs, nats."""
-    return float(exact_parts(run)["loss_cost"].sel(part=part).mean("round"))
+    return float(exact_terms(run)["loss_cost"].sel(part=term).mean("round"))
 
 
 def estimate_ratio(run: Run, *, name: str) -> float:
     """Binary logarithm of the mean ratio of FedEve's estimate to the exact variance."""
-    return float(np.log2(exact_parts(run)[f"{name}_ratio"].mean("round")))
+    return float(np.log2(exact_terms(run)[f"{name}_ratio"].mean("round")))
 
 
 def gamma_and_drift(run: Run) -> float:

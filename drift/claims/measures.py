@@ -91,8 +91,8 @@ def more_models(run: Run) -> float:
 def quarters(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
     """Means over the first and over the last quarter of a series, missing values left out."""
     array = np.asarray(values, dtype=np.float64)
-    part = max(1, len(array) // 4)
-    first, last = array[:part], array[-part:]
+    size = max(1, len(array) // 4)
+    first, last = array[:size], array[-size:]
     return _mean(first), _mean(last)
 
 

@@ -99,8 +99,8 @@ def _split(run: Run, setting: str) -> tuple[str, Any]:
     for name in ("keep", "device"):
         content.pop(name, None)
     *parents, last = setting.split(".")
-    place: Any = content
+    table: Any = content
     for parent in parents:
-        place = place.get(parent, {})
-    value = place.pop(last, None)
+        table = table.get(parent, {})
+    value = table.pop(last, None)
     return json.dumps(content, sort_keys=True), value

@@ -89,8 +89,8 @@ def _error(run: Run) -> Finding:
     rounds = run.kept("clients")[-FEW:]
     if not rounds:
         raise LookupError("no round kept its clients; train with --set keep.clients=all.")
-    parts = run.cached(decomposition, rounds=rounds, samples_per_client=50)
-    share = estimate((parts.residual / parts.fma_loss).values)
+    terms = run.cached(decomposition, rounds=rounds, samples_per_client=50)
+    share = estimate((terms.residual / terms.fma_loss).values)
     if not np.isfinite(share.value):
         raise LookupError("the last rounds' models have no finite outputs.")
     statement = "no clear difference between the averaged model and the ensemble of its clients"
@@ -113,9 +113,9 @@ def _drift(run: Run, quick: bool, workers: int) -> Finding:
         return finding("drift", statement, measure, share, "fraction", "variance-rounds")
     exact = run.cached(counterfactual, rounds=evenly_spaced(_late_globals(run), FEW), workers=workers)
     least = CLEAR * float(exact.loss.mean())
-    costs = {part: estimate(exact.loss_cost.sel(part=part).values) for part in ("sampling", "local")}
+    costs = {term: estimate(exact.loss_cost.sel(part=term).values) for term in ("sampling", "local")}
     words = {"sampling": "sampling drift costs loss", "local": "what local steps add costs loss"}
-    clear = [words[part] for part, cost in costs.items() if cost.low >= least]
+    clear = [words[term] for term, cost in costs.items() if cost.low >= least]
     statement = " and ".join(clear) or "neither sampling drift nor what local steps add costs loss clearly"
     equal = cohort_of_equal_drifts(exact, run.experiment.clients.number)
     if np.isfinite(equal):
@@ -171,8 +171,8 @@ def _clients(clients: xr.Dataset) -> Finding:
 
 
 def _describe(client: xr.Dataset) -> str:
-    parts = f"cosine {float(client.cosine):+.2f}, length {float(client.length):.2g} x median"
-    return f"{parts}, weight {float(client.weight):.2g}, label divergence {float(client.divergence):.2f}"
+    text = f"cosine {float(client.cosine):+.2f}, length {float(client.length):.2g} x median"
+    return f"{text}, weight {float(client.weight):.2g}, label divergence {float(client.divergence):.2f}"
 
 
 def is_odd(client: xr.Dataset) -> bool:

@@ -50,7 +50,7 @@ class CheckpointFiles:
         names = {client for files in self.rounds.values() for client in files.clients}
         if all(isinstance(name, int) and name < NUMBERS for name in names):
             return {name: int(name) for name in sorted(names)}
-        return {name: place for place, name in enumerate(sorted(names, key=str))}
+        return {name: index for index, name in enumerate(sorted(names, key=str))}
 
     def usable(self) -> dict[int, RoundFiles]:
         """Rounds with a known end; those with a known start become rounds of the run."""
@@ -124,13 +124,13 @@ def _match(
     """Files of the first pattern that fits any, by round and client; the client of a global model is ""."""
     for pattern in patterns:
         fits: dict[tuple[int, int | str], Path] = {}
-        place = pattern[len(_without_choice(pattern)) :]
+        choice = pattern[len(_without_choice(pattern)) :]
         fitting, any_end = expression(_without_choice(pattern)), pattern.endswith("*")
         for name in names:
             match = fitting.fullmatch(name)
             if match is None or name in used or (any_end and not name.endswith(SUFFIXES)):
                 continue
-            path = folder / f"{name}{place}"
+            path = folder / f"{name}{choice}"
             for file in weight_files(folder / name) if (folder / name).is_dir() else [folder / name]:
                 require_inside(file, folder)
             client = match.groupdict().get("client", "")

@@ -100,8 +100,8 @@ class IMA(Wrapper):
     @property
     def label(self) -> str:
         """ima over FedAvg; else the base's label and ima, as in fedprox+ima; ima-no_feedback where that is off."""
-        base, own = self.base.label, super().label if self.feedback else f"{super().label}-no_feedback"
-        return own if base == "fedavg" else f"{base}+{own}"
+        base, name = self.base.label, super().label if self.feedback else f"{super().label}-no_feedback"
+        return name if base == "fedavg" else f"{base}+{name}"
 
     def first_round(self, rounds: int) -> int:
         """t_s, the first round whose clients follow the late-phase schedule."""
@@ -180,8 +180,8 @@ class IMA(Wrapper):
             returning = {f"{_RETURNING}{name}": outcome.state[name] for name in changed}
             return prefixed(changed) | (returning if self.reset == "one_round" else {})
         if since == 0 and self.reset == "one_round":
-            own = {name: value for name, value in inner(state).items() if name in self.base.moments}
-            return prefixed(without_prefix(_RETURNING, state) or own)
+            moments = {name: value for name, value in inner(state).items() if name in self.base.moments}
+            return prefixed(without_prefix(_RETURNING, state) or moments)
         return {}
 
 

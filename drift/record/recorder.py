@@ -183,7 +183,7 @@ class Recorder:
             flat = self._layout(end if start is None else start)
             before = self._start(start, flat)
             after = flat.vectors(end)
-            if not all(np.isfinite(part).all() for part in (*before, *after)):
+            if not all(np.isfinite(array).all() for array in (*before, *after)):
                 raise ValueError(f"round {number}: a global model is not finite; the round is not recorded.")
             ids, names = number_clients(clients, self._files.about.get("names"), fresh=not self._files.about)
             cohort = RecordedCohort.from_clients(flat, clients, ids, before, after[0], weights)

@@ -78,7 +78,7 @@ class UserTask:
         largest = max(int(samples.targets.max()) for samples in splits.values()) if labelled else -1
         classes = range(largest + 1)
         inputs = [leaves(samples.inputs)[0] for samples in splits.values()]
-        real = inputs[0].is_floating_point() and any(bool(((part < 0) | (part > 1)).any()) for part in inputs)
+        real = inputs[0].is_floating_point() and any(bool(((tensor < 0) | (tensor > 1)).any()) for tensor in inputs)
         scale: dict[str, Any] = {"normalisation": range_normalisation(*inputs)} if real else {}
         parts: Any = UnknownParts() if self.parts is None else self.parts
         held_out: Any = parts if self.parts is None else [np.zeros(0, np.int64) for _ in self.parts]

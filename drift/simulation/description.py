@@ -48,7 +48,7 @@ def require_unchanged(about: Mapping[str, Any], experiment: Experiment, data: Da
 
 
 def write_description(
-    folder: Path, experiment: Experiment, data: Data, parameters: tuple[Entry, ...], engine: Choice, place: Choice
+    folder: Path, experiment: Experiment, data: Data, parameters: tuple[Entry, ...], engine: Choice, device: Choice
 ) -> None:
     settings = experiment.resolved()
     sources, method = trust.sources(settings), settings["method"]
@@ -64,8 +64,8 @@ def write_description(
         "layout": [[name, list(shape)] for name, shape in parameters],
         "engine": engine.name,
         "engine_reason": engine.reason,
-        "device": place.name,
-        "device_reason": place.reason,
+        "device": device.name,
+        "device_reason": device.reason,
         "corrections": len(experiment.method.corrections),
         "versions": versions(),
     }

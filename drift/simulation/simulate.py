@@ -100,13 +100,13 @@ def simulate(
             resumed = (folder / paths.STATE).exists()
             server = Server.from_stored(run.stored_state()) if resumed else fresh
             about = described(folder, experiment)  # another process may have begun it
-            place = _device(about, setting, content, server, alone=workers == 1 and cluster is None)
-            setting = replace(setting, device=torch.device(place.name))
+            device = _device(about, setting, content, server, alone=workers == 1 and cluster is None)
+            setting = replace(setting, device=torch.device(device.name))
             engine = _engine(about, setting, content, server)
             if about:
                 require_unchanged(about, experiment, content)
             else:
-                write_description(folder, experiment, content, task.layout.parameters, engine, place)
+                write_description(folder, experiment, content, task.layout.parameters, engine, device)
             setting = replace(setting, engine=engine.name)
             with client_pool(setting, content, folder, workers=workers, cluster=cluster) as pool:
                 setting = replace(setting, crew=pool)
@@ -170,13 +170,13 @@ def _device(about: Mapping[str, Any], setting: Setting, data: Data, server: Serv
     """
     asked = setting.experiment.device
     if about:
-        place = Choice(about.get("device", "cpu"), about.get("device_reason", ""))
-        if place.name != "cpu" and not (alone and torch.cuda.is_available()):
+        choice = Choice(about.get("device", "cpu"), about.get("device_reason", ""))
+        if choice.name != "cpu" and not (alone and torch.cuda.is_available()):
             raise ValueError(
                 f"{setting.experiment.slug} was begun on a GPU and would not keep its bits here; go on where there is "
                 "one, in one process, or train another run with --set device=cpu."
             )
-        return place
+        return choice
     if asked == "cuda" and not alone:
         raise ValueError("device is cuda, and --workers and --cluster train on CPUs; leave one of them out.")
     if asked == "cpu" or (asked == "auto" and not torch.cuda.is_available()):

@@ -68,14 +68,14 @@ def blocks(
         return
     buffer = None
     for columns in column_blocks(models, width, least):
-        part = models[:, columns]
+        block = models[:, columns]
         if start is None:
-            yield columns, part
+            yield columns, block
             continue
         if buffer is None:  # the widest block is the first or the last one
-            size = len(models) * min(part.shape[1] + least, models.shape[1])
+            size = len(models) * min(block.shape[1] + least, models.shape[1])
             buffer = block_buffer(models, (size,), models.dtype)
-        yield columns, torch.sub(part, start[columns], out=buffer[: part.numel()].view(part.shape))
+        yield columns, torch.sub(block, start[columns], out=buffer[: block.numel()].view(block.shape))
 
 
 def _mapped_blocks(models: Tensor, start: Tensor | None, ranges: Sequence[slice]) -> Iterator[tuple[slice, Tensor]]:
@@ -157,23 +157,23 @@ class Updates:
     def add_weighted(self, weights: Tensor, out: Tensor) -> Tensor:
         """start plus the sum of the updates weighted by `weights` (n,), written to `out` (d,)."""
         values = weights.to(self.models)
-        if self._whole is not None:
-            return torch.addmv(self.start, self._whole.T, values, out=out)
+        if self._matrix is not None:
+            return torch.addmv(self.start, self._matrix.T, values, out=out)
         for columns, updates in self._blocks(LEAST):
             torch.addmv(self.start[columns], updates.T, values, out=out[columns])
         return out
 
     def products(self, vector: Tensor) -> Tensor:
         """Inner products (n,) with a vector (d,); from LARGE on summed by blocks, in float64."""
-        if self._whole is not None:
-            return torch.mv(self._whole, vector)
+        if self._matrix is not None:
+            return torch.mv(self._matrix, vector)
         total = torch.zeros(int(self.active.sum()), dtype=torch.float64)
         for columns, updates in self._blocks(1):
             total += torch.mv(updates, vector[columns])
         return total
 
     @cached_property
-    def _whole(self) -> Tensor | None:
+    def _matrix(self) -> Tensor | None:
         if self.models.numel() >= LARGE:
             return None
         models = self.models if bool(self.active.all()) else self.models[self.active]

@@ -31,12 +31,12 @@ class Rows(Sequence[Tensor]):
         return Rows(self.models[number]) if isinstance(number, slice) else self.models[number]
 
 
-def stacked(parts: Sequence[Tensor]) -> Tensor:
+def stacked(blocks: Sequence[Tensor]) -> Tensor:
     """Models (n, d) of several matrices one below the other; in a temporary file if they do not fit the budget."""
-    first, number = parts[0], sum(map(len, parts))
+    first, number = blocks[0], sum(map(len, blocks))
     if memory_budget.fits(first.dtype, (number, first.shape[1])):
-        return torch.cat(list(parts))
-    return filled(number, first[0], (model for part in parts for model in Rows(part)))
+        return torch.cat(list(blocks))
+    return filled(number, first[0], (model for block in blocks for model in Rows(block)))
 
 
 def empty_rows(number: int, like: Tensor) -> Tensor:

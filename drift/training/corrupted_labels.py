@@ -50,14 +50,14 @@ def corrupted_targets(targets: Tensor, parts: Sequence[np.ndarray], swapped: Map
     """Targets (n,) in which the samples of each corrupted client have its two classes swapped; a new tensor."""
     changed = targets.clone()
     for client, (first, second) in swapped.items():
-        part = torch.from_numpy(parts[client])
-        true = targets[part]
-        changed[part] = torch.where(true == first, second, torch.where(true == second, first, true))
+        rows = torch.from_numpy(parts[client])
+        true = targets[rows]
+        changed[rows] = torch.where(true == first, second, torch.where(true == second, first, true))
     return changed
 
 
 def _pair(own_classes: np.ndarray, classes: int, source: np.random.Generator) -> Swap:
-    own = source.permutation(own_classes)[:2].tolist()
-    others = source.permutation(np.setdiff1d(np.arange(classes), own))[: 2 - len(own)].tolist()
-    first, second = sorted([*own, *others])
+    pair = source.permutation(own_classes)[:2].tolist()
+    others = source.permutation(np.setdiff1d(np.arange(classes), pair))[: 2 - len(pair)].tolist()
+    first, second = sorted([*pair, *others])
     return int(first), int(second)

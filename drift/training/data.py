@@ -80,7 +80,7 @@ class Data:
 
     def sizes(self) -> np.ndarray:
         """Samples each client holds, held-out ones included, shape (K,)."""
-        return np.array([len(part) + len(out) for part, out in zip(self.parts, self.held_out, strict=True)])
+        return np.array([len(rows) + len(out) for rows, out in zip(self.parts, self.held_out, strict=True)])
 
 
 def read_data(experiment: Experiment, data: Path | None) -> Data:
@@ -96,7 +96,7 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
         stated=dataset.fingerprint,
     )
     spread, classes = experiment.clients, len(dataset.classes)
-    dataset, parts = _parts(experiment, dataset)
+    dataset, parts = _split(experiment, dataset)
     splits = {"train": dataset.train, "test": dataset.test}
     if experiment.proxy is not None:
         proxy_numbers = proxy_indices(splits["test"].targets.numpy(), classes, experiment.proxy, seed)
@@ -110,8 +110,8 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
         unknown: Any = UnknownParts()
         return Data(splits, *about, unknown, unknown, {}, *further)
     labels = splits["train"].targets.numpy()
-    held_out = [_held_out(part, spread.valid_ratio, seed, client) for client, part in enumerate(parts)]
-    trained_on = [np.setdiff1d(part, out) for part, out in zip(parts, held_out, strict=True)]
+    held_out = [_held_out(rows, spread.valid_ratio, seed, client) for client, rows in enumerate(parts)]
+    trained_on = [np.setdiff1d(rows, out) for rows, out in zip(parts, held_out, strict=True)]
     swapped = swaps(experiment, labels, parts, classes)
     if swapped:
         splits["train"] = replace(splits["train"], targets=corrupted_targets(splits["train"].targets, parts, swapped))
@@ -127,12 +127,12 @@ def client_samples(experiment: Experiment, data: Data, index: int) -> tuple[list
     if not spread.partition.moves:
         return data.parts, data.held_out
     ids = cohort(seed, index, spread.number, spread.per_round)
-    own = [np.union1d(part, out) for part, out in zip(data.parts, data.held_out, strict=True)]
+    before = [np.union1d(rows, out) for rows, out in zip(data.parts, data.held_out, strict=True)]
     source = rng(_partition_seed(experiment), "partition", index)
     parts, held_out = list(data.parts), list(data.held_out)
-    for client, part in zip(ids.tolist(), spread.partition.for_round(data.labels, own, ids, source), strict=True):
-        held_out[client] = _held_out(part, spread.valid_ratio, seed, client, index)
-        parts[client] = np.setdiff1d(part, held_out[client])
+    for client, rows in zip(ids.tolist(), spread.partition.for_round(data.labels, before, ids, source), strict=True):
+        held_out[client] = _held_out(rows, spread.valid_ratio, seed, client, index)
+        parts[client] = np.setdiff1d(rows, held_out[client])
     return parts, held_out
 
 
@@ -187,26 +187,26 @@ def proxy_indices(labels: np.ndarray, classes: int, proxy: Proxy, seed: int) -> 
 
 
 def _partition_seed(experiment: Experiment) -> int:
-    own = experiment.clients.partition_seed
-    return experiment.seed if own is None else own
+    stated = experiment.clients.partition_seed
+    return experiment.seed if stated is None else stated
 
 
-def _parts(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.ndarray]]:
+def _split(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.ndarray]]:
     """The dataset, with another test set if the partition `splits_test`, and the sample numbers of each client."""
     partition, seed = experiment.clients.partition, _partition_seed(experiment)
     if isinstance(partition, ExternalPartition):
         return dataset, []
-    whole = merge_splits(dataset) if partition.splits_test else dataset
-    labels = whole.train.targets.numpy()
-    groups = {kind: group.train.numpy() for kind, group in whole.groups.items()}
+    merged = merge_splits(dataset) if partition.splits_test else dataset
+    labels = merged.train.targets.numpy()
+    groups = {kind: group.train.numpy() for kind, group in merged.groups.items()}
     parts = split_with_groups(partition, labels, experiment.clients.number, rng(seed, "partition"), groups)
     if not partition.splits_test:
         return dataset, parts
     train, test = partition.tested(labels, parts, rng(seed, "partition", "test"))
     order, tests = np.concatenate(train), np.sort(np.concatenate(test))
-    ends = np.cumsum([len(part) for part in train])
-    numbers = [np.arange(end - len(part), end) for end, part in zip(ends, train, strict=True)]
-    split = select_samples(whole, torch.from_numpy(order), torch.from_numpy(tests), stated=dataset.fingerprint)
+    ends = np.cumsum([len(rows) for rows in train])
+    numbers = [np.arange(end - len(rows), end) for end, rows in zip(ends, train, strict=True)]
+    split = select_samples(merged, torch.from_numpy(order), torch.from_numpy(tests), stated=dataset.fingerprint)
     return split, numbers
 
 
@@ -225,5 +225,5 @@ def _subset(samples: Samples, size: int | None, seed: int, split: str) -> torch.
     return torch.from_numpy(np.sort(np.lexsort((order, rank))[:size]))
 
 
-def _held_out(part: np.ndarray, ratio: float, seed: int, *purpose: int) -> np.ndarray:
-    return rng(seed, "held out", *purpose).permutation(part)[: int(ratio * len(part))]
+def _held_out(rows: np.ndarray, ratio: float, seed: int, *purpose: int) -> np.ndarray:
+    return rng(seed, "held out", *purpose).permutation(rows)[: int(ratio * len(rows))]

@@ -204,7 +204,7 @@ def spaced_levels(values: Sequence[xr.DataArray], *, count: int = COUNT, log: bo
     Raises:
         LookupError: If no value is finite.
     """
-    flat = np.concatenate([np.ravel(part) for part in values])
+    flat = np.concatenate([np.ravel(array) for array in values])
     flat = flat[np.isfinite(flat)]
     if not len(flat):
         raise LookupError("none of the surfaces has a finite value; compute them first.")

@@ -124,12 +124,12 @@ def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], varia
     top = look.pop("top", 0.9)
     kinds = [str(plane.attrs.get("analysis", "")) for plane in planes]
     for kind in dict.fromkeys(kinds):
-        places = [place for place, other in enumerate(kinds) if other == kind]
-        values = [planes[place][variable] for place in places]
+        indices = [index for index, other in enumerate(kinds) if other == kind]
+        values = [planes[index][variable] for index in indices]
         levels = common_levels(*values, log=variable == "loss", top=top)
-        for place in places:
-            contour(planes[place], ax=axs[place], variable=variable, levels=levels, **look)
-        shown = [axs[place] for place in places]
+        for index in indices:
+            contour(planes[index], ax=axs[index], variable=variable, levels=levels, **look)
+        shown = [axs[index] for index in indices]
         last = [ax for ax in shown if style.is_beside(ax, shown[-1])]
         colorbar(figure, shown, levels, style.text(values[0]), below=last)
 
@@ -155,10 +155,10 @@ def profile(
     ax = style.axes(ax)
     usual = log if log is not None else variable == "loss" and bool((values.fillna(1) > 0).all())
     log = is_logarithmic(values, usual)
-    for name, part in split_algorithms(values):
+    for name, series in split_algorithms(values):
         drawn_before = len(ax.lines)
-        line_with_band(part, ax=ax, over="t", log=log, **line_look(name, **look))
-        middle = part.mean("seed") if "seed" in part.dims else part
+        line_with_band(series, ax=ax, over="t", log=log, **line_look(name, **look))
+        middle = series.mean("seed") if "seed" in series.dims else series
         lowest = fitted_minimum(xr.Dataset({variable: middle}), variable)
         if lowest.state == "inside":
             colour = ax.lines[drawn_before].get_color()
@@ -176,18 +176,18 @@ def path(ds: xr.Dataset, dims: Sequence[str], ax: Axes) -> None:
     """The marks joined in their order, as those of a trajectory; the first and the last one named."""
     x, y = (ds[f"mark_{name}"].values for name in dims)
     ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
-    for place in (0, -1):
-        note = ax.annotate(str(ds["mark"].values[place]), (x[place], y[place]), (0, 5), textcoords="offset points")
+    for index in (0, -1):
+        note = ax.annotate(str(ds["mark"].values[index]), (x[index], y[index]), (0, 5), textcoords="offset points")
         note.set(ha="center", va="bottom", fontsize=style.small(), path_effects=style.outline())
 
 
 def ends(ax: Axes, first: str, second: str) -> None:
     """Name the two models of a line, at t = 0 and t = 1, above the axes."""
-    for place, name in ((0, first), (1, second)):
-        ax.axvline(place, color=style.GLOBAL, linewidth=0.6, linestyle=":", zorder=1)
+    for at, name in ((0, first), (1, second)):
+        ax.axvline(at, color=style.GLOBAL, linewidth=0.6, linestyle=":", zorder=1)
         ax.annotate(
             name,
-            (place, 1),
+            (at, 1),
             xycoords=("data", "axes fraction"),
             xytext=(0, 2),
             textcoords="offset points",
@@ -215,12 +215,12 @@ def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -
     ax.errorbar(x, y, xerr=across, yerr=up, fmt="o", **bars, **ring)
 
 
-def _within(places: xr.DataArray, at: float, error: float) -> list[list[float]]:
+def _within(axis: xr.DataArray, at: float, error: float) -> list[list[float]]:
     """Lengths of a bar to both sides, which end where the map does: a longer one would make the panel larger.
 
     A place beyond the map has no bar away from it.
     """
-    room = (at - float(places.min()), float(places.max()) - at)
+    room = (at - float(axis.min()), float(axis.max()) - at)
     return [[max(0.0, min(error, length))] for length in room]
 
 

@@ -148,8 +148,8 @@ def draw(
         console.say(
             f"metrics.{next(iter(names))} is for runs; {saved} has numbers that are computed, drawn as they are."
         )
-    with limited(memory), console.stages(f"drawing {name}") as part:
-        shown_runs = map_runs(opened_runs, lambda run: run.with_progress(part, console.say))
+    with limited(memory), console.stages(f"drawing {name}") as stage:
+        shown_runs = map_runs(opened_runs, lambda run: run.with_progress(stage, console.say))
         paths = draw_one(name, saved or shown_runs, out, formats=formats or FORMATS, **options)
     for line in left_out(paths):
         console.say(f"{name}: {line}")

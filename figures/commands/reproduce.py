@@ -56,7 +56,7 @@ def reproduce(
 
     selected, hours = load(plan or plans()["reproduction"]).of_papers(paper or ()), _hours(budget)
     sets = selected.sets()
-    from drift.claims.campaign.execute import Places, execute, recorded
+    from drift.claims.campaign.execute import Folders, execute, recorded
 
     have = recorded(sets, files)
     if list:
@@ -65,7 +65,7 @@ def reproduce(
     require_folder(runs)
     require_folder(files)
     ended = []
-    folders = Places(runs, files, data)
+    folders = Folders(runs, files, data)
     todo = [units for units in sets if not _recorded(units, have)]
     if lacking := sorted(set().union(*have.values())):
         console.say(f"files of {sum(map(bool, have.values()))} runs have no number for {', '.join(lacking)}.")

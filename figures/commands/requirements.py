@@ -38,14 +38,14 @@ def require_folder(path: Path) -> None:
     Raises:
         OSError: If it is a file, or what there is of its path cannot be written into.
     """
-    place = next(parent for parent in (path, *path.absolute().parents) if os.path.lexists(parent))
+    existing = next(parent for parent in (path, *path.absolute().parents) if os.path.lexists(parent))
     try:
-        with TemporaryFile(dir=place):
+        with TemporaryFile(dir=existing):
             pass
     except FileNotFoundError as reason:  # a place that is there and takes no files, such as /proc
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place)) from reason
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(existing)) from reason
     except OSError as reason:
-        raise OSError(reason.errno, reason.strerror, str(place)) from reason
+        raise OSError(reason.errno, reason.strerror, str(existing)) from reason
 
 
 def require_file(path: Path) -> None:

@@ -86,19 +86,19 @@ def film(
     clients = [_clients(plane, number, scene, ax) for number in numbers]
 
     def draw(frame: int, over: Axes) -> np.ndarray:
-        place, share = frame // frames, frame % frames / frames
-        moved = eased(share, 0, 1) if place < len(numbers) - 1 else 0.0
-        until = 1 + round(STEPS * (place + moved))
+        index, share = frame // frames, frame % frames / frames
+        moved = eased(share, 0, 1) if index < len(numbers) - 1 else 0.0
+        until = 1 + round(STEPS * (index + moved))
         here, ink = way[until - 1], GROUNDS[ground][1]
         dots: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgecolor": EDGE}
-        for point in clients[place]:
+        for point in clients[index]:
             spread = eased(share, 0, 0.4)
-            there = way[STEPS * place] + spread * (point - way[STEPS * place])
-            over.plot(*np.stack([way[STEPS * place], there]).T, color=MODEL, linewidth=1, alpha=0.6 * (1 - share))
+            there = way[STEPS * index] + spread * (point - way[STEPS * index])
+            over.plot(*np.stack([way[STEPS * index], there]).T, color=MODEL, linewidth=1, alpha=0.6 * (1 - share))
             over.plot(*there, color=MODEL, markersize=4, alpha=1 - share, **dots)
         over.plot(*way[:until].T, color=MODEL, linewidth=2, solid_capstyle="round")
         over.plot(*here, color=MEAN, markersize=10, zorder=5, **dots)
-        over.annotate(f"round {numbers[place]}", (0.02, 0.93), xycoords="axes fraction", fontsize=13, color=ink)
+        over.annotate(f"round {numbers[index]}", (0.02, 0.93), xycoords="axes fraction", fontsize=13, color=ink)
         return picture
 
     return write_frames(path, draw, len(numbers) * frames, rate=rate, dpi=dpi, progress=progress)

@@ -82,7 +82,7 @@ class RelivedRound:
 
     def places(self, slid: float, back: float) -> np.ndarray:
         """Clients that are so far along their ways, and then back to the mean, 0 to 1, shape (clients, 2)."""
-        here = np.array([part[-1] for part in self.passed(slid)])
+        here = np.array([path[-1] for path in self.passed(slid)])
         return np.asarray(here + back * (self.end - here))
 
 
@@ -106,7 +106,9 @@ def relived_rounds(runs: Sequence[Run], index: int, points: int, samples: int) -
     size = np.max([round_.size for round_ in rounds], axis=0)
     maps = [round_.evaluated(size, points, samples) for round_ in rounds]
     levels = spaced_levels([ds.loss for ds, _ in maps], log=True, top=TOP)
-    return [round_.relived(relief(ds, levels=levels), own) for round_, (ds, own) in zip(rounds, maps, strict=True)]
+    return [
+        round_.relived(relief(ds, levels=levels), basins) for round_, (ds, basins) in zip(rounds, maps, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class _Placed:
         step = (end - start) / (end - start).norm().clamp_min(1e-300)
         aside = [float((away - (away @ step) * step).norm()) for away in (model.double() - start for model in models)]
         most = sorted(np.argsort(aside)[::-1][:MOST].tolist())
-        clients = tuple(ids[place] for place in most)
+        clients = tuple(ids[row] for row in most)
         names = ["start", "end", f"client {ids[int(np.argmax(aside))]}"]
         sweep = plane_sweep(run, index, names, points=2, margin=0)
         feet = project([record.kept("start"), record.kept("end"), *models[most]], sweep)
@@ -146,13 +148,15 @@ class _Placed:
         middle = (self.feet.min(0) + self.feet.max(0)) / 2
         box = np.stack([middle - size / 2, middle + size / 2], axis=1).ravel().tolist()
         where: dict[str, Any] = {"round": self.index, "models": self.names, "points": points, "box": box}
-        whole = self.run.cached(models_plane, samples=samples, **where)
-        own = [self.run.cached(models_plane, split=f"client {k}", samples=samples, **where) for k in self.clients]
-        return whole, own
+        shared = self.run.cached(models_plane, samples=samples, **where)
+        basins = [self.run.cached(models_plane, split=f"client {k}", samples=samples, **where) for k in self.clients]
+        return shared, basins
 
-    def relived(self, scene: Relief, own: Sequence[xr.Dataset]) -> RelivedRound:
+    def relived(self, scene: Relief, basins: Sequence[xr.Dataset]) -> RelivedRound:
         """The round with everything that the film shows."""
-        tints = [_basin(interpolated(ds.alpha.values, ds.beta.values, ds.loss.values, scene.x, scene.y)) for ds in own]
+        tints = [
+            _basin(interpolated(ds.alpha.values, ds.beta.values, ds.loss.values, scene.x, scene.y)) for ds in basins
+        ]
         trained = [self._way(client, foot) for client, foot in zip(self.clients, self.feet[2:], strict=True)]
         notes = ["dots: feet of the models on the plane through start, end and " + self.names[2]]
         if len(self.clients) < (number := len(self.run.round(self.index).ids)):
@@ -169,14 +173,14 @@ class _Placed:
         straight, record = np.stack([self.feet[0], foot]), self.run.round(self.index)
         model, seen = record.kept("clients")[record.ids.tolist().index(client)], list[list[np.ndarray]]()
         try:
-            watched = _watched(self.run.client(self.index, client), seen, self._place)
+            watched = _watched(self.run.client(self.index, client), seen, self._coordinates)
             trained = self.run.method.local(watched).theta
         except (LookupError, ValueError):  # no data, no code or no state: the caption says that the way is straight
             return straight
         same = float((trained - model).abs().max()) <= SAME * float(model.abs().max())
         return np.array([*seen[0], foot]) if same and len(seen) == 1 and seen[0] else straight
 
-    def _place(self, theta: torch.Tensor) -> np.ndarray:
+    def _coordinates(self, theta: torch.Tensor) -> np.ndarray:
         return (self.directions @ (theta.double() - self.origin)).numpy()
 
     def _costs(self) -> tuple[dict[str, float], list[str]]:
@@ -200,14 +204,14 @@ class _Watched(Client):
     """A client that notes the place of its model before each minibatch, in a new list for each of its trainings."""
 
     seen: list[list[np.ndarray]] = field(default_factory=list)
-    place: Callable[[torch.Tensor], np.ndarray] = torch.Tensor.numpy
+    locate: Callable[[torch.Tensor], np.ndarray] = torch.Tensor.numpy
 
     def batches(self, **options: Any) -> Iterator[Samples]:
         self.seen.append([])
         for batch in super().batches(**options):
-            self.seen[-1].append(self.place(self.flat.theta))
+            self.seen[-1].append(self.locate(self.flat.theta))
             yield batch
 
 
-def _watched(client: Client, seen: list[list[np.ndarray]], place: Callable[[torch.Tensor], np.ndarray]) -> _Watched:
-    return _Watched(**{entry.name: getattr(client, entry.name) for entry in fields(client)}, seen=seen, place=place)
+def _watched(client: Client, seen: list[list[np.ndarray]], locate: Callable[[torch.Tensor], np.ndarray]) -> _Watched:
+    return _Watched(**{entry.name: getattr(client, entry.name) for entry in fields(client)}, seen=seen, locate=locate)

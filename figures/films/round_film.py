@@ -89,7 +89,7 @@ def film_round(
     rounds, dpi = relived_rounds(runs, round, points, SAMPLES), usual_dpi(path, dpi)
     costs = [cost for relived in rounds for cost in relived.costs.values()]
     reach = min([0.0, *costs]), max([0.0, *costs, 1e-9])
-    panels = [_Panel(relived, place, len(rounds), ground, reach) for place, relived in enumerate(rounds)]
+    panels = [_Panel(relived, column, len(rounds), ground, reach) for column, relived in enumerate(rounds)]
     pictures = []
     for tinted in (False, True):
         figure = empty(ground, dpi)
@@ -114,9 +114,9 @@ SAMPLES = 1000
 class _Panel:
     """The part of the picture that shows one run: the surface, drawn once, and what moves over it."""
 
-    def __init__(self, relived: RelivedRound, place: int, count: int, ground: str, reach: tuple[float, float]) -> None:
+    def __init__(self, relived: RelivedRound, column: int, count: int, ground: str, reach: tuple[float, float]) -> None:
         self.relived, self.ground, self.ink, self.reach = relived, ground, GROUNDS[ground][1], reach
-        self.left, self.width = place / count, 1 / count
+        self.left, self.width = column / count, 1 / count
 
     def paint(self, figure: Figure, tinted: bool) -> None:
         """The surface, with the basins of the clients or without, and what is written beside it."""

@@ -44,8 +44,8 @@ def blended(first: np.ndarray, second: np.ndarray, share: float) -> np.ndarray:
     """A picture between two."""
     if share <= 0 or share >= 1:
         return second if share >= 1 else first
-    part = round(256 * share)
-    return ((first.astype(np.uint16) * (256 - part) + second.astype(np.uint16) * part) >> 8).astype(np.uint8)
+    weight = round(256 * share)
+    return ((first.astype(np.uint16) * (256 - weight) + second.astype(np.uint16) * weight) >> 8).astype(np.uint8)
 
 
 def eased(time: float, start: float, end: float) -> float:

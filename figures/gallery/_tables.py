@@ -85,9 +85,9 @@ def tabulate_several(
         numbers: Of a run, by name.
         axes: rows and over of `tabulate`.
     """
-    parts = [tabulate(runs, number, paper=paper, item=item, **axes) for number in numbers.values()]
-    columns = [", ".join(filter(None, (str(column), name))) for column in parts[0].column.values for name in numbers]
-    joined = xr.concat([part.drop_vars("column") for part in parts], "name", join="exact", data_vars="all")
+    tables = [tabulate(runs, number, paper=paper, item=item, **axes) for number in numbers.values()]
+    columns = [", ".join(filter(None, (str(column), name))) for column in tables[0].column.values for name in numbers]
+    joined = xr.concat([table.drop_vars("column") for table in tables], "name", join="exact", data_vars="all")
     joined = joined.stack(place=("column", "name"), create_index=False).rename(place="column")
     joined = joined.transpose("row", "column", ...).assign_coords(column=columns)
     joined["measured"] = joined.measured.transpose("row", "column", "seed")

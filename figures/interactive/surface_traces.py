@@ -137,6 +137,6 @@ def _points(scene: Relief, points: np.ndarray) -> dict[str, np.ndarray]:
 def _lines(scene: Relief, lines: list[np.ndarray], opacity: float, width: float) -> go.Scatter3d:
     """White lines of one look, with gaps between them."""
     gap = np.full((1, 3), np.nan)
-    points = np.concatenate([part for line in lines for part in (line, gap)] or [gap])
+    points = np.concatenate([point for line in lines for point in (line, gap)] or [gap])
     line = {"color": f"rgba(255,255,255,{opacity})", "width": width}
     return go.Scatter3d(**_points(scene, points), mode="lines", line=line, hoverinfo="skip", showlegend=False)

@@ -67,21 +67,21 @@ def surface_rounds(
     levels = _levels(surfaces, variable)
     last, notes = surfaces[-1], notes or [{}] * len(surfaces)
     draw = flat_traces if flat else deep
-    parts = [draw(ds, variable, levels, note) for ds, note in zip(surfaces, notes, strict=True)]
+    frames = [draw(ds, variable, levels, note) for ds, note in zip(surfaces, notes, strict=True)]
     figure = blank(height=460 if flat else 560)
     if flat:
-        sliding(figure, parts, rounds_of(surfaces))
+        sliding(figure, frames, rounds_of(surfaces))
         lay_flat(figure, last, variable)
     else:
         figure.update_layout(margin={"l": 0, "r": 0, "t": 8, "b": 8}, scene=lay_deep(last, variable, levels))
         names = [{"scene.annotations": labels(ds, variable, levels)} for ds in surfaces]
-        sliding(figure, parts, rounds_of(surfaces), names)
+        sliding(figure, frames, rounds_of(surfaces), names)
     return figure
 
 
 def rounds_of(surfaces: Sequence[xr.Dataset]) -> list[int]:
     """Rounds of surfaces; their positions where no round is stated."""
-    return [int(ds.attrs.get("round", place)) for place, ds in enumerate(surfaces)]
+    return [int(ds.attrs.get("round", index)) for index, ds in enumerate(surfaces)]
 
 
 def _levels(surfaces: Sequence[xr.Dataset], variable: str) -> np.ndarray:

@@ -80,13 +80,13 @@ class Look:
     def asked(self) -> list[str]:
         """Names of the fields that differ from their defaults."""
         plain = Look()
-        return [part.name for part in fields(self) if getattr(self, part.name) != getattr(plain, part.name)]
+        return [field.name for field in fields(self) if getattr(self, field.name) != getattr(plain, field.name)]
 
 
 TEXTS = from_toml((Path(__file__).parent / "words.toml").read_bytes())
 """By word, its option on the command line (takes, value, help), and why a figure did not take it (refused)."""
 
-WORDS = tuple(part.name for part in fields(Look))
+WORDS = tuple(field.name for field in fields(Look))
 """Names of all words."""
 
 
@@ -183,19 +183,19 @@ _CURRENT: ContextVar[Drawing | None] = ContextVar("drawing", default=None)
 
 def current() -> Drawing:
     """The drawing that goes on; outside of any, one of the usual look."""
-    part = _CURRENT.get()
-    if part is None:
-        part = Drawing(Look())
-        part.going_on = False
-    return part
+    drawing = _CURRENT.get()
+    if drawing is None:
+        drawing = Drawing(Look())
+        drawing.going_on = False
+    return drawing
 
 
 def label(name: str) -> str:
     """A method's name as its paper writes it, or as the look asks for."""
-    part = current()
-    if name in part.look.labels:
-        part.take("labels")
-        return str(part.look.labels[name])
+    drawing = current()
+    if name in drawing.look.labels:
+        drawing.take("labels")
+        return str(drawing.look.labels[name])
     method, comma, rest = name.partition(", ")  # of one value of an option
     return f"{label(method)}{comma}{rest}" if comma else palette.label(name)
 

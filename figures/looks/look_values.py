@@ -34,10 +34,10 @@ def read_range(value: Any, name: str) -> Range:
 def read_limits(value: Any, name: str) -> dict[str, Range]:
     if isinstance(value, Mapping):
         return {str(label): read_range(ends, name) for label, ends in value.items()}
-    several = isinstance(value, list | tuple) and bool(value) and all(isinstance(part, str) for part in value)
+    several = isinstance(value, list | tuple) and bool(value) and all(isinstance(entry, str) for entry in value)
     limits = {}
-    for part in value if several else [value]:
-        label, equals, ends = part.rpartition("=") if isinstance(part, str) else ("", "", part)
+    for entry in value if several else [value]:
+        label, equals, ends = entry.rpartition("=") if isinstance(entry, str) else ("", "", entry)
         limits[label if equals else ""] = read_range(ends, name)
     return limits
 
@@ -45,7 +45,7 @@ def read_limits(value: Any, name: str) -> dict[str, Range]:
 def read_labels(value: Mapping[str, str] | Sequence[str], name: str) -> dict[str, str]:
     if isinstance(value, Mapping):
         return {str(key): str(text) for key, text in value.items()}
-    pairs = [part.partition("=") for part in ([value] if isinstance(value, str) else value)]
+    pairs = [entry.partition("=") for entry in ([value] if isinstance(value, str) else value)]
     if wrong := [key for key, equals, _ in pairs if not equals]:
         raise ValueError(f"{name} has {wrong[0]!r}; give METHOD=TEXT, x=TEXT or y=TEXT.")
     return {key: text for key, _, text in pairs}

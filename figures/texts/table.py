@@ -104,8 +104,8 @@ def table(
     if not columns:
         raise LookupError(f"no number over {over}; the result has {', '.join(map(str, ds.data_vars)) or 'nothing'}.")
     written = [_row_name(over, str(value)) for value in _entries(ds, over)]
-    kept_rows = [place for place in range(len(written)) if any(column[1][place].text != ABSENT for column in columns)]
-    body = tuple((written[place], tuple(column[1][place] for column in columns)) for place in kept_rows)
+    kept_rows = [index for index in range(len(written)) if any(column[1][index].text != ABSENT for column in columns)]
+    body = tuple((written[index], tuple(column[1][index] for column in columns)) for index in kept_rows)
     corner = {"algorithm": "method", "row": _corner(ds)}.get(over, over)
     return Table(corner, tuple(column[0] for column in columns), body, _note(ds, names, columns, title, over))
 
@@ -146,10 +146,10 @@ def _columns(ds: xr.Dataset, name: str, over: str) -> list[_Column]:
         raise ValueError(f"{name} has dimensions {', '.join(map(str, values.dims))}; a table takes two and seeds.")
     entries: Sequence[str] = [str(entry) for entry in _entries(ds, rest[0])] if rest else [""]
     columns: list[_Column] = []
-    for place, entry in enumerate(entries):
-        part = values.isel({rest[0]: place}) if rest else values
-        columns.append((_heading(ds, values, entry), cells(ds, part, over, entry)))
-        if name == "measured" and (printed := printed_cells(ds.isel(column=place))):
+    for index, entry in enumerate(entries):
+        selected = values.isel({rest[0]: index}) if rest else values
+        columns.append((_heading(ds, values, entry), cells(ds, selected, over, entry)))
+        if name == "measured" and (printed := printed_cells(ds.isel(column=index))):
             columns.append((f"{columns[-1][0]}, printed", printed))
     return columns
 
@@ -161,26 +161,26 @@ def printed_cells(ds: xr.Dataset) -> list[Cell]:
     return [Cell(number_text(float(value), ds.measured), printed=True) for value in ds.printed.values]
 
 
-def cells(ds: xr.Dataset, part: xr.DataArray, over: str, entry: str = "") -> list[Cell]:
+def cells(ds: xr.Dataset, selected: xr.DataArray, over: str, entry: str = "") -> list[Cell]:
     """Mean and deviation of each row of a column, marked; in pictures and texts.
 
     Args:
         ds: The table, as `figures.texts.best_rows.column_marks` takes it.
-        part: The column.
+        selected: The column.
         over: Dimension of the rows.
         entry: Name of the column.
     """
-    name = str(part.name)
-    numbers = part.transpose(over, "seed") if "seed" in part.dims else part.expand_dims(seed=1, axis=1)
-    direction = better(part, entry)
+    name = str(selected.name)
+    numbers = selected.transpose(over, "seed") if "seed" in selected.dims else selected.expand_dims(seed=1, axis=1)
+    direction = better(selected, entry)
     states: list[Mark] = [""] * len(numbers)
     if f"{name}_low" in ds:  # measured with a range: rows whose range meets that of the best are ties
-        unit = part.attrs.get("units", "1")
-        texts = [ranged(ds.isel({over: place}), name, unit).replace("\n", " ") for place in range(len(numbers))]
+        unit = selected.attrs.get("units", "1")
+        texts = [ranged(ds.isel({over: index}), name, unit).replace("\n", " ") for index in range(len(numbers))]
         states = range_marks(ds, name, direction)
     else:
-        texts = [mean_text(row, part) for row in numbers.values]
-        states = column_marks(ds, part, over, entry)
+        texts = [mean_text(row, selected) for row in numbers.values]
+        states = column_marks(ds, selected, over, entry)
     printed = name.endswith("_printed")
     return [Cell(text, "" if printed else state, printed) for text, state in zip(texts, states, strict=True)]
 
@@ -201,16 +201,16 @@ def _heading(ds: xr.Dataset, values: xr.DataArray, entry: str) -> str:
 def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], title: str, over: str) -> str:
     cells = [cell for _, column in columns for cell in column]
     seeds = ds.sizes.get("seed", 1)
-    parts = [title] if title else [str(ds[name].attrs.get("long_name", "")) for name in names if name == "measured"]
-    parts += ["means over the last ten rounds"] * (over != "round" and any("round" in ds[name].dims for name in names))
+    texts = [title] if title else [str(ds[name].attrs.get("long_name", "")) for name in names if name == "measured"]
+    texts += ["means over the last ten rounds"] * (over != "round" and any("round" in ds[name].dims for name in names))
     if seeds > 1 and "\u00b1" not in title:
         shown = [ds[name].transpose(..., "seed").values.reshape(-1, seeds) for name in names if "seed" in ds[name].dims]
-        parts.append(f"{spread_text(np.concatenate(shown))} of up to {seeds} seeds")
+        texts.append(f"{spread_text(np.concatenate(shown))} of up to {seeds} seeds")
     if any(cell.mark for cell in cells) and "bold:" not in title:
-        parts.append("bold: best" + f"; {MEANING}" * any(cell.mark == "tie" for cell in cells))
+        texts.append("bold: best" + f"; {MEANING}" * any(cell.mark == "tie" for cell in cells))
     if "quick" in ds and bool(ds.quick.any()):
-        parts.append("quick: small variant, not to be compared with printed numbers")
-    return "; ".join(filter(None, parts))
+        texts.append("quick: small variant, not to be compared with printed numbers")
+    return "; ".join(filter(None, texts))
 
 
 def _entries(ds: xr.Dataset, dim: str) -> np.ndarray:

@@ -44,8 +44,8 @@ def trace_rounds(
     def compute(model: GlobalModel) -> xr.Dataset:
         joined = xr.Dataset()
         for curvature, prefix in zip(CURVATURES, ("", "gauss_newton_"), strict=True):
-            part = model.measure(trace, split=split, curvature=curvature, products=products, seed=seed)
-            joined = joined.merge(part.rename({name: f"{prefix}{name}" for name in part.data_vars}))
+            estimated = model.measure(trace, split=split, curvature=curvature, products=products, seed=seed)
+            joined = joined.merge(estimated.rename({name: f"{prefix}{name}" for name in estimated.data_vars}))
         return joined
 
     source = "Meyer et al. 2021, Hutch++, algorithm 1"

@@ -103,10 +103,10 @@ def _plane(run: Run, index: int, models: str, options: dict[str, Any], folds: in
     grid = {name: options[name] for name in ("points", "margin")}
     if models == "globals":
         available = run.kept("globals")
-        place = available.index(index)
-        if place < 2:
+        before = available.index(index)
+        if before < 2:
             return None
-        rounds = available[place - 2 : place + 1]
+        rounds = available[before - 2 : before + 1]
         _, sweep = global_sweep(run, rounds, **grid)
         plane = global_plane(run, rounds=rounds, **options)
     else:
@@ -125,8 +125,8 @@ def _statistics(plane: xr.Dataset | None, rise: float, reach: int) -> dict[str, 
     if plane is None:
         return {}
     plane = plane.assign(loss=plane.loss.where(np.isfinite(plane.loss)))  # a model far out may overflow
-    places = np.stack([plane.mark_alpha.values[:3], plane.mark_beta.values[:3]], axis=1)
-    values: dict[str, Any] = {"width": np.linalg.norm(places[:, None] - places[None], axis=2).max()}
+    coordinates = np.stack([plane.mark_alpha.values[:3], plane.mark_beta.values[:3]], axis=1)
+    values: dict[str, Any] = {"width": np.linalg.norm(coordinates[:, None] - coordinates[None], axis=2).max()}
     try:
         values["minimum"] = lowest = smallest(plane)
         values["excess"] = loss_excess(plane)

@@ -115,11 +115,11 @@ def locate_minimum(
     if minimum.fit is None or number < 2:
         return minimum
     fit = minimum.fit
-    part = torch.from_numpy(rng(0, "folds").permutation(number) % min(folds, number))
+    fold = torch.from_numpy(rng(0, "folds").permutation(number) % min(folds, number))
     window = replace(sweep, coords={name: sweep.coords[name][cells] for name, cells in fit.window.items()})
-    nearby = evaluate_on(run, window, split=selected, metrics=("loss",), groups=part, statistics=statistics)
+    nearby = evaluate_on(run, window, split=selected, metrics=("loss",), groups=fold, statistics=statistics)
     values = nearby.loss.transpose("group", *fit.names).values[:, fit.has_value]
-    return add_sampling_error(minimum, values, np.bincount(part.numpy()))
+    return add_sampling_error(minimum, values, np.bincount(fold.numpy()))
 
 
 def _labelled_minimum(

@@ -150,7 +150,7 @@ def average_line(
         statistics: Of batch normalisation, as in `landscape.evaluate`.
     """
     available = run.kept("globals")
-    indices = [index for place, index in enumerate(reversed(available)) if index == available[-1] - place][::-1][
+    indices = [index for steps_back, index in enumerate(reversed(available)) if index == available[-1] - steps_back][
         -window:
     ]
     if len(indices) < 2:

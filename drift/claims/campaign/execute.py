@@ -29,7 +29,7 @@ Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Places:
+class Folders:
     """Folders of a campaign.
 
     Args:
@@ -96,7 +96,7 @@ def _unanswered(units: Sequence[Unit], have: Recorded) -> list[str]:
 
 def execute(
     sets: Sequence[Sequence[Unit]],
-    places: Places,
+    folders: Folders,
     *,
     hours: float | None = None,
     workers: int = 1,
@@ -116,20 +116,20 @@ def execute(
     """
     seconds = None if hours is None else hours * 3600 / workers
     if workers == 1:
-        yield from _lane(sets, places, seconds, device, report)
+        yield from _lane(sets, folders, seconds, device, report)
         return
     lanes = [list(sets[start::workers]) for start in range(min(workers, len(sets)))]
     with Workers(workers) as pool:
-        for _, results in pool.as_completed(_whole_lane, [(lane, places, seconds, device) for lane in lanes]):
+        for _, results in pool.as_completed(_full_lane, [(lane, folders, seconds, device) for lane in lanes]):
             yield from results
 
 
-def _whole_lane(state: None, job: tuple[list[Sequence[Unit]], Places, float | None, str]) -> list[UnitResult]:
+def _full_lane(state: None, job: tuple[list[Sequence[Unit]], Folders, float | None, str]) -> list[UnitResult]:
     return list(_lane(*job, lambda line: None))
 
 
 def _lane(
-    sets: Sequence[Sequence[Unit]], places: Places, seconds: float | None, device: str, report: Report
+    sets: Sequence[Sequence[Unit]], folders: Folders, seconds: float | None, device: str, report: Report
 ) -> Iterator[UnitResult]:
     begin = time.process_time()
 
@@ -138,22 +138,22 @@ def _lane(
 
     for units in sets:
         diverged: set[str] = set()
-        for place, unit in enumerate(units):
+        for index, unit in enumerate(units):
             if spent():
                 return
             short = lacking(
-                units, _files_of(units, places.files)
+                units, _files_of(units, folders.files)
             )  # a run may be asked only after another one has its results
             try:
-                result = _train(unit, units[place + 1 :], places, device, spent, report, unit in short)
+                result = _train(unit, units[index + 1 :], folders, device, spent, report, unit in short)
             except Diverged as reason:  # an outcome, which the same command would only meet again
                 result = UnitResult(unit, "diverged", str(reason))
                 diverged.add(unit.experiment.slug)
             except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
                 result = UnitResult(unit, "failed", " ".join(str(reason).split()))
-            record_finished(units, places, diverged)
+            record_finished(units, folders, diverged)
             yield result
-        if reasons := _unanswered(units, _files_of(units, places.files)):
+        if reasons := _unanswered(units, _files_of(units, folders.files)):
             yield UnitResult(units[-1], "incomplete", "; ".join(reasons))
 
 
@@ -170,7 +170,7 @@ def _files_of(units: Sequence[Unit], files: Path) -> Recorded:
 def _train(
     unit: Unit,
     later: Sequence[Unit],
-    places: Places,
+    folders: Folders,
     device: str,
     spent: Callable[[], bool],
     report: Report,
@@ -178,8 +178,8 @@ def _train(
 ) -> UnitResult:
     experiment = _on(unit.experiment, device)
     allow_named(experiment.task.model)
-    run = Run(places.runs / experiment.slug, Context(places.data))
-    path = places.files / f"{run.name}.json"
+    run = Run(folders.runs / experiment.slug, Context(folders.data))
+    path = folders.files / f"{run.name}.json"
     if path.exists() and not incomplete:
         return UnitResult(unit, "recorded")
     report(f"{unit.item.name}, seed {unit.seed}: {run.name}, {run.committed} of {experiment.rounds} rounds are on disk")
@@ -192,16 +192,16 @@ def _train(
     shared = [other.method.rounds_shared(experiment.method, experiment.rounds) for other in others]
     try:
         for stop in sorted({*shared, experiment.rounds} - {0}):
-            run = simulate(experiment, runs=places.runs, data=places.data, until=stop, progress=watch)
+            run = simulate(experiment, runs=folders.runs, data=folders.data, until=stop, progress=watch)
             for other, rounds in zip(others, shared, strict=True):
                 if rounds == stop < experiment.rounds and run.committed == stop and run.about["versions"] == versions():
-                    begin_from(run, other, runs=places.runs)
+                    begin_from(run, other, runs=folders.runs)
     except _BudgetUsed:
         return UnitResult(unit, "stopped")
     return UnitResult(unit, "recorded")
 
 
-def record_finished(units: Sequence[Unit], places: Places, diverged: Collection[str] = ()) -> None:
+def record_finished(units: Sequence[Unit], folders: Folders, diverged: Collection[str] = ()) -> None:
     """Write the files of an item's finished runs: their numbers, and the results that its claims read from them.
 
     A run is done, also where its folder is lost, once its file has these results.
@@ -209,21 +209,21 @@ def record_finished(units: Sequence[Unit], places: Places, diverged: Collection[
     Args:
         diverged: Names of the runs that diverged; their files have the numbers up to there.
     """
-    runs = [Run(places.runs / unit.experiment.slug, Context(places.data)) for unit in units]
+    runs = [Run(folders.runs / unit.experiment.slug, Context(folders.data)) for unit in units]
     observed = [
         records.Observed(run)
         for run, unit in zip(runs, units, strict=True)
         if (run.folder / "run.json").exists() and run.committed == unit.experiment.rounds
     ]
     there = {run.name for run in observed}
-    filed = [run for run in _files_of(units, places.files).values() if run.name not in there and not run.diverged]
+    filed = [run for run in _files_of(units, folders.files).values() if run.name not in there and not run.diverged]
     _ask(units[0].item, [*observed, *map(records.Observed, filed)])
     for run in observed:
-        if run.results or not (places.files / f"{run.name}.json").exists():
-            records.write(places.files, run.run, run.results, plan=units[0].item.digest)  # type: ignore[arg-type]  # trained here, so with a folder
+        if run.results or not (folders.files / f"{run.name}.json").exists():
+            records.write(folders.files, run.run, run.results, plan=units[0].item.digest)  # type: ignore[arg-type]  # trained here, so with a folder
     for diverging in runs:
-        if diverging.name in diverged and not (places.files / f"{diverging.name}.json").exists():
-            records.write(places.files, diverging, {}, diverged=True, plan=units[0].item.digest)
+        if diverging.name in diverged and not (folders.files / f"{diverging.name}.json").exists():
+            records.write(folders.files, diverging, {}, diverged=True, plan=units[0].item.digest)
 
 
 def _ask(item: PlanItem, observed: Sequence[records.Observed]) -> None:

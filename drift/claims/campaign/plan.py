@@ -163,9 +163,9 @@ class Plan(Entry):
         VERDICT / (number of the seed), as later seeds only narrow the interval.
         """
         sets: list[tuple[float, int, list[Unit]]] = []
-        for place, item in enumerate(self.items):
+        for index, item in enumerate(self.items):
             for number, units in enumerate(item.units, start=1):
-                sets.append((-item.value * min(1.0, VERDICT / number) / hours(units), place, units))
+                sets.append((-item.value * min(1.0, VERDICT / number) / hours(units), index, units))
         return [units for _, _, units in sorted(sets, key=lambda entry: entry[:2])]
 
 

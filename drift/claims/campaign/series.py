@@ -84,9 +84,9 @@ def measured(columns: Mapping[str, np.ndarray], rounds: Sequence[int]) -> list[d
 
 def means(values: np.ndarray, block: int) -> list[float]:
     """Mean of the finite values of each block; NaN where it has none."""
-    parts = [values[first : first + block] for first in range(0, len(values), block)]
-    finite = [part[np.isfinite(part)] for part in parts]
-    return [float(part.mean()) if len(part) else float("nan") for part in finite]
+    blocks = [values[first : first + block] for first in range(0, len(values), block)]
+    finite = [block[np.isfinite(block)] for block in blocks]
+    return [float(block.mean()) if len(block) else float("nan") for block in finite]
 
 
 def sums(values: np.ndarray) -> list[float]:
@@ -96,33 +96,33 @@ def sums(values: np.ndarray) -> list[float]:
 
 def ranges(indices: Sequence[int]) -> list[list[int]]:
     """Ascending indices as [first, last, step] triples."""
-    parts: list[list[int]] = []
+    triples: list[list[int]] = []
     for index in indices:
-        if parts and len(parts[-1]) == 1:
-            parts[-1] += [index, index - parts[-1][0]]
-        elif parts and index - parts[-1][1] == parts[-1][2]:
-            parts[-1][1] = index
+        if triples and len(triples[-1]) == 1:
+            triples[-1] += [index, index - triples[-1][0]]
+        elif triples and index - triples[-1][1] == triples[-1][2]:
+            triples[-1][1] = index
         else:
-            parts.append([index])
-    return [part if len(part) == 3 else [part[0], part[0], 1] for part in parts]
+            triples.append([index])
+    return [triple if len(triple) == 3 else [triple[0], triple[0], 1] for triple in triples]
 
 
-def indices(parts: Sequence[Sequence[int]]) -> list[int]:
+def indices(triples: Sequence[Sequence[int]]) -> list[int]:
     """The indices of [first, last, step] triples."""
-    return [index for first, last, step in parts for index in range(first, last + 1, step)]
+    return [index for first, last, step in triples for index in range(first, last + 1, step)]
 
 
 def as_metrics(content: Mapping[str, Any], numbers: Callable[[Any], np.ndarray]) -> xr.Dataset:
     """The metrics of a file over the rounds at which any was measured; NaN where one was not."""
     groups = [(indices(group["round"]), group) for group in content["measured"]]
-    rounds = sorted({index for own, _ in groups for index in own})
+    rounds = sorted({index for group_rounds, _ in groups for index in group_rounds})
     columns: dict[str, tuple[str, np.ndarray]] = {}
-    for own, group in groups:
-        places = np.searchsorted(rounds, own)
+    for group_rounds, group in groups:
+        at = np.searchsorted(rounds, group_rounds)
         for name, values in group.items():
             if name != "round":
                 column = np.full(len(rounds), np.nan)
-                column[places] = numbers(values)
+                column[at] = numbers(values)
                 columns[name] = ("round", column)
     if "accuracy" in columns:
         columns.setdefault("error", ("round", 1 - columns["accuracy"][1]))

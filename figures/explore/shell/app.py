@@ -219,9 +219,9 @@ class Explorer:
         for name, view in self.views.items():
             view.show(changed, visible=name in shown)
         if changed & {"view", "second"}:
-            self._place(shown)
+            self._arrange(shown)
 
-    def _place(self, shown: list[str]) -> None:
+    def _arrange(self, shown: list[str]) -> None:
         """Put views into their places; what is pushed waits until the browser has drawn them."""
         for slot, name in zip(self._slots, [*shown, ""], strict=False):
             if name and name not in self._frames:

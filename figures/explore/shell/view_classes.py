@@ -13,8 +13,8 @@ VIEWS = ("runs", "round", "plane", "weights", "samples", "path", "drift", "diagn
 def _view(name: str) -> type[View]:
     """The view in the file of that name."""
     module = importlib.import_module(f"figures.explore.views.{name}")
-    classes = [part for part in vars(module).values() if isinstance(part, type) and issubclass(part, View)]
-    return next(part for part in classes if getattr(part, "name", "") == name)
+    classes = [member for member in vars(module).values() if isinstance(member, type) and issubclass(member, View)]
+    return next(member for member in classes if getattr(member, "name", "") == name)
 
 
 CLASSES = {name: _view(name) for name in VIEWS}

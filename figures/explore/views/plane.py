@@ -196,17 +196,17 @@ class Plane(View):
 
     def _coordinates(self) -> tuple[float, ...] | None:
         """Where the selected point is."""
-        places, point = self._corners(), self.selection.point
-        if places is None or len(point) != len(places):
+        corners, point = self._corners(), self.selection.point
+        if corners is None or len(point) != len(corners):
             return None
-        return tuple(float(value) for value in np.asarray(point) @ places)
+        return tuple(float(value) for value in np.asarray(point) @ corners)
 
     def _coefficients(self, grid: Grid, event: dict[str, Any]) -> list[float]:
         """Coefficients of the corners at the place of an event."""
-        places = self._corners()
-        if places is None:
+        corners = self._corners()
+        if corners is None:
             raise LookupError("nothing is evaluated yet.")
-        return coefficients(places, [event["x"]] if grid.kind == "line" else [event["x"], event["y"]])
+        return coefficients(corners, [event["x"]] if grid.kind == "line" else [event["x"], event["y"]])
 
     def _pointed(self, event: dict[str, Any]) -> None:
         """Evaluate the point under the pointer, on a model's mark the model itself; once it is chosen, views follow."""
@@ -218,7 +218,7 @@ class Plane(View):
         index, corners = mark.get("index"), list(grid.query.models)
         on_mark = mark.get("trace") in ("models", "") and mark.get("z") is None and isinstance(index, int)
         if on_mark and index < len(corners):
-            point = [float(place == index) for place in range(len(corners))]
+            point = [float(other == index) for other in range(len(corners))]
         else:
             point = self._coefficients(grid, event)
         settled = event.get("done", True)  # a drag that goes on has not
@@ -238,13 +238,13 @@ class Plane(View):
     def _show_point(self, run: Run) -> None:
         if self._grid is None:
             return
-        place, point = self._grid.query, self.selection.point
+        query, point = self._grid.query, self.selection.point
         evaluated = self._survey is not None and self._survey.surface is not None
-        if len(point) != len(place.models):
+        if len(point) != len(query.models):
             self.point.clear()
             if evaluated:
                 self.point.invite(HINT)
             return
-        self.point.show(run, place, list(point), settled=True, ids=self._ids)
+        self.point.show(run, query, list(point), settled=True, ids=self._ids)
         if evaluated:
             self._draw()

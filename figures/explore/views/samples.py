@@ -182,8 +182,8 @@ class SamplesView(View):
         below += "" if question.client is None else f", that of client {question.client}"
         sentences = [f"{', '.join([counted, *words])}; {shown} shown.", f"Below each: {below}."]
         if result.normalised:
-            has_own = "recomputed" not in result.predictions.attrs["statistics"]
-            first, statistics = f"The {model} has{' its' * has_own}", "own" if has_own else "recomputed"
+            as_trained = "recomputed" not in result.predictions.attrs["statistics"]
+            first, statistics = f"The {model} has{' its' * as_trained}", "own" if as_trained else "recomputed"
             sentences.append(statistics_text(first, statistics, "a client's model its", "own") + ".")
         return " ".join(sentences)
 

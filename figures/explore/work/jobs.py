@@ -73,7 +73,7 @@ class Jobs:
         *,
         title: str = "",
         priority: int = 0,
-        on_result: OnResult = lambda place, result: None,
+        on_result: OnResult = lambda index, result: None,
         on_end: OnJob = lambda job: None,
     ) -> LongJob:
         """Call `function(run, item)` for every item, in the process that keeps runs, data and models warm.
@@ -90,8 +90,8 @@ class Jobs:
         address = Address.from_run(run)
         with self._lock:
             self._jobs.append(job)
-            for place, item in enumerate(things):
-                call = QuickCall(job, function, address, place, item, on_result)
+            for index, item in enumerate(things):
+                call = QuickCall(job, function, address, index, item, on_result)
                 heapq.heappush(self._waiting, (priority, next(_NUMBERS), call))
             self._send()
         if not things:
@@ -195,7 +195,7 @@ class Jobs:
             self._finish(job, "failed")
             return
         with printed_errors():
-            call.on_result(call.place, result)
+            call.on_result(call.index, result)
         with self._lock:
             job.result = result
             job.done += 1

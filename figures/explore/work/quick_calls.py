@@ -26,7 +26,7 @@ class QuickCall:
     job: LongJob
     function: Callable[..., Any]
     address: Address
-    place: int
+    index: int
     item: Any
     on_result: OnResult
     lives: int = LIVES
