@@ -172,7 +172,7 @@ def test_no_picture_of_readme_and_docs_is_stale():
 
 
 def test_every_picture_that_a_page_shows_is_made_by_the_one_command_or_measured():
-    from _ext import remake, showcase
+    from _ext import remake, showcase, tutorials
 
     shown, real = set(), {f"showcase/{name}" for name in showcase.PICTURES}
     for page in blocks.PAGES:
@@ -180,7 +180,9 @@ def test_every_picture_that_a_page_shows_is_made_by_the_one_command_or_measured(
             shown.add((page.parent / target).resolve().relative_to(DOCS / "images").as_posix())
     assert shown
     drawn = {f"gallery/{name}" for name in remake.plan()}
-    assert {name.rpartition(".")[0] for name in shown} <= {*drawn, *remake.MEASURED, *real}
+    lesson = {f"tutorials/{name}" for page in DOCS.glob("tutorial-*.md") for name in tutorials.pictures(page)}
+    assert {name.rpartition(".")[0] for name in shown} <= {*drawn, *remake.MEASURED, *real, *lesson}
+    assert {f"tutorials/{path.stem}" for path in tutorials.IMAGES.iterdir()} == lesson
     assert set(remake.GROUPS) & set(gallery.names()) == set(remake.GROUPS)
 
 

@@ -10,8 +10,7 @@ DOCS = blocks.ROOT / "docs"
 NAMES = sorted(path.name for path in DOCS.glob("howto-*.md"))
 MADE = {
     "howto-own-task.md": ["figures/planes-clients.png"],
-    "howto-checkpoints.md": ["figures/planes-clients.png", "plane.png", "report.html"],
-    "howto-compare-strategies.md": ["out/figures/planes-clients.png"],
+    "howto-checkpoints.md": ["figures/planes-clients.png", "report.html"],
     "howto-transformers.md": ["figures/planes-clients.png", "report.html", "plane.png", "curvature.png"],
     "howto-training.md": ["trajectory.png", "curvature.png", "curve.png", "figures/trajectory-plane.png"],
     "howto-method.md": ["out/figures/accuracy-rounds.png", "out/figures/Spread.png"],
