@@ -49,6 +49,7 @@ maximum_signature_line_length = 88
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 
+pygments_dark_style = "github-dark"
 html_theme = "furo"
 release = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 html_title = f"fedscape {release}"

@@ -56,9 +56,13 @@ def rooms(package: str) -> dict[str, list[str]]:
     found = defaultdict(list)
     module = importlib.import_module(package)
     for name in module.__all__:
-        parts = getattr(module, name).__module__.split(".")
-        found[".".join(parts[: 3 if parts[1] == "analyses" else 2])].append(name)
+        found[_room(getattr(module, name))].append(name)
     return {room: found[room] for room in sorted(found)}
+
+
+def _room(public: Any) -> str:
+    parts = public.__module__.split(".")
+    return ".".join(parts[: 3 if parts[1] == "analyses" else 2])
 
 
 def heading(room: str) -> str:
@@ -84,7 +88,15 @@ def page(package: str, name: str) -> str:
     """Signature and docstring of an object, how a run keeps its result, and the figures drawn with it."""
     title, kind = f"{package}.{name}", "function"
     public = getattr(importlib.import_module(package), name)
-    lines = [":orphan:", "", title, "=" * len(title), "", f":doc:`{package} </api/{package}>`", ""]
+    lines = [
+        ":orphan:",
+        "",
+        title,
+        "=" * len(title),
+        "",
+        f"Part of :doc:`{package} </api/{package}>`: {heading(_room(public))}.",
+        "",
+    ]
     if inspect.isclass(public):
         kind = "class"
     lines += [f".. currentmodule:: {package}", "", f".. auto{kind}:: {package}.{name}"]
