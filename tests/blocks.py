@@ -77,7 +77,6 @@ NOT_RUN = {
     ("README.md", "fedscape explore"): "a server; tests/figures/explore",
     ("docs/tutorial-federated.md", "fedscape diagnose"): "seconds; tests/figures/commands/test_diagnose.py",
     ("docs/tutorial-compare.md", "fedscape diagnose"): "seconds; tests/figures/commands/test_diagnose.py",
-    ("docs/howto-own-task.md", "fedscape report"): "seconds; that of howto-checkpoints.md is run",
     ("docs/explore.md", "fedscape explore"): "a server; tests/figures/explore",
     ("docs/explore.md", "python"): "needs a notebook; tests/test_notebooks_browser.py",
 }

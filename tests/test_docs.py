@@ -180,9 +180,11 @@ def test_every_picture_that_a_page_shows_is_made_by_the_one_command_or_measured(
             shown.add((page.parent / target).resolve().relative_to(DOCS / "images").as_posix())
     assert shown
     drawn = {f"gallery/{name}" for name in remake.plan()}
-    lesson = {f"tutorials/{name}" for page in DOCS.glob("tutorial-*.md") for name in tutorials.pictures(page)}
+    lesson = {f"tutorials/tutorial-{name}" for page in DOCS.glob("tutorial-*.md") for name in tutorials.pictures(page)}
     assert {name.rpartition(".")[0] for name in shown} <= {*drawn, *remake.MEASURED, *real, *lesson}
     assert {f"tutorials/{path.stem}" for path in tutorials.IMAGES.iterdir()} == lesson
+    names = [path.name for path in (DOCS / "images").rglob("*.webp")]
+    assert len(set(names)) == len(names), "Sphinx renames the second, and the gallery links to the first"
     assert set(remake.GROUPS) & set(gallery.names()) == set(remake.GROUPS)
 
 

@@ -21,11 +21,12 @@ from PIL import Image  # noqa: E402
 from _ext.web_pictures import web_picture  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images" / "tutorials"
+"""Of pictures whose names begin with tutorial-, as Sphinx renames files that have the name of another one."""
 
 
 def pictures(page: Path) -> list[str]:
     """Names of the pictures of a page that its own commands make."""
-    return re.findall(r"\(images/tutorials/([\w-]+)\.webp\)", page.read_text(encoding="utf-8"))
+    return re.findall(r"\(images/tutorials/tutorial-([\w-]+)\.webp\)", page.read_text(encoding="utf-8"))
 
 
 def make(page: Path) -> None:
@@ -40,7 +41,7 @@ def make(page: Path) -> None:
             drawn = sorted(Path(folder).glob(f"**/{name}.png"), key=lambda path: path.stat().st_mtime_ns)
             with Image.open(drawn[0]) as picture:
                 IMAGES.mkdir(exist_ok=True)
-                (IMAGES / f"{name}.webp").write_bytes(web_picture(picture))
+                (IMAGES / f"tutorial-{name}.webp").write_bytes(web_picture(picture))
 
 
 if __name__ == "__main__":
