@@ -62,8 +62,9 @@ docs: $(VENV)/.docs ## build the documentation into build/docs; a warning is an 
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs $(ARGS)
 	@echo build/docs/index.html
 
-pictures: $(VENV)/.core ## make every picture of README and docs again, from one set of runs in out/pictures/
+pictures: $(VENV)/.dev ## make every picture of README and docs again, from one set of runs in out/pictures/
 	$(BIN)/python docs/_ext/remake.py $(ARGS)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python docs/_ext/tutorials.py
 
 notebooks: $(VENV)/.notebook ## open the notebooks in JupyterLab (they run in seconds; ARGS='--port 9000' and the like)
 	$(BIN)/python notebooks/build.py

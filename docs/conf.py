@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -22,14 +23,18 @@ exclude_patterns = ["_*", "results"]
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "_ext.formulas",
     "_ext.methods_page",
     "_ext.public",
     "_ext.pictures",
 ]
 nb_execution_mode = "off"
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath", "attrs_inline"]
+html_math_renderer = "mathml"
 highlight_language = "none"
 smartquotes_action = "D"  # dashes of the API pages; quotes stay as they are typed
 
@@ -37,7 +42,6 @@ default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
-autosummary_generate = False
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
@@ -45,8 +49,10 @@ maximum_signature_line_length = 88
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 
+pygments_dark_style = "github-dark"
 html_theme = "furo"
-html_title = "fedscape"
+release = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+html_title = f"fedscape {release}"
 html_static_path = ["_static"]
 html_css_files = ["docs.css"]
 html_show_sphinx = False

@@ -17,7 +17,7 @@ import drift
 import figures
 import figures.gallery
 from drift import compare
-from figures import gallery, interactive
+from figures import gallery
 from figures.axes import surfaces
 from figures.looks import style
 
@@ -92,7 +92,7 @@ print(*figures.save(figure, "out/my-planes", formats=["pdf", "png"]), sep="\n")
 # Plotly figures can be changed after they are made, like any other, and exported as a page that needs no network.
 
 # %%
-turned = interactive.surface_rounds(list(planes.values())[:3])
+turned = figures.surface_rounds(list(planes.values())[:3])
 turned.update_layout(height=420, scene_camera_eye={"x": 1.4, "y": -1.4, "z": 1.1})
 turned.write_html("out/planes.html", include_plotlyjs=True)
 turned

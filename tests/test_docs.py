@@ -1,13 +1,16 @@
 """The documentation is whole: every page is listed, every link leads somewhere, every block of code runs."""
 
 import ast
+import html
 import importlib
+import inspect
 import io
 import json
 import re
 import subprocess
 import sys
 from functools import cache
+from urllib.parse import unquote
 
 import blocks
 import pytest
@@ -21,7 +24,7 @@ from landscape.results import netcdf_files
 DOCS = blocks.ROOT / "docs"
 pytestmark = pytest.mark.skipif(not (DOCS / "images").is_dir(), reason="a source distribution has no pictures")
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if not page.name.startswith("howto-")]
-SOURCES = sorted(page for kind in ("md", "rst") for page in DOCS.rglob(f"*.{kind}"))
+SOURCES = sorted(page for kind in ("md", "rst") for page in DOCS.rglob(f"*.{kind}") if page.parent.name != "objects")
 
 
 @pytest.fixture(autouse=True)
@@ -88,10 +91,29 @@ def test_a_block_that_fails_is_noticed(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("package", ["landscape", "drift", "figures"])
-def test_every_public_name_has_its_docstring(package):
+def test_every_public_name_has_its_docstring_in_a_room_of_the_index(package):
+    pytest.importorskip("sphinx", reason="pip install 'fedscape[docs]'")
+    from _ext import public
+
     assert f".. public:: {package}" in (DOCS / "api" / f"{package}.rst").read_text()
-    module = importlib.import_module(package)
+    module, rooms = importlib.import_module(package), public.rooms(package)
+    assert sorted(name for names in rooms.values() for name in names) == module.__all__
     assert [name for name in module.__all__ if not getattr(module, name).__doc__] == []
+    assert all(public.heading(room) for room in rooms)
+
+
+def test_a_function_has_the_figures_that_are_drawn_with_it():
+    from _ext import drawn_with
+
+    import drift
+    import landscape
+
+    def names(function):
+        return drawn_with.figures_of()[id(inspect.unwrap(function))]
+
+    assert names(drift.coherence) == ["coherence-groups", "coherence-rounds"]
+    assert names(drift.global_minimum) == ["planes-clients", "planes-settings"], "through a helper of figures"
+    assert names(landscape.trace) == ["trace-rounds"], "through an analysis"
 
 
 def test_the_gallery_page_shows_every_figure_once():
@@ -150,7 +172,7 @@ def test_no_picture_of_readme_and_docs_is_stale():
 
 
 def test_every_picture_that_a_page_shows_is_made_by_the_one_command_or_measured():
-    from _ext import remake, showcase
+    from _ext import remake, showcase, tutorials
 
     shown, real = set(), {f"showcase/{name}" for name in showcase.PICTURES}
     for page in blocks.PAGES:
@@ -158,7 +180,11 @@ def test_every_picture_that_a_page_shows_is_made_by_the_one_command_or_measured(
             shown.add((page.parent / target).resolve().relative_to(DOCS / "images").as_posix())
     assert shown
     drawn = {f"gallery/{name}" for name in remake.plan()}
-    assert {name.rpartition(".")[0] for name in shown} <= {*drawn, *remake.MEASURED, *real}
+    lesson = {f"tutorials/tutorial-{name}" for page in DOCS.glob("tutorial-*.md") for name in tutorials.pictures(page)}
+    assert {name.rpartition(".")[0] for name in shown} <= {*drawn, *remake.MEASURED, *real, *lesson}
+    assert {f"tutorials/{path.stem}" for path in tutorials.IMAGES.iterdir()} == lesson
+    names = [path.name for path in (DOCS / "images").rglob("*.webp")]
+    assert len(set(names)) == len(names), "Sphinx renames the second, and the gallery links to the first"
     assert set(remake.GROUPS) & set(gallery.names()) == set(remake.GROUPS)
 
 
@@ -275,5 +301,20 @@ def test_the_pages_build_without_a_warning(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-d", str(tmp_path / "trees")]
     done = subprocess.run([*command, str(DOCS), str(tmp_path / "html")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    page = (tmp_path / "html" / "gallery.html").read_text()
-    assert all(f'id="figure-{name}"' in page for name in gallery.names())
+    pages = {path: path.read_text() for path in (tmp_path / "html").rglob("*.html")}
+    assert all(f'id="figure-{name}"' in pages[tmp_path / "html" / "gallery.html"] for name in gallery.names())
+    assert lost(pages) == []
+
+
+def lost(pages):
+    """Links between built pages that lead to no page or to no anchor."""
+    anchors = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in pages.items()}
+    found = []
+    for path, text in pages.items():
+        for link in re.findall(r'<a [^>]*href="([^"]+)"', text):
+            name, _, anchor = unquote(html.unescape(link)).partition("#")
+            target = (path.parent / name).resolve() if name else path
+            inner = ":" not in name and target.suffix == ".html"
+            if inner and (target not in anchors or (anchor and anchor not in anchors[target])):
+                found.append(f"{path.name}: {link}")
+    return found

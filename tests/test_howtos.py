@@ -9,9 +9,7 @@ from kinds import one_of_each
 DOCS = blocks.ROOT / "docs"
 NAMES = sorted(path.name for path in DOCS.glob("howto-*.md"))
 MADE = {
-    "howto-own-task.md": ["figures/planes-clients.png"],
-    "howto-checkpoints.md": ["figures/planes-clients.png", "plane.png", "report.html"],
-    "howto-compare-strategies.md": ["out/figures/planes-clients.png"],
+    "howto-checkpoints.md": ["figures/planes-clients.png", "report.html"],
     "howto-transformers.md": ["figures/planes-clients.png", "report.html", "plane.png", "curvature.png"],
     "howto-training.md": ["trajectory.png", "curvature.png", "curve.png", "figures/trajectory-plane.png"],
     "howto-method.md": ["out/figures/accuracy-rounds.png", "out/figures/Spread.png"],
@@ -56,7 +54,7 @@ def test_the_flower_app_has_a_node_for_each_part_and_three_clients_in_a_round(tm
     assert all("num-supernodes" in line or "loopback" in line for line in re.findall(r"^flwr run .*", text, re.M))
 
 
-@pytest.mark.parametrize("name", ["howto-own-task.md", "howto-checkpoints.md"])
+@pytest.mark.parametrize("name", ["tutorial-checkpoints.md", "howto-checkpoints.md"])
 def test_the_task_of_a_howto_has_about_fifteen_lines(name):
     (body,) = re.findall(r"```python\n# (?:my_code|mine)\.py\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
     assert len([line for line in body.splitlines() if line.strip()]) <= 15

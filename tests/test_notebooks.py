@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -123,11 +124,29 @@ def test_notebooks_are_what_their_texts_say():
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=NAMES)
-def test_a_notebook_has_no_outputs_and_says_what_to_change_for_real_sizes(path):
-    content = json.loads(path.with_suffix(".ipynb").read_text(encoding="utf-8"))
+def test_a_notebook_is_stored_with_its_pictures_and_says_what_to_change_for_real_sizes(path):
+    stored = path.with_suffix(".ipynb")
+    assert stored.stat().st_size < 1_000_000
+    text = stored.read_text(encoding="utf-8")
+    assert not re.search(r"(?<![\w.])/(?:tmp|home|root|work|Users|opt|usr)/", text), "a path of one machine"
+    content = json.loads(text)
     code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
-    assert code and all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    outputs = [one for cell in code for one in cell["outputs"]]
+    assert outputs, "run: python notebooks/build.py --execute"
+    assert not [one for one in outputs if one["output_type"] == "error" or one.get("name") == "stderr"]
+    drawing = [cell for cell in code if re.search(DRAWN, "".join(cell["source"]), re.MULTILINE)]
+    assert len(drawing) >= 2
+    for cell in drawing:
+        assert any("image/png" in one.get("data", {}) for one in cell["outputs"]), cell["source"]
     assert any("## Real sizes" in "".join(cell["source"]) for cell in content["cells"])
+
+
+DRAWN = r"plt\.show\(\)|^show\(|^figures\.surface3d\(|^figures?$|\.plotly\(\)$"
+"""Cells that end with a picture."""
+
+
+def test_stored_notebooks_are_small_together():
+    assert sum(path.with_suffix(".ipynb").stat().st_size for path in TEXTS) < 5_000_000
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=NAMES)
