@@ -34,7 +34,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
     "hybrid": (("method=fedavg", *_HYBRID), ("method=fedlaw", "method.variant=gws", *_HYBRID)),
     "decay": tuple(("method=fedavg", f"local.lr_decay={value}") for value in (1.0, 0.95)),
     "starts": tuple(("method=ima", f"method.start={value}") for value in (0.25, 0.5, 0.9)),
-    "concentrations": tuple(("method=fedavg", _dirichlet(value), *_SHORT) for value in (0.1, 1.0, 10.0)),
+    "concentrations": tuple(("method=fedavg", _dirichlet(value), "rounds=20") for value in (0.1, 1.0, 10.0)),
     "normalised": (("method=fedavg", "task.model=resnet8", "rounds=6", "local.epochs=1", "keep.clients=all"),),
 }
 """Further runs that some figures need, by group: settings of each; the seed is 0 unless it is set."""

@@ -19,6 +19,7 @@ from drift.analyses.rounds.variance import drift_variances
 from drift.config.experiment import Experiment
 from drift.config.load import read, validated
 from drift.runs.run import Run
+from drift.simulation import description
 from drift.simulation import simulate as loop
 from drift.simulation.repair import repair
 from drift.simulation.verify import verify
@@ -50,8 +51,8 @@ def exchanges(budget: Budget) -> list[Outcome]:
 def _trained(experiment: Experiment, runs: Path, name: str) -> Run:
     if name != "versions":
         return loop.simulate(experiment, runs=runs)
-    other = loop.versions() | {"torch": "1.0"}
-    with patch.object(loop, "versions", lambda: other):
+    other = description.versions() | {"torch": "1.0"}
+    with patch.object(description, "versions", lambda: other):
         return loop.simulate(experiment, runs=runs)
 
 

@@ -14,8 +14,8 @@ function column(values) {
 
 // The numbers of a surface are those of its grid, which it carries beside the finer one that is drawn.
 function rowsOf(trace, round) {
-  if (trace.hoverinfo === "skip") return [];
-  const numbers = trace.meta || trace;
+  if (trace.hoverinfo === "skip" && trace.type !== "scatter") return [];
+  const numbers = trace.meta && trace.meta.z ? trace.meta : trace;
   const [x, y, z] = [column(numbers.x || numbers.a), column(numbers.y || numbers.b), column(numbers.z)];
   const start = [round, trace.name || ""];
   if (Array.isArray(z[0])) return z.flatMap((line, row) => line.map((value, at) => [...start, x[at], y[row], value]));

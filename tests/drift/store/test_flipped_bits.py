@@ -14,6 +14,7 @@ from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.export_table import table
 from drift.record.recorder import Recorder
 from drift.runs.growing_run import GrowingRun
+from drift.simulation import description
 from drift.simulation import simulate as loop
 from drift.simulation.repair import repair
 from drift.simulation.run_index import index
@@ -32,12 +33,12 @@ def stored(tmp_path_factory):
     """A run of six rounds that was stopped after four, and the same run under another torch."""
     place = tmp_path_factory.mktemp("flipped")
     own = loop.simulate(tiny.experiment(f"rounds={LENGTH}"), runs=place / "own", until=DONE).folder
-    real = loop.versions
-    loop.versions = lambda: real() | {"torch": "1.0"}
+    real = description.versions
+    description.versions = lambda: real() | {"torch": "1.0"}
     try:
         other = loop.simulate(tiny.experiment(f"rounds={LENGTH}"), runs=place / "other", until=DONE).folder
     finally:
-        loop.versions = real
+        description.versions = real
     return {"own": own, "other": other}
 
 
