@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tiny
 
-from drift.claims.campaign.execute import Places
+from drift.claims.campaign.execute import Folders
 from drift.claims.campaign.plan import Plan
 
 
@@ -27,4 +27,4 @@ def small_plan(folder, **changes):
 
 
 def places(folder):
-    return Places(folder / "runs", folder / "files")
+    return Folders(folder / "runs", folder / "files")

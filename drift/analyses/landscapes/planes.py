@@ -150,9 +150,8 @@ def average_line(
         statistics: Of batch normalisation, as in `landscape.evaluate`.
     """
     available = run.kept("globals")
-    indices = [index for steps_back, index in enumerate(reversed(available)) if index == available[-1] - steps_back][
-        -window:
-    ]
+    back = [index for steps, index in enumerate(reversed(available)) if index == available[-1] - steps]
+    indices = back[:window][::-1]
     if len(indices) < 2:
         raise ValueError(
             f"run {run.name} kept {len(indices)} of its last global models; averaging needs two successive ones or "
