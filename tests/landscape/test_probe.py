@@ -14,7 +14,7 @@ from landscape.model.hooks import hooked
 from landscape.model.input_format import habits, writes
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.probe import probed
+from landscape.probe import close_outputs, probed
 from landscape.sweep.evaluate import evaluate
 
 PROBES = (relu_slope, hooked, writes, cost._memory)
@@ -240,3 +240,10 @@ def test_too_little_memory_is_the_callers_and_leaves_the_private_part_in_use():
     with pytest.raises(RuntimeError, match="bad_alloc"):
         double(torch.ones(3))
     assert double.works and torch.equal(double(torch.ones(2)), torch.full((2,), 2.0))
+
+
+def test_rounding_is_a_share_of_the_largest_entry():
+    plain = torch.tensor([1.0, 0.0, -4.0])
+    near, far = plain + torch.tensor([0.0, 3e-6, 0.0]), plain + torch.tensor([0.0, 5e-6, 0.0])
+    assert close_outputs(near, plain, 1e-6)
+    assert not close_outputs(far, plain, 1e-6)

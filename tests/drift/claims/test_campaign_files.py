@@ -55,3 +55,7 @@ def test_the_file_of_1500_rounds_has_less_than_40_kilobytes():
 @pytest.mark.parametrize("indices", [(), (4,), (0, 1), (0, 5, 10, 14), (0, 1, 2, 9, 11, 13, 40)])
 def test_rounds_as_ranges(indices):
     assert series.indices(series.ranges(indices)) == list(indices)
+
+
+def test_equal_steps_are_one_range():
+    assert series.ranges((0, 2, 4, 6, 10, 11)) == [[0, 6, 2], [10, 11, 1]]

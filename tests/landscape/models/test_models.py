@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from kinds import one_of_each
@@ -9,7 +11,7 @@ from torch import nn
 from warm import printed
 
 from landscape import models
-from landscape.models import build_model
+from landscape.models import build_model, hf
 
 GREY, COLOUR = (1, 28, 28), (3, 32, 32)
 
@@ -272,3 +274,28 @@ def test_seeds_give_the_same_bits_in_another_process():
     there = printed(code).strip()
     model = build_model("cnn_digits", (1, 8, 8), 10, seed=4)
     assert sum(p.double().sum() for p in model.parameters()).item().hex() == there
+
+
+def test_a_model_of_the_hub_is_read_without_running_its_code(monkeypatch):
+    asked = {}
+
+    def from_pretrained(origin, **options):
+        asked.update(options)
+        raise OSError("no such model")
+
+    quiet = SimpleNamespace(
+        get_verbosity=lambda: 0,
+        set_verbosity=lambda level: None,
+        set_verbosity_error=lambda: None,
+        is_progress_bar_enabled=lambda: False,
+        disable_progress_bar=lambda: None,
+    )
+    library = SimpleNamespace(
+        utils=SimpleNamespace(logging=quiet),
+        AutoConfig=SimpleNamespace(from_pretrained=from_pretrained),
+        AutoModelForImageClassification=None,
+    )
+    monkeypatch.setattr(hf, "_extra", lambda name: library)
+    with pytest.raises(LookupError, match="no such model"):
+        hf._backbone("someone/model", None, True)
+    assert asked == {"revision": "main", "trust_remote_code": False}

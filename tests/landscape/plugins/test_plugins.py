@@ -50,3 +50,10 @@ def test_a_name_among_many_gets_the_nearest_five_and_the_command_that_lists_all(
 
 def test_a_name_among_few_gets_all_of_them():
     assert "Known: ima, lss." in plugins.unknown("method", "imma", ["ima", "lss"])
+
+
+def test_a_constant_is_that_of_the_attribute_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("landscape.models.__path__", [str(tmp_path)])
+    (tmp_path / "mine.py").write_text("class Mine:\n    first: int = 1\n    second: str = 'two'\n    third = 3\n")
+    assert plugins.constant("landscape.models", "mine", "second") == "two"
+    assert plugins.constant("landscape.models", "mine", "third") is None
