@@ -42,7 +42,7 @@ def item_rows(paper: str) -> list[dict[str, Any]]:
 
 def opened_or_none(texts: Sequence[str], source: RunSource) -> list[Run]:
     """Runs by path or name; none where the only text is a folder without runs, which may be filled later."""
-    if len(texts) == 1 and Path(texts[0]).is_dir() and not any(Path(texts[0]).rglob("run.json")):
+    if len(texts) == 1 and Path(texts[0]).is_dir() and not any(Path(texts[0]).rglob("*.json")):
         return []
     return source.open_all(texts)
 

@@ -106,8 +106,8 @@ def _complete_runs(
 
 
 def _better(variants: Sequence[SettingRuns]) -> SettingRuns:
-    """The first complete variant, else that with fewest missing runs, the quick one among equals."""
-    fullest = min(variants[::-1], key=lambda variant: variant.missing)
+    """The first complete variant, else of those with runs that with fewest missing, the quick one among equals."""
+    fullest = min(variants[::-1], key=lambda variant: (not variant.matching, variant.missing))
     return next((variant for variant in variants if variant.complete), fullest)
 
 

@@ -58,6 +58,11 @@ class RecordedRun(DescribedRun):
         """Whether no finite model was left after the last of its rounds."""
         return bool(self.content.get("diverged", False))
 
+    @property
+    def committed(self) -> int:
+        """Number of its rounds."""
+        return int(self.content["rounds"])
+
     def rounds(self) -> list[int]:
         """Indices of its rounds, ascending."""
         return list(range(self.content["rounds"]))

@@ -12,6 +12,7 @@ import figures
 from figures import gallery
 from figures.cli import main
 from figures.selection.open_runs import open_run
+from landscape.results import netcdf_files
 
 FILES = Path(__file__).resolve().parents[3] / "docs" / "results" / "data"
 
@@ -127,3 +128,16 @@ def test_a_file_and_a_folder_are_opened_by_one_function(tmp_path):
     with pytest.raises(LookupError, match="it has 0 to"):
         run.require_round(10**6)
     assert figures.draw("accuracy-rounds", [run], tmp_path, formats=["png"])
+
+
+def test_a_table_of_a_paper_is_drawn_from_files_beside_the_printed_numbers(tmp_path, capsys):
+    """Table I of IMA, whose other cells have no runs yet, and whose quick variant would have fewer cells."""
+    assert code("figures", "draw", "--paper", "ima", FILES, "--item", "tablei", "--format", "png", "-o", tmp_path) == 0
+    assert "Table I is drawn in part: 10 of 92 cells have runs" in capsys.readouterr().err
+    ds = netcdf_files.load(tmp_path / "ima-tablei-accuracy-table.nc").sel(column="FMNIST CNN #C=2")
+    files = sorted(FILES.glob("fedprox-fashion-mnist-shards-s*.json"))
+    means = []
+    for run in map(open_run, files):
+        means.append(stored(run, "accuracy")[1][-10:].mean())
+    np.testing.assert_allclose(ds.measured.sel(row="fedprox").dropna("seed"), means, atol=1e-4)
+    assert float(ds.printed.sel(row="fedprox")) == pytest.approx(0.7978)
