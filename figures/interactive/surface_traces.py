@@ -21,7 +21,7 @@ FINE, COARSE = 80, 40
 UNIT = 300
 """Pixels of the length 1 of a scene, in which names keep clear of each other."""
 
-ZOOM = 1.28
+ZOOM = 1.1
 """Size of a scene in its place."""
 
 HALO = ", ".join(["0 0 3px black"] * 4)
@@ -48,7 +48,8 @@ def deep(ds: xr.Dataset, variable: str, levels: np.ndarray, notes: Notes) -> Tra
     )
     quiet = {"hoverinfo": "skip", "showscale": False, "lighting": {"ambient": 0.6, "diffuse": 0}, "name": "map"}
     flat = {**_grid(below, np.full_like(below.z, scene.floor)), "surfacecolor": parts.small(below.z.T)}
-    lines = _lines(scene, [scene.raised(line) for line in (*scene.lines, *scene.flat_lines)], 0.55, 2)
+    draped = [*(scene.raised(line, 2.5) for line in scene.lines), *map(scene.raised, scene.flat_lines)]
+    lines = _lines(scene, draped, 0.55, 2)
     traces = [surface, go.Surface(**flat, **ends, **quiet), lines]
     if "mark" not in ds.dims:
         return traces
@@ -105,7 +106,7 @@ def lay_deep(ds: xr.Dataset, variable: str, levels: np.ndarray) -> dict[str, Any
         "annotations": labels(ds, variable, levels),
         "aspectmode": "manual",
         "aspectratio": dict(zip("xyz", (ZOOM * scene.box).tolist(), strict=True)),
-        "camera": {"eye": eye, "center": {"x": 0, "y": 0, "z": -0.08}, "projection": {"type": "orthographic"}},
+        "camera": {"eye": eye, "center": {"x": 0, "y": 0, "z": -0.12}, "projection": {"type": "orthographic"}},
     }
 
 
