@@ -16,7 +16,7 @@ from _ext.evidence import variant
 from drift.claims.campaign import judge, plan
 from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.claim import over_seeds
-from drift.claims.cross import costs, exact_parts, window_gains
+from drift.claims.cross import costs, exact_terms, window_gains
 from drift.config.shipped import plans
 from figures.looks import style
 
@@ -129,7 +129,7 @@ def _loss(runs: Runs) -> Figure:
 
 def _exact(runs: Runs) -> Figure:
     figure, ((left, right),) = style.panels(1, 2)
-    values = _stored(runs["FedAvg"], exact_parts)
+    values = _stored(runs["FedAvg"], exact_terms)
     parts = ("sampling", "gradient_sampling", "local")
     for place, part in enumerate(parts):
         _bar(left, place, [float(one["loss_cost"].sel(part=part).mean("round")) for one in values])
