@@ -26,7 +26,7 @@ SILENT = {
 ROOMS = {
     "drift": 25,
     "drift/analyses": 5055,
-    "drift/claims": 1325,
+    "drift/claims": 1330,
     "drift/config": 1005,
     "drift/diagnosis": 505,
     "drift/engines": 595,
