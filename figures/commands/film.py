@@ -19,9 +19,9 @@ def film(
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o", "--output"])] = Path("film.gif"),
     round: int | None = None,
-    rounds: int = 12,
+    rounds: int | None = None,
     points: int = 25,
-    frames: int = 8,
+    frames: int | None = None,
     rate: float = 15.0,
     ground: Literal["dark", "light"] = "dark",
     source: RunSource = HERE,
@@ -40,9 +40,9 @@ def film(
         out: File to write: .gif, .mp4 or .webm.
         round: The round that is relived; negative counts from the last one that kept its clients. By default the global
             model and its clients are shown over many rounds.
-        rounds: How many rounds are shown without --round, evenly spaced among those that were kept.
+        rounds: How many rounds are shown without --round, evenly spaced among those that were kept. By default 12.
         points: Grid points per axis of the plane.
-        frames: Frames per round, without --round.
+        frames: Frames per round, without --round. By default 8.
         rate: Frames per second.
         ground: "dark" or "light".
     """
@@ -50,6 +50,9 @@ def film(
 
     require_encoder(out)  # refused here, before the run is opened
     require_file(out)
+    if round is not None and (rounds is not None or frames is not None):
+        raise ValueError("--rounds and --frames are of a film over rounds; leave them out, or leave out --round.")
+    rounds, frames = 12 if rounds is None else rounds, 8 if frames is None else frames
     opened_runs = [run.with_progress(None, console.say) for run in source.open_all(run)]
     if round is None and len(opened_runs) > 1:
         raise ValueError(f"{len(opened_runs)} runs are given; a film over rounds shows one; name one, or give --round.")

@@ -69,9 +69,9 @@ def film(
     path = Path(path)
     require_encoder(path)
     require_ground(ground)
-    if min(rounds, frames) < 1 or points < 3 or not rate > 0:
+    if rounds < 3 or frames < 1 or points < 3 or not rate > 0:
         raise ValueError(
-            f"rounds is {rounds}, frames {frames}, points {points}, rate {rate:g}; take 1, 1 and 3 or more, and a rate."
+            f"rounds is {rounds}, frames {frames}, points {points}, rate {rate:g}; take 3, 1 and 3 or more, and a rate."
         )
     dpi = usual_dpi(path, dpi)
     plane = _path(run, rounds, points)

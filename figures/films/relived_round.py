@@ -102,6 +102,11 @@ def relived_rounds(runs: Sequence[Run], index: int, points: int, samples: int) -
             f"round {index} has clients {cohorts[0]} in {runs[0].name} and {cohorts[1]} in {runs[1].name}; both films "
             "need one cohort: give another round, or runs of one seed and partition."
         )
+    settings = [(run.experiment.task, run.experiment.clients, run.experiment.seed) for run in runs]
+    if settings[0] != settings[-1]:
+        raise ValueError(
+            f"clients of {runs[0].name} and {runs[1].name} hold other data; give runs of one seed and task."
+        )
     rounds = [_Placed.from_run(run, record.index) for run, record in zip(runs, records, strict=True)]
     size = np.max([round_.size for round_ in rounds], axis=0)
     maps = [round_.evaluated(size, points, samples) for round_ in rounds]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
@@ -33,11 +35,17 @@ def _panel(ax: Axes, start: str) -> str:
     axes = " and ".join(
         f"{' '.join(name.split()) or which} from {_number(low)} to {_number(high)}"
         for which, name, (low, high) in (
-            ("horizontal axis", ax.get_xlabel(), sorted(ax.get_xlim())),
-            ("vertical axis", ax.get_ylabel(), sorted(ax.get_ylim())),
+            ("horizontal axis", ax.get_xlabel(), _shown(ax.dataLim.intervalx, ax.get_xlim())),
+            ("vertical axis", ax.get_ylabel(), _shown(ax.dataLim.intervaly, ax.get_ylim())),
         )
     )
     return f"{start}{named}{_kind(ax)} over {axes}{_series(ax)}."
+
+
+def _shown(data: Sequence[float], limits: Sequence[float]) -> tuple[float, float]:
+    """Ends of what is drawn along an axis: of the data, and not beyond the limits of the axis."""
+    low, high = max(min(data), min(limits)), min(max(data), max(limits))
+    return (low, high) if low < high else (min(limits), max(limits))
 
 
 def _kind(ax: Axes) -> str:

