@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 import tiny
+from reference.linear_model import FULL, loss, models, numbers, sample_losses
 from reference.registry import agree, reference
-from reference.test_analyses import FULL, loss, models, numbers, sample_losses
 from reference.test_run_planes import ends, on_plane
 
 import drift

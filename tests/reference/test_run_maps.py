@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from reference.linear_model import FULL, error, loss, models, numbers, outputs, part, sample_losses
 from reference.registry import agree, reference
-from reference.test_analyses import FULL, error, loss, models, numbers, outputs, part, sample_losses
 from reference.test_run_planes import compare, on_plane
 
 import drift

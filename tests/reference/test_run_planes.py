@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from reference.linear_model import FULL, error, loss, models, outputs
 from reference.registry import agree, reference
-from reference.test_analyses import FULL, error, loss, models, outputs
 
 import drift
 import landscape
