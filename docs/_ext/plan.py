@@ -109,7 +109,7 @@ RECORDED: dict[str, tuple[str, ...]] = {
     "accuracy-table": _FEDEVE,
     "gain-alpha": ("fedeve-fig4-mnist",),
     "rounds-target": (*_IMA, *_BASES),
-    "settings-rounds": ("fedeve-fig3b-mnist",),
+    "settings-rounds": ("fedeve-fig3b-mnist-rate",),
     "variance-rounds": _IMA,
 }
 """Items of `fedscape reproduce` whose recorded runs a figure is drawn from, in place of trained ones."""

@@ -39,7 +39,7 @@ class RunSource:
         """
         from drift.runs.run_names import find
 
-        inside = {text: _inside(Path(text)) for text in texts}
+        inside = {text: inside_of(Path(text)) for text in texts}
         folders = {text: find(self.runs, text) for text in texts if not inside[text]}
         by_folder: dict[str, Run] = {}
         for text in texts:
@@ -53,7 +53,7 @@ class RunSource:
         Raises:
             LookupError: If there is none.
         """
-        folders = [text for text in texts if _inside(Path(text))]
+        folders = [text for text in texts if inside_of(Path(text))]
         opened_runs = self.open_all(texts)
         if not folders:
             return opened_runs
@@ -87,7 +87,7 @@ class RunSource:
         return readable_runs
 
 
-def _inside(folder: Path) -> list[Path]:
+def inside_of(folder: Path) -> list[Path]:
     """The runs in a folder of runs, or the files of a campaign in a folder of files; else none."""
     runs = sorted(path.parent for path in folder.glob("*/run.json"))
     return runs or ([] if (folder / "run.json").exists() else sorted(folder.glob("*-s[0-9]*-*.json")))

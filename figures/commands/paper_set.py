@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures.commands.opening import RunSource
+from figures.commands.opening import RunSource, inside_of
 from figures.texts import console
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def item_rows(paper: str) -> list[dict[str, Any]]:
 
 def opened_or_none(texts: Sequence[str], source: RunSource) -> list[Run]:
     """Runs by path or name; none where the only text is a folder without runs, which may be filled later."""
-    if len(texts) == 1 and Path(texts[0]).is_dir() and not any(Path(texts[0]).rglob("*.json")):
+    folders = [path for path in map(Path, texts) if path.is_dir() and not inside_of(path)]
+    if len(texts) == len(folders) == 1 and not any(folders[0].rglob("run.json")):
         return []
     return source.open_all(texts)
 

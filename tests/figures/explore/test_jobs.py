@@ -61,13 +61,6 @@ def run(tmp_path_factory):
     return tiny.trained(tmp_path_factory.mktemp("runs"))
 
 
-@pytest.fixture(scope="module")
-def jobs():
-    jobs = Jobs(threads=2)
-    yield jobs
-    jobs.close()
-
-
 def ended(start):
     """The job that `start(on_end)` returns, once it has ended."""
     event = threading.Event()

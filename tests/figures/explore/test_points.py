@@ -24,8 +24,9 @@ from figures.explore.plane.survey_results import Analysis, minimum
 from figures.explore.plane.surveys import Survey
 from figures.explore.shell.app import Explorer
 from figures.explore.shell.workspace import Workspace
-from figures.explore.work.jobs import Jobs
 from landscape.sweep.evaluate import evaluate
+
+pytestmark = pytest.mark.usefixtures("no_survey_remembered")
 
 MODELS = ("start", "end", "client 3")
 
@@ -33,18 +34,6 @@ MODELS = ("start", "end", "client 3")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return tiny.trained(tmp_path_factory.mktemp("runs"))
-
-
-@pytest.fixture(scope="module")
-def jobs():
-    jobs = Jobs(threads=2)
-    yield jobs
-    jobs.close()
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered():
-    surveys._FINISHED.clear()
 
 
 def cohort(run, index):

@@ -10,28 +10,16 @@ import tiny
 from survey_runs import loss_at, surveyed
 
 import drift
-from figures.explore.plane import surveys
 from figures.explore.plane.points import numbers, values
 from figures.explore.plane.queries import Grid, PointQuery
 from figures.explore.plane.survey_results import store
 from figures.explore.plane.surveys import Survey
 from figures.explore.work.job import LongJob
-from figures.explore.work.jobs import Jobs
 from figures.explore.work.versions import has_link, round_version
 
+pytestmark = pytest.mark.usefixtures("no_survey_remembered")
+
 MODELS = ("start", "end", "client 3")
-
-
-@pytest.fixture(scope="module")
-def jobs():
-    jobs = Jobs(threads=2)
-    yield jobs
-    jobs.close()
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered():
-    surveys._FINISHED.clear()
 
 
 def test_a_run_that_was_replaced_under_its_name_has_its_own_values(jobs, tmp_path):
