@@ -29,11 +29,12 @@ def processor() -> dict[str, str]:
     }
 
 
-def processor_line() -> str:
-    """Name, number and flags of the processor, and the cores of this machine, in one line."""
+def processor_line(*, gpu: bool = False) -> str:
+    """Name, number and flags of the processor, and the cores of this machine, in one line; its GPU's name if asked."""
     about = processor()
     flags = about["flags"] and f"({about['flags']})"
-    return f"{' '.join(filter(None, (about['name'], about['number'], flags)))}, {os.cpu_count()} cores"
+    line = f"{' '.join(filter(None, (about['name'], about['number'], flags)))}, {os.cpu_count()} cores"
+    return f"{line}, {torch.cuda.get_device_name()}" if gpu and torch.cuda.is_available() else line
 
 
 def _cpuinfo() -> dict[str, str]:

@@ -30,7 +30,10 @@ SAMPLES = (64, 2048)
 MOST = 64
 """Most points per pass: more are slower, those of convolutions beyond 16 already (`benchmarks.gpu` on an H100)."""
 
-TRIED = 8
+COLUMNS = 2**22
+"""Parameters that are combined at once, in float64."""
+
+TRIED = {"many": 16, "single": 2}
 """Points by which the two ways are timed, each after as many that warm it up."""
 
 
@@ -52,6 +55,7 @@ class PointBatch:
         self._worker = worker
         self.sample_bytes = LIVE * widest(self.flat, self.work.samples[:2])
         self.point_bytes = 2 * self.work.basis.shape[1] * self.work.basis.element_size()
+        self._finite = bool(self.work.basis.isfinite().all())
 
     @property
     def most(self) -> int:
@@ -92,10 +96,23 @@ class PointBatch:
         return vmap(at)(state)
 
     def _state(self, points: Points) -> dict[str, Tensor]:
-        basis, layout = self.work.basis, self.flat.layout
-        thetas = torch.stack([combine(basis, row) for row in points])
-        buffers = torch.stack([self._worker.statistics(*pair) for pair in zip(points, thetas, strict=True)])
-        return vmap(layout.named)(thetas) | vmap(layout.named_buffers)(buffers)
+        layout, thetas = self.flat.layout, self._models(points)
+        state = vmap(layout.named)(thetas)
+        if layout.buffer_size:
+            buffers = [self._worker.statistics(*pair) for pair in zip(points, thetas, strict=True)]
+            state |= vmap(layout.named_buffers)(torch.stack(buffers))
+        return state
+
+    def _models(self, points: Points) -> Tensor:
+        """Models (P, d) by one product in float64, whose rounding is below that of the models; a corner keeps its bits.
+
+        A model with infinite or NaN entries must not reach points where its coefficient is 0.
+        """
+        basis = self.work.basis
+        if len(points) == 1 or not self._finite:
+            return torch.stack([combine(basis, row) for row in points])
+        rows = torch.tensor(points, dtype=torch.float64, device=basis.device)
+        return torch.cat([(rows @ some.double()).to(basis) for some in basis.split(COLUMNS, 1)], 1)
 
 
 def evaluate_faster(worker: Worker, many: PointBatch, points: Points) -> Iterator[tuple[slice, Values]]:
@@ -105,7 +122,7 @@ def evaluate_faster(worker: Worker, many: PointBatch, points: Points) -> Iterato
     done = 0
     for _ in ("warm", "timed"):
         for name, way in ways.items():
-            span = slice(done, min(done + min(TRIED, many.most), len(points)))
+            span = slice(done, min(done + min(TRIED[name], many.most), len(points)))
             if span.start == span.stop:
                 return
             begun = time.perf_counter()

@@ -77,7 +77,7 @@ def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset], diverged: b
         "hash": run.experiment.hash,
         "experiment": portable(run.experiment),
         "versions": run.about["versions"],
-        "processor": processor_line(),
+        "processor": processor_line(gpu=run.about.get("device") == "cuda"),
         **({"plan": earlier["plan"]} if earlier.get("plan") else {}),
         **({"diverged": True} if diverged else {}),
         **series.recorded_series(run),

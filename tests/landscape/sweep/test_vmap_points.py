@@ -106,8 +106,26 @@ def test_the_way_that_was_faster_on_the_first_points_computes_the_rest(faster, m
     for name, kind in (("many", vmap_points.PointBatch), ("single", Worker)):
         monkeypatch.setattr(kind, "chunk", counted(name, kind.chunk))
     together = evaluate(task, basis, rows)["loss"]
-    assert used == [("many", 8), ("single", 8), ("many", 8), ("single", 8), (faster, 38)]
+    assert used == [("many", 16), ("single", 2), ("many", 16), ("single", 2), (faster, 34)]
     torch.testing.assert_close(together, alone, rtol=2e-5, atol=1e-7)
+
+
+def test_batched_models_are_sums_in_float64_and_corners_keep_their_bits(monkeypatch):
+    """Common entries of 1e4 and coefficients of 50 lose digits in float32 sums; an infinite model counts 0 times."""
+    task = _task("mlp")
+    basis = thetas(task, 3, spread=0.05)
+    basis[:, ::7] = 1e4
+    worker = Worker(Work(task, basis, None, task.split("test"), None, task.measures(None), None, None))
+    batch = vmap_points.PointBatch(worker, 10**9)
+    monkeypatch.setattr(vmap_points, "COLUMNS", 1000)
+    rows = [[0.0, 1.0, 0.0], [50.0, -80.0, 31.0], [0.2, 0.3, 0.5]]
+    models = batch._models(rows)
+    assert torch.equal(models[0], basis[1])
+    expected = (torch.tensor(rows, dtype=torch.float64) @ basis.double()).float()
+    torch.testing.assert_close(models, expected, rtol=1e-7, atol=0)
+    basis[2, 5] = float("inf")
+    broken = vmap_points.PointBatch(worker, 10**9)
+    assert torch.equal(broken._models(rows[:1] * 2)[1], basis[1])
 
 
 class Branching(nn.Module):
