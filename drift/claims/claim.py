@@ -100,6 +100,7 @@ class Claim:
         across: Whether it compares settings, so that several items of a campaign are judged together.
         section: Of docs/findings.md, for a question across the papers.
         of_run: Number of one run that such a claim compares; a campaign stores the results behind it with the run.
+        how: The measure's name, its options and its selection of runs, for the digest of a plan.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Claim:
     across: bool = False
     section: str = ""
     of_run: Callable[[Run], float] | None = None
+    how: str = ""
 
     def __post_init__(self) -> None:
         if self.test != "more" and not self.margin:

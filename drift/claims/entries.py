@@ -65,6 +65,7 @@ class ClaimEntry(Entry):
             across=self.across,
             measure=self._effects,
             of_run=number if self.across else None,
+            how=self.model_dump_json(include={"measure", "options", "methods", "over", "where", "ima"}),
         )
 
     def _effects(self, runs: Sequence[Run]) -> Effects:

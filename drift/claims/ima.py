@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from scipy import stats
 
 from drift.analyses.landscapes.planes import average_line, global_line, round_plane
-from drift.claims.measures import biases, late
+from drift.claims.measures import biases, late, mean_of
+from drift.config.random_keys import cohort
 from drift.runs.run import Run
 from landscape.surfaces.minimum import fitted_minimum
 
 POINTS = 5
-"""Grid of planes whose marks alone are read."""
+"""Grid of planes whose marks alone are read, in files with one plane."""
+
+TRIPLES = 3
+"""Disjoint triples of clients of a round."""
 
 
 def mean_below(run: Run) -> float:
-    """Least loss of three clients of a late round minus the loss of their mean."""
-    marks = run.cached(round_plane, round=late(run)[-1], points=POINTS)["mark_loss"]
-    mean = float(marks.sel(mark="mean"))
-    return float(marks.drop_sel(mark="mean").min()) - mean
+    """Least loss of three clients minus the loss of their mean: mean over late rounds and triples of their cohorts.
+
+    Triples with clients that have no samples, or that diverged, are left out.
+    """
+
+    def below(**options: object) -> float:
+        marks = run.cached(round_plane, **options)["mark_loss"]
+        return float(marks.drop_sel(mark="mean").min()) - float(marks.sel(mark="mean"))
+
+    clients, rounds = run.experiment.clients, late(run)
+    numbers = []
+    for index in rounds:
+        ids = cohort(run.experiment.seed, index, clients.number, clients.per_round).tolist()
+        triples = [ids[first : first + 3] for first in range(0, min(len(ids) - 2, 3 * TRIPLES), 3)]
+        numbers += [partial(below, round=index, clients=triple, points=2) for triple in triples]
+    return mean_of(numbers, partial(below, round=rounds[-1], points=POINTS))
 
 
 def tracks(run: Run) -> float:
@@ -48,10 +66,19 @@ def rest_by_distance(run: Run) -> float:
 
 
 def between_globals(run: Run) -> float:
-    """Least loss between the last two global models minus that of the better one."""
-    line = run.cached(global_line)
-    inside = line["loss"].where((line["t"] > 0) & (line["t"] < 1)).min()
-    return float(line["mark_loss"].sel(mark=["a", "b"]).min() - inside)
+    """Loss of the better of two successive global models minus the least between them: mean over the last five pairs.
+
+    No model is in two pairs.
+    """
+
+    def between(**options: object) -> float:
+        line = run.cached(global_line, **options)
+        inside = line["loss"].where((line["t"] > 0) & (line["t"] < 1)).min()
+        return float(line["mark_loss"].sel(mark=["a", "b"]).min() - inside)
+
+    last = run.kept("globals")[-10:][::-1]
+    pairs = [(first, second) for second, first in zip(last[::2], last[1::2], strict=False) if second == first + 1]
+    return mean_of([partial(between, rounds=pair) for pair in pairs], between)
 
 
 def average_nearer(run: Run) -> float:

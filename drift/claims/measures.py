@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -13,6 +16,9 @@ from drift.analyses.landscapes.averages import error_averaged
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.numbers import OF_RECORD
 from drift.runs.run import Run
+
+SUBSETS = 3
+"""Random subsets per size of averaged clients, in each of several rounds."""
 
 LAST = 10
 """Rounds at the end that accuracies are averaged over, as in the papers' tables."""
@@ -83,9 +89,30 @@ def biases(run: Run) -> xr.Dataset:
 
 
 def more_models(run: Run) -> float:
-    """Error of one client minus that of the mean of all, in a late round, in points."""
-    error = run.cached(error_averaged, rounds=[late(run)[-1]])["error"].mean("draw", skipna=True).isel(round=0)
-    return 100 * float(error[0] - error[-1])
+    """Error of one client minus that of the mean of all, in points: mean over late rounds."""
+
+    def more(**options: Any) -> float:
+        error = run.cached(error_averaged, **options)["error"].mean("draw", skipna=True).isel(round=0)
+        return 100 * float(error[0] - error[-1])
+
+    rounds = late(run)
+    numbers = [partial(more, rounds=[index], subsets=SUBSETS) for index in rounds]
+    return mean_of(numbers, partial(more, rounds=rounds[-1:]))
+
+
+def mean_of(numbers: Iterable[Callable[[], float]], instead: Callable[[], float]) -> float:
+    """Mean of the numbers that a run gives; `instead` for a file of a run that holds none of them.
+
+    Numbers that the run cannot give, as its file lacks the result or a client of it has no model, are left out.
+
+    Raises:
+        LookupError: If it gives none, nor the one in their place.
+    """
+    values = []
+    for number in numbers:
+        with suppress(LookupError, ValueError):
+            values.append(number())
+    return float(np.mean(values)) if values else instead()
 
 
 def quarters(values: Sequence[float] | np.ndarray) -> tuple[float, float]:

@@ -68,14 +68,14 @@ class PlanItem(Entry):
 
     @cached_property
     def digest(self) -> str:
-        """Of all that is fixed before its runs begin: settings and seeds, the paper's, and how each claim is judged.
+        """Of all that is fixed before its runs begin: settings, seeds, the paper's, how claims are measured and judged.
 
         Worth, minutes and reason are left out. The file of a run states it, so that a later change shows.
         """
         from drift.claims import claims, questions
 
         asked = {claim.name: claim for claim in (*claims(), *questions())}
-        about = ("name", "item", "statement", "effect", "unit", "test", "margin")
+        about = ("name", "item", "statement", "effect", "unit", "test", "margin", "how")
         content = {
             "runs": [(identity(self.trained(row)), row.seeds) for row in self.rows],
             "paper": (self.paper, self.item, self.original, sorted(self.printed.items())),

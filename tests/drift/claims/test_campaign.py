@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -268,7 +269,7 @@ def test_a_wrong_plan_is_refused_in_one_line(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_states_the_plan_that_its_run_was_trained_for_and_keeps_it(campaign):
+def test_a_file_states_the_plan_that_its_run_was_trained_for_and_keeps_it(campaign, monkeypatch):
     plan, where = campaign
     (item,) = plan.items
     assert {run.plan for run in records.read_all(where.files)} == {item.digest}
@@ -283,6 +284,9 @@ def test_a_file_states_the_plan_that_its_run_was_trained_for_and_keeps_it(campai
         assert other.digest != item.digest, changes
     same = PlanItem.model_validate({**item.model_dump(), "value": 9.0, "reason": "another word"})
     assert same.digest == item.digest
+    measured = [replace(claim, how=claim.how.replace("ahead", "accuracy")) for claim in claims()]
+    monkeypatch.setattr("drift.claims.claims", lambda: measured)
+    assert PlanItem.model_validate(item.model_dump()).digest != item.digest
     run = simulate(plan.sets()[0][0].experiment, runs=where.runs)
     records.write(where.files, run, {}, plan="another")
     assert records.read(where.files / f"{run.name}.json").plan == item.digest

@@ -1,16 +1,22 @@
 """Claims: how they are judged, how runs are picked for them, and that every one can be asked of any runs."""
 
+import copy
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
 import xarray as xr
 from scipy import stats
+from torch.nn.utils import vector_to_parameters
 
 from drift.analyses.counterfactual.whatif import what_if
-from drift.claims import PAPERS, check, claims, select_runs
+from drift.analyses.landscapes.averages import error_averaged
+from drift.analyses.landscapes.planes import global_line
+from drift.claims import PAPERS, check, claims, ima, select_runs
 from drift.claims.claim import Claim, adjusted, over_seeds
-from drift.claims.measures import accuracy, mean_gain, quarters
+from drift.claims.measures import SUBSETS, accuracy, mean_gain, mean_of, more_models, quarters
 from tests.tiny import trained
 
 
@@ -273,3 +279,57 @@ def test_lss_is_compared_after_one_round_and_after_three_and_a_short_run_has_no_
     assert [accuracy(run) for run in runs] == pytest.approx([column[-1] for column in values])
     short = [trained(tmp_path, f"method={name}", "rounds=2") for name in ("fedavg", "lss")]
     assert asked["lss-accuracy-3"].judge(short).outcome == "not tested"
+
+
+def test_measures_of_ima_are_means_over_late_rounds_disjoint_triples_and_pairs_of_globals(tmp_path):
+    """Against losses of models that are put into the module one by one, in float64."""
+    sizes = (
+        "clients.partition=iid",
+        "clients.number=8",
+        "clients.per_round=7",
+        "rounds=6",
+        "keep.clients=all",
+        "keep.globals=all",
+    )
+    run = trained(tmp_path, *sizes)
+    samples, late = run.task.split("test"), [3, 4, 5]
+
+    def loss(theta):
+        model = copy.deepcopy(run.task.model).double()
+        vector_to_parameters(theta.double(), model.parameters())
+        return F.cross_entropy(model(samples.inputs.double()), samples.targets).item()
+
+    def error(theta):
+        vector_to_parameters(theta, (model := copy.deepcopy(run.task.model)).parameters())
+        return (model(samples.inputs).argmax(1) != samples.targets).double().mean().item()
+
+    below, more = [], []
+    for index in late:
+        clients = run.round(index).clients
+        below += [min(map(loss, three)) - loss(three.mean(0)) for three in (clients[:3], clients[3:6])]
+        drawn = run.cached(error_averaged, rounds=[index], subsets=SUBSETS)["error"].isel(round=0, models=0).count()
+        assert int(drawn) == SUBSETS
+        more.append(error(clients.mean(0)))
+    assert ima.mean_below(run) == pytest.approx(np.mean(below), rel=1e-4)
+    single = [
+        float(run.cached(error_averaged, rounds=[index], subsets=SUBSETS)["error"].isel(round=0, models=0).mean())
+        for index in late
+    ]
+    assert more_models(run) == pytest.approx(100 * (np.mean(single) - np.mean(more)), abs=1e-3)
+    ends = [run.round(index).end for index in range(6)]
+    grid = run.cached(global_line)["t"].values
+    between = []
+    for one, two in zip(ends[::2], ends[1::2], strict=True):
+        inside = min(loss(torch.lerp(one, two, float(step))) for step in grid[(grid > 0) & (grid < 1)])
+        between.append(min(loss(one), loss(two)) - inside)
+    assert ima.between_globals(run) == pytest.approx(np.mean(between), rel=1e-3, abs=1e-6)
+
+
+def test_a_mean_takes_the_numbers_that_are_there_and_else_the_one_in_their_place():
+    def absent():
+        raise LookupError("no result")
+
+    assert mean_of([lambda: 1.0, absent, lambda: 4.0], absent) == 2.5
+    assert mean_of([absent], lambda: 7.0) == 7.0
+    with pytest.raises(LookupError, match="no result"):
+        mean_of([absent], absent)
