@@ -10,7 +10,6 @@ A page has its numbers between <!-- NAME --> and <!-- end -->; what stands there
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -84,14 +83,8 @@ def numbers(files: Path = FILES) -> dict[str, str]:
         "settings": evidence_settings.page(campaign, runs, variant),
         "waiting": _waiting(verdicts),
         "unasked": _unasked(),
-        "quick": table(("item", "measured", "the paper's claim"), _rows(RESULTS / "quick-variants.csv")),
         **{f"findings-{name}": _answers(answers, name) for name in {claim.section for claim in questions()}},
     }
-
-
-def _rows(path: Path) -> list[list[str]]:
-    with path.open(newline="") as lines:
-        return list(csv.reader(lines))[1:]
 
 
 def seconds(runs: Iterable[RecordedRun]) -> float:
@@ -250,24 +243,26 @@ def _linked(item: str) -> str:
 
 
 def _waiting(verdicts: Sequence[Verdict]) -> str:
-    rows = [
-        (f"{verdict.claim.item}: {verdict.claim.statement}", verdict.reason)
-        for verdict in verdicts
-        if not verdict.seeds
+    """Claims without runs, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if not verdict.seeds:
+            reasons.setdefault(verdict.reason, []).append(f"{verdict.claim.item}: {verdict.claim.statement}")
+    lines = [
+        line for reason, names in reasons.items() for line in (f"\n*{reason}*\n", *(f"- {name}" for name in names))
     ]
-    return table(("claim", "why it is not tested"), rows)
+    return "\n".join(lines).strip()
 
 
 def _unasked() -> str:
-    """Items of the papers whose claim has no measure in `drift.claims`; those with one claim and figure are a row."""
-    rows: dict[tuple[str, str, str], list[str]] = {}
+    """How many items of each paper have a claim without a measure in `drift.claims`."""
+    counts = {}
     for name in PAPERS:
         asked = {place for claim in claims(name) for place in _places(claim.item)}
-        for item in paper(name).items:
-            if item.claim and not any(place in asked for place in _places(item.item)):
-                rows.setdefault((written(name), item.claim, item.figure), []).append(item.item)
-    named = [(f"{title}, {'; '.join(items)}: {claim}", f"`{figure}`") for (title, claim, figure), items in rows.items()]
-    return table(("claim", "figure"), named)
+        items = [item for item in paper(name).items if item.claim]
+        counts[name] = sum(not any(place in asked for place in _places(item.item)) for item in items)
+    named = ", ".join(f"{count} of {written(name)}" for name, count in counts.items())
+    return f"{sum(counts.values())} further items have a claim without a measure: {named}."
 
 
 def _places(text: str) -> set[str]:
