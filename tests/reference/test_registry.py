@@ -51,9 +51,8 @@ def test_the_page_lists_every_reference():
     page = PAGE.read_text()
     listed = set()
     for line in page.splitlines():
-        if "::" in line and "|" in line:
-            functions, *_, test = line.strip("|").split("|")
-            listed |= {(name, test.strip(" `")) for name in re.findall(r"`([\w.]+)` \S+e[+-]\d+", functions)}
+        if line.startswith("- `") and "::" in line:
+            listed |= {(name, line.split("`")[-2]) for name in re.findall(r"`([\w.]+)` \de[+-]\d+", line)}
     wanted = {(entry.function, entry.test) for entry in references()}
     missing = sorted(wanted - listed)
     assert not missing, f"run tests/reference/write_table.py; docs/agreement.md lacks {missing}"
@@ -74,7 +73,7 @@ def test_the_table_is_replaced_whole():
     names, test = ("landscape.a", "landscape.b"), "test_a.py::test_b"
     table = rows([Reference(name, "by hand", test) for name in names], {"landscape.a": 2e-7})
     page = replaced("x\n<!-- references: begin -->\nold\n<!-- references: end -->\ny\n", table)
-    assert "old" not in page and "| `landscape.a` 2e-07, `landscape.b` 0e+00 | by hand | `test_a.py::test_b` |" in page
+    assert "old" not in page and "- `landscape.a` 2e-07, `landscape.b` 0e+00: by hand (`test_a.py::test_b`)" in page
     assert page.startswith("x\n") and page.endswith("y\n") and replaced(page, table) == page
 
 

@@ -15,18 +15,16 @@ BEGIN, END = "<!-- references: begin -->\n", "<!-- references: end -->\n"
 
 
 def rows(references: Iterable, errors: Mapping[str, float]) -> str:
-    """The table, a row per test, sorted; the error of a function is the largest of all its tests."""
+    """A line per test, sorted; the error of a function is the largest of all its tests."""
     tests: dict[str, tuple[set[str], set[str]]] = {}
     for entry in references:
         functions, ways = tests.setdefault(entry.test, (set(), set()))
         functions.add(f"`{entry.function}` {errors.get(entry.function, 0.0):.0e}")
         ways.add(entry.by)
-    head = "| functions | reference | test |\n| --- | --- | --- |\n"
-    lines = (
-        f"| {', '.join(sorted(functions))} | {'; '.join(sorted(ways))} | `{test}` |\n"
+    return "".join(
+        f"- {', '.join(sorted(functions))}: {'; '.join(sorted(ways))} (`{test}`)\n"
         for test, (functions, ways) in sorted(tests.items())
     )
-    return head + "".join(lines)
 
 
 def replaced(page: str, table: str) -> str:
