@@ -119,23 +119,27 @@ def _recorded(campaign: plan.Plan, runs: ByItem, lost: ByItem, everything: list[
 
 
 def _accuracies(runs: ByItem, lost: ByItem) -> str:
-    parts = []
+    """One table of all items; runs without a finite model are named below it."""
+    rows, notes = [], []
     for name, own in runs.items():
         if any("accuracy" in run.metrics() for run in own):
-            parts.append(f"`{name}`\n\n{_accuracy_table(name, own)}{_diverged(lost[name])}")
-    return "\n\n".join(parts)
+            lines = _accuracy_rows(name, own)
+            rows += [(f"`{name}`" if not place else "", *line) for place, line in enumerate(lines)]
+            notes += _diverged(name, lost[name])
+    head = ("item", "method", "seeds", "accuracy, %", "minus FedAvg", "paper, %")
+    return "\n\n".join([table(head, rows), *notes])
 
 
-def _diverged(runs: Sequence[RecordedRun]) -> str:
-    """A line that names the runs without a last round, which the table above it leaves out."""
+def _diverged(name: str, runs: Sequence[RecordedRun]) -> list[str]:
+    """A line that names the runs without a last round, which the table leaves out."""
     by_method: dict[str, list[str]] = {}
     for run in sorted(runs, key=lambda run: run.experiment.seed):
         by_method.setdefault(variant(run), []).append(f"seed {run.experiment.seed} after round {run.rounds()[-1]}")
     parts = [f"{method} ({', '.join(seeds)})" for method, seeds in by_method.items()]
-    return f"\n\nWithout a finite model, and not in this table: {'; '.join(parts)}." if parts else ""
+    return [f"Without a finite model in `{name}`, and not in the table: {'; '.join(parts)}."] if parts else []
 
 
-def _accuracy_table(name: str, runs: Sequence[RecordedRun]) -> str:
+def _accuracy_rows(name: str, runs: Sequence[RecordedRun]) -> list[tuple[str, ...]]:
     by_method: dict[str, dict[int, float]] = {}
     for run in runs:
         by_method.setdefault(variant(run), {})[run.experiment.seed] = accuracy(run)  # type: ignore[arg-type]
@@ -145,12 +149,9 @@ def _accuracy_table(name: str, runs: Sequence[RecordedRun]) -> str:
         ahead = over_seeds([values[seed] - base[seed] for seed in shared])
         spread = f" ± {stdev(values.values()):.2f}" if len(values) > 1 else ""
         ours = f"{fmean(values.values()):.2f}{spread}"
-        rows.append(
-            (method, str(len(values)), ours, "" if method == "FedAvg" else _span(ahead, 2), _printed(name, method))
-        )
-    heads = ("method", "seeds", "accuracy, %", "minus FedAvg", "paper, %")
-    shown = [place for place in range(len(heads)) if any(row[place] for row in rows)]
-    return table([heads[place] for place in shown], [[row[place] for place in shown] for row in rows])
+        own = "" if method == "FedAvg" else _span(ahead, 2)
+        rows.append((method, str(len(values)), ours, own, _printed(name, method)))
+    return rows
 
 
 def variant(run: RecordedRun) -> str:
