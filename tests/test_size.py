@@ -76,7 +76,7 @@ LINES, CODE_LINES = 250, 48_500
 """Most lines of a file, and most code lines of the library."""
 
 WORDS = 62_500
-"""Most words of all pages (README, docs, benchmarks, ...), code and tables included; lower it when pages have shrunk."""
+"""Most words of all pages, code and tables included; lower it when pages have shrunk."""
 
 MANY = 35
 """Functions of more than 8 arguments; `landscape.sweep.evaluation` shows how options become one value."""
