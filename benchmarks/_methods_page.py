@@ -19,8 +19,9 @@ PRESET = "common-fmnist"
 
 HEAD = """# Methods
 
-Written by `python -m benchmarks.methods`, and again by every `make docs`; do not edit by hand. Each method is one file
-in `drift/methods/`, chosen by `--set method=NAME`, its options by `--set method.OPTION=VALUE`.
+What does each federated method compute, and which options does it have? `python -m benchmarks.methods` writes this page
+from the methods, and so does every `make docs`; do not edit it by hand. Choose a method by `--set method=NAME` and its
+options by `--set method.OPTION=VALUE`.
 
 ## One short setting
 
@@ -28,27 +29,27 @@ in `drift/methods/`, chosen by `--set method=NAME`, its options by `--set method
 
     fedscape compare {preset} --methods {examples} --seeds {seeds}
 
-Accuracy: test accuracy in percent, mean of the last ten rounds, then mean and standard deviation over {count} seeds.
-Differences of a point or two mean little with so few seeds. The rounds are few, the options the papers' (see each
-method), and none was tuned beyond what it takes to train: this shows that every method works, not which is best.
+Accuracy is the test accuracy in percent: mean of the last ten rounds, then mean and standard deviation over {count}
+seeds. With so few seeds and rounds, and options that were not tuned, the table shows that every method works, and not
+which is best.
 
-Cost: multiply-accumulates of one client's local training relative to FedAvg's with the same model and the same client,
-the one with most samples in the last of six rounds. Methods that hold out a fifth of the client's data train on less.
-What a server computes on its proxy set is not in it.
+Cost is the multiply-accumulates of one client's local training over FedAvg's, for the client with most samples in the
+last of six rounds. Methods that hold out a fifth of its data train on less. Computation on a proxy set does not count.
 
-Sent: what clients receive (down) and return (up) beside the model in that round; numbers that only report on the
-training are among them. Kept: what a client keeps for the next round that it takes part in.
+Clients receive (down) and return (up) the values of "sent" in addition to the model; some only report on the training.
+"Kept" is what a client keeps for the next round that it takes part in.
 
 """
 
 BUNDLES = """
 ## As published
 
-`--set method.like=paper` or `method.like=code` gives a method the options that its paper states or that released code
-has, where the section of the method lists such a bundle. What a preset says of these options gives way; what is set on
-the command line wins, and the label then says so: `lss-code_changed`. The base of IMA has bundles as well:
-`--set method.base.like=paper`. The run records the word beside all options. "Beside it" are settings outside the method
-that go with a bundle and are to be given too. [Agreement with published code](agreement.md) says what was compared.
+`--set method.like=paper` or `method.like=code` gives a method the options that its paper states, or that released code
+has, where its section lists them; `--set method.base.like=paper` does so for the base of IMA. They replace the options
+of a preset. What you set on the command line wins, and the label then says so: `lss-code_changed`. The run records the
+word and all options. A section lists the options that differ from the defaults; others that the source states are set
+to them. "Set too" are settings outside the method that you give yourself. [Agreement with published code](agreement.md)
+says what was compared.
 
 ## Defaults unlike the papers'
 
@@ -57,7 +58,7 @@ Sections of methods say so under "Unlike the paper", and so does `fedscape list 
 {partitions}
 """
 
-COLUMNS = ("method", "paper", "sent beside the model", "kept by clients", "cost", "accuracy, %")
+COLUMNS = ("method", "sent", "kept", "cost", "accuracy, %")
 
 
 def page(numbers: dict[str, Any], names: Sequence[str] | None = None) -> str:
@@ -106,13 +107,13 @@ def _setting(numbers: dict[str, Any]) -> str:
 
 def _row(name: str, one: dict[str, Any] | None) -> tuple[str, ...]:
     """Cells of a method; dashes where it was not measured."""
-    about = f"[{name}](#{name})", plugins.sentence(plugins.source("drift.methods", name))
+    about = f"[{name}](#{name})"
     if one is None:
-        return *about, "-", "-", "-", "-"
+        return about, "-", "-", "-", "-"
     down, up = ", ".join(one["received"]), ", ".join(one["uploaded"])
     sent = "; ".join(f"{way}: {what}" for way, what in (("down", down), ("up", up)) if what)
     return (
-        *about,
+        about,
         sent or "-",
         ", ".join(one["kept"]) or "-",
         f"{one['macs'] / one['fedavg_macs']:.2f}",
@@ -138,31 +139,28 @@ def _section(name: str) -> str:
     found = methods.load(name)
     about = inspect.cleandoc(found.__doc__ or "")
     options = [
-        (f"`{option}`", _shown(field.get_default(call_default_factory=True)), _meaning(field))
+        f"- `{option}={_shown(field.get_default(call_default_factory=True))}`: {_meaning(field)}"
         for option, field in found.model_fields.items()
-        if option != "like" or found.bundles
+        if option != "like"
     ]
-    table = _table(("option", "default", "meaning"), options) if options else "No options.\n"
     changes = _changes(read(PRESET, method=name), read(PRESET, method="fedavg"))
     preset = f"In `{PRESET}`: {', '.join(changes)}.\n" if changes else ""
     first = plugins.describe("drift.methods", name)
-    parts = [f"## {name}\n", f"{first}\n", f"```text\n{about}\n```\n", table, _bundled(found), preset]
+    listed = "".join(f"{line}\n" for line in [*options, *_bundled(found)]) or "No options.\n"
+    parts = [f"## {name}\n", f"{first}\n", f"```text\n{about}\n```\n", listed, preset]
     return "\n".join(part for part in parts if part)
 
 
-def _bundled(method: type[methods.Method]) -> str:
-    """A table of a method's bundles; empty where it has none."""
-    rows = [
-        (
-            f"`{name}`",
-            one.source,
-            ", ".join(f"`{option} = {_shown(value)}`" for option, value in one.options.items()),
-            f"`{one.settings}`" if one.settings else "-",
-            one.lacks or "-",
-        )
-        for name, one in method.bundles.items()
-    ]
-    return _table(("like", "source", "options", "beside it", "not to be had"), rows) if rows else ""
+def _bundled(method: type[methods.Method]) -> list[str]:
+    """A method's bundles, a line each, with the options that are not its defaults."""
+    defaults, lines = method(), []
+    for name, one in method.bundles.items():
+        changed = [f"`{key}={_shown(value)}`" for key, value in one.options.items() if value != getattr(defaults, key)]
+        parts = [", ".join(changed) or "the defaults"]
+        parts += [f"set too `{one.settings}`"] if one.settings else []
+        parts += [f"not to be had: {one.lacks}"] if one.lacks else []
+        lines.append(f"- `like={name}` ({one.source}): {'; '.join(parts)}")
+    return lines
 
 
 def _changes(own: Experiment, plain: Experiment) -> list[str]:
@@ -180,7 +178,7 @@ def _unequal(one: dict[str, Any], other: dict[str, Any], before: str) -> list[st
         if isinstance(value, dict) and isinstance(other.get(key), dict):
             found += _unequal(value, other[key], f"{before}{key}.")
         elif value != other.get(key):
-            found.append(f"`{before}{key} = {_shown(value)}`")
+            found.append(f"`{before}{key}={_shown(value)}`")
     return found
 
 

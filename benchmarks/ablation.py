@@ -6,7 +6,7 @@ The losses of a plane, as in `benchmarks.landscape`, by a sweep, by one with ano
 Float32, one thread, process CPU time. In each round all run in a new order with the sweep itself after every third; a
 ratio is the time of the sweeps before and after over that of a contestant, and the table has the medians over the
 rounds and their geometric mean over the models. Above 1 the contestant is faster. Results go to
-benchmarks/results/ablation.json; benchmarks/measured.md has those of what was tried and left out.
+benchmarks/results/ablation.json.
 """
 
 from __future__ import annotations

@@ -243,7 +243,7 @@ def _advised(row: dict[str, Any]) -> str:
     """The first advice, the loss before and after it, and the lowest loss of all changes where that is lower."""
     final, best = row["final"], f"{row['final'][best_advice(row)]:.3g}"
     losses = [f"{final[name]:.3g}" for name in (UNCHANGED.name, row["change"]) if name]
-    told = f"{row['first'] or '-'} {' → '.join(losses)}"
+    told = f"{row['first'] or '-'} {'→'.join(losses)}"
     return told if best == losses[-1] else f"{told} ({best})"
 
 

@@ -1,4 +1,5 @@
-"""The size of the house: code lines of each room, and lines of a file. What is added is paid for by what is taken out.
+"""The size of the house: code lines of each room, lines of a file, words of all pages. What is added is paid for by
+what is taken out.
 
 A code line holds a token other than a comment or a docstring.
 """
@@ -74,6 +75,9 @@ ROOMS = {
 LINES, CODE_LINES = 250, 48_500
 """Most lines of a file, and most code lines of the library."""
 
+WORDS = 62_500
+"""Most words of all pages, code and tables included; lower it when pages have shrunk."""
+
 MANY = 35
 """Functions of more than 8 arguments; `landscape.sweep.evaluation` shows how options become one value."""
 
@@ -129,3 +133,15 @@ def test_few_functions_have_many_arguments():
             if len(names) - (names[:1] in (["self"], ["cls"])) > 8:
                 many.append(f"{path.as_posix()}: {node.name}")
     assert len(many) <= MANY, many
+
+
+def pages() -> list[Path]:
+    """Every Markdown page of the repository, those of tests left out."""
+    folders = ((ROOT, "*.md"), (ROOT / "docs", "**/*.md"), (ROOT / "benchmarks", "*.md"), (ROOT / "paper", "*.md"))
+    return [path for folder, pattern in folders for path in sorted(folder.glob(pattern))]
+
+
+def test_the_pages_have_no_more_words():
+    words = {path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").split()) for path in pages()}
+    assert {"README.md", "CONTRIBUTING.md"} <= words.keys()
+    assert sum(words.values()) <= WORDS, "say a thing once: cut as many words as you add"

@@ -10,7 +10,6 @@ A page has its numbers between <!-- NAME --> and <!-- end -->; what stands there
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,10 +21,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 from _ext import evidence_settings  # noqa: E402 - after the path is set
 from _ext.evidence_tables import table  # noqa: E402 - after the path is set
+from _ext.evidence_words import WORDS  # noqa: E402 - after the path is set
 from drift.claims import PAPERS, claims, questions  # noqa: E402 - after the path is set
 from drift.claims.campaign import judge, plan  # noqa: E402
 from drift.claims.campaign.recorded_run import RecordedRun  # noqa: E402
-from drift.claims.claim import Interval, Verdict, over_seeds  # noqa: E402
+from drift.claims.claim import Claim, Interval, Verdict, over_seeds  # noqa: E402
 from drift.claims.measures import accuracy  # noqa: E402
 from drift.config.shipped import plans  # noqa: E402
 from drift.partitions.drift import Partition as DriftPartition  # noqa: E402
@@ -83,14 +83,8 @@ def numbers(files: Path = FILES) -> dict[str, str]:
         "settings": evidence_settings.page(campaign, runs, variant),
         "waiting": _waiting(verdicts),
         "unasked": _unasked(),
-        "quick": table(("item", "measured", "the paper's claim"), _rows(RESULTS / "quick-variants.csv")),
         **{f"findings-{name}": _answers(answers, name) for name in {claim.section for claim in questions()}},
     }
-
-
-def _rows(path: Path) -> list[list[str]]:
-    with path.open(newline="") as lines:
-        return list(csv.reader(lines))[1:]
 
 
 def seconds(runs: Iterable[RecordedRun]) -> float:
@@ -120,28 +114,32 @@ def _recorded(campaign: plan.Plan, runs: ByItem, lost: ByItem, everything: list[
     total = (
         f"{len(everything)} runs, {clock:.2f} hours of training by the clock, about {done:.1f} core-hours by the plan."
     )
-    head = ("item of the plan", "paper and item", "runs recorded", "hours of training", "core-hours left, about")
+    head = ("item of the plan", "paper", "runs", "hours of training", "core-hours left")
     return f"{total}\n\n{table(head, rows)}"
 
 
 def _accuracies(runs: ByItem, lost: ByItem) -> str:
-    parts = []
+    """One table of all items; runs without a finite model are named below it."""
+    rows, notes = [], []
     for name, own in runs.items():
         if any("accuracy" in run.metrics() for run in own):
-            parts.append(f"`{name}`\n\n{_accuracy_table(name, own)}{_diverged(lost[name])}")
-    return "\n\n".join(parts)
+            lines = _accuracy_rows(name, own)
+            rows += [(f"`{name}`" if not place else "", *line) for place, line in enumerate(lines)]
+            notes += _diverged(name, lost[name])
+    head = ("item", "method", "seeds", "accuracy, %", "minus FedAvg", "paper, %")
+    return "\n\n".join([table(head, rows), *notes])
 
 
-def _diverged(runs: Sequence[RecordedRun]) -> str:
-    """A line that names the runs without a last round, which the table above it leaves out."""
+def _diverged(name: str, runs: Sequence[RecordedRun]) -> list[str]:
+    """A line that names the runs without a last round, which the table leaves out."""
     by_method: dict[str, list[str]] = {}
     for run in sorted(runs, key=lambda run: run.experiment.seed):
         by_method.setdefault(variant(run), []).append(f"seed {run.experiment.seed} after round {run.rounds()[-1]}")
     parts = [f"{method} ({', '.join(seeds)})" for method, seeds in by_method.items()]
-    return f"\n\nWithout a finite model, and not in this table: {'; '.join(parts)}." if parts else ""
+    return [f"Without a finite model in `{name}`, and not in the table: {'; '.join(parts)}."] if parts else []
 
 
-def _accuracy_table(name: str, runs: Sequence[RecordedRun]) -> str:
+def _accuracy_rows(name: str, runs: Sequence[RecordedRun]) -> list[tuple[str, ...]]:
     by_method: dict[str, dict[int, float]] = {}
     for run in runs:
         by_method.setdefault(variant(run), {})[run.experiment.seed] = accuracy(run)  # type: ignore[arg-type]
@@ -151,12 +149,9 @@ def _accuracy_table(name: str, runs: Sequence[RecordedRun]) -> str:
         ahead = over_seeds([values[seed] - base[seed] for seed in shared])
         spread = f" ± {stdev(values.values()):.2f}" if len(values) > 1 else ""
         ours = f"{fmean(values.values()):.2f}{spread}"
-        rows.append(
-            (method, str(len(values)), ours, "" if method == "FedAvg" else _span(ahead, 2), _printed(name, method))
-        )
-    heads = ("method", "seeds", "accuracy, %", "minus FedAvg", "paper, %")
-    shown = [place for place in range(len(heads)) if any(row[place] for row in rows)]
-    return table([heads[place] for place in shown], [[row[place] for place in shown] for row in rows])
+        own = "" if method == "FedAvg" else _span(ahead, 2)
+        rows.append((method, str(len(values)), ours, own, _printed(name, method)))
+    return rows
 
 
 def variant(run: RecordedRun) -> str:
@@ -187,7 +182,7 @@ def _span(interval: Interval, digits: int, unit: str = "") -> str:
         return ""
     values = [interval.mean, interval.low, interval.high]
     shown = [f"{2**value:.3g}" if unit == "log2" else f"{value:+.{digits}f}" for value in values]
-    return f"{shown[0]} ({shown[1]} to {shown[2]})" if interval.number > 1 else shown[0]
+    return f"{shown[0]} [{shown[1]}, {shown[2]}]" if interval.number > 1 else shown[0]
 
 
 def _p(verdict: Verdict) -> str:
@@ -199,39 +194,39 @@ def _unit(verdict: Verdict) -> str:
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> str:
-    rows = []
+    """A row per claim and setting; the words of a claim are in its first row alone."""
+    rows, last = [], ""
     for verdict in verdicts:
         if verdict.seeds:
             claim = verdict.claim
+            about = f"{claim.item}: {claim.statement} ({_effect(claim)}{_unit(verdict)}{_test(claim)})"
             rows.append(
                 (
-                    f"{claim.item}: {claim.statement}",
+                    "" if claim.name == last else about,
                     ", ".join(_linked(name) for name in verdict.setting.split(", ")),
-                    f"{claim.effect}{_unit(verdict)}",
                     _span(verdict.interval, 3),
                     "" if verdict.printed is None else f"{verdict.printed:+.3g}",
-                    f"{TESTS[claim.test]}{'' if claim.margin is None else f', margin {claim.margin:g}'}",
-                    str(verdict.interval.number),
+                    f"{verdict.interval.number}",
                     _p(verdict),
                     f"**{verdict.outcome}**",
                 )
             )
-    head = (
-        "claim",
-        "setting",
-        "quantity, positive as claimed",
-        "effect (95 % t interval)",
-        "paper",
-        "test",
-        "seeds",
-        "p, Holm",
-        "verdict",
-    )
+            last = claim.name
+    head = ("claim (effect)", "setting", "mean [95 % interval]", "paper", "seeds", "p, Holm", "verdict")
     return table(head, rows) if rows else "None yet."
 
 
-TESTS = {"more": "difference", "no less": "at least as", "same": "no difference"}
-"""What the page calls the test of a claim."""
+def _effect(claim: Claim) -> str:
+    """The effect, without the rounds of an accuracy, which the page states once."""
+    short = claim.effect.replace(" of the last 10 evaluated rounds", "")
+    return short.replace(", last 10 evaluated rounds", "")
+
+
+def _test(claim: Claim) -> str:
+    """The test of a claim where it is not that of a difference, and its margin where it is not one point."""
+    point = claim.unit == "points" and claim.margin == 1
+    margin = "" if claim.margin is None or point else f", margin {claim.margin:g}"
+    return {"more": "", "no less": "; at least as", "same": "; no difference"}[claim.test] + margin
 
 
 def _tally(verdicts: Sequence[Verdict]) -> str:
@@ -249,23 +244,26 @@ def _linked(item: str) -> str:
 
 
 def _waiting(verdicts: Sequence[Verdict]) -> str:
-    rows = [
-        (f"{verdict.claim.item}: {verdict.claim.statement}", verdict.reason)
-        for verdict in verdicts
-        if not verdict.seeds
+    """Claims without runs, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if not verdict.seeds:
+            reasons.setdefault(verdict.reason, []).append(f"{verdict.claim.item}: {verdict.claim.statement}")
+    lines = [
+        line for reason, names in reasons.items() for line in (f"\n*{reason}*\n", *(f"- {name}" for name in names))
     ]
-    return table(("claim", "why it is not tested"), rows)
+    return "\n".join(lines).strip()
 
 
 def _unasked() -> str:
-    """Items of the papers whose claim has no measure in `drift.claims`."""
-    rows = []
+    """How many items of each paper have a claim without a measure in `drift.claims`."""
+    counts = {}
     for name in PAPERS:
         asked = {place for claim in claims(name) for place in _places(claim.item)}
-        for item in paper(name).items:
-            if item.claim and not any(place in asked for place in _places(item.item)):
-                rows.append((f"{written(name)}, {item.item}: {item.claim}", f"`{item.figure}`"))
-    return table(("claim", "figure that shows it"), rows)
+        items = [item for item in paper(name).items if item.claim]
+        counts[name] = sum(not any(place in asked for place in _places(item.item)) for item in items)
+    named = ", ".join(f"{count} of {written(name)}" for name, count in counts.items())
+    return f"{sum(counts.values())} further items have a claim without a measure: {named}."
 
 
 def _places(text: str) -> set[str]:
@@ -278,21 +276,30 @@ def _places(text: str) -> set[str]:
 
 
 def _answers(answers: Sequence[Verdict], section: str) -> str:
-    rows = []
+    """A row per question and a column per setting; the quantity is in the first of its rows alone."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
     for verdict in answers:
         if verdict.claim.section == section and verdict.seeds:
             claim = verdict.claim
-            span = _span(verdict.interval, 3, claim.unit)
-            about = (
-                f"{claim.effect}{_unit(verdict)}",
-                verdict.setting,
-                span,
-                str(verdict.interval.number),
-                _p(verdict),
-            )
-            rows.append((claim.statement, *about))
-    head = ("what", "quantity", "setting", "mean (95 % t interval)", "seeds", "p, Holm")
-    return table(head, rows) if rows else "Not measured yet; the runs are planned."
+            quantity, of = WORDS.get(claim.name, (claim.statement, claim.effect))
+            asked = rows.setdefault((quantity, f"{of}{_unit(verdict)}"), {})
+            asked[verdict.setting] = _answer(verdict)
+    settings = list(dict.fromkeys(setting for cells in rows.values() for setting in cells))
+    lines, last = [], ""
+    for (quantity, of), cells in rows.items():
+        shown = [cells.get(setting, "") for setting in settings]
+        lines.append(("" if quantity == last else quantity, of, *shown))
+        last = quantity
+    return table(("quantity", "of", *settings), lines) if rows else "Not measured yet; the runs are planned."
+
+
+def _answer(verdict: Verdict) -> str:
+    """Mean, interval and adjusted p; the seeds where they are not five."""
+    parts = [_span(verdict.interval, 3, verdict.claim.unit)]
+    parts += [f"p {p}" for p in [_p(verdict)] if p]
+    number = verdict.interval.number
+    parts += [f"{number} seed{'s' if number > 1 else ''}" for number in [number] if number != 5]
+    return ", ".join(parts)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -27,11 +27,11 @@ def _section(item: PlanItem, runs: Sequence[RecordedRun], named: Named) -> str:
     settings = of_item(item)
     if other := [(f"`{one.name}`", one.paper, f"**{one.ours}**") for one in settings if one.differs]:
         parts.append(table(("setting that differs", "paper", "ours"), other))
-    if equal := [f"`{one.name}` {one.ours}" for one in settings if not one.differs]:
+    if equal := [f"`{one.name}={one.ours}`" for one in settings if not one.differs]:
         parts.append(f"{'Equal in both' if other else 'All as in the paper'}: {', '.join(equal)}.")
     parts.append(_commands(item))
-    said = f"{fixed} of {len(runs)} recorded runs were trained after it was fixed" if runs else "no run is recorded yet"
-    parts.append(f"Digest of the plan: `{item.digest}`; {said}.")
+    said = f"{fixed} of {len(runs)} runs were trained after it was fixed" if runs else "no run is recorded yet"
+    parts.append(f"Plan `{item.digest}`: {said}.")
     if runs:
         parts.append(_files(runs, named))
     return "\n\n".join(parts)
@@ -45,7 +45,8 @@ def _commands(item: PlanItem) -> str:
     lines.append(" ".join(filter(None, [command, first, f"seed={item.first_seed}"])))
     told = "```bash\n" + "\n".join(lines) + "\n```"
     named = ", ".join(f"`{other or 'nothing'}`" for other in others)
-    return f"{told}\n\nIn place of `{first or 'nothing'}`, the other rows have {named}." if others else told
+    place = f"In place of `{first}`" if first else "Other rows"
+    return f"{told}\n\n{place}: {named}." if others else told
 
 
 def _files(runs: Sequence[RecordedRun], named: Named) -> str:
@@ -54,4 +55,4 @@ def _files(runs: Sequence[RecordedRun], named: Named) -> str:
         link = f"[{run.experiment.seed}](results/data/{run.path.name})"
         by_method.setdefault(named(run), []).append(link)
     told = "; ".join(f"{name} {' '.join(links)}" for name, links in by_method.items())
-    return f"Files by seed: {told}."
+    return f"Files: {told}."

@@ -12,11 +12,10 @@ from drift.methods.soups import Soups
 class DiWA(Soups):
     """Soups with the greedy selection ("restricted"), as the LSS paper describes it, and nothing else but that.
 
-    The original draws from milder ranges than Soups; here both have those of the LSS paper's code, so that with equal
-    options they are one method. Give ranges by lrs, weight_decays, dropouts and batches. The original reports the
-    uniform mean as well (selection = "uniform").
+    With equal options both are one method. The original draws from milder ranges.
 
-    Unlike the paper: ranges are those of Soups, there milder ones; the selection is greedy, there uniform as well.
+    Unlike the paper: ranges are those of the LSS paper's code, as for Soups; the original also reports the uniform
+    mean.
 
     Source: Rame et al. 2022, algorithm 1; budget of the LSS paper.
     """

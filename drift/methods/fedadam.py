@@ -13,8 +13,8 @@ from drift.plugins.bundles import shipped_bundles
 class FedAdam(FedOpt):
     """V' = beta2 V + (1 - beta2) d^2 in w' = w + server_lr M' / (sqrt(V') + tau), with d the mean client update.
 
-    Defaults are those of the IMA paper. The FedEve paper's "FedOpt" is this method with server_lr 0.001 and tau 3e-4
-    (FEMNIST) or 1e-4; FedLAW's code has server_lr 1 and tau 1e-5.
+    The FedEve paper's "FedOpt" has server_lr 0.001 and tau 3e-4 (FEMNIST) or 1e-4; FedLAW's code has server_lr 1
+    and tau 1e-5.
 
     Unlike the paper: V_0 is 0 as in the papers' codes, there tau^2 (initial_variance); no bias correction, as there.
 

@@ -28,9 +28,6 @@ class FedBE(ServerTraining):
     (at least 1e-5) over clients of g_k = (w_k - w_t) / |w_k - w_t|, nu the mean of |w_k - w_t|. A client that did not
     move a tensor counts as g = 0 there.
 
-    Defaults are FedLAW's code. The original draws 10 models, averages probabilities and averages the student over
-    epochs (samples = 10, ensemble = "probabilities", student_average = true, server_optimizer = "sgd").
-
     Unlike the paper: one model is drawn and logits are averaged, as in FedLAW's code; there 10 models and
     probabilities.
 

@@ -23,8 +23,7 @@ class FedDyn(Method):
     The server keeps h' = h - alpha/K sum_k (w_k - b) over the cohort, K counting all clients, and sets
     w' = mean_k w_k - h' / alpha. Clients without samples are left out.
 
-    FedLAW's code takes the norm without the square (norm = "plain"), the weighted mean of the cohort in place of the
-    sum over K (h_update = "cohort_mean", weighting = "samples") and alpha 0.001.
+    FedLAW's code differs in norm, h_update, weighting and alpha.
 
     Unlike the paper: gradients are clipped at norm 10, as in its authors' code.
 

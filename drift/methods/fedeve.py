@@ -33,8 +33,7 @@ class FedEve(Method):
     Extras: gain, q_variance, r_variance and sigma (s', the variance itself) of the whole model; with gain = "layer"
     gain and sigma are means over parameters, and layer_gain holds one gain for each tensor of the layout.
 
-    Unlike the paper: a Dirichlet partition is the capped one unless variant = "plain" is given, which FedEve's code
-    has.
+    Unlike the paper: a Dirichlet partition is the capped one; FedEve's code has variant = "plain".
 
     Source: Shen et al., FedEve, section 3.4, equations 12 and 13, algorithm 1; options from the author's code.
     """

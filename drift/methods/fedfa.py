@@ -30,9 +30,9 @@ class FedFA(Method):
 
     over a minibatch with n_c samples of class c; features h are what the head receives. The second term is off in
     round 0. Once t > R / 4, one Adam step of the head on the anchors, labelled with their classes, follows every
-    minibatch. After each epoch A_c <- beta A_c + (1 - beta) (mean over minibatches of the class mean) for the classes
-    that the client holds. That copy alone moves and is uploaded with the model, to be averaged with its weights; the
-    loss and the head's steps read the anchors as received in every epoch, as both published implementations do.
+    minibatch. After each epoch A_c <- beta A_c + (1 - beta) (mean over minibatches of the class mean) for the
+    classes that the client holds. The loss and the head read the anchors as received in every epoch, as both
+    published implementations do; only the copy to be uploaded and averaged moves.
 
     At first anchors are one-hot rows, or normalised Gaussian rows where there are more classes than features. Clients
     without a class return its anchor as received (average = "all", which dilutes; "holders" leaves them out).

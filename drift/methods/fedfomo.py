@@ -34,13 +34,10 @@ class FedFomo(Method):
     L_val is the loss on what the client holds out. The global model, which is what gets evaluated, is the mean of the
     clients.
 
-    The LSS paper's code differs: v is the model that the client's last training began from (baseline =
-    "before_training"; where no model is better, it still starts at its last one), the client's own last model is among
-    the w_j (own_candidate), L_val is on the training data (validation = "train"), and the M models are those of the
-    largest affinity P_kj instead of random ones (choice = "affinity"): P is the identity at first, and every time that
-    k trains, the terms above before max and scaling are added to its row.
-
-    Unlike the paper: the M models are drawn at random; the LSS paper's code takes those of the largest affinity.
+    The LSS paper's code differs in v (baseline; where no model is better, the client still starts at its last one), in
+    the candidates (own_candidate) and in L_val (validation). With choice = "affinity" a client receives the M models of
+    the largest affinity P_kj: P is the identity at first, and every training of k adds the terms above, before max and
+    scaling, to its row.
 
     Source: Zhang et al. 2021, equations 3 and 4 (there v + sum_j a_j (w_j - v), the same as a sums to 1).
     """

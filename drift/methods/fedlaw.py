@@ -42,7 +42,7 @@ class FedLAW(Method):
     the new global model gets those of the whole proxy set (LAW-6). Clients without samples get no weight.
 
     Unlike the paper: the server's rate is the code's; the swa variant learns shares first, as the code. A Dirichlet
-    partition is the capped one unless variant = "plain" is given, which FedLAW and FedEve have.
+    partition is the capped one; FedLAW has variant = "plain".
 
     Source: Li et al. 2023, algorithm 1 and appendix C; where the released code differs, see papers.md LAW-1..10.
     """

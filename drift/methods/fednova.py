@@ -17,8 +17,8 @@ class FedNova(Method):
     a_k counts the client's tau_k steps with their momentum rho: a = (tau - rho (1 - rho^tau) / (1 - rho)) / (1 - rho),
     which is tau for plain SGD. With equal tau this is FedAvg.
 
-    The recorded weights are p_k / a_k, scaled to sum 1. Extras: nova_scale, the factor that the mean of the updates
-    by these weights is multiplied with.
+    The recorded weights are p_k / a_k, scaled to sum 1. Extras: nova_scale, the factor of the mean by these
+    weights.
 
     Source: Wang et al. 2020, equations 6 and 9; Zhou et al. 2024, table I.
     """

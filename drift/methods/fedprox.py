@@ -13,8 +13,7 @@ from drift.training.correction import Correction
 class FedProx(Method):
     """Clients minimise L_k(w) + mu/2 |w - b|^2, with b the model they received; mu = 0 is FedAvg.
 
-    IMA takes the best of 0.1, 0.01, 0.001 (its code 0.01, and 0.1 for Digit-Five and PACS), FedLAW 0.001 (its code
-    without momentum, LAW-8), FedEve 1.
+    IMA takes the best of 0.1, 0.01, 0.001 (its code 0.01, and 0.1 for Digit-Five and PACS), FedLAW 0.001, FedEve 1.
 
     Unlike the paper: steps have the momentum and weight decay of the local settings, which FedLAW's code drops for this
     method.

@@ -16,8 +16,8 @@ from landscape.model.task import Task
 class FedRep(Method):
     """Clients train their own head first, body held, and then the body, head held; the body is what they share.
 
-    A client goes on with the head that it kept, at first with the one it receives. Heads are uploaded as well: the
-    global model, which is what gets evaluated, has the mean of the heads.
+    A client keeps its head, at first the one it receives. The evaluated global model has the mean of the uploaded
+    heads.
 
     Source: Collins et al. 2021, algorithm 1; a baseline of the LSS paper, with one epoch on the head.
     """

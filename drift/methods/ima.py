@@ -29,20 +29,17 @@ class IMA(Wrapper):
     SWA, clients continue from the mean, so the first round t_s still starts at w = v_{t_s-1}. From t_s on
     clients also follow a late-phase schedule.
 
-    Without `feedback` the mean is evaluated only, and clients continue from what the base makes of them, v_t; neither
-    placement nor reset then matters. With late = "cyclic" and a window as long as the late phase the last model is that
-    of SWA on the server, which FedSAM and FedASAM have in the original (papers.md 2.1).
+    Without `feedback` the mean is evaluated only, and clients continue from v_t; placement and reset then change
+    nothing. With late = "cyclic" and a window as long as the late phase the last model is that of SWA on the server,
+    which FedSAM and FedASAM have in the original (papers.md 2.1).
 
-    Any other method can be the base: it broadcasts, trains and steps, and its aggregate is what is averaged. Inside
-    FedEve, whose clients start where the momentum predicts, the mean lags behind the prediction: with a window of 5 the
-    step grows from round to round while the gain is above 10/11; with placement = "post" it does not.
+    Any other method can be the base: it broadcasts, trains and steps, and its aggregate is averaged. Inside FedEve
+    the mean lags behind the prediction: with a window of 5 the step grows from round to round while the gain is
+    above 10/11; with placement = "post" it does not.
 
-    With reset = "one_round" the moments are reset in round t_s and the previous ones return in the round after, as
-    in the released code, where the reset reaches local names alone (IMA-4).
-
-    Extras: aggregate, in every round whose end is a mean: the model that the base alone makes of the cohort in that
-    round; elsewhere the end is that model. `what_if` and the lines from FMA to IMA average these. Over a base whose
-    server takes its own step (FedDyn's dual, FedAdam) it is not v_t; with records = "averaged" it is.
+    Extras: aggregate, in every round whose end is a mean: the model that the base alone makes of the cohort, which
+    `what_if` and the lines from FMA to IMA average. Over a base whose server takes its own step (FedDyn, FedAdam)
+    it is not v_t; with records = "averaged" it is.
 
     Unlike the paper: round t_s starts from v_{t_s-1}, as in the code; the server's moments are reset at t_s (reset),
     about which the paper is silent.

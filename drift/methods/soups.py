@@ -33,11 +33,8 @@ class Candidate:
 class Soups(Method):
     """Clients send the mean of 32 candidates trained with random settings; the uniform mean by default.
 
-    Each starts at the received model with a rate, batch size, dropout of the features and weight decay drawn from the
-    lists, and is kept as it was after the epoch of its least validation error.
-
-    With dropout_stream = "shared" all candidates of a client in a round drop by one and the same stream of random
-    numbers; "own" gives each its own.
+    Each starts at the received model with settings from the lists, and is kept as it was after the epoch of its
+    least validation error.
 
     uniform: the mean of all. greedy: in order of their error, a candidate joins if the mean's error does not rise.
     Batch statistics are those of the mean on the client's data. The server is FedAvg's.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 from pathlib import Path
 
 from reference.registry import ERRORS, REFERENCES, Reference, agree
@@ -48,7 +49,10 @@ def test_every_public_function_has_a_reference():
 
 def test_the_page_lists_every_reference():
     page = PAGE.read_text()
-    listed = {tuple(cell.strip(" `") for cell in line.split("|")[1:5:3]) for line in page.splitlines() if "|" in line}
+    listed = set()
+    for line in page.splitlines():
+        if line.startswith("- `") and "::" in line:
+            listed |= {(name, line.split("`")[-2]) for name in re.findall(r"`([\w.]+)` \de[+-]\d+", line)}
     wanted = {(entry.function, entry.test) for entry in references()}
     missing = sorted(wanted - listed)
     assert not missing, f"run tests/reference/write_table.py; docs/agreement.md lacks {missing}"
@@ -66,9 +70,10 @@ def test_the_page_names_no_test_that_is_gone():
 
 
 def test_the_table_is_replaced_whole():
-    table = rows([Reference("landscape.a", "by hand", "test_a.py::test_b")], {"landscape.a": 2e-7})
+    names, test = ("landscape.a", "landscape.b"), "test_a.py::test_b"
+    table = rows([Reference(name, "by hand", test) for name in names], {"landscape.a": 2e-7})
     page = replaced("x\n<!-- references: begin -->\nold\n<!-- references: end -->\ny\n", table)
-    assert "old" not in page and "| `landscape.a` | by hand | 2e-07 | `test_a.py::test_b` |" in page
+    assert "old" not in page and "- `landscape.a` 2e-07, `landscape.b` 0e+00: by hand (`test_a.py::test_b`)" in page
     assert page.startswith("x\n") and page.endswith("y\n") and replaced(page, table) == page
 
 

@@ -15,15 +15,16 @@ BEGIN, END = "<!-- references: begin -->\n", "<!-- references: end -->\n"
 
 
 def rows(references: Iterable, errors: Mapping[str, float]) -> str:
-    """The table, a row per function and reference, sorted."""
-    head = "| function | reference | largest relative error of the function | test |\n| --- | --- | --- | --- |\n"
-    lines = {
-        (entry.function, entry.test): (
-            f"| `{entry.function}` | {entry.by} | {errors.get(entry.function, 0.0):.0e} | `{entry.test}` |\n"
-        )
-        for entry in references
-    }
-    return head + "".join(lines[key] for key in sorted(lines))
+    """A line per test, sorted; the error of a function is the largest of all its tests."""
+    tests: dict[str, tuple[set[str], set[str]]] = {}
+    for entry in references:
+        functions, ways = tests.setdefault(entry.test, (set(), set()))
+        functions.add(f"`{entry.function}` {errors.get(entry.function, 0.0):.0e}")
+        ways.add(entry.by)
+    return "".join(
+        f"- {', '.join(sorted(functions))}: {'; '.join(sorted(ways))} (`{test}`)\n"
+        for test, (functions, ways) in sorted(tests.items())
+    )
 
 
 def replaced(page: str, table: str) -> str:

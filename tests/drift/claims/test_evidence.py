@@ -47,10 +47,8 @@ def test_rounds_that_runs_share_count_once(evidence):
 
 
 def test_effects_in_log2_are_written_as_ratios(evidence):
-    assert evidence._span(over_seeds([-1.0, -1.0, -1.0]), 3, "log2") == "0.5 (0.5 to 0.5)"
+    assert evidence._span(over_seeds([-1.0, -1.0, -1.0]), 3, "log2") == "0.5 [0.5, 0.5]"
     assert evidence._span(over_seeds([2.0]), 2) == "+2.00"
     assert evidence._span(over_seeds([]), 2) == ""
-    low, high = (
-        float(part) for part in evidence._span(over_seeds([1.0, 3.0, 2.0]), 2).split("(")[1][:-1].split(" to ")
-    )
+    low, high = (float(part) for part in evidence._span(over_seeds([1.0, 3.0, 2.0]), 2).split("[")[1][:-1].split(", "))
     np.testing.assert_allclose([low, high], [2 - 4.3027 / 3**0.5, 2 + 4.3027 / 3**0.5], atol=0.01)

@@ -40,7 +40,7 @@ def test_the_page_has_every_bundle():
     text = page(json.loads(NUMBERS.read_text()))
     for name in methods.names():
         for like, bundle in methods.load(name).bundles.items():
-            assert f"| `{like}` | {bundle.source} |" in text, (name, like)
+            assert f"- `like={like}` ({bundle.source}): " in text, (name, like)
 
 
 def test_the_page_is_what_the_command_writes():
