@@ -1,0 +1,56 @@
+"""What computes on a GPU, on a second device without one: nothing stays on the CPU, and values are the CPU's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from second_device import second_device
+
+import landscape
+from landscape import models
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+from tests.oracles import thetas
+
+
+def _task(name: str) -> Task:
+    shape = (1, 16, 16) if name == "cnn_fmnist" else (1, 5, 6)
+    generator = torch.Generator().manual_seed(3)
+    samples = Samples(torch.rand(12, *shape, generator=generator), torch.arange(12) % 10)
+    return Task(models.build_model(name, shape, 10, seed=0), {"train": samples, "test": samples[:7]})
+
+
+ROWS = torch.tensor([[1.0, 0, 0], [0.2, 0.3, 0.5], [-0.5, 0.9, 0.6]], dtype=torch.float64)
+NUMBERS = {
+    "evaluate": lambda task, three: landscape.evaluate(task, three, ROWS)["loss"],
+    "surface": lambda task, three: landscape.surface(task, landscape.plane(*three, points=3)).loss,
+    "hessian": lambda task, three: landscape.hessian(task, three[0], k=2).eigenvalue,
+    "trace": lambda task, three: landscape.trace(task, three[0]).trace,
+    "density": lambda task, three: landscape.density(task, three[0]).density,
+    "layers": lambda task, three: landscape.layer_eigenvalues(task, three[0]).eigenvalue,
+    "ntk": lambda task, three: landscape.ntk(task, three[0], task.split("test")[:4]).cpu(),
+    "ball_sharpness": lambda task, three: landscape.ball_sharpness(task, three[0]).to_array(),
+    "noise_robustness": lambda task, three: landscape.noise_robustness(task, three[0]).to_array(),
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("name", ["mlp", "cnn_fmnist"])
+def test_numbers_on_a_second_device_are_those_of_the_cpu(name, number, monkeypatch):
+    task = _task(name)
+    three = thetas(task, 3, spread=0.05)
+    expected = np.asarray(NUMBERS[number](task, three))
+    with second_device(monkeypatch) as device:
+        found = np.asarray(NUMBERS[number](task, three.to(device)))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_tensor_that_stays_on_the_cpu_raises_as_on_a_gpu(monkeypatch):
+    task = _task("mlp")
+    with second_device(monkeypatch) as device:
+        theta = task.theta.to(device)
+        assert (theta.device, theta.to("cpu").device.type) == (device, "cpu")
+        with pytest.raises(RuntimeError, match="same device"):
+            theta + task.theta
+        assert (theta + torch.tensor(1.0)).device == device  # a number may come from the CPU
