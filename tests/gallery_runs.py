@@ -37,7 +37,6 @@ QUICK = {
     "barriers-pool": {"points": 3, "count": 4},
     "basin-rounds": {"rounds": 2, "points": 7},
     "topology-distances": {"rounds": 2, "points": 5},
-    "topology-round": {"points": 5},
     "topology-rounds": {"rounds": 2, "points": 9},
     "trace-rounds": {"rounds": 2, "products": 6},
     "layers-rounds": {"rounds": 2},

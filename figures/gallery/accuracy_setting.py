@@ -65,7 +65,7 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """One line per method in bands over seeds, dashed with IMA; the gain in a panel of its own."""
+    """One line per method, dashed with IMA; the gain in a panel of its own."""
     metric = str(ds.attrs["metric"])
     shown = [metric, *(["gain"] if "gain" in ds else [])]
     figure, axs = style.panels(1, len(shown), width=style.WIDE if len(shown) > 1 else style.NARROW, height=2.9)

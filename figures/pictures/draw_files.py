@@ -88,7 +88,7 @@ def draw(
         ds = ds.assign_attrs({"figure": plain, **gallery.origin(name), "test_samples": samples or 0})
         figure = figure_plugin.draw(ds)
         if drawing.notes:
-            ds = ds.assign_attrs(band=literal.plain("; ".join(drawing.notes)))
+            ds = ds.assign_attrs(band=literal.plain(drawing.noted()))
         needs = getattr(figure_plugin, "NEEDS", "")
         if remarks := [*map(literal.plain, substance.remarks(figure, ds, needs=needs, samples=samples)), *odd]:
             ds = ds.assign_attrs(remarks="; ".join(remarks))
