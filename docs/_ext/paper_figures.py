@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -45,6 +45,7 @@ class State:
     Args:
         missing: Settings that the paper compares and the drawn runs do not; or why there are no runs.
         differs: Settings of `paper_settings.ALWAYS` with values that the paper's runs do not have.
+        fewer: Settings of which fewer values are compared than in the paper, though two or more.
     """
 
     paper: str
@@ -52,6 +53,7 @@ class State:
     source: Source
     missing: tuple[str, ...]
     differs: tuple[str, ...]
+    fewer: tuple[str, ...]
 
     @property
     def form(self) -> str:
@@ -67,7 +69,7 @@ class State:
             return ""
         if not self.differs:
             return "paper's"
-        names = ", ".join(name.rpartition(".")[2].replace("_", " ") for name in self.differs)
+        names = ", ".join(_key(name) for name in self.differs)
         return f"paper's but for {names}" if len(self.differs) <= FEW else "short"
 
     @property
@@ -100,10 +102,11 @@ def page() -> str:
     every = states()
     count = {form: sum(state.form == form for state in every) for form in ("captioned", "other", "none")}
     own = sum(state.form == "captioned" and state.setting != "short" for state in every)
+    verb = "is" if count["none"] == 1 else "are"
     text = (
         f"{len(every)} figures with data: {count['captioned']} are drawn in the captioned form, {count['other']} in "
-        f"another form, {count['none']} are not drawn. Of those in the captioned form, {own} have the paper's setting "
-        f"but for at most {FEW} values."
+        f"another form, {count['none']} {verb} not drawn. Of those in the captioned form, {own} have the paper's "
+        f"setting but for at most {FEW} values."
     )
     rows = [
         (
@@ -119,32 +122,31 @@ def page() -> str:
 
 
 def _why(state: State) -> str:
-    return "; ".join([*state.missing, *filter(None, [state.source.lacks])])
+    return "; ".join([*state.missing, *state.fewer, *filter(None, [state.source.lacks])])
 
 
 def _state(paper: str, item: catalogue.Item, source: Source) -> State:
-    runs, theirs = drawn(source), _papers(item)
+    runs, theirs = _rows(drawn(source)), _rows(_papers(item))
     missing = [
         f"{name} is {_text(source.options[name])}, not {_text(value)}"
         for name, value in item.options.items()
         if source.options.get(name, value) != value
     ]
-    compared = {name: _values(theirs, name) for name in _compared(item)}
-    missing += [
-        f"one {_key(name)} of {len(values)}" for name, values in compared.items() if len(_values(runs, name)) < 2
-    ]
-    tables = [_flat(one) for one in theirs], [_flat(one) for one in runs]
-    kept = [name for name in ALWAYS if not any(name.rpartition(".")[2] == key.rpartition(".")[2] for key in compared)]
-    differs = [name for name in kept if {row.get(name) for row in tables[1]} - {row.get(name) for row in tables[0]}]
-    return State(paper, item, source, tuple(missing) if runs else (), tuple(differs))
+    compared = {name: _values(theirs, name) for name in _compared(item, theirs)}
+    fewer = {name: (len(_values(runs, name)), len(values)) for name, values in compared.items()}
+    told = {name: f"{here} of {there} values of {_key(name)}" for name, (here, there) in fewer.items() if here < there}
+    missing += [text for name, text in told.items() if fewer[name][0] < 2]
+    kept = [name for name in ALWAYS if not any(_key(name) == _key(key) for key in compared)]
+    differs = [name for name in kept if {row.get(name) for row in runs} - {row.get(name) for row in theirs}]
+    few = tuple(text for name, text in told.items() if fewer[name][0] > 1)
+    return State(paper, item, source, tuple(missing) if runs else (), tuple(differs), few if runs else ())
 
 
 def drawn(source: Source) -> list[Experiment]:
     """Experiments of the runs that an item is drawn from."""
     files = [path for name in source.recorded for path in recorded(DATA)[name]]
     every = [*experiments(source), *(records.read(path).experiment for path in files)]
-    labels = source.options.get("methods") or [source.options["method"]] if "method" in source.options else []
-    labels = source.options.get("methods", labels)
+    labels = source.options.get("methods", [source.options["method"]] if "method" in source.options else [])
     return [one for one in every if not labels or one.method.label in labels]
 
 
@@ -152,26 +154,30 @@ def _papers(item: catalogue.Item) -> list[Experiment]:
     return [one for setting in item.settings for one in combinations(item, setting, quick=False)]
 
 
-def _compared(item: catalogue.Item) -> Iterator[str]:
+def _rows(experiments: Sequence[Experiment]) -> list[dict[str, str]]:
+    """Settings of experiments as text by dotted name, that of the method by its label."""
+    return [{**_flat(one), "method": one.method.label} for one in experiments]
+
+
+def _compared(item: catalogue.Item, theirs: Sequence[dict[str, str]]) -> list[str]:
     """Keys in which the paper's runs of an item differ: those that are crossed, and of its settings."""
-    everything = _papers(item)
     crossed = {key for grid in item.grid for key in grid if key not in ("rounds", "method.base", "method.variant")}
     keys = [*crossed, *(OF_SETTINGS if len(item.settings) > 1 else ())]
-    return (key for key in sorted(set(keys)) if len(_values(everything, key)) > 1)
+    return [key for key in sorted(set(keys)) if len(_values(theirs, key)) > 1]
 
 
-def _values(runs: Sequence[Experiment], key: str) -> set[str]:
-    """Values of a setting, of a method its label; a key of clients may be one of the partition."""
+def _values(rows: Sequence[dict[str, str]], key: str) -> set[str]:
+    """Values of a setting; a key of clients may be one of the partition."""
     if key == "method":
-        return {one.method.label for one in runs}
+        return {row[key] for row in rows}
     first, _, last = key.partition(".")
     pattern = re.compile(rf"{first}\.(\w+\.)*{re.escape(last)}(\..+)?$")
-    texts = {tuple(f"{name}={value}" for name, value in _flat(one).items() if pattern.match(name)) for one in runs}
+    texts = {tuple(f"{name}={value}" for name, value in row.items() if pattern.match(name)) for row in rows}
     return {", ".join(text) for text in texts if text}
 
 
 def _key(name: str) -> str:
-    return name.rpartition(".")[2].replace("_", " ")
+    return "partition" if name == "clients.partition.name" else name.rpartition(".")[2].replace("_", " ")
 
 
 def _text(value: Any) -> str:

@@ -25,6 +25,7 @@ class Source:
         recorded: Items of `fedscape reproduce`, whose runs are in docs/results/data.
         stored: Name of stored numbers of a picture of `recorded` (`_ext/showcase.py`).
         options: Of the figure, and words of its look.
+        one_seed: Whether only runs of seed 0 are taken.
         lacks: Why there is no picture, or what its form lacks that no setting tells.
     """
 
@@ -32,6 +33,7 @@ class Source:
     recorded: tuple[str, ...] = ()
     stored: str = ""
     options: dict[str, Any] = field(default_factory=dict)
+    one_seed: bool = False
     lacks: str = ""
 
 
@@ -88,6 +90,9 @@ GROUPS: dict[str, tuple[tuple[str, ...], ...]] = {
         local__epochs=(1, 2, 3, 5),
     ),
     "gws-concentrations": _crossed(*_DIRICHLET, method=_GWS, clients__concentration=(0.1, 1.0, 100.0)),
+    "gws-seeds": _crossed(
+        *_DIRICHLET, "method=fedlaw", "method.variant=gws", clients__concentration=(0.1, 1.0, 100.0), seed=(1, 2, 3, 4)
+    ),
     "hybrid-weights": tuple(
         (*_HYBRID, *method)
         for method in (
@@ -116,7 +121,14 @@ GROUPS: dict[str, tuple[tuple[str, ...], ...]] = {
     "lss-5a": _crossed("rounds=1", "method=lss", method__affinity=(0.0, 0.001, 0.01, 0.1)),
     "lss-5b": _crossed("rounds=1", "method=lss", method__diversity_weight=(0.0, 0.001, 0.01, 0.1)),
     "prox": (("method=fedprox", *SETTING, *KEEP),),
-    "fedeve-5": _crossed("method=fedavg", *_DIRICHLET, clients__concentration=(10.0, 0.5, 0.05)),
+    "fedeve-5": tuple(
+        (
+            "method=fedavg",
+            "rounds=20",
+            f'clients.partition={{name="dirichlet", variant="plain", concentration={value}}}',
+        )
+        for value in (10.0, 0.5, 0.05)
+    ),
     "fedeve-3b": (
         ("clients.setting=iid", "rounds=60"),
         *_crossed("rounds=60", clients__setting=_DRIFTS, clients__concentration=(0.05, 1.0)),
@@ -140,7 +152,7 @@ def experiments(source: Source) -> list[Experiment]:
     """Experiments of the groups of an item, each once."""
     known = planned()
     rows = [one for group in source.groups for one in known.get(group) or _group(group)]
-    return list({one.slug: one for one in rows}.values())
+    return list({one.slug: one for one in rows if not source.one_seed or one.seed == 0}.values())
 
 
 def _group(name: str) -> list[Experiment]:

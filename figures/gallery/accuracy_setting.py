@@ -87,7 +87,7 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         if not bool(values.notnull().any()):
             continue
         averaged = row != setting_text.base(row)
-        look: dict[str, Any] = {"marker": "s" if averaged else "o", "markersize": 3, "linewidth": 1.1}
+        look: dict[str, Any] = {"marker": style.marker(setting_text.base(row)), "markersize": 3.5, "linewidth": 1.1}
         if averaged and name != "gain":
             look |= {"linestyle": (0, (3, 1.2)), "markerfacecolor": "white"}
         colour = style.colour(setting_text.base(row)) if averaged else style.colour(row)

@@ -128,7 +128,8 @@ def _judged(ax: Axes) -> str | None:
     if not values:
         return None
     joined = np.concatenate(values)
-    if len(joined) > 1 and _same(joined, joined[0]):
+    rows = (_points(line)[0] for line in _lines(ax) if line.get_linestyle() == "None")  # dots side by side
+    if len(joined) > 1 and _same(joined, joined[0]) and all(_same(x, x[:1]) for x in rows):
         return f"{joined[0]:.3g} throughout"
     return _one_line(_series(ax))
 
