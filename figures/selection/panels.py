@@ -128,8 +128,7 @@ def _judged(ax: Axes) -> str | None:
     if not values:
         return None
     joined = np.concatenate(values)
-    rows = (_points(line)[0] for line in _lines(ax) if line.get_linestyle() == "None")  # dots side by side
-    if len(joined) > 1 and _same(joined, joined[0]) and all(_same(x, x[:1]) for x in rows):
+    if len(joined) > 1 and _same(joined, joined[0]):
         return f"{joined[0]:.3g} throughout"
     return _one_line(_series(ax))
 
@@ -158,7 +157,9 @@ def _span(low: float, high: float) -> str:
 def _heights(ax: Axes) -> Iterator[np.ndarray]:
     """Vertical positions of everything drawn, and sizes of dots where these differ."""
     for line in _lines(ax):
-        yield _points(line)[1]
+        x, y = _points(line)
+        yield y
+        yield from [x] * (line.get_linestyle() == "None" and not ax.get_ylabel())  # dots in rows: heights are names
     for group in ax.containers:
         if isinstance(group, BarContainer):
             yield _lengths(group)
