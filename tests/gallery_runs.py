@@ -38,6 +38,7 @@ QUICK = {
     "basin-rounds": {"rounds": 2, "points": 7},
     "topology-distances": {"rounds": 2, "points": 5},
     "topology-rounds": {"rounds": 2, "points": 9},
+    "weights-round": {"gamma": 0.9},
     "trace-rounds": {"rounds": 2, "products": 6},
     "layers-rounds": {"rounds": 2},
     "eigen-slice": {"points": 5},

@@ -81,7 +81,7 @@ def substitute(name: str) -> str:
     shipped = FOLDER / f"{name}.mplstyle"
     if not shipped.exists():
         return ""
-    settings = mpl.rc_params_from_file(shipped, use_default_template=False)
+    settings: Any = mpl.rc_params_from_file(shipped, use_default_template=False)
     families = settings[f"font.{settings['font.family'][0]}"]
     there = _installed(families)[0]
     return (
