@@ -44,7 +44,7 @@ def data(
     options = {"weights": None if weights is None else [float(value) for value in weights], "gamma": float(gamma)}
     result = run.cached(round_weights, round=index, split=split, samples=samples, **options)
     factors = (result.weight * result.gamma).dropna("mark", how="all")
-    if np.allclose(factors, factors[0]):
+    if weights is None and gamma == 1 and np.allclose(factors, factors[0]):
         equal = f"weights by size, uniform and used in round {index} of run {run.name} are equal; give weights=[...]"
         raise _runs.missing(equal, "fedscape train common-fmnist --set method=fedlaw")
     return result
