@@ -250,7 +250,10 @@ def test_settings_that_a_figure_compares_are_all_drawn_of_a_folder(crossed, tmp_
 
 def test_planes_have_a_row_a_method(crossed):
     ds = planes_settings.data(AnyOf(crossed), points=4, variable="error")
-    assert list(dict.fromkeys(ds.row.values)) == ["FedAvg, blobs, Dir(1)", "IMA, blobs, Dir(1)"]
+    assert list(dict.fromkeys(ds.row.values)) == [
+        "FedAvg, blobs, linear, Dir(1), 3 of 4 clients",
+        "IMA, blobs, linear, Dir(1), 3 of 4 clients",
+    ]
     assert ds.sizes["panel"] == 8
     figure = planes_settings.draw(ds)
     assert len([ax for ax in figure.axes if ax.get_label() != "<colorbar>"]) == 8
