@@ -18,7 +18,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         *("curve-modes", "lines-aligned"),
     ),
     "path": (
-        *("trajectory-plane", "lines-fma-ima", "lines-globals", "basin-rounds", "topology-round", "topology-rounds"),
+        *("trajectory-plane", "lines-fma-ima", "lines-globals", "basin-rounds", "topology-rounds"),
         "topology-distances",
     ),
     "accuracy": (

@@ -64,6 +64,10 @@ FURTHER: dict[str, tuple[tuple[str, ...], ...]] = {
         (f'clients.partition={{name="hybrid_dirichlet", first=1, even={even}, skewed={skewed}}}', *_THREE)
         for even, skewed in ((10.0, 0.1), (100.0, 100.0), (0.5, 0.5))
     ),
+    "factors": tuple(
+        ("method=fedlaw", "method.variant=attentive", f"local.epochs={epochs}", _dirichlet(0.3), "rounds=40")
+        for epochs in (1, 5)
+    ),
     "epochs-gws": tuple(
         (*method, f"local.epochs={epochs}", 'clients.partition={name="dirichlet", concentration=1.0}', *_SHORT)
         for method in (("method=fedavg",), ("method=fedlaw", "method.variant=gws"))
@@ -91,6 +95,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "shrink-rounds": ("shrink",),
     "simplex-optima": ("hybrid",),
     "simplex-settings": ("three",),
+    "weight-factors": ("factors",),
     "weights-corrupted": ("corrupted",),
     "weights-learned": ("methods", "gws"),
 }
@@ -115,6 +120,7 @@ RECORDED: dict[str, tuple[str, ...]] = {
 """Items of `fedscape reproduce` whose recorded runs a figure is drawn from, in place of trained ones."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
+    "accuracy-curves": {"smooth": 10},
     "accuracy-panels": {"methods": ["fedavg", "fedeve", "scaffold"], "smooth": 20},
     "accuracy-rounds": {"smooth": 10},
     "accuracy-setting": {"methods": ["fedavg", "fedeve", "fedavgm", "scaffold"]},
@@ -128,6 +134,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "rounds-target": {"target": 0.84},
     "settings-rounds": {"smooth": 20},
     "variance-rounds": {"smooth": 10},
+    "weights-round": {"method": "fedlaw"},
     "basin-rounds": {"points": 13, "rounds": 4},
     "bias-rounds": {"by": "local.lr_decay"},
     "decomposition-rounds": {"rounds": 3},
@@ -153,9 +160,8 @@ def planned() -> dict[str, list[Experiment]]:
 def recorded(files: Path) -> dict[str, list[Path]]:
     """Files of recorded runs in a folder, by item."""
     campaign = campaigns.load(plans()["reproduction"])
-    items = [item for item in campaign.items if any(item.name in names for names in RECORDED.values())]
     identified = judge.by_identity(files)
-    return {item.name: [run.path for run in judge.runs_of([item], campaign, identified)] for item in items}
+    return {item.name: [run.path for run in judge.runs_of([item], campaign, identified)] for item in campaign.items}
 
 
 def _read(*settings: str) -> Experiment:

@@ -118,6 +118,8 @@ def line_with_band(
     drawing = current()
     if over.endswith("round") and (rounds := drawing.take("smooth")):
         every = values.reindex({over: np.arange(int(values[over][0]), int(values[over][-1]) + 1)})
+        if rounds > every.sizes[over]:
+            raise ValueError(f"smooth is {rounds}, and a line has {every.sizes[over]} rounds; give at most as many.")
         values = every.rolling({over: rounds}, center=True, min_periods=1).mean().where(values.notnull())
         drawing.remark(f"moving mean of {rounds} rounds")
     values = values.transpose(*(name for name in (across, over) if name in values.dims))
@@ -186,8 +188,7 @@ def _kind(drawing: Drawing, count: int, across: str, show: str) -> str:
         return ""
     if across != "seed":
         return show or "band"
-    usual = show or ("lines" if count < FEW_SEEDS else "interval")
-    return str(drawing.take("seeds") or usual)
+    return str(drawing.take("seeds") or show or ("lines" if count < FEW_SEEDS else "interval"))
 
 
 def _summary(table: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -206,9 +207,8 @@ def _summary(table: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.nd
 def band(ds: xr.Dataset) -> str | None:
     """What was drawn of the seeds, for a legend; None where no line has several seeds."""
     drawing = current()
-    if (notes := drawing.notes) or drawing.going_on:  # of notes that differ in a clause that follows, only the longest
-        last = [text for text in notes if not any(more != text and more.startswith(text) for more in notes)]
-        return "; ".join(last) or None
+    if (notes := drawing.noted()) or drawing.going_on:
+        return notes or None
     several = [values for values in ds.data_vars.values() if "seed" in values.dims]
     counts = [values.notnull().any(set(values.dims) - {"seed", "algorithm"}).sum("seed").max() for values in several]
     seeds = int(max(counts, default=1))

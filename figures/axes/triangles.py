@@ -98,8 +98,9 @@ def by_round(rounds: xr.DataArray, shown: np.ndarray) -> np.ndarray:
 
 
 def _corners(ds: xr.Dataset, variable: str, ax: Axes) -> None:
+    low = min(float(ds.alpha.min()), 0.0)  # names stand at the corners of the map, which shows weights from here on
     for index, (down, side) in enumerate(((-4, "top"), (-4, "top"), (4, "bottom"))):
-        at = on_triangle(float(ds.mark_alpha[index]), float(ds.mark_beta[index]))
+        at = on_triangle(*(low + (1 - 3 * low) * float(ds[name][index]) for name in ("mark_alpha", "mark_beta")))
         name = style.literal(ds.mark.values[index])
         name = name.removeprefix("client ") if style.is_narrow() else name
         text = f"{name} ({float(ds[f'mark_{variable}'][index]):.2g})"

@@ -136,6 +136,7 @@ def draw(
     opened_runs = [] if saved is not None else source.select(run)
     from drift.runs.metric_names import stated
     from figures.commands._draw_files import draw_one, left_out
+    from figures.looks.matplotlib_style import substitute
     from figures.looks.style import require_formats
     from figures.pictures.draw_files import FORMATS, split_words
     from figures.selection.run_selection import map_runs
@@ -151,6 +152,8 @@ def draw(
     with limited(memory), console.stages(f"drawing {name}") as stage:
         shown_runs = map_runs(opened_runs, lambda run: run.with_progress(stage, console.say))
         paths = draw_one(name, saved or shown_runs, out, formats=formats or FORMATS, **options)
+    if look is not None and (font := substitute(look.words().get("style") or "")):
+        console.say(f"{name}: {font}")
     for line in left_out(paths):
         console.say(f"{name}: {line}")
     console.answer(paths, {"figure": name, "files": paths}, json=json)

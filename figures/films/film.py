@@ -19,7 +19,7 @@ from figures.axes.colour_bars import common_levels, norm, round_ticks
 from figures.axes.relief import EDGE, GROUNDS, MEAN, MODEL, Relief, relief
 from figures.films.encoders import require_encoder
 from figures.films.lit_surface import draw_surface, pixels, require_ground
-from figures.films.stage import Progress, eased, empty, still, usual_dpi, write_frames
+from figures.films.stage import Progress, eased, empty, require_least, still, usual_dpi, write_frames
 from figures.looks import style
 from figures.selection.identity import add_identity, caption
 
@@ -69,10 +69,7 @@ def film(
     path = Path(path)
     require_encoder(path)
     require_ground(ground)
-    if rounds < 3 or frames < 1 or points < 3 or not rate > 0:
-        raise ValueError(
-            f"rounds is {rounds}, frames {frames}, points {points}, rate {rate:g}; take 3, 1 and 3 or more, and a rate."
-        )
+    require_least(rounds=(rounds, 3), frames=(frames, 1), points=(points, 3), rate=(rate, None))
     dpi = usual_dpi(path, dpi)
     plane = _path(run, rounds, points)
     levels = common_levels(plane.loss, top=1.0)

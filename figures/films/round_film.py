@@ -19,7 +19,7 @@ from figures.axes.relief import EDGE, GROUNDS, MEAN, MODEL
 from figures.films.encoders import require_encoder
 from figures.films.lit_surface import draw_surface, pixels, require_ground, write_names
 from figures.films.relived_round import COSTS, RelivedRound, relived_rounds
-from figures.films.stage import Progress, blended, eased, empty, still, usual_dpi, write_frames
+from figures.films.stage import Progress, blended, eased, empty, require_least, still, usual_dpi, write_frames
 from figures.looks import palette, style
 from figures.selection.identity import add_identity
 
@@ -84,8 +84,7 @@ def film_round(
     path = Path(path)
     require_encoder(path)
     require_ground(ground)
-    if points < 3 or not rate > 0:
-        raise ValueError(f"points is {points}, rate {rate:g}; take 3 or more, and a rate above 0.")
+    require_least(points=(points, 3), rate=(rate, None))
     rounds, dpi = relived_rounds(runs, round, points, SAMPLES), usual_dpi(path, dpi)
     costs = [cost for relived in rounds for cost in relived.costs.values()]
     reach = min([0.0, *costs]), max([0.0, *costs, 1e-9])

@@ -28,6 +28,18 @@ def usual_dpi(path: Path, dpi: int | None) -> int:
     return dpi if dpi is not None else 100 if path.suffix == ".gif" else 200
 
 
+def require_least(**options: tuple[float, int | None]) -> None:
+    """Refuse an option, given with its least value, that is smaller; without a least value, one that is not above 0.
+
+    Raises:
+        ValueError: For the first such option.
+    """
+    for name, (value, least) in options.items():
+        if not (value > 0 if least is None else value >= least):
+            wanted = "a number above 0" if least is None else f"{least} or more"
+            raise ValueError(f"{name} is {value:g}; give {wanted}.")
+
+
 def empty(ground: str, dpi: float) -> Figure:
     """A figure of the size of a frame."""
     return Figure(SIZE, dpi=dpi, facecolor=GROUNDS[ground][0])

@@ -1,4 +1,4 @@
-"""Smoothed accuracy over rounds for each value of a setting, a panel per method (IMA paper, Figs. 7a and 7b)."""
+"""Accuracy over rounds for each value of a setting, a panel per method (IMA paper, Figs. 7a and 7b)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
-from scipy.signal import savgol_filter
 
 from drift.runs.run import Run
 from figures.axes import curves
@@ -20,22 +19,18 @@ NEEDS = "runs of any methods, trained in one setting; lines differ in a setting,
 COST = "seconds"
 
 
-def data(runs: Sequence[Run], *, over: str | Sequence[str] = "method.start", smooth: int = 11) -> xr.Dataset:
-    """accuracy (fraction) over row (a method), line (values of the settings), seed and round, not smoothed.
+def data(runs: Sequence[Run], *, over: str | Sequence[str] = "method.start") -> xr.Dataset:
+    """accuracy (fraction) over row (a method), line (values of the settings), seed and round.
 
     Runs whose method has none of the settings, such as FedAvg for settings of IMA, have a separate line.
 
     Args:
         over: Settings by key that distinguish lines, such as method.start; a text or a list.
-        smooth: Rounds in the window of the drawn lines (Savitzky-Golay of order 2); 1 draws what was recorded. The
-            paper has 10, and a window has a middle.
 
     Raises:
         LookupError: If there are no runs.
-        ValueError: If two runs have the same method, values and seed, or the window is no odd number.
+        ValueError: If two runs have the same method, values and seed.
     """
-    if smooth < 1 or smooth % 2 == 0:
-        raise ValueError(f"smooth is {smooth}; give an odd number of rounds, 1 for none.")
     over = setting_text.keys(over, () if over == "method.start" else runs)
 
     def cell(run: Run) -> tuple[str, tuple[Any, ...], int]:
@@ -55,7 +50,7 @@ def data(runs: Sequence[Run], *, over: str | Sequence[str] = "method.start", smo
         {(row, names[lines.index(values)], seed): run for (row, values, seed), run in table.items()}
     )
     array = _stack.fill_array(accuracies, {"row": rows, "line": names, "seed": seeds}, *_stack.ACCURACY, "round")
-    ds = array.to_dataset(name="accuracy").assign_attrs(over=", ".join(over), smooth=smooth)
+    ds = array.to_dataset(name="accuracy").assign_attrs(over=", ".join(over))
     return _stack.name_runs(ds, list(table.values()))
 
 
@@ -70,10 +65,9 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(-(-count // columns), columns, width=wide, height=2.4 * -(-count // columns) + 0.6)
     coloured = [name for name in ds.line.values if name != _WITHOUT]
     shades = dict(zip(coloured, style.steps(len(coloured)), strict=True))
-    smooth = int(ds.attrs["smooth"])
     for ax, row in zip(axs.flat, rows, strict=False):
         for name in map(str, ds.line.values):
-            values = _smoothed(ds.accuracy.sel(row=row, line=name), smooth)
+            values = ds.accuracy.sel(row=row, line=name)
             plain = name == _WITHOUT
             look: dict[str, Any] = {
                 "color": "#555555" if plain else shades[name],
@@ -82,7 +76,7 @@ def draw(ds: xr.Dataset) -> Figure:
             curves.line_with_band(values, ax=ax, over="round", label=name, linewidth=1.1, **look)
         ax.set_title(style.label(row))
     for name in others:
-        values = _smoothed(ds.accuracy.sel(row=name, line=_WITHOUT), smooth)
+        values = ds.accuracy.sel(row=name, line=_WITHOUT)
         look = curves.line_look(name, linewidth=1.1)
         curves.line_with_band(values, ax=axs.flat[count - 1], over="round", **look)
     if others:
@@ -91,12 +85,8 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.set_axis_off()
     for ax in axs.flat[:count]:
         style.name_axes(ax, "round", "test accuracy")
-    _cut(ds, list(axs.flat[:count]), smooth)
-    lines = (ds.accuracy.sel(row=row, line=line) for row in ds.row for line in ds.line)
-    filtered = any(_smoothed(values, smooth) is not values for values in lines)
-    title = [f"smoothed over {smooth} rounds" if filtered else "", curves.band(ds) or ""]
-    about = "; ".join(filter(None, title)) or None
-    return style.key(figure, axs.flat[:count], title=about, columns=3 if columns > 1 else 2)
+    _cut(ds, list(axs.flat[:count]))
+    return style.key(figure, axs.flat[:count], title=curves.band(ds), columns=3 if columns > 1 else 2)
 
 
 _WITHOUT = "without"
@@ -119,18 +109,9 @@ def _name(values: Sequence[Any], over: Sequence[str]) -> str:
 _SHORT = {"method.start": "start", "method.window": "window"}
 
 
-def _smoothed(values: xr.DataArray, smooth: int) -> xr.DataArray:
-    """The filtered line; as it is where there are fewer rounds than the window or gaps."""
-    complete = values.dropna("round", how="any") if "seed" not in values.dims else values
-    gaps = bool(complete.isnull().any() or (complete["round"].diff("round") > 1).any())
-    if smooth <= 2 or complete.sizes["round"] < smooth or gaps:
-        return values
-    return complete.copy(data=savgol_filter(complete.values, smooth, 2, axis=complete.get_axis_num("round")))
-
-
-def _cut(ds: xr.Dataset, axs: Sequence[Any], smooth: int) -> None:
-    """A common vertical range of what is drawn in the later half, with a tenth of it to spare."""
-    later = _smoothed(ds.accuracy, smooth).isel(round=slice(ds.sizes["round"] // 2, None))
+def _cut(ds: xr.Dataset, axs: Sequence[Any]) -> None:
+    """A common vertical range of the later half, with a tenth of it to spare."""
+    later = ds.accuracy.isel(round=slice(ds.sizes["round"] // 2, None))
     low, high = float(later.min()), float(later.max())
     room = max(0.1 * (high - low), 0.005)
     for ax in axs:

@@ -1,4 +1,4 @@
-"""Test accuracy and loss over rounds, one line per method, in bands over seeds (LSS paper, Fig. 3; FedEve, Fig. 3b)."""
+"""Test accuracy and loss over rounds, one line per method (LSS paper, Fig. 3; FedEve, Fig. 3b)."""
 
 from __future__ import annotations
 

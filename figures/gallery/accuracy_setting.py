@@ -65,7 +65,7 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """One line per method in bands over seeds, dashed with IMA; the gain in a panel of its own."""
+    """One line per method, dashed with IMA; the gain in a panel of its own."""
     metric = str(ds.attrs["metric"])
     shown = [metric, *(["gain"] if "gain" in ds else [])]
     figure, axs = style.panels(1, len(shown), width=style.WIDE if len(shown) > 1 else style.NARROW, height=2.9)
@@ -87,7 +87,7 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         if not bool(values.notnull().any()):
             continue
         averaged = row != setting_text.base(row)
-        look: dict[str, Any] = {"marker": "s" if averaged else "o", "markersize": 3, "linewidth": 1.1}
+        look: dict[str, Any] = {"marker": style.marker(setting_text.base(row)), "markersize": 3.5, "linewidth": 1.1}
         if averaged and name != "gain":
             look |= {"linestyle": (0, (3, 1.2)), "markerfacecolor": "white"}
         colour = style.colour(setting_text.base(row)) if averaged else style.colour(row)

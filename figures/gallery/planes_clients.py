@@ -39,14 +39,17 @@ def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 21, fol
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A row of losses, a row of errors; levels are common to the client planes of a row, the globals have their own."""
+    """A row of losses, a row of errors; levels are common to the client planes of a row, the globals have their own.
+
+    A narrow figure has the losses alone, two maps in a row.
+    """
     planes = _stack.panels(ds)
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
     shapes = [min(max(shape, 0.95), _FLAT) for shape in shapes]
     tall = (style.WIDE - 2.6) / sum(shapes)  # panels of one height, as wide as their planes
-    variables = _stack.measured(ds)
+    variables = _stack.measured(ds)[: 1 if style.is_narrow() else None]
     height = len(variables) * (tall + 0.6)
-    figure, axs = style.panels(len(variables), len(planes), height=height, width_ratios=shapes, turned=True, cell=0.8)
+    figure, axs = style.panels(len(variables), len(planes), height=height, width_ratios=shapes, stacked=2, cell=0.8)
     wide = style.width() > _NAMED
     for row, variable in zip(axs, variables, strict=True):
         surfaces.row(

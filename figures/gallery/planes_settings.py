@@ -132,9 +132,10 @@ def _rows(runs: Sequence[Run], paper: str, item: str) -> dict[str, Run]:
     labels = {run.label for run in able}
     rows: dict[str, Run] = {}
     for run in sorted(able, key=lambda run: run.experiment.seed):
-        words = (
-            item_labels.get(run.folder) or f"{run.data_name.replace('_', ' ')}, {partition_text.partition_label(run)}"
-        )
+        task, clients = run.experiment.task, run.experiment.clients
+        what = run.data_name.replace("_", " "), task.model, partition_text.partition_label(run)
+        cohort = f"{clients.per_round} of {clients.number} clients"
+        words = item_labels.get(run.folder) or ", ".join(filter(None, (*what, cohort)))
         rows.setdefault(f"{look.label(run.label)}, {words}" if len(labels) > 1 else words, run)
     order = list(item_labels) or [run.folder for run in runs]
     return dict(sorted(rows.items(), key=lambda pair: order.index(pair[1].folder)))

@@ -33,7 +33,8 @@ def data(runs: Sequence[Run], *, window: tuple[float, float] = (0.45, 0.55)) -> 
         command = (
             "fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws, and with other seeds"
         )
-        raise _runs.missing(f"{len(shrinking)} of {len(runs)} runs shrink their model", command)
+        which = ", ".join(shrinking) or "none"
+        raise _runs.missing(f"this takes two runs whose weights do not sum to 1; of {len(runs)} runs: {which}", command)
     run_selection.narrow(runs, [run for run, _ in shrinking.values()], "its weights sum to 1")
     columns = {name: [float(means[name]) for _, means in shrinking.values()] for name in ("ratio", "gamma")}
     ds = xr.Dataset(

@@ -22,7 +22,7 @@ COST = "seconds"
 @_selected.each_run(
     select=_selected.suited(
         lambda run: bool(np.isfinite(run.cached(regularisation_ratio).ratio).any()),
-        what="no run shrinks its model",
+        what="no run has weights that do not sum to 1, which shrink the model",
         command="fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws",
         why="its weights sum to 1",
     )

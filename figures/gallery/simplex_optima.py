@@ -61,12 +61,11 @@ def draw(ds: xr.Dataset) -> Figure:
     levels = surfaces.common_levels(ds.loss)
     triangles.triangle(ds, ax=ax, levels=levels)
     triangles.optima(ds, ax=ax)
-    above = 15 if float(ds.alpha.min()) >= 0 else 4  # the third client's name stands above a bare triangle
     names = " and ".join(map(str, ds.client.values)).replace(" and ", ", ", 1)
     ax.set_title(
         f"{style.label(ds.attrs['label'])}, clients {names}, round {ds.attrs['shown']}",
         fontsize=style.small(),
-        pad=above,
+        pad=15,  # the third client's name stands above the map
     )
     surfaces.colorbar(figure, [ax], levels, style.text(ds.loss))
     _losses(ds, axs[0, 1])

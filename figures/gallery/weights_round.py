@@ -42,7 +42,12 @@ def data(
     stored = _runs.rounds_with_clients(run)
     index = stored[-1] if round is None else round
     options = {"weights": None if weights is None else [float(value) for value in weights], "gamma": float(gamma)}
-    return run.cached(round_weights, round=index, split=split, samples=samples, **options)
+    result = run.cached(round_weights, round=index, split=split, samples=samples, **options)
+    factors = (result.weight * result.gamma).dropna("mark", how="all")
+    if weights is None and gamma == 1 and np.allclose(factors, factors[0]):
+        equal = f"weights by size, uniform and used in round {index} of run {run.name} are equal; give weights=[...]"
+        raise _runs.missing(equal, "fedscape train common-fmnist --set method=fedlaw")
+    return result
 
 
 @style.styled

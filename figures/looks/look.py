@@ -6,6 +6,7 @@ was asked for and taken by nothing is refused, never ignored.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -125,6 +126,9 @@ def read(**words: Any) -> Look:
     return Look(**wanted)
 
 
+_SEEDS = re.compile(r"\d+(?= seeds)")
+
+
 class Drawing:
     """A drawing that goes on: its look, what of it was taken, and what was drawn of the seeds.
 
@@ -153,6 +157,14 @@ class Drawing:
         """Remember how the seeds are drawn, once."""
         if text not in self.notes:
             self.notes.append(text)
+
+    def noted(self) -> str:
+        """What is remembered: the longest of texts that continue each other, and one for all counts of seeds."""
+        counts: dict[str, set[str]] = {}
+        for text in self.notes:
+            if not any(more != text and more.startswith(text) for more in self.notes):
+                counts.setdefault(_SEEDS.sub("#", text), set()).update(_SEEDS.findall(text))
+        return "; ".join(text.replace("#", " or ".join(sorted(numbers, key=int))) for text, numbers in counts.items())
 
     def inches(self, usual: float) -> float:
         """Width of the figure, `usual` where none is asked for.

@@ -76,6 +76,19 @@ def sheet(name: str) -> dict[str, Any]:
     return {key: _installed(value) if key in _FAMILIES else value for key, value in dict(settings).items()}
 
 
+def substitute(name: str) -> str:
+    """A sentence on the font of a style that is not installed, and the one in its place; empty where it is there."""
+    shipped = FOLDER / f"{name}.mplstyle"
+    if not shipped.exists():
+        return ""
+    settings: Any = mpl.rc_params_from_file(shipped, use_default_template=False)
+    families = settings[f"font.{settings['font.family'][0]}"]
+    there = _installed(families)[0]
+    return (
+        f"font {families[0]} of style {name} is not installed; {there} is in its place." if there != families[0] else ""
+    )
+
+
 _FAMILIES = ("font.serif", "font.sans-serif", "font.monospace")
 
 

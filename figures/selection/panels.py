@@ -157,7 +157,9 @@ def _span(low: float, high: float) -> str:
 def _heights(ax: Axes) -> Iterator[np.ndarray]:
     """Vertical positions of everything drawn, and sizes of dots where these differ."""
     for line in _lines(ax):
-        yield _points(line)[1]
+        x, y = _points(line)
+        yield y
+        yield from [x] * (line.get_linestyle() == "None" and not ax.get_ylabel())  # dots in rows: heights are names
     for group in ax.containers:
         if isinstance(group, BarContainer):
             yield _lengths(group)

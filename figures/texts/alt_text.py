@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.container import BarContainer
@@ -12,6 +11,7 @@ from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
 from figures.looks.literal import plain
+from figures.texts.finding import named_lines
 
 SERIES = 8
 """Lines of a panel whose first and last value are stated."""
@@ -56,27 +56,16 @@ def _kind(ax: Axes) -> str:
         return "contour map"
     if ax.images or any(isinstance(artist, QuadMesh) for artist in ax.collections):
         return "matrix of colours"
-    if any(isinstance(container, BarContainer) for container in ax.containers) and not _lines(ax):
+    if any(isinstance(container, BarContainer) for container in ax.containers) and not named_lines(ax):
         return "bars"
-    return "lines" if _lines(ax) else "points"
-
-
-def _lines(ax: Axes) -> dict[str, tuple[float, float]]:
-    """First and last value of each named line of a panel."""
-    lines = {}
-    for line in ax.get_lines():
-        drawn_values = np.asarray(line.get_ydata(), dtype=float)
-        values = drawn_values[np.isfinite(drawn_values)].tolist()
-        if len(values) > 2 and not str(line.get_label()).startswith("_"):
-            lines[str(line.get_label()).strip()] = (values[0], values[-1])
-    return lines
+    return "lines" if named_lines(ax) else "points"
 
 
 def _series(ax: Axes) -> str:
     if ax.name == "3d":
         return ""
-    lines = list(_lines(ax).items())
-    texts = [f"{name} from {_number(first)} to {_number(last)}" for name, (first, last) in lines[:SERIES]]
+    lines = list(named_lines(ax).items())
+    texts = [f"{name} from {_number(at[0, 1])} to {_number(at[-1, 1])}" for name, at in lines[:SERIES]]
     texts += [f"and {len(lines) - SERIES} more"] if len(lines) > SERIES else []
     return f"; {', '.join(texts)}" if texts else ""
 

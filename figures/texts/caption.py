@@ -12,13 +12,14 @@ from matplotlib.figure import Figure
 from figures.axes.curves import band
 from figures.selection.identity import IDENTITY
 from figures.texts import latex
+from figures.texts.finding import finding
 
 
 def caption(headline: str, ds: xr.Dataset, figure: Figure | None = None) -> str:
     """The caption of a figure's data as plain text, in sentences.
 
-    The attribute `caption` of the data, where a figure has something to add, follows the headline; the attribute
-    `band` replaces the sentence on its bands.
+    The finding and the attribute `caption` of the data, where a figure has something to add, follow the headline; the
+    attribute `band` replaces the sentence on its bands.
 
     Args:
         headline: What the figure shows, as the first line of its file says it; what it cites in brackets is left out.
@@ -33,6 +34,7 @@ def caption(headline: str, ds: xr.Dataset, figure: Figure | None = None) -> str:
     extent = "; ".join(filter(None, (seeds, texts["rounds"], texts["samples"])))
     sentences = [
         _headline(headline, ds),
+        finding(ds, figure),
         attrs.get("caption", ""),
         shown,
         where,

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from figures.looks.literal import plain
 from figures.texts.alt_text import alt_text
 from figures.texts.caption import caption, caption_latex
+from figures.texts.finding import finding
 from figures.texts.table import Table, table
 from figures.texts.table_formats import sentence
 from landscape.results.atomic_write import write_bytes
@@ -33,7 +34,7 @@ def write(stem: Path, headline: str, ds: xr.Dataset, figure: Figure, *, samples:
     texts = {
         "tex": caption_latex(text, stem.name, kind="fig" if rows is None else "tab"),
         "txt": text + "\n",
-        "alt.txt": (alt_text(text.partition(". ")[0], figure) if rows is None else _as_text(text, rows)) + "\n",
+        "alt.txt": (alt_text(_first(text, ds, figure), figure) if rows is None else _as_text(text, rows)) + "\n",
     }
     if rows is not None:
         texts |= {"table.tex": rows.latex(), "table.md": rows.markdown(), "table.html": rows.html()}
@@ -41,6 +42,11 @@ def write(stem: Path, headline: str, ds: xr.Dataset, figure: Figure, *, samples:
     for path, content in zip(paths, texts.values(), strict=True):
         write_bytes(path, content.encode())
     return paths
+
+
+def _first(text: str, ds: xr.Dataset, figure: Figure) -> str:
+    """The headline of a caption and what is seen."""
+    return ". ".join(filter(None, [text.partition(". ")[0], finding(ds, figure)]))
 
 
 def is_table(ds: xr.Dataset) -> bool:

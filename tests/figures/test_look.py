@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import figures
 from figures import gallery
 from figures.commands.look_options import LookOptions
-from figures.looks import look, style
+from figures.looks import look, matplotlib_style, style
 from figures.looks.look_values import WIDTHS
 from figures.pictures.draw_files import split_words
 
@@ -245,3 +245,11 @@ def test_numbers_state_how_their_seeds_are_drawn(runs, tmp_path):
     text = " ".join((tmp_path / "accuracy-rounds.txt").read_text().split())
     assert "hin: each of 2 seeds, bold: their mean" in text
     assert not (tmp_path / "accuracy-rounds.pdf").exists()
+
+
+def test_a_font_that_is_not_installed_is_named_with_the_one_in_its_place(monkeypatch):
+    monkeypatch.setattr(matplotlib_style.font_manager, "get_font_names", lambda: ["STIXGeneral", "DejaVu Sans"])
+    expected = "font Times New Roman of style icml is not installed; STIXGeneral is in its place."
+    assert matplotlib_style.substitute("icml") == expected
+    monkeypatch.setattr(matplotlib_style.font_manager, "get_font_names", lambda: ["Times New Roman", "STIXGeneral"])
+    assert matplotlib_style.substitute("icml") == matplotlib_style.substitute("ggplot") == ""

@@ -71,6 +71,23 @@ def test_a_band_that_is_asked_for_is_one_standard_deviation():
     np.testing.assert_allclose([corners[:, 1].min(), corners[:, 1].max()], [3.75 - std, 3.75 + std])
 
 
+def test_a_moving_mean_longer_than_a_line_is_refused():
+    with look.drawing(look.read(smooth=_rounds().sizes["round"])):
+        curves.curve(_rounds(), ax=_ax(), variable="loss")
+    with look.drawing(look.read(smooth=500)), pytest.raises(ValueError, match="smooth is 500, and a line has"):
+        curves.curve(_rounds(), ax=_ax(), variable="loss")
+
+
+def test_what_is_said_of_seeds_is_said_once():
+    part = look.Drawing(look.Look())
+    about = "mean and standard deviation of {} seeds"
+    for text in (about.format(4), about.format(3), f"{about.format(3)}, geometric on logarithmic axes", "gaps: 0"):
+        part.remark(text)
+    assert part.noted() == f"{about.format(4)}; {about.format(3)}, geometric on logarithmic axes; gaps: 0"
+    part.remark(f"{about.format(4)}, geometric on logarithmic axes")
+    assert part.noted() == f"{about.format('3 or 4')}, geometric on logarithmic axes; gaps: 0"
+
+
 def test_bands_on_a_logarithmic_axis_are_geometric():
     """A seed that is 100 times smaller draws an arithmetic band below 0, and no false spike here."""
     values = xr.DataArray([[1.0, 1.0], [0.01, 1.0]], {"round": [0, 1]}, ["seed", "round"], name="loss")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import mean
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -11,7 +9,6 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from figures.axes import curves, surfaces, triangles
-from figures.gallery import topology_round
 from figures.looks import look
 from figures.selection.sampling_error import sentences
 from landscape.surfaces.sampling_error import over_folds
@@ -37,22 +34,6 @@ def test_dots_of_seeds_are_as_many_as_stated():
         curves.seeds_at(values, 1.0, ax)
     assert part.notes == ["dots: each of 2 seeds"]
     assert ax.lines[0].get_ydata().tolist() == [0.2, 0.5]
-
-
-@pytest.mark.parametrize("total", [1, 8])
-def test_titles_of_a_merge_tree_state_its_minima_and_smad(total):
-    draw = np.random.default_rng(0)
-    minima, heights = np.sort(draw.random(total)), np.sort(draw.random(total))[::-1]
-    labels = {"long_name": "loss at the minimum", "units": "nats"}
-    ds = xr.Dataset({"minimum": ("rank", minima, labels), "persistence": ("rank", heights)})
-    ds = ds.assign(parent=("rank", [0] * total), smad=mean(heights), roughness=0.25)
-    tree, diagram = Figure().subplots(1, 2)
-    shown = ds.isel(rank=slice(topology_round.MOST))
-    topology_round._tree(shown, tree, "loss", total=total)
-    topology_round._diagram(shown, diagram, "loss")
-    rest = f", {topology_round.MOST} shown" if total > topology_round.MOST else ""
-    assert tree.get_title() == ("1 minimum" if total == 1 else f"{total} minima{rest}")
-    assert diagram.get_title() == f"SMAD {mean(heights):.3g}, roughness 0.25"
 
 
 def test_which_comparisons_may_be_chance_is_counted_by_hand():

@@ -50,7 +50,7 @@ def test_a_path_is_filmed_by_ffmpeg(run, tmp_path, suffix, magic):
 def test_what_cannot_be_filmed_is_refused_in_one_line(run, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"\.gif, \.mp4, \.webm"):
         figures.film(run, tmp_path / "f.avi")
-    with pytest.raises(ValueError, match="frames 0"):
+    with pytest.raises(ValueError, match="frames is 0; give 1 or more"):
         figures.film(run, tmp_path / "f.gif", frames=0)
     monkeypatch.setattr(encoders, "_ffmpeg", lambda: None)
     with pytest.raises(LookupError, match=r"needs ffmpeg.*fedscape\[film\]"):

@@ -138,6 +138,8 @@ def test_other_cohorts_and_other_numbers_are_refused_in_one_line(run, tmp_path, 
         figures.film_round([run] * 3, tmp_path / "f.gif")
     with pytest.raises(ValueError, match="points is 2"):
         figures.film_round([run], tmp_path / "f.gif", points=2)
+    with pytest.raises(ValueError, match="rate is 0; give a number above 0"):
+        figures.film_round([run], tmp_path / "f.gif", rate=0)
     with pytest.raises(ValueError, match="ground is 'grey'"):
         figures.film_round([run], tmp_path / "f.gif", ground="grey")
 

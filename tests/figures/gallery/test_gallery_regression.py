@@ -51,7 +51,7 @@ DRAWN = {
     "curve-modes": {"steps": 2, "points": 3},
     "eigen-slice": {"points": 3},
     "what-if-rounds": {"rounds": 2, "windows": (2,)},
-    "weights-round": {},
+    "weights-round": {"gamma": 0.9},
 }
 
 

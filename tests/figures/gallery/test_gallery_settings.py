@@ -212,23 +212,13 @@ def test_a_method_may_set_the_target(crossed):
 
 def test_curves_have_a_line_a_value_and_one_without(crossed):
     once = [run for run in crossed if run.experiment.local.epochs == 1]
-    ds = accuracy_curves.data(once, over=["method.start", "method.window"], smooth=3)
+    ds = accuracy_curves.data(once, over=["method.start", "method.window"])
     assert ds.line.values.tolist() == ["without", "start 0.5, window 2"]
     assert ds.row.values.tolist() == ["fedavg"]
     np.testing.assert_array_equal(ds.accuracy.sel(line="without", seed=6)[0], once[1].metrics().accuracy)
     figure = accuracy_curves.draw(ds)
     labels = [line.get_label() for line in figure.axes[0].lines]
     assert [label for label in labels if label[0] != "_"] == ["without", "start 0.5, window 2"]
-    with pytest.raises(ValueError, match="smooth is 4"):
-        accuracy_curves.data(once, smooth=4)
-
-
-def test_smoothing_keeps_a_parabola():
-    rounds = np.arange(30)
-    values = xr.DataArray(0.01 * rounds**2, dims="round", coords={"round": rounds})
-    np.testing.assert_allclose(accuracy_curves._smoothed(values, 11), values, atol=1e-12)
-    sparse = (values + rounds % 2).isel(round=slice(0, 30, 2))
-    assert accuracy_curves._smoothed(sparse, 11) is sparse
 
 
 def test_cases_stand_below_each_other_on_one_scale(crossed):
@@ -252,7 +242,7 @@ def test_settings_that_a_figure_compares_are_all_drawn_of_a_folder(crossed, tmp_
     assert ds.case.values.tolist() == [1, 2]
     assert len(ds.attrs["runs"].split(", ")) == len(crossed)
     starts = [tiny.trained(tmp_path, "method=ima", "method.window=2", f"method.start={start}") for start in (0.3, 0.6)]
-    ds = accuracy_curves.data(AnyOf(starts), smooth=1)
+    ds = accuracy_curves.data(AnyOf(starts))
     assert ds.line.values.tolist() == ["start 0.3", "start 0.6"]
     pools = [tiny.trained(tmp_path, "method=lss", f"method.candidates={count}", "local.epochs=4") for count in (1, 2)]
     assert cost_table.data(AnyOf(pools), repeats=1).row.values.tolist() == ["lss, M = 1", "lss, M = 2"]
@@ -260,7 +250,10 @@ def test_settings_that_a_figure_compares_are_all_drawn_of_a_folder(crossed, tmp_
 
 def test_planes_have_a_row_a_method(crossed):
     ds = planes_settings.data(AnyOf(crossed), points=4, variable="error")
-    assert list(dict.fromkeys(ds.row.values)) == ["FedAvg, blobs, Dir(1)", "IMA, blobs, Dir(1)"]
+    assert list(dict.fromkeys(ds.row.values)) == [
+        "FedAvg, blobs, linear, Dir(1), 3 of 4 clients",
+        "IMA, blobs, linear, Dir(1), 3 of 4 clients",
+    ]
     assert ds.sizes["panel"] == 8
     figure = planes_settings.draw(ds)
     assert len([ax for ax in figure.axes if ax.get_label() != "<colorbar>"]) == 8

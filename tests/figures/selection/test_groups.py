@@ -102,7 +102,7 @@ def test_settings_of_over_are_a_text_or_a_list_and_one_that_no_run_has_is_refuse
     runs = [tiny.trained(tmp_path, f"local.lr={rate}") for rate in (0.1, 0.02)]
     for name in ("accuracy-table", "accuracy-curves", "accuracy-panels", "rounds-target", "accuracy-after"):
         figure = gallery.load(name)
-        more = {"accuracy-curves": {"smooth": 1}, "rounds-target": {"target": 0.1}, "accuracy-after": {"after": [1]}}
+        more = {"rounds-target": {"target": 0.1}, "accuracy-after": {"after": [1]}}
         text, listed, two = (
             figure.data(runs, over=over, **more.get(name, {}))
             for over in ("local.lr", ["local.lr"], "local.lr, local.epochs")

@@ -31,6 +31,17 @@ def test_lines_that_differ_get_no_remark():
     assert substance.remarks(figure, xr.Dataset(), needs="runs") == []
 
 
+def test_dots_in_a_row_are_compared_by_their_horizontal_places():
+    figure, axs = style.panels(1, 2)
+    for ax, places in zip(axs[0], ([0.7, 0.8, 0.9, 0.1], [0.1, 0.2, 0.4, 0.3]), strict=True):
+        ax.plot(places, np.zeros(4), "o")
+    assert substance.remarks(figure, xr.Dataset(), needs="runs") == []
+    for ax in axs[0]:
+        ax.set_ylabel("a number, and no names of rows")
+    with pytest.raises(LookupError, match="0 throughout"):
+        substance.remarks(figure, xr.Dataset(), needs="runs")
+
+
 @pytest.mark.parametrize("count", [2, 5])
 def test_series_that_are_one_are_refused_alone_and_named_beside_others(count):
     same = [np.arange(5.0)] * count

@@ -1,0 +1,133 @@
+"""What a picture shows, in a sentence with the numbers that are drawn; empty where no sentence suits it."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from figures.looks.literal import plain
+
+LAST, PANELS = 10, 4
+"""Points at the end of a long line whose mean is stated, and panels that are named one by one."""
+
+
+def finding(ds: xr.Dataset, figure: Figure | None) -> str:
+    """A sentence with numbers: where the mean of models lies, how high barriers are, which line ends highest.
+
+    Args:
+        ds: As the figure's data() returns it.
+        figure: Drawn from it; its lines are read.
+    """
+    return _valley(ds) or _barriers(ds) or _segments(ds) or _pairs(ds) or (_ends(figure) if figure is not None else "")
+
+
+def _valley(ds: xr.Dataset) -> str:
+    """Of maps through models: by how much their mean is lower or higher than the best of them."""
+    values = ds.get(f"mark_{ds.attrs.get('variable', 'loss')}")
+    names = ds.get("at_mark", ds.coords.get("mark"))
+    if values is None or names is None or not np.isin("mean", names.values):
+        return ""
+    rows, marks = np.broadcast_arrays(np.atleast_2d(values.values), np.atleast_2d(names.values.astype(str)))
+    gaps = [
+        float(row[called == "mean"][0] - row[~np.isin(called, ["mean", "by size"])].min())
+        for row, called in zip(rows, marks, strict=True)
+    ]
+    labels = [" ".join(str(text).split()) for text in ds["is_label"].values] if "is_label" in ds else [""] * len(gaps)
+    factor, unit = (100, "points") if values.attrs.get("units") == "fraction" else (1, values.attrs.get("units", ""))
+    parts = []
+    for word, sign in (("below", -1), ("above", 1)):
+        sized = [(sign * gap * factor, label) for gap, label in zip(gaps, labels, strict=True) if sign * gap > 0]
+        if len(gaps) > PANELS and sized:
+            low, high = min(sized)[0], max(sized)[0]
+            parts.append(f"{low:.3g} to {high:.3g} {unit} {word} on {len(sized)} of {len(gaps)} planes")
+        else:
+            parts += [
+                f"{size:.3g} {unit} {word}" + f" ({label.removesuffix(', own scale')})" * bool(label)
+                for size, label in sized
+            ]
+    listed = " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+    return f"Against the best of its models, the mean lies {listed}" if parts else ""
+
+
+def _barriers(ds: xr.Dataset) -> str:
+    """Mean and largest barrier between models, and that of another way between them where there is one."""
+    if "barrier" not in ds or ds.barrier.attrs.get("units") != "nats":
+        return ""
+    straight = "curve" if "straight_barrier" in ds else "straight line"
+    parts = []
+    named = {"barrier": straight, "straight_barrier": "straight line", "aligned_barrier": "after alignment"}
+    for name in (name for name in named if name in ds):
+        values = ds[name].values
+        if ds[name].dims[-2:] == ("mark", "mark_other"):
+            values = values[(..., *np.triu_indices(values.shape[-1], 1))]
+        highest = float(np.nanmax(values))
+        parts.append(
+            f"{named[name]} {np.nanmean(values):.3g} nats (largest {highest:.3g})" if highest else f"{named[name]} none"
+        )
+    return f"Mean barrier: {', '.join(parts)}"
+
+
+def _segments(ds: xr.Dataset) -> str:
+    """Of lines between two models, at t = 0 and 1: whether a point between them is lower than both."""
+    loss = ds.get("loss")
+    if loss is None or "t" not in loss.dims or not {0.0, 1.0} <= set(np.round(ds.t.values, 9)):
+        return ""
+    lines, t = loss.transpose(..., "t").values.reshape(-1, ds.sizes["t"]), np.round(ds.t.values, 9)
+    lines = lines[np.isfinite(lines).all(1)]
+    if not len(lines):
+        return ""
+    first, second = lines[:, t == 0][:, 0], lines[:, t == 1][:, 0]
+    depth = np.minimum(first, second) - lines[:, (t > 0) & (t < 1)].min(1)
+    change, deep = second - first, depth[depth > 0]
+    by = f", by up to {deep.max():.3g} nats" if len(deep) else ""
+    spans = f"{change.min():+.3g} to {change.max():+.3g} nats" if len(change) > 1 else f"{change[0]:+.3g} nats"
+    return (
+        f"A point between the two models is lower than both on {len(deep)} of {len(lines)} lines{by}; from the first "
+        f"to the second the loss changes by {spans}"
+    )
+
+
+def _pairs(ds: xr.Dataset) -> str:
+    """Of cosines of updates: how many pairs agree."""
+    if "cosine" not in ds or ds.cosine.dims != ("client", "client_other"):
+        return ""
+    cosines = ds.cosine.values[np.triu_indices(ds.sizes["client"], 1)]
+    positive, mean = (cosines > 0).sum(), cosines.mean()
+    return f"The updates of {positive} of {len(cosines)} pairs of clients have a positive cosine; mean {mean:.3g}"
+
+
+def _ends(figure: Figure) -> str:
+    """Of the first panel with named lines: which ends highest, and which lowest."""
+    for ax in figure.get_axes():
+        lines = list(named_lines(ax).items())
+        across, quantity = (plain(" ".join(text.split())) for text in (_label(ax), ax.get_ylabel()))
+        if not lines or not quantity or not across or ax.get_xscale() == "symlog":
+            continue
+        last = LAST if "round" in across and min(len(points) for _, points in lines) >= 2 * LAST else 1
+        ends = sorted((float(points[-last:, 1].mean()), name) for name, points in lines)
+        where = f"{across} {lines[0][1][-1, 0]:.4g}{f' (mean of the last {last})' * (last > 1)}"
+        (low, lowest), (high, highest) = ends[0], ends[-1]
+        both = f"highest {highest}, {high:.3g}; lowest {lowest}, {low:.3g}"
+        single = f"{high:.3g}" + f", from {lines[0][1][0, 1]:.3g}" * (len(ends) == 1)
+        return f"{quantity} at {where}: {single if f'{low:.3g}' == f'{high:.3g}' else both}"
+    return ""
+
+
+def named_lines(ax: Axes) -> dict[str, np.ndarray]:
+    """Points of each named line of a panel with three or more, shape (n, 2), by name."""
+    lines = {}
+    for line in ax.get_lines():
+        points = np.asarray(line.get_xydata(), dtype=float)
+        points = points[np.isfinite(points).all(1)]
+        named = not str(line.get_label()).startswith("_") and line.get_linestyle() not in ("None", "", " ")
+        if named and len(points) > 2:
+            lines[plain(str(line.get_label()).strip())] = points
+    return lines
+
+
+def _label(ax: Axes) -> str:
+    """Of the horizontal axis of a panel, or of that below it which shares it."""
+    shared = [other.get_xlabel() for other in ax.get_shared_x_axes().get_siblings(ax)]
+    return ax.get_xlabel() or next(filter(None, shared), "")

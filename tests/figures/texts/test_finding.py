@@ -1,0 +1,102 @@
+"""The sentence with numbers of a picture, against numbers computed another way."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.texts.finding import finding
+
+
+def _planes(losses, names, labels=None):
+    ds = xr.Dataset(
+        {"mark_loss": (("panel", "mark"), losses, {"units": "nats"}), "at_mark": (("panel", "mark"), names)}
+    )
+    return ds if labels is None else ds.assign(is_label=("panel", labels))
+
+
+def test_maps_say_how_far_the_mean_lies_below_the_best_of_its_models():
+    losses = [[1.5, 0.9, 2.0, 0.65], [0.61, 0.6, 0.64, 0.625]]
+    names = [["client 1", "client 2", "client 7", "mean"], ["round 7", "round 8", "round 9", "mean"]]
+    text = finding(_planes(losses, names, ["clients of\nround 3", "last three\nglobals,\nown scale"]), None)
+    assert text == (
+        "Against the best of its models, the mean lies 0.25 nats below (clients of round 3) "
+        "and 0.025 nats above (last three globals)"
+    )
+
+
+def test_many_maps_are_counted_and_weights_by_size_are_no_model():
+    rng = np.random.default_rng(3)
+    losses = rng.uniform(1, 2, (6, 5))
+    names = [["a", "b", "c", "mean", "by size"]] * 6
+    gaps = [row[3] - sorted(row[:3])[0] for row in losses.tolist()]
+    below = [-gap for gap in gaps if gap < 0]
+    text = finding(_planes(losses, names), None)
+    assert below and len(below) < 6
+    assert f"{min(below):.3g} to {max(below):.3g} nats below on {len(below)} of 6 planes" in text
+
+
+def test_errors_are_in_points():
+    names = ("mark", ["a", "b", "mean"])
+    ds = xr.Dataset({"mark_error": ("mark", [0.4, 0.3, 0.25], {"units": "fraction"})}, coords={"mark": names})
+    text = finding(ds.assign_attrs(variable="error"), None)
+    assert text == "Against the best of its models, the mean lies 5 points below"
+
+
+def test_barriers_count_each_pair_once():
+    matrix = np.array([[0.0, 0.1, 0.4], [0.1, 0.0, 0.7], [0.4, 0.7, 0.0]])
+    ds = xr.Dataset({"barrier": (("mark", "mark_other"), matrix, {"units": "nats"})})
+    assert finding(ds, None) == "Mean barrier: straight line 0.4 nats (largest 0.7)"
+    two = xr.Dataset(
+        {name: ("panel", values) for name, values in (("barrier", [0.6, 0.2]), ("aligned_barrier", [0.0, 0.0]))}
+    )
+    two.barrier.attrs["units"] = "nats"
+    assert finding(two, None) == "Mean barrier: straight line 0.4 nats (largest 0.6), after alignment none"
+
+
+def test_lines_between_models_are_compared_with_both_ends():
+    t = np.linspace(-0.5, 1.5, 9)
+    loss = np.stack([(t - 0.5) ** 2 + 1, t + 2.0, np.full(9, np.nan)])
+    ds = xr.Dataset({"loss": (("round", "t"), loss)}, coords={"t": t})
+    assert finding(ds, None) == (
+        "A point between the two models is lower than both on 1 of 2 lines, by up to 0.25 nats; from the first to the "
+        "second the loss changes by +0 to +1 nats"
+    )
+
+
+def test_pairs_of_clients_are_counted_once():
+    cosine = np.array([[1, 0.5, -0.2], [0.5, 1, -0.6], [-0.2, -0.6, 1]])
+    text = finding(xr.Dataset({"cosine": (("client", "client_other"), cosine)}), None)
+    assert text == "The updates of 1 of 3 pairs of clients have a positive cosine; mean -0.1"
+
+
+@pytest.fixture
+def panel():
+    ax = Figure().subplots()
+    ax.set(xlabel="round", ylabel="test accuracy")
+    return ax
+
+
+def test_curves_say_which_ends_highest_by_the_mean_of_what_is_drawn(panel):
+    first, second = np.linspace(0, 1, 40), np.r_[np.full(39, 0.5), 5.0]
+    panel.plot(first, label="IMA")
+    panel.plot(second, label="FedAvg")
+    panel.plot(np.full(40, 9.0), label="_level")
+    panel.plot(np.full(40, 9.0), "o", label="points")
+    high, low = sum(second[30:]) / 10, sum(first[30:]) / 10
+    wanted = f"highest FedAvg, {high:.3g}; lowest IMA, {low:.3g}"
+    assert finding(xr.Dataset(), panel.figure) == f"test accuracy at round 39 (mean of the last 10): {wanted}"
+
+
+def test_a_single_curve_says_where_it_starts_and_equal_ones_their_value(panel):
+    panel.plot([1, 2, 4], [0.2, np.nan, 0.3], label="IMA")
+    assert finding(xr.Dataset(), panel.figure) == "", "two points are no curve"
+    panel.plot([1, 2, 4], [0.2, 0.1, 0.3], label="IMA")
+    assert finding(xr.Dataset(), panel.figure) == "test accuracy at round 4: 0.3, from 0.2"
+    panel.plot([1, 2, 4], [0.5, 0.1, 0.3], label="FedAvg")
+    assert finding(xr.Dataset(), panel.figure) == "test accuracy at round 4: 0.3"
+
+
+def test_nothing_is_said_of_other_pictures(panel):
+    panel.bar([0, 1], [1, 2])
+    assert finding(xr.Dataset({"loss": ("round", [1.0])}), panel.figure) == ""

@@ -1,0 +1,65 @@
+"""Which figures of the papers are drawn as captioned: the table of docs/papers.md, against the runs by hand."""
+
+import re
+from dataclasses import replace
+
+import blocks
+import pytest
+
+from figures.papers import catalogue
+
+pytestmark = pytest.mark.skipif(not (blocks.ROOT / "docs/_ext").is_dir(), reason="a source distribution has no pages")
+
+
+@pytest.fixture(scope="module")
+def page():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(blocks.ROOT / "docs")
+        from _ext import paper_figures
+
+        yield paper_figures
+
+
+def test_every_figure_of_the_papers_has_a_source_and_the_page_counts_them(page):
+    items = {
+        (name, item.item)
+        for name in catalogue.names()
+        for item in catalogue.load(name).items
+        if item.item.startswith("Fig")
+    }
+    assert set(page.SOURCES) == items
+    text = (blocks.ROOT / "docs/papers.md").read_text()
+    block = re.search(r"<!-- figures-of-papers -->\n(.*?)\n<!-- end -->", text, re.DOTALL)[1]
+    assert block == page.page(), "python docs/_ext/paper_figures.py"
+    rows = [line.split(" | ") for line in block.splitlines() if line.startswith("| ")][1:]
+    captioned = [row for row in rows if row[1] == "yes"]
+    assert len(rows) == len(items)
+    assert f"{len(items)} figures with data: {len(captioned)} are drawn in the captioned form" in block
+    own = [row for row in captioned if row[2].startswith("paper's")]
+    assert f"Of those in the captioned form, {len(own)} have" in block
+
+
+def test_a_form_needs_two_values_of_all_that_the_paper_compares(page):
+    item = catalogue.load("ima").item("fig6a")
+    source = page.SOURCES["ima", "Fig. 6a"]
+    assert page._state("ima", item, source).form == "captioned"
+    assert {one.method.label for one in page.drawn(source)} == {"fedavg", "fedadam", "ima", "fedadam+ima"}
+    assert page._state("ima", item, source).fewer == ("4 of 5 values of concentration", "4 of 16 values of method")
+    one_value = page._state("ima", item, replace(source, groups=("methods",)))
+    assert one_value.form == "other"
+    assert one_value.missing == ("0 of 5 values of concentration",)
+    one_method = page._state("ima", item, replace(source, options={"methods": ["ima"]}))
+    assert one_method.missing == ("1 of 16 values of method",)
+    other_words = page._state("ima", item, replace(source, options={"gain": False}))
+    assert other_words.missing == ("gain is false, not true",)
+    assert page._state("ima", item, page.Source(lacks="no runs")).form == "none"
+
+
+def test_a_setting_is_compared_value_by_value_with_the_papers(page):
+    item = catalogue.load("fedeve").item("fig4")
+    state = page._state("fedeve", item, page.SOURCES["fedeve", "Fig. 4"])
+    assert state.differs == ("task.dataset", "clients.number", "rounds")
+    assert state.setting == "paper's but for dataset, number, rounds"
+    short = page._state("fedeve", item, page.Source(("methods",)))
+    assert short.setting == "short"
+    assert len(short.differs) > page.FEW
