@@ -39,6 +39,13 @@ function oneStop(container, selector) {
   });
 }
 
+// A colour as three numbers to 255, and its relative luminance, 0 to 1, as WCAG has it.
+const channelsOf = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+function brightness(colour) {
+  const [r, g, b] = (typeof colour === "string" ? channelsOf(colour) : colour).map((part) => (part <= 10.31 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
 // A short line of a method: its colour and dash.
 function swatch(run, width = 26) {
   const dash = run.dash.length ? run.dash.map((length) => 2 * length).join(" ") : null;

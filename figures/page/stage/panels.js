@@ -81,7 +81,8 @@ function clientsCard(stage, run, frame) {
     const said = held.map(([count, place]) => `${scene.classes[place] ?? place}: ${count}`).join(", ");
     const bar = make("span", { class: "classes", role: "img", "aria-label": said || "classes not known", title: said }, ...held.map(([count, place]) => {
       const piece = make("span", { class: count / total > 0.16 ? "wide" : null }, count / total > 0.16 ? String(scene.classes[place] ?? place) : "");
-      piece.style.cssText = `flex: ${count}; background: ${scene.class_colours[place % scene.class_colours.length]}`;
+      const paint = scene.class_colours[place % scene.class_colours.length];
+      piece.style.cssText = `flex: ${count}; background: ${paint}; color: ${brightness(paint) > 0.18 ? "#000" : "#fff"}`;
       return piece;
     }));
     const harm = make("span", { class: "harm", "aria-hidden": "true" }, make("span", { class: one.cost > 0 ? "bad" : "good" }));

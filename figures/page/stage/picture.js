@@ -146,7 +146,9 @@ class Picture {
   mark(mark, [x, y], boxes, both) {
     const client = mark.kind === "client" ? Number(mark.name.slice(7)) : null, off = mark.away > 1e-6 * this.shown.half;
     const picked = client !== null && client === this.stage.state.client;
-    const said = `${client === null ? KINDS[mark.kind] : mark.name}; ${this.shown.words.metric === "error" ? "test loss" : "loss"} ${written(mark.loss)}; ${off ? `${written(mark.away, 2)} from the plane` : "on the plane"}`;
+    const one = client === null ? null : this.shown.frame.cohort.find((other) => other.id === client), { classes } = this.stage.scene;
+    const holds = one ? `; ${one.samples} samples${one.counts.some(Boolean) ? `, labels ${one.counts.map((count, place) => [count, place]).filter(([count]) => count).map(([count, place]) => `${classes[place] ?? place}: ${count}`).join(", ")}` : ""}` : "";
+    const said = `${client === null ? KINDS[mark.kind] : mark.name}; ${this.shown.words.metric === "error" ? "test loss" : "loss"} ${written(mark.loss)}; ${off ? `${written(mark.away, 2)} from the plane` : "on the plane"}${holds}`;
     const kind = `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`;
     const body = { start: () => shape("rect", { x: x - 5, y: y - 5, width: 10, height: 10, rx: 1.5 }),
       aggregate: () => shape("path", { d: `M${x} ${y - 7}L${x + 7} ${y}L${x} ${y + 7}L${x - 7} ${y}Z` }),

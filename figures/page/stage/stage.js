@@ -332,10 +332,8 @@ function addressOf(element) { return { tag: element.tagName.toLowerCase(), name:
 // A method's colour, paler on a dark page until it stands out from it (3 : 1).
 function shadeOf(colour, dark) {
   if (!dark || !/^#[0-9a-f]{6}$/i.test(colour)) return colour;
-  const linear = (part) => (part <= 10.31 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4);
-  const bright = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-  let parts = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-  for (let step = 0; step < 20 && (bright(parts) + 0.05) / 0.0587 < 3; step++) parts = parts.map((part) => part + 0.1 * (255 - part));
+  let parts = channelsOf(colour);
+  for (let step = 0; step < 20 && (brightness(parts) + 0.05) / 0.0587 < 3; step++) parts = parts.map((part) => part + 0.1 * (255 - part));
   return `rgb(${parts.map(Math.round).join(",")})`;
 }
 

@@ -118,7 +118,7 @@ def test_a_run_without_its_data_has_a_page_of_what_its_record_says(tmp_path, run
     assert "bare: recorded without its data." in text
     shown = {name for name, figure in figures.items() if "absent" not in figure}
     assert {"loss", "end_norm", "drift-coherence", "clients", "matrix:mine", "curvature", "line"} <= shown
-    assert not {"surface:mine", "trajectory:mine"} & shown
+    assert not {"simplex:mine", "trajectory:mine"} & shown
     alone = {trace["name"] for trace in figures["curvature"]["data"]}
     assert len(alone) == 1  # of the other run, whose data is known
 
