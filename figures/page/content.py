@@ -114,7 +114,8 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
     }
     stage = scene(grouped, points, samples, failed)
     for run in stage["runs"]:
-        run["verdict"] = found["verdict"] if isinstance(found := diagnosed[run["key"]], dict) else ""
+        answers = diagnosed[run["key"]]
+        run["verdict"] = "" if isinstance(answers, str) else answers["verdict"]
     kinds = [kind for kind in KINDS if any(not isinstance(by_kind[kind], str) for by_kind in single.values())]
     lacking = {kind: str(by_kind[kind]) for by_kind in single.values() for kind in KINDS if kind not in kinds}
     return {

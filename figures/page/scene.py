@@ -6,6 +6,7 @@ Numbers of a grid or a curve are float32 in base64 (`figures.page.packed`); a nu
 from __future__ import annotations
 
 import base64
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.critical_point import critical_point
 from drift.analyses.rounds.numbers import OF_RECORD, quantity
+from drift.analyses.rounds.run_state import run_state
 from drift.methods.ima import IMA
 from drift.runs.run import Run
 from drift.simulation.compare import last_words, mean_of_last
@@ -52,34 +54,34 @@ def scene(grouped: dict[str, list[Run]], points: int, samples: Samples, failed: 
         title, classes, unit (of losses), series (words, unit and whether the axis is logarithmic, by name), terms
         (meanings by term), colours (256 x 3 bytes each in base64: values, differences), relief (constants of its
         light and camera), levels (their number), and runs: key, label, colour, dash, seeds, accuracy, settings,
-        rounds, series, events, notes, and shown, the value of `stage_round` by round.
+        rounds, series, events, note, and shown, the value of `stage_round` by round.
     """
     differing = configuration(grouped)["differing"]["rows"]
     first = [group[0] for group in grouped.values()]
-    words = {name: quantity(name) for name in SERIES}
     runs = []
-    for place, (name, group) in enumerate(grouped.items()):
-        settings = [(setting, values[place]) for setting, values in differing if values[place]]
-        runs.append({"key": name, "settings": settings, **_run(name, group, _variant(grouped, place), failed)})
+    for row, (name, group) in enumerate(grouped.items()):
         shown = {index: partial(stage_round, group[0], index, points, samples) for index in stage_rounds(group[0])}
-        titles = {index: f"landscape of {group[0].name}, round {index}" for index in shown}
-        runs[-1]["shown"] = {index: or_why(compute, titles[index], failed) for index, compute in shown.items()}
+        title = f"landscape of {group[0].name}, round"
+        variant = [run.label for run in first[:row]].count(group[0].label)
+        runs.append(
+            {
+                "key": name,
+                **_run(name, group, variant),
+                "settings": [(setting, values[row]) for setting, values in differing if values[row]],
+                "shown": {index: or_why(compute, f"{title} {index}", failed) for index, compute in shown.items()},
+            }
+        )
     return {
         "title": "; ".join(dict.fromkeys(run.task_name for run in first)),
         "classes": next((list(map(str, run.dataset.classes)) for run in first if not run.without_data), []),
         "unit": first[0].loss_units,
         "last": last_words(first, 10),
-        "series": {name: {"words": words[name].words, "log": words[name].log} for name in SERIES},
+        "series": {name: asdict(quantity(name)) for name in SERIES},
         "terms": TERMS,
         "class_colours": palette.CLASSES,
         "colours": {"value": _colours(SEQUENTIAL), "difference": _colours(palette.SIGNED)},
         "relief": {
-            "azimuth": relief.AZIMUTH,
-            "elevation": relief.ELEVATION,
-            "light": relief.LIGHT,
-            "tall": relief.TALL,
-            "drop": relief.DROP,
-            "lift": relief.LIFT,
+            name: getattr(relief, name.upper()) for name in ("azimuth", "elevation", "light", "tall", "drop", "lift")
         },
         "levels": relief.COUNT,
         "runs": runs,
@@ -93,57 +95,39 @@ def stage_rounds(run: Run) -> list[int]:
 
 def stage_jobs(run: Run, points: int, samples: Samples) -> list[Job]:
     """The jobs that compute the landscapes of a run on the stage."""
-    compute = [partial(stage_round, index=index, points=points, samples=samples) for index in stage_rounds(run)]
-    return [Job(f"landscape of round {one.keywords['index']}", 1, one) for one in compute]
+    compute = partial(stage_round, points=points, samples=samples)
+    return [Job(f"landscape of round {index}", 1, partial(compute, index=index)) for index in stage_rounds(run)]
 
 
-def _run(name: str, group: list[Run], variant: int, failed: Failed) -> dict[str, Any]:
-    run = group[0]
-    rounds, style = run.rounds(), palette.dash(run.label, variant)
-    known = [one for one in SERIES if one in OF_RECORD or one in run.metrics()]
-    series = {one: or_why(partial(_series, run, one), f"{one} of {run.name}", failed) for one in known}
+def _run(name: str, group: list[Run], variant: int) -> dict[str, Any]:
+    run, rounds = group[0], group[0].rounds()
+    style = palette.dash(run.label, variant)
+    series = {name: number(run, name) for name in SERIES if name in OF_RECORD or name in run.metrics()}
     return {
         "label": written_name(name),
         "colour": palette.colour(run.label),
         "dash": [] if style == "-" else list(style[1]),
         "seeds": list(map(seed_text, group)),
-        "accuracy": finite(float(np.mean([mean_of_last(one) for one in group]))),
+        "accuracy": finite(float(np.mean([mean_of_last(member) for member in group]))),
         "rounds": rounds,
-        "series": {one: packed(values) for one, values in series.items() if not isinstance(values, str)},
+        "series": {name: packed(values.reindex(round=rounds).values) for name, values in series.items()},
         "events": _events(run),
         "note": missing(run),
     }
 
 
-def _series(run: Run, name: str) -> np.ndarray:
-    return number(run, name).reindex(round=run.rounds()).values.astype(float)
-
-
 def _events(run: Run) -> list[dict[str, Any]]:
     """Rounds at which something begins: the critical point, averaging, divergence."""
-    series = coherence(run).coherence
-    point, events = critical_point(series["round"].values, series.values), []
+    series, state, events = run.cached(coherence).coherence, run_state(run), list[tuple[int, str]]()
+    point = critical_point(series["round"].values, series.values)
     if not point.reason:
         words = f"critical point [{point.low:.0f}, {point.high:.0f}]: coherence is negative from here on"
-        events.append({"round": int(point.round), "words": words, "term": "Critical point"})
+        events.append((int(point.round), words))
     if isinstance(run.experiment.method, IMA):
-        begin = run.experiment.method.first_round(run.experiment.rounds)
-        events.append({"round": begin, "words": "averaging starts", "term": "IMA"})
-    losses = run.metrics().get("loss")
-    if losses is not None and len(broken := losses["round"].values[np.isinf(losses) | _lost(losses.values)]):
-        events.append({"round": int(broken[0]), "words": "diverged: the loss is not finite from here on", "term": ""})
-    return [event for event in events if event["round"] <= run.rounds()[-1]]
-
-
-def _lost(losses: np.ndarray) -> np.ndarray:
-    """Which rounds are past the last finite loss."""
-    return np.arange(len(losses)) > max(np.flatnonzero(np.isfinite(losses)), default=-1)
-
-
-def _variant(grouped: dict[str, list[Run]], place: int) -> int:
-    """Which settings of its method a group has, by their number."""
-    labels = [group[0].label for group in grouped.values()]
-    return labels[:place].count(labels[place])
+        events.append((run.experiment.method.first_round(run.experiment.rounds), "averaging starts"))
+    if state.name == "diverged":
+        events.append((max(state.best, 0), "diverged: the loss was lowest here"))
+    return [{"round": index, "words": words} for index, words in events if index <= run.rounds()[-1]]
 
 
 def _colours(name: str) -> str:

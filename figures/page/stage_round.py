@@ -83,32 +83,21 @@ def round_losses(run: Run, record: Round, samples: Samples) -> xr.Dataset:
     """Losses of the models of a round on the plane's samples.
 
     Returns:
-        Dataset with client (client,), without (client,), the loss of the aggregate without that client, the weights
-        of the others scaled to sum 1; and aggregate, end and, if it was kept, start: all in the run's unit.
+        Dataset with client (id,), without (id,), the loss of the aggregate without that client, the weights of the
+        others scaled to sum 1; and aggregate and, where they were kept, start and end: all in the run's unit.
     """
     ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
-    clients = record.kept("clients")[range(len(ids))]
-    others = [model for model in (record.end, record.start) if model is not None]
-    number = len(ids)
-    rows = torch.zeros(2 * number + 1 + len(others), number + len(others), dtype=torch.float64)
-    rows[:number, :number] = torch.eye(number)
-    rows[number, :number] = shares
+    others = {name: model for name in ("start", "end") if (model := getattr(record, name)) is not None}
+    basis, number = torch.stack([*record.kept("clients")[range(len(ids))], *others.values()]), len(ids)
     left = shares.repeat(number, 1).fill_diagonal_(0)
-    rows[number + 1 : 2 * number + 1, :number] = left / left.sum(1, keepdim=True)
-    for place in range(len(others)):
-        rows[2 * number + 1 + place, number + place] = 1
+    sums = torch.nn.functional.pad(torch.cat([left / left.sum(1, keepdim=True), shares[None]]), (0, len(others)))
     split, _ = stated_subset(run.task, "test", samples)
-    values = evaluate_models(run, torch.cat([clients, torch.stack(others)]), split, rows)["loss"].double().numpy()
-    after = dict(zip(["end", "start"], values[2 * number + 1 :], strict=False))
-    return xr.Dataset(
-        {
-            "client": ("id", values[:number]),
-            "without": ("id", values[number + 1 : 2 * number + 1]),
-            "aggregate": float(values[number]),
-            **{name: float(value) for name, value in after.items()},
-        },
-        coords={"id": ids},
-    )
+    rows = torch.cat([torch.eye(len(basis), dtype=torch.float64), sums])
+    values = evaluate_models(run, basis, split, rows)["loss"].double().numpy()
+    client, after, without, (aggregate,) = np.split(values, [number, len(basis), len(basis) + number])
+    single = {"aggregate": aggregate, **dict(zip(others, after, strict=True))}
+    columns = {"client": ("id", client), "without": ("id", without)}
+    return xr.Dataset({**columns, **{name: float(value) for name, value in single.items()}}, coords={"id": ids})
 
 
 def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: xr.Dataset) -> list[dict[str, Any]]:
@@ -122,25 +111,25 @@ def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: x
     places, marks = project([*models.values()], sweep), []
     for row, name in enumerate(models):
         u, v, away = (float(places[column][row]) for column in ("mark_alpha", "mark_beta", "distance"))
-        place = {"u": u - centre[0], "v": v - centre[1], "away": away}
-        marks.append({"name": name, "kind": name.partition(" ")[0], **place, "loss": finite(float(values[name]))})
+        numbers = {"u": u - centre[0], "v": v - centre[1], "away": away, "loss": finite(float(values[name]))}
+        marks.append({"name": name, "kind": name.partition(" ")[0], **numbers})
     return marks
 
 
 def _cohort(run: Run, record: Round, losses: xr.Dataset) -> list[dict[str, Any]]:
-    own, table = run.cached(client_losses, round=record.index), run.cached(cohort_table, round=record.index)
+    after, table = run.cached(client_losses, round=record.index), run.cached(cohort_table, round=record.index)
     shares = label_shares(run, record.index)
     cohort = []
     for client in record.ids.tolist():
-        one, geometry = own.sel(client=client), table.sel(client=client)
+        trained, geometry = after.sel(client=client), table.sel(client=client)
         size = int(geometry.samples)
         numbers = {
             "weight": geometry.relative_weight,
             "cosine": geometry.cosine_mean,
             "length": geometry.update_norm,
             "loss": losses.client.sel(id=client),
-            "own_before": one.start_own_loss,
-            "own_after": one.own_loss,
+            "own_before": trained.start_own_loss,
+            "own_after": trained.own_loss,
             "cost": losses.aggregate - losses.without.sel(id=client),
         }
         values = {name: finite(float(value)) for name, value in numbers.items()}

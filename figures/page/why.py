@@ -55,7 +55,9 @@ def _averaging(losses: xr.Dataset, unit: str) -> Sentence:
     if not np.isfinite(gain):
         return _sentence("A client model or the aggregate has no finite loss: this round diverged.", "", "Aggregate")
     verb = "Averaging helps" if gain > 0 else "Averaging hurts"
-    text = f"{verb}: the aggregate has a test loss of {number(aggregate, 3)}, its {losses.sizes['id']} client models have "
+    text = (
+        f"{verb}: the aggregate has a test loss of {number(aggregate, 3)}, its {losses.sizes['id']} client models have "
+    )
     return _sentence(f"{text}{number(alone, 3)} on average.", f"{number(-gain, 3, sign=True)}{unit}", "Aggregate")
 
 
@@ -70,25 +72,20 @@ def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
         return _sentence(text, f"{number(best['cost'], 3, sign=True)}{unit}", "Counterfactual")
     text = f"{_named(run, worst).capitalize()} harms the aggregate most: without it the loss would be lower."
     if worst["own_before"] is not None and worst["own_after"] is not None:
-        own = f"{number(worst['own_before'], 3)} to {number(worst['own_after'], 3)}"
-        text += f" Its training takes the loss on its own samples from {own}."
+        fall = f"{number(worst['own_before'], 3)} to {number(worst['own_after'], 3)}"
+        text += f" Its training takes the loss on its own samples from {fall}."
     return _sentence(text, f"{number(worst['cost'], 3, sign=True)}{unit}", "Counterfactual")
 
 
 def _agreement(run: Run, index: int) -> Sentence:
-    cosine = float(run.cached(coherence).mean_cosine.sel(round=index))
+    series = run.cached(coherence)
+    cosine = float(series.mean_cosine.sel(round=index))
     if not np.isfinite(cosine):
         return _sentence("How well the updates agree is not known for this round.", "", "Mean cosine")
     kind = "mostly agree" if cosine >= ALIGNED else "pull against each other" if cosine <= OPPOSED else "agree little"
-    text = f"The clients' updates {kind}. In the whole run: {_coherence(run)}."
-    return _sentence(text, f"cosine {number(cosine, 3, sign=True)}", "Mean cosine")
-
-
-def _coherence(run: Run) -> str:
-    """The diagnosis of the run's coherence, in words."""
-    series = run.cached(coherence)
     point = critical_point(series["round"].values, series.coherence.values)
-    return critical_words(point)
+    text = f"The clients' updates {kind}. In the whole run: {critical_words(point)}."
+    return _sentence(text, f"cosine {number(cosine, 3, sign=True)}", "Mean cosine")
 
 
 def _named(run: Run, client: dict[str, Any]) -> str:
@@ -96,7 +93,7 @@ def _named(run: Run, client: dict[str, Any]) -> str:
     counts = np.array(client["counts"])
     if not counts.any():
         return f"client {client['id']}"
-    names = [str(run.dataset.classes[one]) for one in np.argsort(-counts, kind="stable") if counts[one]]
+    names = [str(run.dataset.classes[label]) for label in np.argsort(-counts, kind="stable") if counts[label]]
     if len(names) > HIGHEST:
         return f"client {client['id']} (mostly {', '.join(names[:HIGHEST])})"
     return f"client {client['id']} (only {' and '.join(names)})"

@@ -69,7 +69,7 @@ function pointCard(stage) {
   const [rows_, columns] = stage.surfaceOf(stage.looked) ? [stage.surfaceOf(stage.looked).rows, stage.surfaceOf(stage.looked).columns] : ["", ""];
   return make("section", { class: "point" }, make("h3", {}, `Point (${written(spot[0], 3)}, ${written(spot[1], 3)})`, make("button", { type: "button", class: "plain", "aria-label": "Forget the point", click: () => stage.pickPoint(null) }, "×")),
     make("table", {}, make("tbody", {}, ...rows)),
-    make("p", { class: "small" }, `${stage.quantity}, interpolated between ${rows_} × ${columns} evaluated models. Same distances from the mean of the three clients; other parameters in each run.`));
+    make("p", { class: "small" }, `${stage.quantity}, interpolated between ${rows_} x ${columns} evaluated models. Same distances from the mean of the three clients; other parameters in each run.`));
 }
 
 // The cohort: what each client holds, and by how much it raises the loss of the aggregate.

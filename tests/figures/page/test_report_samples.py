@@ -105,7 +105,9 @@ def test_without_a_terminal_every_part_is_a_line(fedscape, run, tmp_path):
     found = [match for match in found if match is not None]
     assert [int(match[2]) for match in found] == list(range(1, len(found) + 1))
     assert {int(match[3]) for match in found} == {len(found)}
-    assert {"drift", "Hessian eigenvalues", "landscape of round 0", "landscape of round 1"} <= {match[1] for match in found}
+    assert {"drift", "Hessian eigenvalues", "landscape of round 0", "landscape of round 1"} <= {
+        match[1] for match in found
+    }
 
 
 def test_workers_compute_every_part_and_say_so(run, tmp_path, monkeypatch):
