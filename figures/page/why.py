@@ -70,7 +70,7 @@ def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
         best = min(known, key=lambda client: float(client["cost"]))
         text = f"No client harms the aggregate; {_named(run, best)} helps it most: without it the loss would be higher."
         return _sentence(text, f"{number(best['cost'], 3, sign=True)}{unit}", "Counterfactual")
-    text = f"{_named(run, worst).capitalize()} harms the aggregate most: without it the loss would be lower."
+    text = f"C{_named(run, worst)[1:]} harms the aggregate most: without it the loss would be lower."
     if worst["own_before"] is not None and worst["own_after"] is not None:
         fall = f"{number(worst['own_before'], 3)} to {number(worst['own_after'], 3)}"
         text += f" Its training takes the loss on its own samples from {fall}."

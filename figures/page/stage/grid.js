@@ -147,4 +147,4 @@ function written(value, digits = 3) {
   if (size !== 0 && (size >= 1e5 || size < 1e-3)) return value.toExponential(Math.max(digits - 2, 1));
   return String(Number(value.toPrecision(digits)));
 }
-const signed = (value, digits) => (value > 0 ? "+" : "") + written(value, digits).replace("-", "−");
+const signed = (value, digits) => (value > 0 ? "+" : "") + written(value, digits).replaceAll("-", "−");

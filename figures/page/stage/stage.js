@@ -35,7 +35,7 @@ class Stage {
     const able = this.runs.filter((run) => framesOf(run).length), first = able[0] || this.runs[0];
     const best = [...able].sort((a, b) => (b.accuracy ?? -1) - (a.accuracy ?? -1)).find((run) => run !== first);
     const rounds = framesOf(first);
-    return { round: rounds.length ? rounds[rounds.length - 1] : this.lastRound, runs: [first, best].filter(Boolean).map((run) => run.key), look: first.key, view: "map", metric: "loss", point: null, client: null };
+    return { round: rounds.length ? rounds[rounds.length - 1] : this.lastRound, runs: [first, best].filter(Boolean).map((run) => run.key), look: first.key, view: "map", metric: "loss", axes: "same", point: null, client: null };
   }
 
   get shown() { return this.state.runs.map((key) => this.runs.find((run) => run.key === key)); }
@@ -56,6 +56,7 @@ class Stage {
     if (said.round && Number.isFinite(Number(said.round))) this.state.round = this.nearest(Number(said.round));
     if (said.view in VIEWS) this.state.view = said.view;
     if (["loss", "error"].includes(said.metric)) this.state.metric = said.metric;
+    this.state.axes = said.axes === "own" ? "own" : "same";
     const at = (said.at || "").split(",").map(Number);
     this.state.point = said.at && at.length === 2 && at.every(Number.isFinite) ? at : null;
     this.state.client = /^\d+$/.test(said.client || "") ? Number(said.client) : null;
@@ -65,9 +66,10 @@ class Stage {
   readAgain() { this.stop(); if (this.read()) this.render(); }
 
   write(replace) {
-    const { round, runs, look, view, metric, point, client } = this.state;
+    const { round, runs, look, view, metric, axes, point, client } = this.state;
     const parts = [`round=${round}`, `runs=${runs.map(encodeURIComponent).join(",")}`, `look=${encodeURIComponent(look)}`, `view=${view}`];
     if (metric !== "loss") parts.push(`metric=${metric}`);
+    if (axes !== "same") parts.push(`axes=${axes}`);
     if (point) parts.push(`at=${point.map((part) => written(part, 4)).join(",")}`);
     if (client !== null) parts.push(`client=${client}`);
     const hash = `#${parts.join("&")}`;
@@ -190,14 +192,14 @@ class Stage {
     const values = able.filter(({ other }) => !other).map(({ surface }) => surface), differences = able.filter(({ other }) => other).map(({ surface }) => surface);
     const extents = values.map(({ u, v }) => Math.max(...[...u, ...v].map(Math.abs))), marks = able.flatMap(({ run }) => this.frameOf(run, round).frame.marks.flatMap(({ u, v }) => [u, v].map(Math.abs)));
     const half = Math.min(Math.max(...extents), Math.max(Math.min(...extents), 1.15 * Math.max(...marks))); // holds all models, and no more of the wider planes
-    return { half: Number.isFinite(half) ? half : 1, value: range(values), difference: range(differences) };
+    return { half: Number.isFinite(half) ? half : 1, each: surfaces.map(({ surface }) => (surface && !surface.empty ? Math.max(...[...surface.u, ...surface.v].map(Math.abs)) : 1)), value: range(values), difference: range(differences) };
   }
 
   drawPictures() {
     const present = this.surfaces(this.state.round), common = this.common(present, this.state.round), { view } = this.state, share = this.tween ? this.tween.share : 1;
     const before = this.tween && this.surfaces(this.tween.from), past = before && this.common(before, this.tween.from);
     const mix = (a, b) => (past && Number.isFinite(a) ? a + share * (b - a) : b);
-    const half = mix(past && past.half, common.half);
+    const halfOf = (i) => (this.state.axes === "own" ? mix(past && past.each[i], common.each[i]) : mix(past && past.half, common.half));
     this.scales = Object.fromEntries(["value", "difference"].map((kind) => {
       const [low, high] = common[kind].map((end, i) => mix(past && past[kind][i], end));
       return [kind, { low, high: high > low ? high : low + 1e-6, count: this.scene.levels, table: this.tables[kind], difference: kind === "difference" }];
@@ -212,15 +214,15 @@ class Stage {
       const whole = surface && !surface.empty;
       const moving = whole && old && !old.empty && old.log === surface.log && this.tween ? new Between(old, surface, share) : surface;
       const deep = view === "relief" && this.painter.gl;
-      this.pictures[i].draw({ run, other, frame: whole ? frame : null, surface: moving, fine: whole ? moving.fine : null, scale: this.scales[other ? "difference" : "value"], half, view: deep ? "relief" : "map", fade: this.tween ? share : 1,
-        words: this.words(run, other, frame, round, absent || "The plane has no finite value here: this run diverged.") }, side);
+      this.pictures[i].draw({ run, other, frame: whole ? frame : null, surface: moving, fine: whole ? moving.fine : null, scale: this.scales[other ? "difference" : "value"], half: halfOf(i), view: deep ? "relief" : "map", fade: this.tween ? share : 1,
+        words: this.words(run, other, frame, round, whole && common.each[i] < 0.4 * halfOf(i), absent || "The plane has no finite value here: this run diverged.") }, side);
     });
     this.legend();
   }
 
-  words(run, other, frame, round, absent) {
+  words(run, other, frame, round, small, absent) {
     const { metric } = this.state, end = frame && frame.marks.find((mark) => mark.kind === "end");
-    const reading = !frame ? "" : other ? "Below zero: lies lower than the other" : end ? `loss after the round ${written(end.loss)}${this.unit}` : "";
+    const reading = !frame ? "" : other ? "Below zero: lies lower than the other" : end ? `loss after the round ${written(end.loss)}${this.unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
     const at = round === null || round === this.state.round ? "" : `round ${round}, the nearest`;
     return { absent, at, metric, reading, quantity: other ? "difference" : metric, label: `${other ? `Difference of ${metric}, ${run.label} minus ${other.label}` : `${this.quantity} of ${run.label}`}, round ${round}.` };
   }
@@ -279,6 +281,7 @@ class Stage {
     const { frame } = this.frameOf(this.looked), through = frame ? `Planes go through clients ${frame.through.join(", ")} of each run: u from the first to the second, v across, towards the third; 0 is their mean.` : "";
     const words = [through, "The same place in two pictures is equally far from that mean; it is not the same model.", "Hollow marks lie off the plane and are projected onto it.", frame ? frame.samples : ""];
     const detail = make("details", { class: "detail" }, make("summary", {}, "Detail"), make("div", {}, ...words.filter(Boolean).map((text) => make("p", {}, text)),
+      make("label", {}, make("input", { type: "checkbox", checked: this.state.axes === "own", change: (event) => this.set({ axes: event.target.checked ? "own" : "same" }) }), " Axes of its own for each picture"), make("br"),
       make("button", { type: "button", click: () => { this.camera.reset(); this.redraw(); } }, "Turn the relief back"), " ",
       make("button", { type: "button", click: () => this.save() }, "Numbers (CSV)")));
     detail.open = Boolean(this.tools.querySelector("details[open]"));

@@ -111,7 +111,7 @@ def test_the_digest_is_that_of_the_last_model(runs, tmp_path):
 def test_a_run_without_its_data_has_a_page_of_what_its_record_says(tmp_path, runs, fedscape):
     recorded(tmp_path / "bare", method="mine")
     out = tmp_path / "page.html"
-    code, _, err = fedscape("report", str(tmp_path / "bare"), str(runs[0].folder), "-o", str(out))
+    code, _, err = fedscape("publish", str(tmp_path / "bare"), str(runs[0].folder), "-o", str(out))
     text = out.read_text()
     figures = json.loads(re.search(r'id="figures">(.*?)</script>', text, re.DOTALL)[1])
     assert code == 0 and err.count("bare: recorded without its data. The page shows what the record says") == 1

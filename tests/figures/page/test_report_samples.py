@@ -90,14 +90,14 @@ def test_too_few_samples_are_refused_before_anything_is_computed(run, tmp_path, 
 
 @pytest.mark.parametrize("given", ["19", "0", "some", "2.5"])
 def test_the_command_refuses_too_few_samples_in_one_line(fedscape, given):
-    code, out, err = fedscape("report", "RUN", "--samples", given)
+    code, out, err = fedscape("publish", "RUN", "--samples", given)
     assert (code, out) == (2, "")
     assert f"--samples of report is {given!r}; it takes 20 or more" in err and "or all" in err
     assert len(err.strip().splitlines()) == 1
 
 
 def test_without_a_terminal_every_part_is_a_line(fedscape, run, tmp_path):
-    code, _, err = fedscape("report", bare(run, tmp_path).folder, "--samples", "20")
+    code, _, err = fedscape("publish", bare(run, tmp_path).folder, "--samples", "20")
     assert code == 0
     first, *parts = err.strip().splitlines()
     assert first == "1 run, landscapes and eigenvalues on 20 samples at most"
