@@ -50,7 +50,7 @@ ROOMS = {
     "figures/gallery": 4800,
     "figures/interactive": 1150,
     "figures/looks": 635,
-    "figures/page": 790,
+    "figures/page": 1065,
     "figures/papers": 175,
     "figures/pictures": 315,
     "figures/selection": 800,

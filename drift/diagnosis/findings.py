@@ -131,15 +131,14 @@ def _coherence(run: Run) -> Finding:
     if cosine.number == 0:
         raise LookupError("no round has two clients to compare.")
     point = critical_point(series["round"].values, series.coherence.values)
-    measure = "mean cosine between clients' updates"
-    return finding("coherence", critical_words(point), measure, cosine, "1", "coherence-rounds")
+    words = critical_words(point)
+    return finding("coherence", words, "mean cosine between clients' updates", cosine, "1", "coherence-rounds")
 
 
 def critical_words(point: CriticalPoint) -> str:
     """Whether and since when a run is past its critical point."""
-    if point.reason:
-        return f"no clear critical point: {point.reason}"
-    return f"past its critical point since round {point.round:.0f} [{point.low:.0f}, {point.high:.0f}]"
+    since = f"past its critical point since round {point.round:.0f} [{point.low:.0f}, {point.high:.0f}]"
+    return f"no clear critical point: {point.reason}" if point.reason else since
 
 
 def _shrink(rules: xr.Dataset) -> Finding:

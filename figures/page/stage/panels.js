@@ -50,12 +50,12 @@ function comparison(stage) {
   const ends = stage.shown.map((run) => ({ run, at: stage.frameOf(run) })).filter(({ at }) => at.frame)
     .map(({ run, at }) => ({ run, round: at.round, loss: at.frame.marks.find((mark) => mark.kind === "end")?.loss ?? null })).filter((one) => one.loss !== null).sort((a, b) => a.loss - b.loss);
   if (ends.length < 2) return null;
-  const [first, ...rest] = ends, rounds = new Set(ends.map((one) => one.round)), unit = stage.unit;
-  const others = rest.map((one) => `${one.run.label} ${written(one.loss)}`).join(", ");
-  const equal = rest.filter((one) => Math.abs(one.loss - first.loss) < 1e-6 * Math.abs(first.loss));
-  if (equal.length === rest.length) return make("li", {}, make("p", {}, `${[first, ...rest].map((one) => one.run.label).join(" and ")} are equal after round ${first.round}: ${written(first.loss)}${unit}. `, term("End", stage.scene.terms)));
-  const text = `${first.run.label} lies lowest after ${rounds.size === 1 ? `round ${first.round}` : "these rounds"}: ${written(first.loss)} against ${others}.`;
-  return make("li", {}, make("b", { class: "number" }, signed(first.loss - rest[0].loss) + unit), make("p", {}, text, " ", term("End", stage.scene.terms)));
+  const first = ends[0], unit = stage.unit, after = new Set(ends.map((one) => one.round)).size === 1 ? `round ${first.round}` : "these rounds";
+  const lowest = ends.filter((one) => one.loss - first.loss < 1e-6 * Math.abs(first.loss)), rest = ends.slice(lowest.length);
+  const names = lowest.map((one) => one.run.label).join(" and "), meaning = term("End", stage.scene.terms);
+  if (!rest.length) return make("li", {}, make("p", {}, `${names} are equal after ${after}: ${written(first.loss)}${unit}. `, meaning));
+  const text = `${names} ${lowest.length > 1 ? "lie" : "lies"} lowest after ${after}: ${written(first.loss)} against ${rest.map((one) => `${one.run.label} ${written(one.loss)}`).join(", ")}. `;
+  return make("li", {}, make("b", { class: "number" }, signed(first.loss - rest[0].loss) + unit), make("p", {}, text, meaning));
 }
 
 // The clicked point: its value in every picture of the stage, and where the number comes from.

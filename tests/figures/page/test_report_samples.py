@@ -92,7 +92,7 @@ def test_too_few_samples_are_refused_before_anything_is_computed(run, tmp_path, 
 def test_the_command_refuses_too_few_samples_in_one_line(fedscape, given):
     code, out, err = fedscape("publish", "RUN", "--samples", given)
     assert (code, out) == (2, "")
-    assert f"--samples of report is {given!r}; it takes 20 or more" in err and "or all" in err
+    assert f"--samples of publish is {given!r}; it takes 20 or more" in err and "or all" in err
     assert len(err.strip().splitlines()) == 1
 
 
