@@ -15,7 +15,9 @@ from drift.analyses.rounds.cohort_table import cohort_table
 from drift.analyses.samples.client_losses import client_losses
 from drift.analyses.selected_samples import stated_subset
 from drift.runs.run import Run
+from drift.store.column_blocks import weighted_models
 from drift.store.round_record import Round
+from drift.store.row_matrices import Rows, stacked
 from figures.interactive.words import label_shares
 from figures.page.packed import finite, packed
 from figures.page.sampled import Samples, landscape_words, options
@@ -88,7 +90,7 @@ def round_losses(run: Run, record: Round, samples: Samples) -> xr.Dataset:
     """
     ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
     others = {name: model for name in ("start", "end") if (model := getattr(record, name)) is not None}
-    basis, number = torch.stack([*record.kept("clients")[range(len(ids))], *others.values()]), len(ids)
+    basis, number = stacked([record.kept("clients"), *(model[None] for model in others.values())]), len(ids)
     left = shares.repeat(number, 1).fill_diagonal_(0)
     sums = torch.nn.functional.pad(torch.cat([left / left.sum(1, keepdim=True), shares[None]]), (0, len(others)))
     split, _ = stated_subset(run.task, "test", samples)
@@ -103,13 +105,13 @@ def round_losses(run: Run, record: Round, samples: Samples) -> xr.Dataset:
 def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: xr.Dataset) -> list[dict[str, Any]]:
     """The models of a round as places on the plane, each with its distance from it."""
     ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
-    clients = record.kept("clients")[range(len(ids))]
-    models = {f"client {client}": clients[row] for row, client in enumerate(ids)}
-    models["aggregate"] = (shares @ clients.double()).to(clients.dtype)
-    models |= {name: model for name in ("start", "end") if (model := getattr(record, name)) is not None}
-    values = dict(zip(models, [*losses.client.values, *(losses[name] for name in [*models][len(ids) :])], strict=True))
-    places, marks = project([*models.values()], sweep), []
-    for row, name in enumerate(models):
+    single = {"aggregate": weighted_models(shares, record.kept("clients"))}
+    single |= {name: model for name in ("start", "end") if (model := getattr(record, name)) is not None}
+    matrix = stacked([record.kept("clients"), *(model[None] for model in single.values())])
+    values = {f"client {client}": losses.client.values[row] for row, client in enumerate(ids)}
+    values |= {name: losses[name] for name in single}
+    places, marks = project(Rows(matrix), sweep), []
+    for row, name in enumerate(values):
         u, v, away = (float(places[column][row]) for column in ("mark_alpha", "mark_beta", "distance"))
         numbers = {"u": u - centre[0], "v": v - centre[1], "away": away, "loss": finite(float(values[name]))}
         marks.append({"name": name, "kind": name.partition(" ")[0], **numbers})
