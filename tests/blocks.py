@@ -49,7 +49,7 @@ NOT_RUN = {
     ("README.md", "fedscape sweep --workers"): "starts processes; tests/figures/commands/test_sweep_command.py",
     ("README.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py",
     ("docs/index.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py",
-    ("README.md", "fedscape report"): "seconds; that of howto-checkpoints.md is run",
+    ("README.md", "fedscape publish"): "seconds; that of howto-checkpoints.md is run",
     ("docs/index.md", "fedscape demo"): "minutes; tests/test_first_contact.py",
     ("docs/gallery.md", "fedscape figures draw"): "seconds; the README's is run",
     ("README.md", "fedscape reproduce"): "its presets are tiny here; tests/drift/claims/test_campaign.py",
@@ -187,7 +187,7 @@ class Session:
 
     def fedscape(self, tokens: list[str]) -> None:
         """Run a command of ours, by one worker, pictures in one format; exit code 0 is expected."""
-        if tokens[0] == "report":  # of one run, as a page of many takes long
+        if tokens[0] == "publish":  # of one run, as a page of many takes long
             tokens = ["RUN" if token == "RUNS" else token for token in tokens]
         given = [found for token in tokens for found in self.meant(token)]
         if self.reason(" ".join(["fedscape", *tokens])):

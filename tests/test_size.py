@@ -51,7 +51,7 @@ ROOMS = {
     "figures/gallery": 4725,
     "figures/interactive": 1150,
     "figures/looks": 650,
-    "figures/page": 790,
+    "figures/page": 1065,
     "figures/papers": 175,
     "figures/pictures": 320,
     "figures/selection": 800,

@@ -3,9 +3,10 @@
     python docs/_ext/page_pictures.py RUNS explore
     python docs/_ext/page_pictures.py RUNS report
 
-RUNS is a folder with the runs of FedAvg and IMA of seed 0 of the item `ima-table1-fmnist-shards2` (`fedscape reproduce
---paper ima`). The first starts `fedscape explore` on it, the second `fedscape report`; pages are opened in headless
-Chromium, and what they show goes to docs/images/explore-NAME.png and docs/images/report-NAME.png.
+The first starts `fedscape explore` on RUNS, a folder with the runs of FedAvg and IMA of seed 0 of the item
+`ima-table1-fmnist-shards2` (`fedscape reproduce --paper ima`). The second starts `fedscape publish` on RUNS, those of
+four methods that `fedscape demo` trains. Pages are opened in headless Chromium, and what they show goes to
+docs/images/explore-NAME.png and docs/images/report-NAME.png.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ VIEWS = {
     "drift": ("view=drift&second=path&round=150", {"color_scheme": "dark"}),
 }
 """Name: selection of the explorer, and options of the browser's page."""
-SECTIONS = {"landscape": "#landscape"}
-"""Name: place in the report that stands at the top of the picture."""
+SECTIONS = {"landscape": "#runs=fedavg,ima&view=relief"}
+"""Name: place in the report, or selection of its stage."""
 SETTLED = "() => document.querySelector('html').dataset.explorer && !document.querySelector('progress')"
 FEDSCAPE = (sys.executable, "-m", "figures.cli")
 
@@ -59,7 +60,7 @@ def report(runs: Path) -> None:
     """Write the pictures of the report."""
     with TemporaryDirectory() as folder, _browser() as browser:
         path = Path(folder) / "report.html"
-        subprocess.run([*FEDSCAPE, "report", str(runs), "--out", str(path), "--workers", "2"], cwd=ROOT, check=True)
+        subprocess.run([*FEDSCAPE, "publish", str(runs), "--out", str(path), "--workers", "2"], cwd=ROOT, check=True)
         page = browser.new_page(viewport={"width": WIDE, "height": HIGH})
         for name, place in SECTIONS.items():
             page.goto(f"file://{path}{place}")

@@ -17,7 +17,7 @@ from drift.analyses.over_seeds import estimate
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.batch_statistics import statistics_remark
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.critical_point import critical_point
+from drift.analyses.rounds.critical_point import CriticalPoint, critical_point
 from drift.analyses.rounds.run_state import FEWEST, RunState, nonfinite
 from drift.analyses.rounds.variance import drift_variances
 from drift.diagnosis.causes import CLEAR, beyond, gain_of, suspected, suspects
@@ -131,11 +131,14 @@ def _coherence(run: Run) -> Finding:
     if cosine.number == 0:
         raise LookupError("no round has two clients to compare.")
     point = critical_point(series["round"].values, series.coherence.values)
-    if point.reason:
-        statement = f"no clear critical point: {point.reason}"
-    else:
-        statement = f"past its critical point since round {point.round:.0f} [{point.low:.0f}, {point.high:.0f}]"
-    return finding("coherence", statement, "mean cosine between clients' updates", cosine, "1", "coherence-rounds")
+    words = critical_words(point)
+    return finding("coherence", words, "mean cosine between clients' updates", cosine, "1", "coherence-rounds")
+
+
+def critical_words(point: CriticalPoint) -> str:
+    """Whether and since when a run is past its critical point."""
+    since = f"past its critical point since round {point.round:.0f} [{point.low:.0f}, {point.high:.0f}]"
+    return f"no clear critical point: {point.reason}" if point.reason else since
 
 
 def _shrink(rules: xr.Dataset) -> Finding:

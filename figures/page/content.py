@@ -22,6 +22,7 @@ from figures.page.pictures import KINDS, or_why, pictures
 from figures.page.remembered_runs import Failed, JobProgress, PageProgress, Remembered
 from figures.page.report_jobs import compute_jobs
 from figures.page.sampled import Samples, subset_words
+from figures.page.scene import scene
 from figures.page.tables import configuration, cost_table, fingerprints, summary_table
 from figures.selection.groups import groups
 from figures.selection.identity import seed_text
@@ -79,8 +80,7 @@ def compact(figure: go.Figure) -> dict[str, Any]:
     """A figure as plain data and layout, without plotly's template and controls, which the page replaces by its own.
 
     A figure of several rounds also has `rounds`, their numbers, and either `owners`, for each trace the index of the
-    round that shows it (-1: all rounds), with `changes` of the layout per round; or `frames`, the traces that each
-    round replaces.
+    round that shows it (-1: all rounds), or `frames`, the traces that each round replaces.
     """
     content: dict[str, Any] = json.loads(figure.to_json())
     layout = content["layout"]
@@ -88,7 +88,7 @@ def compact(figure: go.Figure) -> dict[str, Any]:
     compacted = {"data": content["data"], "layout": layout}
     if not sliders:
         return compacted
-    layout["margin"]["b"] = 8 if "scene" in layout else 48  # where its slider was
+    layout["margin"]["b"] = 48  # where its slider was
     steps = sliders[0]["steps"]
     compacted["rounds"] = [int(step["label"]) for step in steps]
     if frames := content.get("frames"):
@@ -96,19 +96,26 @@ def compact(figure: go.Figure) -> dict[str, Any]:
     visible = [step["args"][0]["visible"] for step in steps]
     once = [[index for index, row in enumerate(visible) if row[trace]] for trace in range(len(content["data"]))]
     compacted["owners"] = [rows[0] if len(rows) == 1 else -1 for rows in once]
-    return {**compacted, "changes": [step["args"][1] for step in steps]}
+    return compacted
 
 
 def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> dict[str, Any]:
     runs = [run for group in grouped.values() for run in group]
-    single = {name: pictures(group[0], points, samples, failed) for name, group in grouped.items()}
+    single = {name: pictures(group[0], samples, failed) for name, group in grouped.items()}
     curves = _curves(grouped, samples, failed)
     by_run = {f"{kind}:{name}": figure for name, by_kind in single.items() for kind, figure in by_kind.items()}
     figures = {
         name: {"absent": figure} if isinstance(figure, str) else compact(figure)
         for name, figure in {**curves, **by_run}.items()
     }
-    diagnosed = lambda run: or_why(partial(diagnosis, run), f"diagnosis of {run.name}", failed)  # noqa: E731
+    diagnosed = {
+        name: or_why(partial(diagnosis, group[0]), f"diagnosis of {group[0].name}", failed)
+        for name, group in grouped.items()
+    }
+    stage = scene(grouped, points, samples, failed)
+    for run in stage["runs"]:
+        answers = diagnosed[run["key"]]
+        run["verdict"] = "" if isinstance(answers, str) else answers["verdict"]
     kinds = [kind for kind in KINDS if any(not isinstance(by_kind[kind], str) for by_kind in single.values())]
     lacking = {kind: str(by_kind[kind]) for by_kind in single.values() for kind in KINDS if kind not in kinds}
     return {
@@ -122,7 +129,7 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
         "without_data": without_data(runs),
         "summary": summary_table(grouped, samples),
         "sampled": {split: subset_words(runs, split, samples) for split in ("test", "train")},
-        "diagnoses": [(written_name(name), group[0], diagnosed(group[0])) for name, group in grouped.items()],
+        "diagnoses": [(written_name(name), group[0], diagnosed[name]) for name, group in grouped.items()],
         "drifts": [(f"drift-{name}", _CAPTIONS[name]) for name in DRIFTS],
         "sections": [section for section in _SECTIONS if section[1] != "curvature" or "curvature" in figures],
         "has": {name: name in figures for name in ("weights", "line", "curvature")},
@@ -130,6 +137,7 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
         "configuration": configuration(grouped),
         "fingerprints": fingerprints(grouped),
         "figures": figures,
+        "scene": stage,
     }
 
 

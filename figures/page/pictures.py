@@ -9,7 +9,6 @@ from typing import TypeVar
 import plotly.graph_objects as go
 import xarray as xr
 
-from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.landscapes.weight_simplex import weight_simplex
 from drift.analyses.per_round import evenly_spaced
@@ -18,7 +17,6 @@ from figures.interactive.labels import label_points
 from figures.interactive.matrix import coherence_matrix
 from figures.interactive.paths import trajectory_play
 from figures.interactive.simplex import simplex_rounds
-from figures.interactive.surfaces import surface_rounds
 from figures.interactive.words import client_notes, mark_notes
 from figures.page.remembered_runs import Failed, Job
 from figures.page.sampled import Samples, landscape_words, options
@@ -33,24 +31,20 @@ SIMPLEX, PATH = 0.3, 2.0
 """Times of a triangle and of the path, relative to a plane."""
 
 MadePictures = TypeVar("MadePictures")
-KINDS = ("surface", "contour", "trajectory", "matrix", "labels", "simplex")
+KINDS = ("trajectory", "matrix", "labels", "simplex")
 """Pictures of a run, by name."""
 
 
-def pictures(run: Run, points: int, samples: Samples, failed: Failed) -> dict[str, go.Figure | str]:
+def pictures(run: Run, samples: Samples, failed: Failed) -> dict[str, go.Figure | str]:
     """The pictures of a run by kind, or the reason where the run kept too little for one.
 
     Args:
-        points: Grid points per axis of a landscape.
         samples: Test samples of a landscape at most.
         failed: Collects the pictures that could not be drawn.
     """
     indices = planar(run)
     notes = [mark_notes(run, index) for index in indices]
-    planes = partial(_planes, run, indices, points, samples)
     make: dict[str, Callable[[], go.Figure]] = {
-        "surface": lambda: _stated(partial(surface_rounds, notes=notes), planes()),
-        "contour": lambda: _stated(partial(surface_rounds, flat=True, notes=notes), planes()),
         "trajectory": lambda: _trajectory(run, samples),
         "matrix": lambda: coherence_matrix(run),
         "labels": lambda: label_points(run),
@@ -59,13 +53,12 @@ def pictures(run: Run, points: int, samples: Samples, failed: Failed) -> dict[st
     return {kind: or_why(make[kind], f"{kind} of {run.name}", failed) for kind in KINDS}
 
 
-def jobs(run: Run, points: int, samples: Samples) -> list[Job]:
+def jobs(run: Run, samples: Samples) -> list[Job]:
     """The jobs that compute the results that the pictures of a run show."""
     tasks = [Job("path of the global model", PATH, partial(_path, samples=samples))] if run.kept("globals") else []
     for index in planar(run):
-        planes = partial(_planes, indices=[index], points=points, samples=samples)
         simplexes = partial(_simplexes, indices=[index], samples=samples)
-        tasks += [Job(f"plane of round {index}", 1, planes), Job(f"weights of round {index}", SIMPLEX, simplexes)]
+        tasks.append(Job(f"weights of round {index}", SIMPLEX, simplexes))
     return [*tasks, Job("labels of clients", SIMPLEX, label_points)]
 
 
@@ -78,12 +71,6 @@ def _stated(draw: Callable[[Sequence[xr.Dataset]], go.Figure], landscapes: Seque
     """The figure of landscapes, with a sentence about their samples for the page to show below it."""
     figure, words = draw(landscapes), landscape_words(landscapes)
     return figure.update_layout(meta={"samples": words}) if words else figure
-
-
-def _planes(run: Run, indices: Sequence[int], points: int, samples: Samples) -> list[xr.Dataset]:
-    return [
-        run.cached(round_plane, round=index, points=points, **options(run, samples)) for index in _required(indices)
-    ]
 
 
 def _simplexes(run: Run, indices: Sequence[int], samples: Samples) -> list[xr.Dataset]:

@@ -23,7 +23,10 @@ from figures.selection.run_selection import require_runs
 from figures.texts import console
 from landscape.results.atomic_write import write_bytes
 
-TEMPLATES = Path(__file__).resolve().parent / "templates"
+TEMPLATES, STAGE = (Path(__file__).resolve().parent / name for name in ("templates", "stage"))
+
+SCRIPTS = ("elements", "grid", "relief", "picture", "timeline", "panels", "stage")
+"""Parts of the stage's script, in their order."""
 
 
 def report(
@@ -96,12 +99,22 @@ def page(content: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["shown"] = shown
-    figures = _script_safe(json.dumps(content["figures"], separators=(",", ":"), allow_nan=False))
+    data = {
+        name: _script_safe(json.dumps(content[name], separators=(",", ":"), allow_nan=False))
+        for name in ("figures", "scene")
+    }
     scripts = {name: f"report.{name}.js" for name in ("looks", "csv", "clients")}
     files = {"css": "report.css", **scripts, "js": "report.js"}
     texts = {name: (TEMPLATES / file).read_text(encoding="utf-8") for name, file in files.items()}
     template = environment.get_template("report.html.j2")
-    return template.render(**{**content, "figures": figures}, **texts, plotly=get_plotlyjs())
+    return template.render(**{**content, **data}, **texts, **_front_end(), plotly=get_plotlyjs())
+
+
+def _front_end() -> dict[str, str]:
+    """The stage's script and style; `window.stage` draws a scene into an element."""
+    parts = "\n".join((STAGE / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    script = f'"use strict";\nwindow.stage = (() => {{\n{parts}\nreturn stage;\n}})();'
+    return {"stage_js": script, "stage_css": (STAGE / "stage.css").read_text(encoding="utf-8")}
 
 
 def _script_safe(text: str) -> str:

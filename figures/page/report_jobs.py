@@ -19,6 +19,7 @@ from figures.page.diagnosis import diagnosis
 from figures.page.pictures import jobs
 from figures.page.remembered_runs import Job, JobProgress, Remembered, attempt
 from figures.page.sampled import Samples
+from figures.page.scene import stage_jobs
 from figures.page.summary import last_minimum
 
 EIGENVALUES, MINIMUM, DRIFT, CURVES, DIAGNOSIS, COST = 3.0, 2.0, 0.2, 1.0, 1.0, 0.5
@@ -71,7 +72,7 @@ def jobs_of(run: Run, points: int, samples: Samples, *, full: bool = True) -> li
     if not full:
         return numbers
     two = [Job("diagnosis", DIAGNOSIS, diagnosis), Job("cost of a client", COST, lambda run: run.cached(training_cost))]
-    return [*numbers, *two, *jobs(run, points, samples)]
+    return [*numbers, *two, *jobs(run, samples), *stage_jobs(run, points, samples)]
 
 
 def _drift(run: Run) -> None:

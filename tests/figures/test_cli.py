@@ -27,7 +27,7 @@ VERBS = [
     "diagnose",
     "explore",
     "figures",
-    "report",
+    "publish",
     "list",
     "doctor",
 ]
@@ -222,7 +222,7 @@ def test_checkpoints_are_imported(fedscape, tmp_path, bars):
 
 
 def test_a_report_is_written(fedscape, runs):
-    code, out, _ = fedscape("report", runs[0].folder, "-o", "page.html")
+    code, out, _ = fedscape("publish", runs[0].folder, "-o", "page.html")
     assert (code, out.strip()) == (0, "page.html")
     assert Path("page.html").read_text().lstrip().lower().startswith("<!doctype html>")
 

@@ -22,7 +22,7 @@ def run_apart(*tokens, cwd, **options):
     )
 
 
-VERBS = ["", "train", "figures list", "report"]
+VERBS = ["", "train", "figures list", "publish"]
 
 
 def test_help_imports_nothing_heavy():

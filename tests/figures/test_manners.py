@@ -157,8 +157,8 @@ NOWHERE = "taken/deep"
         ("export RUN -o .", "drift.runs.export_model.state_dict"),
         ("figures draw accuracy-rounds RUN -o NOWHERE", "figures.commands._draw_files.draw_one"),
         ("figures gallery RUN -o NOWHERE", "figures.commands._draw_files.draw_all"),
-        ("report RUN -o NOWHERE/a.html", "figures.page.report.report"),
-        ("report RUN -o runs", "figures.page.report.report"),
+        ("publish RUN -o NOWHERE/a.html", "figures.page.report.report"),
+        ("publish RUN -o runs", "figures.page.report.report"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_refused_before_anything_is_computed(

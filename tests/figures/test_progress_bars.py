@@ -24,6 +24,6 @@ def test_the_bars_of_pictures_and_report_know_how_much_there_is(fedscape, file, 
     line = [(0, 7), (7, 7)]  # points and marks; one line after the other
     assert [bar[1:] for bar in bars if bar[1] in (0, 7)] == 2 * line
     bars.clear()
-    assert fedscape("report", name)[0] == 0
+    assert fedscape("publish", name)[0] == 0
     assert {total for _, _, total in bars} == {1}
     assert bars[0][1] == 0 and bars[-1][1] == 1

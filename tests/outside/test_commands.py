@@ -54,7 +54,7 @@ def test_a_fresh_process_opens_and_reports_them_all(elsewhere):
         tiny.trained(Path("runs"), f"{SETTINGS[kind]}={called(kind, way)}", "rounds=1")
         texts += ["--trust", recorded(elsewhere, kind, way)]
     known = {"PYTHONPATH": f"{ROOT}{os.pathsep}{elsewhere}", trust.TRUSTED: "", "MPLBACKEND": "Agg"}
-    command = [sys.executable, "-m", "figures.cli", "report", "runs", *texts]
+    command = [sys.executable, "-m", "figures.cli", "publish", "runs", *texts]
     done = subprocess.run(command, env=os.environ | known, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "left out" not in done.stderr, done.stderr
     page = Path("report.html").read_text()

@@ -65,7 +65,7 @@ def test_verbs_over_a_folder_name_what_they_cannot_read_and_go_on(elsewhere, fed
     (elsewhere / "runs/foreign/run.json").write_bytes(content)
     for verb in (
         ("runs",),
-        ("report", "runs", "--samples", "30"),
+        ("publish", "runs", "--samples", "30"),
         ("figures", "draw", "norms-rounds", "runs", "--format", "png"),
         ("claims", "ima", "runs"),
     ):

@@ -8,7 +8,7 @@ const hidden = new Set(), drawn = new Set(), near = new Set();
 const plots = [...document.querySelectorAll(".plot")];
 const texts = new Map(plots.map((plot) => [plot, plot.getAttribute("aria-label")]));
 const [picker, slider, player] = ["run", "round", "play"].map((id) => document.getElementById(id));
-const LANDSCAPES = ["surface", "contour", "simplex"]; // their rounds are those of the slider: each is computed
+const LANDSCAPE = "simplex"; // its rounds are those of the slider: each is computed
 const STEP = 300; // ms that a round is shown while rounds are played
 let rounds = [], playing = false;
 
@@ -29,8 +29,6 @@ function content(figure) {
   const data = structuredClone(owned), layout = structuredClone(figure.layout);
   for (const trace of data) delete trace.visible;
   if (figure.frames) figure.frames[place].traces.forEach((at, number) => { data[at] = structuredClone(figure.frames[place].data[number]); });
-  const changes = figure.changes ? figure.changes[place] : {};
-  if (changes["scene.annotations"]) layout.scene.annotations = structuredClone(changes["scene.annotations"]);
   return { data, layout, round: figure.rounds && figure.rounds[place] };
 }
 
@@ -39,7 +37,6 @@ function draw(plot) {
   const chosen = figureOf(plot);
   if (isPicture(plot)) label(plot, chosen);
   if (!chosen || chosen.absent) {
-    delete plot.dataset.linked;
     if (chosen && !isPicture(plot)) {
       plot.hidden = true;
       plot.closest("figure").querySelector("figcaption").textContent = `${texts.get(plot)} Not shown: ${chosen.absent}`;
@@ -51,14 +48,13 @@ function draw(plot) {
   delete layout.height;
   layout.template = template();
   if (isPicture(plot)) layout.uirevision = picker.value; // zoom is kept from round to round
-  if (layout.scene) layout.scene.uirevision = "kept"; // and how a surface is turned, from run to run
   recolour(figure);
   emphasise(figure);
   if (phone.matches && !printing) narrow(figure);
   if (printing) Object.assign(layout, paperSize(plot));
   if (overRounds(plot)) { base.set(plot, layout.shapes || []); layout.shapes = shapesOf(plot); }
   const displayModeBar = phone.matches || printing ? false : "hover";
-  return Plotly.react(plot, data, layout, { ...config, displayModeBar }).then(() => { link(plot); untab(plot); follow(plot); });
+  return Plotly.react(plot, data, layout, { ...config, displayModeBar }).then(() => { untab(plot); follow(plot); });
 }
 
 // Curves over rounds: a line stands at the round of the pictures, and a click on a point moves it there.
@@ -105,27 +101,6 @@ function label(plot, chosen) {
   plot.setAttribute("aria-label", `${texts.get(plot)} ${why} ${samples}`.trim());
 }
 
-// Surface and map are two views of one plane: what is pointed at in one is marked in the other.
-const views = ["surface", "contour"].map((name) => document.getElementById(`plot-${name}`));
-function link(plot) {
-  const other = views[1 - views.indexOf(plot)];
-  if (!views.includes(plot) || "linked" in plot.dataset || !other) return;
-  plot.dataset.linked = "";
-  plot.on("plotly_hover", ({ points: [at] }) => mark(other, at, at.data.type === "contour" ? 10 ** at.z : at.data.type === "surface" ? at.z : at.customdata));
-  plot.on("plotly_unhover", () => unmark(other));
-}
-function mark(plot, { x, y }, z) {
-  if (!drawn.has(plot) || !near.has(plot)) return;
-  const look = { x: [x], y: [y], mode: "markers", name: "pointer", hoverinfo: "skip", showlegend: false, cliponaxis: false };
-  const ring = { size: 14, color: "rgba(255,255,255,0.25)", line: { color: "#d55e00", width: 3 } };
-  const trace = plot.id === "plot-surface" ? { ...look, type: "scatter3d", z: [1.04 * z], marker: { size: 8, color: "#d55e00" } } : { ...look, type: "scatter", marker: ring };
-  unmark(plot).then(() => Plotly.addTraces(plot, trace));
-}
-function unmark(plot) {
-  const places = (plot.data || []).flatMap((trace, at) => (trace.name === "pointer" ? [at] : []));
-  return places.length ? Plotly.deleteTraces(plot, places) : Promise.resolve();
-}
-
 // Draws again what is near the screen; the rest when it comes near.
 function renew(chosen) {
   const wanted = plots.filter(chosen);
@@ -135,7 +110,7 @@ function renew(chosen) {
 
 function offerRounds(wanted = rounds.length ? round() : Infinity) {
   const pictures = plots.filter((plot) => isPicture(plot) && (figureOf(plot) || {}).rounds);
-  const landscapes = pictures.filter((plot) => LANDSCAPES.includes(plot.dataset.figure));
+  const landscapes = pictures.filter((plot) => plot.dataset.figure === LANDSCAPE);
   const own = (landscapes.length ? landscapes : pictures).map(figureOf);
   rounds = [...new Set(own.flatMap((one) => one.rounds))].sort((a, b) => a - b);
   slider.max = Math.max(0, rounds.length - 1);
@@ -168,15 +143,6 @@ function setPlaying(on) {
   player.setAttribute("aria-pressed", String(on));
 }
 
-function turn(plot, key) {
-  const by = { ArrowLeft: [-0.15, 0], ArrowRight: [0.15, 0], ArrowUp: [0, 0.15], ArrowDown: [0, -0.15] }[key];
-  if (!by || !plot._fullLayout || !plot._fullLayout.scene) return false;
-  const { x, y, z } = plot._fullLayout.scene.camera.eye;
-  const radius = Math.hypot(x, y), angle = Math.atan2(y, x) + by[0];
-  Plotly.relayout(plot, { "scene.camera.eye": { x: radius * Math.cos(angle), y: radius * Math.sin(angle), z: z + by[1] } });
-  return true;
-}
-
 function paintSwatches() {
   for (const swatch of document.querySelectorAll(".swatch")) swatch.style.background = legible(swatch.dataset.colour);
 }
@@ -194,9 +160,6 @@ for (const box of document.querySelectorAll("[data-method]")) {
     renew((plot) => !isPicture(plot));
   });
 }
-for (const plot of plots) {
-  plot.addEventListener("keydown", (event) => { if (turn(plot, event.key)) event.preventDefault(); });
-}
 for (const button of document.querySelectorAll("[data-download]")) {
   button.addEventListener("click", () => {
     const plot = button.closest("figure").querySelector(".plot");
@@ -211,28 +174,16 @@ for (const button of document.querySelectorAll("[data-download]")) {
 for (const query of [dark, phone]) query.addEventListener("change", () => { paintSwatches(); renew(() => true); });
 paintSwatches();
 
-// Paper shows no canvas of WebGL; an image of it stands in for it.
-function still(plot) {
-  const scene = plot._fullLayout && plot._fullLayout.scene && plot._fullLayout.scene._scene;
-  if (!scene) return;
-  const image = document.createElement("img");
-  image.className = "still";
-  image.alt = "";
-  image.src = scene.toImage("png");
-  scene.container.prepend(image);
-}
-
 const opened = [];
 addEventListener("beforeprint", () => {
   printing = true;
-  opened.push(...document.querySelectorAll("details:not([open])"));
+  opened.push(...document.querySelectorAll(".report details:not([open])"));
   for (const part of opened) part.open = true;
-  plots.forEach((plot) => { draw(plot); still(plot); });
+  plots.forEach(draw);
 });
 addEventListener("afterprint", () => {
   printing = false;
   for (const part of opened.splice(0)) part.open = false;
-  document.querySelectorAll(".still").forEach((image) => image.remove());
   renew(() => true);
 });
 

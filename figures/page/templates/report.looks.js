@@ -20,10 +20,9 @@ function ground() {
 function template() {
   const { text, grid, paper, muted } = ground();
   const axis = { gridcolor: grid, linecolor: grid, zerolinecolor: grid, automargin: true, title: { standoff: 8 } };
-  const deep = { gridcolor: grid, linecolor: grid, zerolinecolor: grid, backgroundcolor: "rgba(0,0,0,0)", showbackground: false };
   const layout = {
     font: { color: text, size: 12 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    xaxis: axis, yaxis: axis, scene: { xaxis: deep, yaxis: deep, zaxis: deep },
+    xaxis: axis, yaxis: axis,
     hoverlabel: { bgcolor: paper, bordercolor: text, font: { color: text } },
     modebar: { color: muted, activecolor: text, bgcolor: "rgba(0,0,0,0)" },
   };
@@ -59,8 +58,8 @@ function recolour(figure) {
 
 // On a phone there is no room beside a map for its colour bar, and names of three models are written on it.
 function narrow(figure) {
-  figure.layout.margin = figure.layout.scene ? { l: 0, r: 0, t: 8, b: 8 } : { l: 48, r: 8, t: 16, b: 40 };
-  figure.layout.dragmode = figure.layout.scene ? "orbit" : false;
+  figure.layout.margin = { l: 48, r: 8, t: 16, b: 40 };
+  figure.layout.dragmode = false;
   for (const trace of figure.data) {
     if (trace.colorbar) Object.assign(trace.colorbar, { orientation: "h", y: -0.2, yanchor: "top", x: 0.5, xanchor: "center", len: 0.9, title: { ...trace.colorbar.title, side: "top" } });
   }

@@ -100,14 +100,14 @@ def test_every_command_that_reads_a_run_takes_a_name(typed, line):
 
 
 def test_a_report_takes_a_name(typed):
-    code, _, told = typed(f"report mine -o mapped.html {MAPPED}")
+    code, _, told = typed(f"publish mine -o mapped.html {MAPPED}")
     assert code == 0, told
     page = Path("mapped.html").read_text()
     assert "Recorded: test_acc" not in page and "accuracy" in page
 
 
 @pytest.mark.parametrize(
-    "line", ["figures draw accuracy-rounds mine", "report mine -o other.html", "runs", "show mine"]
+    "line", ["figures draw accuracy-rounds mine", "publish mine -o other.html", "runs", "show mine"]
 )
 def test_a_number_that_no_round_has_is_refused(typed, line):
     code, out, told = typed(f"{line} --set metrics.accuracy=test_ac")

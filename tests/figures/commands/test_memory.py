@@ -15,7 +15,7 @@ COMPUTING = {
     "draw": (_draw_files, "draw_one", ["figures", "draw", "accuracy-rounds", "RUN"]),
     "paper": (paper_set, "draw_paper", ["figures", "draw", "RUN", "--paper", "ima"]),
     "gallery": (_draw_files, "draw_all", ["figures", "gallery", "RUN"]),
-    "report": (report, "report", ["report", "RUN"]),
+    "publish": (report, "report", ["publish", "RUN"]),
     "compare": (compare, "train_all", ["compare", "FILE", "--methods", "fedavg", "--seeds", "0"]),
     "diagnose": (diagnose, "diagnose", ["diagnose", "RUN"]),
 }
@@ -44,7 +44,7 @@ def test_commands_compute_within_the_memory_that_is_stated(fedscape, file, tmp_p
 
 def test_what_is_no_size_is_one_line(fedscape, tmp_path):
     run = tiny.trained(tmp_path / "runs", "rounds=1").folder
-    code, _, err = fedscape("report", str(run), "--memory", "apples")
+    code, _, err = fedscape("publish", str(run), "--memory", "apples")
     assert code == 2
     assert "give a size such as" in err
     assert len(err.strip().splitlines()) == 1

@@ -56,7 +56,7 @@ def refused(told):
 
 
 def test_the_commands_of_the_app_are_seen():
-    assert {("train",), ("figures", "draw"), ("report",)} <= set(COMMANDS)
+    assert {("train",), ("figures", "draw"), ("publish",)} <= set(COMMANDS)
     assert {chain[0] for chain in COMMANDS} == {name for name in app if not name.startswith("-")}
 
 
@@ -166,7 +166,7 @@ def test_every_command_has_an_example_that_it_accepts(chain, monkeypatch, tmp_pa
         ("list", ["list needs KIND", "one of methods, models, datasets"]),
         ("show empty", ["empty is no run", "Give the folder of a run"]),
         ("show nothing", ["no run named 'nothing'", "--runs DIR"]),
-        ("report empty", ["empty is no run", "Give the folder of a run"]),
+        ("publish empty", ["empty is no run", "Give the folder of a run"]),
         ("export empty --out a.csv", ["empty is no run", "Give the folder of a run"]),
         ("pretrain digits-shards2 --dataset-options size", ["cannot read 'size'", "as in size=32"]),
     ],

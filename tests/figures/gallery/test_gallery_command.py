@@ -103,7 +103,7 @@ def test_files_of_one_figure_and_of_a_report_as_json(fedscape, runs):
     code, out, _ = fedscape("figures", "draw", "accuracy-rounds", folder, "--json")
     told = json.loads(out)
     assert (code, told["figure"]) == (0, "accuracy-rounds") and all(Path(path).exists() for path in told["files"])
-    code, out, _ = fedscape("report", folder, "-o", "r.html", "--json")
+    code, out, _ = fedscape("publish", folder, "-o", "r.html", "--json")
     assert (code, json.loads(out)) == (0, {"file": "r.html", "runs": [folder.name], "failed": {}})
 
 

@@ -74,7 +74,7 @@ MISTYPED = {
         for verb in (
             "show",
             "verify",
-            "report",
+            "publish",
             "claims",
             "diagnose",
             "export --out a.pt",
@@ -143,11 +143,11 @@ OFFERED = {
     "analyse ": "round_plane",
     **{f"{verb} ": "digits-shards2" for verb in ("train", "compare", "sweep", "partition", "pretrain")},
 }
-RUN_PLACES = ["show", "verify", "report", "claims", "diagnose", "export", "analyse plane", "figures gallery"]
+RUN_PLACES = ["show", "verify", "publish", "claims", "diagnose", "export", "analyse plane", "figures gallery"]
 RUN_PLACES += [
     "figures draw planes-clients",
     "figures draw --paper ima",
-    "report runs-x",
+    "publish runs-x",
     "figures draw lines-fma-ima x",
 ]
 

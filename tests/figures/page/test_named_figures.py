@@ -45,7 +45,7 @@ def section(text):
 def test_the_command_shows_a_built_in_figure_and_one_of_your_own(runs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(OWN)
-    words = ["report", str(runs[0].folder), "-o", "page.html", "--figures", "norms-rounds", "mine.py:Mine"]
+    words = ["publish", str(runs[0].folder), "-o", "page.html", "--figures", "norms-rounds", "mine.py:Mine"]
     assert app(words, result_action="return_value") == 0
     shown = section((tmp_path / "page.html").read_text())
     pictures = [base64.b64decode(text) for text in re.findall(r'src="data:image/png;base64,([^"]+)"', shown)]

@@ -55,18 +55,18 @@ def test_the_page_has_every_section_and_figure(text):
     found, wanted = embedded(text), re.findall(r'data-figure="([^"]+)"', text)
     for name in wanted:
         assert name in found or f"{name}:fedavg" in found, name
-    assert {"surface:fedavg", "simplex:fedlaw", "drift-coherence", "weights", "line", "gains"} <= found.keys()
+    assert {"simplex:fedlaw", "drift-coherence", "weights", "line", "gains"} <= found.keys()
     for figure in found.values():
         assert not {"template", "sliders", "updatemenus"} & figure["layout"].keys()
-    surface, path = found["surface:fedlaw"], found["trajectory:fedlaw"]
-    assert surface["rounds"] == path["rounds"] == [0, 1, 2]
-    assert surface["owners"] == [0] * 5 + [1] * 5 + [2] * 5 and len(surface["changes"]) == 3
+    simplex, path = found["simplex:fedlaw"], found["trajectory:fedlaw"]
+    assert simplex["rounds"] == path["rounds"] == [0, 1, 2]
+    assert sorted(set(simplex["owners"])) == [0, 1, 2]
     assert [len(frame["data"]) for frame in path["frames"]] == [2, 2, 2]
 
 
 def test_every_figure_has_a_text_for_those_who_do_not_see_it(text):
     plots = re.findall(r'<div class="plot"[^>]*>', text)
-    assert len(plots) == 18
+    assert len(plots) == 16
     assert all(re.search(r'aria-label="[^"]{20,}"', plot) and 'tabindex="0"' in plot for plot in plots)
 
 
@@ -102,7 +102,7 @@ def test_names_cannot_break_out_of_the_page():
         "named": [DrawnFigure(bad, "data:,", "data:,", bad, bad), DrawnFigure(bad, absent=bad)],
         "methods": [(bad, "red")],
         "runs": [(bad, bad, 1)],
-        "kinds": ["surface"],
+        "kinds": ["matrix"],
         "lacking": {"matrix": bad},
         "sections": [(bad, "runs")],
         "summary": table,
@@ -113,11 +113,12 @@ def test_names_cannot_break_out_of_the_page():
         "cost": table,
         "configuration": {"differing": table, "common": table},
         "fingerprints": table,
-        "figures": {"surface:x": {"data": [{"name": bad}], "layout": {}}},
+        "scene": {"title": bad},
+        "figures": {"matrix:x": {"data": [{"name": bad}], "layout": {}}},
     }
     text = page(content)
     assert "<script>alert" not in text
-    assert embedded(text)["surface:x"]["data"][0]["name"] == bad
+    assert embedded(text)["matrix:x"]["data"][0]["name"] == bad
 
 
 def test_progress_counts_runs(runs, tmp_path):
@@ -134,7 +135,7 @@ def test_two_settings_of_a_method_are_told_apart(runs, tmp_path):
     other = simulate(read(runs[0].experiment, "local.lr=0.1", "rounds=2"), runs=tmp_path)
     assert list(groups([*runs, other, runs[0]])) == ["fedavg, rounds 3, lr 0.05", "fedavg, rounds 2, lr 0.1", "fedlaw"]
     text = report([runs[0], other], tmp_path / "r.html", points=4).read_text()
-    assert "FedAvg, rounds 2, lr 0.1" in text and "surface:fedavg, rounds 3, lr 0.05" in embedded(text)
+    assert "FedAvg, rounds 2, lr 0.1" in text and "trajectory:fedavg, rounds 3, lr 0.05" in embedded(text)
 
 
 def test_a_run_that_kept_no_models_is_said_to_have_no_landscape(runs, tmp_path):
@@ -143,10 +144,11 @@ def test_a_run_that_kept_no_models_is_said_to_have_no_landscape(runs, tmp_path):
     )
     text = report([bare], tmp_path / "r.html", points=4).read_text()
     found = embedded(text)
-    assert "kept no round with three clients" in found["surface:fedavg"]["absent"]
+    assert "kept no round with three clients" in found["simplex:fedavg"]["absent"]
     assert not {"line", "weights", "curvature"} & found.keys()
-    assert 'id="plot-surface"' not in text and 'id="plot-matrix"' in text
-    assert "No plane through three clients: it kept no round with three clients" in text
+    assert 'id="plot-simplex"' not in text and 'id="plot-matrix"' in text
+    (stage,) = json.loads(re.search(r'id="scene">(.*?)</script>', text, re.DOTALL)[1])["runs"]
+    assert stage["shown"] == {} and stage["note"].startswith("kept no round with three clients")
 
 
 without_results = shutil.ignore_patterns("results")

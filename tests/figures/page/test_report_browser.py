@@ -27,16 +27,15 @@ def page(opened):
 
 def test_every_figure_is_drawn_without_error_or_request(page, told, whole_report):
     drawn = page.evaluate("plots.map(plot => [plot.dataset.figure, plot._fullData.length])")
-    assert len(drawn) == 18
+    assert len(drawn) == 16
     assert all(count > 0 for _, count in drawn), drawn
     lengths = page.evaluate(
         "plots.flatMap(plot => plot._fullData.filter(one => one.x && one.visible === true).map(one => one.x.length))"
     )
     assert min(lengths) >= 3
-    assert page.locator(".js-plotly-plot").count() == 18
-    assert page.locator(".gl-container canvas").count() >= 1
+    assert page.locator(".js-plotly-plot").count() == 16
     assert page.locator("#plot-accuracy .scatterlayer .trace").count() == 6
-    assert page.locator("#plot-contour .contourlayer .contour").count() == 1
+    assert page.locator("#plot-trajectory .contourlayer .contour").count() == 1
     assert page.locator("#plot-simplex .contourcarpetlayer path").count() >= 1
     assert page.locator("#plot-gains .boxlayer .trace").count() == 2
     assert page.locator("#plot-matrix .heatmaplayer image").count() == 1
@@ -54,7 +53,7 @@ def test_nothing_offers_to_upload(page):
 # Values of the map of a figure.
 SHOWN = """name => { const trace = document.getElementById(name)._fullData.find(one => one.z && one.z.length);
            return [...trace.z].map(row => [...row]) }"""
-MAPS = ("plot-surface", "plot-contour", "plot-simplex", "plot-matrix")
+MAPS = ("plot-simplex", "plot-matrix")
 
 
 def pick(page, place: int):
@@ -72,9 +71,9 @@ def test_the_round_slider_changes_every_picture_from_the_keyboard(page):
             f"([name, old]) => JSON.stringify(({SHOWN})(name)) !== JSON.stringify(old)", arg=[name, old]
         )
     assert page.get_attribute("#round", "aria-valuetext") == "round 1"
-    said = page.locator("#plot-contour + figcaption .at").text_content()
+    said = page.locator("#plot-simplex + figcaption .at").text_content()
     assert said == "FedAvg, seed 5, round 1."
-    assert said in page.get_attribute("#plot-contour", "aria-label")
+    assert said in page.get_attribute("#plot-simplex", "aria-label")
 
 
 def test_the_path_ends_where_the_round_is(page):
@@ -102,37 +101,13 @@ def test_play_shows_the_rounds_one_after_the_other_when_it_is_asked_to(page):
 
 def test_the_picker_changes_the_run_and_keeps_the_round(page):
     pick(page, 1)
-    before = page.evaluate(SHOWN, "plot-surface")
+    before = page.evaluate(SHOWN, "plot-simplex")
     page.select_option("#run", "fedlaw")
-    changed = f"old => JSON.stringify(({SHOWN})('plot-surface')) !== JSON.stringify(old)"
+    changed = f"old => JSON.stringify(({SHOWN})('plot-simplex')) !== JSON.stringify(old)"
     page.wait_for_function(changed, arg=before)
     assert page.text_content("#round-shown") == "1"
     assert page.locator("#plot-labels + figcaption .at").text_content() == "FedLAW, seed 5."
     page.select_option("#run", "fedavg")
-
-
-def test_hovering_names_round_client_samples_labels_and_loss(page):
-    pick(page, 2)
-    page.locator("#plot-contour").scroll_into_view_if_needed()
-    place = page.evaluate("""() => { const plot = document.getElementById("plot-contour"), marks = plot._fullData[1];
-        const box = plot.querySelector(".nsewdrag").getBoundingClientRect(), { xaxis, yaxis } = plot._fullLayout;
-        return [box.x + xaxis.d2p(marks.x[0]), box.y + yaxis.d2p(marks.y[0])] }""")
-    page.mouse.move(place[0] - 3, place[1])
-    page.mouse.move(*place)
-    page.wait_for_selector("#plot-contour .hovertext", state="attached")
-    text = page.locator("#plot-contour .hoverlayer").text_content()
-    assert all(word in text for word in ("round 2", "client ", " samples", "labels ", "loss"))
-    page.wait_for_function("document.getElementById('plot-surface').data.at(-1).name === 'pointer'")
-    page.mouse.move(1, 1)
-    page.wait_for_function("document.getElementById('plot-surface').data.at(-1).name !== 'pointer'")
-
-
-def test_arrow_keys_turn_the_surface(page):
-    eye = "document.getElementById('plot-surface')._fullLayout.scene.camera.eye.x"
-    before = page.evaluate(eye)
-    page.focus("#plot-surface")
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function(f"{eye} !== {before}")
 
 
 def test_a_method_can_be_hidden_in_all_curves(page):
@@ -159,7 +134,7 @@ def test_figures_near_the_screen_are_drawn_unasked(page):
     page.reload()
     page.evaluate("document.getElementById('plot-accuracy').scrollIntoView()")  # below the tables
     page.wait_for_selector("#plot-accuracy .scatterlayer .trace", state="attached")
-    assert page.evaluate("drawn.size") < 18
+    assert page.evaluate("drawn.size") < 16
 
 
 def test_a_click_on_a_curve_moves_the_round_and_picks_the_run(page):
@@ -174,9 +149,8 @@ def test_a_click_on_a_curve_moves_the_round_and_picks_the_run(page):
 
 
 def test_the_slider_has_the_rounds_of_landscapes_only(page):
-    change = """wanted => { for (const one of ['surface', 'contour', 'simplex'])
-        figures[`${one}:fedavg`].rounds = wanted; offerRounds(); return rounds }"""
-    whole = page.evaluate("figures['surface:fedavg'].rounds")
+    change = "wanted => { figures['simplex:fedavg'].rounds = wanted; offerRounds(); return rounds }"
+    whole = page.evaluate("figures['simplex:fedavg'].rounds")
     assert page.evaluate("rounds") == whole == [0, 1, 2]
     assert page.evaluate(change, [0, 2]) == [0, 2]  # the path and the matrix have round 1 too
     assert page.evaluate(change, whole) == whole
@@ -185,7 +159,7 @@ def test_the_slider_has_the_rounds_of_landscapes_only(page):
 def test_tab_reaches_the_plot_and_its_download_and_no_mode_bar(page):
     inside = "[...document.querySelectorAll('#plot-accuracy, #plot-accuracy *')].filter(one => one.tabIndex >= 0)"
     assert page.evaluate(f"{inside}.length") == 1
-    assert page.locator("figure [data-download]").count() == 18
+    assert page.locator("figure [data-download]").count() == 16
 
 
 def test_the_numbers_of_every_picture_can_be_downloaded(page):
@@ -197,13 +171,13 @@ def test_the_numbers_of_every_picture_can_be_downloaded(page):
     assert len(lines) > 12
     sizes = page.evaluate("plots.map(plot => [plot.dataset.figure, csv(figureOf(plot)).split('\\n').length])")
     assert [name for name, size in sizes if size <= 3] == []
-    surface = page.evaluate("csv(figures['surface:fedavg'])").splitlines()
-    assert {line.split(",")[0] for line in surface[1:]} == {"0", "1", "2"}
+    simplex = page.evaluate("csv(figures['simplex:fedavg'])").splitlines()
+    assert {line.split(",")[0] for line in simplex[1:]} == {"0", "1", "2"}
 
 
 def test_the_contents_lead_to_every_section(page):
     targets = page.evaluate("[...document.querySelectorAll('.contents a')].map(one => one.hash.slice(1))")
-    assert targets == page.evaluate("[...document.querySelectorAll('h2')].map(one => one.id)")
+    assert targets == page.evaluate("[...document.querySelectorAll('main h2')].map(one => one.id)")
 
 
 def test_a_client_that_is_picked_is_marked_in_every_picture_of_clients(page):

@@ -44,7 +44,7 @@ def test_pictures_that_fail_are_named_with_their_reasons_and_the_page_is_written
 def test_the_command_says_which_failed_and_exits_with_2(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("figures.page.content.client_points", fail)
     with pytest.raises(SystemExit) as stop:
-        main(["report", str(run.folder), "-o", str(tmp_path / "report.html")])
+        main(["publish", str(run.folder), "-o", str(tmp_path / "report.html")])
     assert stop.value.code == 2
     shown = capsys.readouterr()
     assert "clients could not be drawn: the </script> numbers are <odd>" in shown.err

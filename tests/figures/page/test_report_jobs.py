@@ -111,14 +111,14 @@ def test_the_digest_is_that_of_the_last_model(runs, tmp_path):
 def test_a_run_without_its_data_has_a_page_of_what_its_record_says(tmp_path, runs, fedscape):
     recorded(tmp_path / "bare", method="mine")
     out = tmp_path / "page.html"
-    code, _, err = fedscape("report", str(tmp_path / "bare"), str(runs[0].folder), "-o", str(out))
+    code, _, err = fedscape("publish", str(tmp_path / "bare"), str(runs[0].folder), "-o", str(out))
     text = out.read_text()
     figures = json.loads(re.search(r'id="figures">(.*?)</script>', text, re.DOTALL)[1])
     assert code == 0 and err.count("bare: recorded without its data. The page shows what the record says") == 1
     assert "bare: recorded without its data." in text
     shown = {name for name, figure in figures.items() if "absent" not in figure}
     assert {"loss", "end_norm", "drift-coherence", "clients", "matrix:mine", "curvature", "line"} <= shown
-    assert not {"surface:mine", "trajectory:mine"} & shown
+    assert not {"simplex:mine", "trajectory:mine"} & shown
     alone = {trace["name"] for trace in figures["curvature"]["data"]}
     assert len(alone) == 1  # of the other run, whose data is known
 

@@ -38,7 +38,7 @@ def test_the_page_says_on_how_many_samples_its_landscapes_are(run, tmp_path):
     test, train = number_of(run, "test"), number_of(run, "train")
     assert 20 < test < 1000 and 20 < train < 1000
     found = embedded(text)
-    for kind in ("surface", "contour", "trajectory", "simplex"):
+    for kind in ("trajectory", "simplex"):
         words = found[f"{kind}:fedavg"]["layout"]["meta"]["samples"]
         assert re.fullmatch(
             rf"On 20 of the {test} test samples, selected at random; standard error of a loss above the lowest one: "
@@ -90,14 +90,14 @@ def test_too_few_samples_are_refused_before_anything_is_computed(run, tmp_path, 
 
 @pytest.mark.parametrize("given", ["19", "0", "some", "2.5"])
 def test_the_command_refuses_too_few_samples_in_one_line(fedscape, given):
-    code, out, err = fedscape("report", "RUN", "--samples", given)
+    code, out, err = fedscape("publish", "RUN", "--samples", given)
     assert (code, out) == (2, "")
-    assert f"--samples of report is {given!r}; it takes 20 or more" in err and "or all" in err
+    assert f"--samples of publish is {given!r}; it takes 20 or more" in err and "or all" in err
     assert len(err.strip().splitlines()) == 1
 
 
 def test_without_a_terminal_every_part_is_a_line(fedscape, run, tmp_path):
-    code, _, err = fedscape("report", bare(run, tmp_path).folder, "--samples", "20")
+    code, _, err = fedscape("publish", bare(run, tmp_path).folder, "--samples", "20")
     assert code == 0
     first, *parts = err.strip().splitlines()
     assert first == "1 run, landscapes and eigenvalues on 20 samples at most"
@@ -105,7 +105,9 @@ def test_without_a_terminal_every_part_is_a_line(fedscape, run, tmp_path):
     found = [match for match in found if match is not None]
     assert [int(match[2]) for match in found] == list(range(1, len(found) + 1))
     assert {int(match[3]) for match in found} == {len(found)}
-    assert {"drift", "Hessian eigenvalues", "plane of round 0", "plane of round 1"} <= {match[1] for match in found}
+    assert {"drift", "Hessian eigenvalues", "landscape of round 0", "landscape of round 1"} <= {
+        match[1] for match in found
+    }
 
 
 def test_workers_compute_every_part_and_say_so(run, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""fedscape report."""
+"""fedscape publish."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEWEST = 20
 """Samples that --samples takes at least, as `figures.report` does."""
 
 
-def report(
+def publish(
     run: RunNames,
     /,
     *,
@@ -34,13 +34,16 @@ def report(
     memory: Memory = None,
     json: Json = False,
 ) -> int:
-    """Write one interactive HTML page about runs, with everything it needs inside.
+    """Write one interactive HTML page about runs that can be sent: it needs no server and no network.
+
+    At its top one to four landscapes stand side by side, with a time line of all rounds and the reasons in words. A
+    clicked point is interpolated, and the page says so. Tables and curves follow below.
 
     What takes time is stored in the folders of the runs: stopped, the same command goes on from there. A picture that
     cannot be drawn is left out, with the reason in its place; exit code 2 then. Of a run that was recorded without its
     data the page shows what the record says; --task adds the rest.
 
-    Example: `fedscape report runs --out report.html --figures lines-globals planes-clients`
+    Example: `fedscape publish runs --out page.html --figures lines-globals planes-clients`
 
     Args:
         out: HTML file to write.

@@ -1,0 +1,18 @@
+"""Numbers as a page carries them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def packed(values: Sequence[float] | np.ndarray) -> str:
+    """Numbers as little-endian float32 in base64, in C order."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
+
+
+def finite(value: float) -> float | None:
+    """A number for JSON: None where it is not finite."""
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,71 @@
+// Elements of the page. Text is always text, never markup: names of runs and classes come from elsewhere.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+const make = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+const shape = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+// One of several: a group of radio buttons that looks like one control.
+function segments(name, label, choices, present, choose) {
+  const options = choices.map(([value, text, why]) => make("label", { title: why },
+    make("input", { type: "radio", name, value, checked: value === present, disabled: Boolean(why), change: () => choose(value) }), make("span", {}, text)));
+  return make("fieldset", { class: "segments" }, make("legend", { class: "unseen" }, label), ...options);
+}
+
+// A table or list that is one stop of the keyboard: arrows move inside it.
+function oneStop(container, selector) {
+  const items = [...container.querySelectorAll(selector)];
+  const present = items.find((item) => item.getAttribute("aria-pressed") === "true" || item.checked) || items[0];
+  for (const item of items) item.tabIndex = item === present ? 0 : -1;
+  container.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
+    const at = items.indexOf(document.activeElement);
+    if (!step || at < 0) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const next = items[Math.min(Math.max(at + step, 0), items.length - 1)];
+    for (const item of items) item.tabIndex = item === next ? 0 : -1;
+    next.focus();
+  });
+}
+
+// A colour as three numbers to 255, and its relative luminance, 0 to 1, as WCAG has it.
+const channelsOf = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+function brightness(colour) {
+  const [r, g, b] = (typeof colour === "string" ? channelsOf(colour) : colour).map((part) => (part <= 10.31 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+// A short line of a method: its colour and dash.
+function swatch(run, width = 26) {
+  const dash = run.dash.length ? run.dash.map((length) => 2 * length).join(" ") : null;
+  return shape("svg", { class: "swatch-line", width, height: 10, "aria-hidden": "true" },
+    shape("line", { x1: 1, x2: width - 1, y1: 5, y2: 5, stroke: run.shade, "stroke-width": 3, "stroke-dasharray": dash }));
+}
+
+// Points as a path, broken where a value is missing.
+function pathOf(points) {
+  let pen = "M";
+  return points.map(([x, y]) => {
+    if (!Number.isFinite(y)) { pen = "M"; return ""; }
+    const piece = `${pen}${x.toFixed(1)} ${y.toFixed(1)}`;
+    pen = "L";
+    return piece;
+  }).join("");
+}
+
+// A term, whose meaning appears when it is pointed at, focused or touched.
+function term(name, terms) {
+  if (!terms[name]) return make("span", {}, name);
+  return make("button", { type: "button", class: "term", "aria-label": `${name}: ${terms[name]}` }, name, make("span", { class: "meaning", "aria-hidden": "true" }, terms[name]));
+}

@@ -1,0 +1,140 @@
+"""The landscape of one round of a run on the stage: a plane, the models on and near it, and the cohort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+
+from drift.analyses.evaluate_on import evaluate_models
+from drift.analyses.landscapes.planes import round_plane
+from drift.analyses.landscapes.sweeps import client_sweep
+from drift.analyses.rounds.cohort_table import cohort_table
+from drift.analyses.samples.client_losses import client_losses
+from drift.analyses.selected_samples import stated_subset
+from drift.runs.run import Run
+from drift.store.column_blocks import weighted_models
+from drift.store.round_record import Round
+from drift.store.row_matrices import Rows, stacked
+from figures.interactive.words import label_shares
+from figures.page.packed import finite, packed
+from figures.page.sampled import Samples, landscape_words, options
+from figures.page.why import why
+from landscape.geometry.planes import project
+from landscape.sweep.grid import Sweep
+
+BOX = "symmetric"
+"""Planes reach equally far from the mean of their three clients, so that those of several runs overlap."""
+
+
+def missing(run: Run) -> str:
+    """Why a run has no landscape on the stage, in one line; empty where it has one."""
+    if run.without_data:
+        return "recorded without its data: no landscape. --task FILE.py:FUNCTION adds it."
+    if not run.kept("clients", least=3):
+        return "kept no round with three clients: no landscape. Train with --set keep.clients=all."
+    return ""
+
+
+def stage_round(run: Run, index: int, points: int, samples: Samples) -> dict[str, Any]:
+    """The values of one landscape.
+
+    Losses of models and of the plane are over the same samples. Coordinates are distances from the mean of the three
+    clients that the plane goes through: u from the first to the second of them, v across, towards the third.
+
+    Args:
+        run: The run.
+        index: A round that kept three clients.
+        points, samples: Of the plane, as `figures.page.report` takes them.
+
+    Returns:
+        plane: extent (u and v, low and high), points of each, and metrics, loss and error where there is one, each as
+            base64 float32 (u, v).
+        through: Ids of the three clients.
+        samples: A sentence on the samples; empty where all are taken.
+        marks: name, kind (client, start, aggregate or end), u, v, distance from the plane, and loss.
+        cohort: For each client its id, samples, counts by class, weight, cosine with the mean update, length of the
+            update, loss, own_before and own_after (losses of the start and of its model on its own data), and cost:
+            by how much it raises the loss of the aggregate.
+        why: Sentences, as `figures.page.why.why` makes them.
+    """
+    ds = run.cached(round_plane, round=index, points=points, box=BOX, **options(run, samples))
+    record, three, sweep = client_sweep(run, index, None, points=points, margin=0.3, box=BOX)
+    centre = [float(ds[f"mark_{name}"].sel(mark="mean")) for name in ("alpha", "beta")]
+    losses = round_losses(run, record, samples)
+    cohort = _cohort(run, record, losses)
+    metrics = [name for name in ("loss", "error") if name in ds]
+    axes = [ds[name].values - middle for name, middle in zip(("alpha", "beta"), centre, strict=True)]
+    return {
+        "plane": {
+            "extent": [[float(axis[0]), float(axis[-1])] for axis in axes],
+            "points": [len(axis) for axis in axes],
+            "metrics": {name: packed(ds[name].transpose("alpha", "beta").values) for name in metrics},
+        },
+        "through": three,
+        "samples": landscape_words([ds]),
+        "marks": _marks(run, record, sweep, centre, losses),
+        "cohort": cohort,
+        "why": why(run, index, losses, cohort),
+    }
+
+
+def round_losses(run: Run, record: Round, samples: Samples) -> xr.Dataset:
+    """Losses of the models of a round on the plane's samples.
+
+    Returns:
+        Dataset with client (id,), without (id,), the loss of the aggregate without that client, the weights of the
+        others scaled to sum 1; and aggregate and, where they were kept, start and end: all in the run's unit.
+    """
+    ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
+    others = {name: model for name in ("start", "end") if (model := getattr(record, name)) is not None}
+    basis, number = stacked([record.kept("clients"), *(model[None] for model in others.values())]), len(ids)
+    left = shares.repeat(number, 1).fill_diagonal_(0)
+    sums = torch.nn.functional.pad(torch.cat([left / left.sum(1, keepdim=True), shares[None]]), (0, len(others)))
+    split, _ = stated_subset(run.task, "test", samples)
+    rows = torch.cat([torch.eye(len(basis), dtype=torch.float64), sums])
+    values = evaluate_models(run, basis, split, rows)["loss"].double().numpy()
+    client, after, without, (aggregate,) = np.split(values, [number, len(basis), len(basis) + number])
+    single = {"aggregate": aggregate, **dict(zip(others, after, strict=True))}
+    columns = {"client": ("id", client), "without": ("id", without)}
+    return xr.Dataset({**columns, **{name: float(value) for name, value in single.items()}}, coords={"id": ids})
+
+
+def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: xr.Dataset) -> list[dict[str, Any]]:
+    """The models of a round as places on the plane, each with its distance from it."""
+    ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
+    single = {"aggregate": weighted_models(shares, record.kept("clients"))}
+    single |= {name: model for name in ("start", "end") if (model := getattr(record, name)) is not None}
+    matrix = stacked([record.kept("clients"), *(model[None] for model in single.values())])
+    values = {f"client {client}": losses.client.values[row] for row, client in enumerate(ids)}
+    values |= {name: losses[name] for name in single}
+    places, marks = project(Rows(matrix), sweep), []
+    for row, name in enumerate(values):
+        u, v, away = (float(places[column][row]) for column in ("mark_alpha", "mark_beta", "distance"))
+        numbers = {"u": u - centre[0], "v": v - centre[1], "away": away, "loss": finite(float(values[name]))}
+        marks.append({"name": name, "kind": name.partition(" ")[0], **numbers})
+    return marks
+
+
+def _cohort(run: Run, record: Round, losses: xr.Dataset) -> list[dict[str, Any]]:
+    after, table = run.cached(client_losses, round=record.index), run.cached(cohort_table, round=record.index)
+    shares = label_shares(run, record.index)
+    cohort = []
+    for client in record.ids.tolist():
+        trained, geometry = after.sel(client=client), table.sel(client=client)
+        size = int(geometry.samples)
+        numbers = {
+            "weight": geometry.relative_weight,
+            "cosine": geometry.cosine_mean,
+            "length": geometry.update_norm,
+            "loss": losses.client.sel(id=client),
+            "own_before": trained.start_own_loss,
+            "own_after": trained.own_loss,
+            "cost": losses.aggregate - losses.without.sel(id=client),
+        }
+        values = {name: finite(float(value)) for name, value in numbers.items()}
+        counts = [] if shares is None else np.rint(np.nan_to_num(shares[client]) * size).astype(int).tolist()
+        cohort.append({"id": client, "samples": size, "counts": counts, **values})
+    return cohort

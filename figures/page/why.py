@@ -1,0 +1,103 @@
+"""Why a round went as it did: three sentences in plain words, each with its number and the meaning of its term."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.critical_point import critical_point
+from drift.diagnosis.findings import critical_words
+from drift.runs.run import Run
+from figures.page.diagnosis_text import number
+
+TERMS = {
+    "Aggregate": "The weighted mean of the client models of a cohort, which FedAvg takes as end.",
+    "Counterfactual": "The result of a round with one thing changed: all clients, another aggregation, another "
+    "setting.",
+    "Mean cosine": "The weighted mean of the cosines between client updates, from -1 to 1.",
+    "Critical point": "The round after which coherence has changed from positive to negative for good, with an "
+    "interval.",
+    "IMA": "Iterative moving averaging: the mean of the last global models is sent instead of the last one.",
+    "End": "The global model after the round.",
+}
+"""Meanings of the terms on the stage, as the glossary has them."""
+
+ALIGNED, OPPOSED = 0.5, 0.0
+"""Mean cosines from which updates are said to point one way, and at or below which against each other."""
+
+HIGHEST = 3
+"""Classes of a client that a sentence names."""
+
+Sentence = dict[str, str]
+"""text; number: the number in it, with its unit; term: one of TERMS."""
+
+
+def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any]]) -> list[Sentence]:
+    """What averaging did in a round, which client moved the aggregate most, and how well the updates agree.
+
+    Args:
+        run: The run.
+        index: Number of the round.
+        losses: Of its models, as `figures.page.stage_round.round_losses` returns them.
+        cohort: Its clients, as `figures.page.stage_round.stage_round` returns them.
+    """
+    unit = "" if run.loss_units == "1" else f" {run.loss_units}"
+    return [_averaging(losses, unit), _client(run, cohort, unit), _agreement(run, index)]
+
+
+def _averaging(losses: xr.Dataset, unit: str) -> Sentence:
+    alone, aggregate = float(losses.client.mean()), float(losses.aggregate)
+    gain = alone - aggregate
+    if not np.isfinite(gain):
+        return _sentence("A client model or the aggregate has no finite loss: this round diverged.", "", "Aggregate")
+    verb = "Averaging helps" if gain > 0 else "Averaging hurts"
+    text = (
+        f"{verb}: the aggregate has a test loss of {number(aggregate, 3)}, its {losses.sizes['id']} client models have "
+    )
+    return _sentence(f"{text}{number(alone, 3)} on average.", f"{number(-gain, 3, sign=True)}{unit}", "Aggregate")
+
+
+def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
+    known = [client for client in cohort if client["cost"] is not None]
+    if not known:
+        return _sentence("The effect of single clients is not known: no loss is finite.", "", "Counterfactual")
+    worst = max(known, key=lambda client: float(client["cost"]))
+    if worst["cost"] <= 0:
+        best = min(known, key=lambda client: float(client["cost"]))
+        text = f"No client harms the aggregate; {_named(run, best)} helps it most: without it the loss would be higher."
+        return _sentence(text, f"{number(best['cost'], 3, sign=True)}{unit}", "Counterfactual")
+    text = f"C{_named(run, worst)[1:]} harms the aggregate most: without it the loss would be lower."
+    if worst["own_before"] is not None and worst["own_after"] is not None:
+        fall = f"{number(worst['own_before'], 3)} to {number(worst['own_after'], 3)}"
+        text += f" Its training takes the loss on its own samples from {fall}."
+    return _sentence(text, f"{number(worst['cost'], 3, sign=True)}{unit}", "Counterfactual")
+
+
+def _agreement(run: Run, index: int) -> Sentence:
+    series = run.cached(coherence)
+    cosine = float(series.mean_cosine.sel(round=index))
+    if not np.isfinite(cosine):
+        return _sentence("How well the updates agree is not known for this round.", "", "Mean cosine")
+    kind = "mostly agree" if cosine >= ALIGNED else "pull against each other" if cosine <= OPPOSED else "agree little"
+    point = critical_point(series["round"].values, series.coherence.values)
+    text = f"The clients' updates {kind}. In the whole run: {critical_words(point)}."
+    return _sentence(text, f"cosine {number(cosine, 3, sign=True)}", "Mean cosine")
+
+
+def _named(run: Run, client: dict[str, Any]) -> str:
+    """A client by its number and its largest classes."""
+    counts = np.array(client["counts"])
+    if not counts.any():
+        return f"client {client['id']}"
+    names = [str(run.dataset.classes[label]) for label in np.argsort(-counts, kind="stable") if counts[label]]
+    if len(names) > HIGHEST:
+        return f"client {client['id']} (mostly {', '.join(names[:HIGHEST])})"
+    return f"client {client['id']} (only {' and '.join(names)})"
+
+
+def _sentence(text: str, value: str, term: str) -> Sentence:
+    return {"text": text, "number": value, "term": term}

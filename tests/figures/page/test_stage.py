@@ -1,0 +1,96 @@
+"""What the stage shows are the library's numbers."""
+
+import base64
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from drift.analyses.landscapes.planes import round_plane
+from figures.page.remembered_runs import Failed
+from figures.page.scene import scene
+from figures.page.why import TERMS
+from figures.selection.groups import groups
+
+POINTS = 4
+
+
+def unpacked(text):
+    return np.frombuffer(base64.b64decode(text), "<f4")
+
+
+@pytest.fixture(scope="module")
+def shown(runs):
+    failed = Failed()
+    content = scene(groups(runs), POINTS, 1000, failed)
+    assert failed.reasons == {}
+    return content
+
+
+def loss(run, theta):
+    samples = run.task.split("test")
+    return float(run.task.per_sample(run.task.outputs(theta, samples), samples.targets).mean())
+
+
+def test_planes_are_those_of_the_library_about_the_mean_of_three_clients(shown, runs):
+    plane = shown["runs"][0]["shown"][2]["plane"]
+    ds = runs[0].cached(round_plane, round=2, points=POINTS, box="symmetric")
+    assert plane["points"] == [POINTS, POINTS]
+    values = ds.loss.transpose("alpha", "beta").values
+    assert np.array_equal(unpacked(plane["metrics"]["loss"]), values.astype("<f4").ravel())
+    for name, extent in zip(("alpha", "beta"), plane["extent"], strict=True):
+        assert extent == pytest.approx(ds[name].values[[0, -1]] - float(ds[f"mark_{name}"].sel(mark="mean")))
+        assert extent[0] == pytest.approx(-extent[1])
+
+
+def test_marks_lie_where_the_models_do_and_have_their_losses(shown, runs):
+    run, frame = runs[0], shown["runs"][0]["shown"][1]
+    record = run.round(1)
+    marks = {mark["name"]: mark for mark in frame["marks"]}
+    ids = record.ids.tolist()
+    models = {f"client {client}": record.kept("clients")[row] for row, client in enumerate(ids)}
+    models |= {"start": record.kept("start"), "end": record.kept("end")}
+    assert marks.keys() == models.keys() | {"aggregate"}
+    middle = torch.stack([models[f"client {client}"] for client in frame["through"]]).double().mean(0)
+    for name, model in models.items():
+        mark = marks[name]
+        far = float((model.double() - middle).norm())
+        assert np.hypot(np.hypot(mark["u"], mark["v"]), mark["away"]) == pytest.approx(far, rel=1e-4), name
+        assert mark["loss"] == pytest.approx(loss(run, model), rel=1e-4), name
+    first, second = (marks[f"client {client}"] for client in frame["through"][:2])
+    assert first["v"] == pytest.approx(second["v"], abs=1e-5) and first["u"] < second["u"]
+
+
+def test_a_client_costs_what_the_aggregate_gains_without_it(shown, runs):
+    run, frame = runs[2], shown["runs"][1]["shown"][2]
+    record = run.round(2)
+    shares = record.shares.double()
+    whole = loss(run, (shares @ record.kept("clients").double()).float())
+    assert {mark["name"]: mark["loss"] for mark in frame["marks"]}["aggregate"] == pytest.approx(whole, rel=1e-4)
+    for row, client in enumerate(frame["cohort"]):
+        rest = shares.clone()
+        rest[row] = 0
+        without = loss(run, (rest / rest.sum() @ record.kept("clients").double()).float())
+        assert client["cost"] == pytest.approx(whole - without, abs=1e-4)
+        part = run.parts_in(2)[client["id"]]
+        assert client["counts"] == np.bincount(run.labels[part], minlength=len(run.dataset.classes)).tolist()
+    worst = max(frame["cohort"], key=lambda client: client["cost"])
+    assert worst["cost"] <= 0 or f"Client {worst['id']} " in frame["why"][1]["text"]
+
+
+def test_curves_are_those_of_the_record(shown, runs):
+    for place, run in enumerate(runs[::2]):
+        recorded = shown["runs"][place]
+        assert recorded["rounds"] == run.rounds()
+        for name in ("accuracy", "loss"):
+            assert unpacked(recorded["series"][name]) == pytest.approx(run.metrics()[name].values, rel=1e-6)
+    assert [run["seeds"] for run in shown["runs"]] == [["5", "6"], ["5", "6"]]
+
+
+def test_terms_mean_what_the_glossary_says():
+    pages = Path(__file__).parents[3] / "docs/glossary.md"
+    glossary = re.sub(r"\s+", " ", pages.read_text(encoding="utf-8"))
+    for name, meaning in TERMS.items():
+        assert f"**{name}**: {meaning}" in glossary, name

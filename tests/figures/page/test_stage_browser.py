@@ -1,0 +1,199 @@
+"""The stage in a real browser: it shows the numbers of its scene, answers to mouse and keys, and asks for nothing."""
+
+import base64
+import copy
+import json
+import re
+
+import numpy as np
+import pytest
+from browsing import MARKS, chromium
+
+from figures.axes.relief import interpolated
+
+pytestmark = MARKS
+VIEW = "document.getElementById('stage').view"
+PICTURE = f"{VIEW}.pictures"
+
+
+@pytest.fixture(scope="module")
+def text(whole_report):
+    return whole_report.read_text()
+
+
+@pytest.fixture(scope="module")
+def content(text):
+    return json.loads(re.search(r'id="scene">(.*?)</script>', text, re.DOTALL)[1])
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def opened(browser, whole_report):
+    """Opens the page in a window of its own, at an address; it may neither complain nor ask for anything."""
+    pages, errors, requests = [], [], []
+
+    def go(hash_="", path=whole_report, **window):
+        page = browser.new_page(**{"viewport": {"width": 1400, "height": 900}, "reduced_motion": "reduce"} | window)
+        page.on("pageerror", lambda problem: errors.append(str(problem)))
+        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+        page.on("request", lambda request: requests.append(request.url.partition("#")[0]))
+        page.goto(path.as_uri() + hash_)
+        page.wait_for_selector("#stage .picture")
+        pages.append((page, path))
+        return page
+
+    yield go
+    assert errors == []
+    assert requests == [path.as_uri() for _, path in pages]
+    for page, _ in pages:
+        page.close()
+
+
+def losses(content, place, index, u, v):
+    """Loss at a point of a plane of the scene, by the project's other interpolation."""
+    plane = content["runs"][place]["shown"][str(index)]["plane"]
+    values = np.frombuffer(base64.b64decode(plane["metrics"]["loss"]), "<f4").reshape(plane["points"]).astype(float)
+    a, b = (np.linspace(*extent, points) for extent, points in zip(plane["extent"], plane["points"], strict=True))
+    return 10 ** interpolated(a, b, np.log10(values), np.array([u]), np.array([v]))[0, 0]
+
+
+def test_a_click_is_read_in_every_picture_and_says_that_it_is_interpolated(opened, content):
+    page = opened("#round=1&runs=fedavg,fedlaw&view=map")
+    box = page.locator(".picture .ground").first.bounding_box()
+    page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 0.6 * box["height"])
+    u, v = page.evaluate(f"{VIEW}.state.point")
+    half = page.evaluate(f"{PICTURE}[0].shown.half")
+    assert (u, v) == pytest.approx((-0.4 * half, -0.2 * half), abs=0.02 * half)
+    for place, name in enumerate(("fedavg", "fedlaw")):
+        read = float(page.text_content(f"#stage .point td[data-run={name}]"))
+        assert read == pytest.approx(losses(content, place, 1, u, v), rel=1e-3), name
+    assert "interpolated between 4 x 4 evaluated models" in page.text_content("#stage .point")
+    assert "at=" in page.evaluate("location.hash")
+
+
+def test_the_difference_is_the_one_minus_the_other(opened, content):
+    page = opened("#round=2&runs=fedavg,fedlaw&look=fedavg&view=difference")
+    assert page.locator(".picture-title").nth(1).text_content() == "FedLAW minus FedAvg"
+    (low, high), (bottom, top) = page.evaluate(f"[{PICTURE}[1].shown.surface.u, {PICTURE}[1].shown.surface.v]")
+    points = [(low + a * (high - low), bottom + b * (top - bottom)) for a in (0.1, 0.5, 0.83) for b in (0.27, 0.6)]
+    read = page.evaluate(f"points => points.map(([u, v]) => {PICTURE}[1].shown.surface.value(u, v))", points)
+    wanted = [losses(content, 1, 2, *point) - losses(content, 0, 2, *point) for point in points]
+    assert read == pytest.approx(wanted, abs=1e-5)
+    scale = page.evaluate(f"{PICTURE}[1].shown.scale")
+    assert scale["low"] == -scale["high"] and scale["difference"]
+
+
+def test_all_pictures_have_one_scale_and_one_extent(opened):
+    page = opened("#round=0&runs=fedavg,fedlaw")
+    first, second = page.evaluate(f"{PICTURE}.map(({{ shown }}) => [shown.half, shown.scale.low, shown.scale.high])")
+    assert first == second
+    lowest = page.evaluate(f"Math.min(...{PICTURE}.map(({{ shown }}) => shown.surface.low))")
+    assert first[1] == pytest.approx(lowest)
+
+
+def test_the_address_is_the_state_and_back_works(opened):
+    page = opened("#round=0&runs=fedlaw&view=map")
+    assert page.text_content("#stage .round-at") == "Round 0"
+    page.focus("#stage .curves")
+    page.keyboard.press("ArrowRight")
+    page.check("#stage .segments input[value=relief]", force=True)
+    assert page.evaluate("location.hash") == "#round=1&runs=fedlaw&look=fedlaw&view=relief"
+    assert page.title() == "FedLAW · round 1 · relief - fedscape"
+    page.go_back()
+    assert page.evaluate(f"{VIEW}.state.view") == "map" and page.text_content("#stage .round-at") == "Round 1"
+    page.go_back()
+    assert page.text_content("#stage .round-at") == "Round 0"
+    page.evaluate("location.hash = '#round=x&runs=nobody&at=1&client=-2&view=none'")
+    page.wait_for_timeout(50)
+    assert page.evaluate(f"{VIEW}.state.runs") == ["fedlaw"]
+
+
+def test_points_and_clients_are_reached_without_a_mouse(opened):
+    page = opened("#round=2&runs=fedavg")
+    page.focus("#stage .ground")
+    page.keyboard.press("ArrowRight")
+    u, v = page.evaluate(f"{VIEW}.state.point")
+    assert u > 0 and v == 0
+    stops = page.evaluate("[...document.querySelectorAll('#stage .clients button')].filter(one => one.tabIndex >= 0)")
+    assert len(stops) == 1
+    page.focus("#stage .clients tr:first-child button")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    picked = page.evaluate(f"{VIEW}.state.client")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == f"client {picked}"
+    said = page.get_attribute(f"#stage .mark[data-mark='client {picked}']", "aria-label")
+    assert "loss" in said and "samples" in said and "labels" in said
+    assert page.get_attribute(f"#stage .mark[data-mark='client {picked}']", "aria-pressed") == "true"
+
+
+def test_a_relief_is_lit_and_turns_from_the_keyboard(opened):
+    page = opened("#round=2&runs=fedavg&view=relief")
+    colours = """() => { const canvas = document.querySelector('#stage canvas'), { width, height } = canvas;
+        const data = canvas.getContext('2d').getImageData(0, 0, width, height).data, seen = new Set();
+        for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200) seen.add(data.slice(i, i + 3).join());
+        return seen.size }"""
+    assert page.evaluate(colours) > 500
+    before = page.evaluate(f"{VIEW}.camera.azimuth")
+    page.focus("#stage .ground")
+    page.keyboard.press("Shift+ArrowRight")
+    assert page.evaluate(f"{VIEW}.camera.azimuth") != before
+    assert page.evaluate(f"{VIEW}.state.point") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda run: run.update(shown={}, note="recorded without its data."), "recorded without its data"),
+        (lambda run: [frame["plane"]["metrics"].update(loss=base64.b64encode(b"\0\0\xc0\x7f" * 16).decode())
+                      for frame in run["shown"].values()], "no finite value"),
+        (lambda run: run.update(shown={"2": "could not be drawn: <b>disk</b>"}), "could not be drawn: <b>disk</b>"),
+    ],
+)  # fmt: skip
+def test_a_run_without_a_landscape_has_one_plain_line(opened, content, text, tmp_path, change, line):
+    broken = copy.deepcopy(content)
+    change(broken["runs"][0])
+    path = tmp_path / "page.html"
+    data = json.dumps(broken).replace("<", "\\u003c").replace("\\", "\\\\")
+    path.write_text(re.sub(r'(id="scene">).*?(</script>)', rf"\1{data}\2", text, flags=re.DOTALL))
+    page = opened("#runs=fedavg,fedlaw&round=2", path)
+    assert line in page.locator("#stage .absent").first.text_content()
+    assert page.locator("#stage .plate:visible").count() == 1
+
+
+def test_names_from_elsewhere_are_text(opened, content, text, tmp_path):
+    bad = "<img src=x onerror='window.ran = 1'>"
+    hostile = copy.deepcopy(content)
+    hostile.update(title=bad, classes=[bad] * len(content["classes"]))
+    for run in hostile["runs"]:
+        run.update(label=bad, note=bad, verdict=bad, settings=[[bad, bad]], seeds=[bad])
+        run["events"] = [{"round": 1, "words": bad, "term": bad}]
+        for frame in run["shown"].values():
+            frame["why"] = [{"text": bad, "number": bad, "term": bad}]
+    path = tmp_path / "page.html"
+    data = json.dumps(hostile).replace("<", "\\u003c").replace("\\", "\\\\")
+    path.write_text(re.sub(r'(id="scene">).*?(</script>)', rf"\1{data}\2", text, flags=re.DOTALL))
+    page = opened("#view=difference&client=1&at=0,0", path)
+    assert page.evaluate("window.ran") is None
+    assert page.locator("#stage img").count() == 0
+    assert page.locator("#stage .name").first.text_content() == bad
+
+
+def test_play_shows_every_round_with_a_landscape(opened):
+    page = opened("#round=0&runs=fedavg")
+    page.evaluate("""window.seen = []; const at = document.querySelector(".round-at");
+        new MutationObserver(() => seen.push(at.textContent)).observe(at, { childList: true })""")
+    page.click("#stage .play")
+    page.wait_for_function("document.querySelector('#stage .play').getAttribute('aria-pressed') === 'false'")
+    assert list(dict.fromkeys(page.evaluate("seen"))) == ["Round 1", "Round 2"]
+
+
+def test_a_phone_shows_it_without_scrolling_sideways(opened):
+    page = opened(viewport={"width": 390, "height": 800}, color_scheme="dark")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    sides = page.evaluate("[...document.querySelectorAll('#stage .plate')].map(one => one.clientWidth)")
+    assert all(330 <= side <= 390 for side in sides)
