@@ -11,11 +11,11 @@ function railOf(stage) {
     const seeds = run.seeds.length > 1 ? `mean of seeds ${run.seeds.join(", ")}` : `seed ${run.seeds[0]}`;
     const accuracy = run.accuracy === null ? "accuracy not known" : `${(100 * run.accuracy).toFixed(1)} %`;
     const box = make("input", { type: "checkbox", checked: on, disabled: full, "aria-label": `Show ${run.label} on the stage`, title: full ? `${MOST} at most` : "On the stage", change: () => stage.compare(run.key) });
-    const name = make("button", { type: "button", class: "look", "aria-pressed": String(look), title: "Look at this run", click: () => stage.look(run.key) }, swatch(run), make("span", { class: "name" }, run.label), make("span", { class: "accuracy" }, accuracy));
+    const name = make("button", { type: "button", class: "look", "aria-pressed": String(look), title: "Look at this run", click: () => stage.look(run.key) }, swatch(run), make("span", { class: "name" }, run.label));
     const settings = run.settings.map(([setting, value]) => [make("dt", {}, setting), make("dd", {}, String(value))]);
     const drawer = run.settings.length > 0 && make("details", {}, make("summary", {}, "settings that differ"), make("dl", {}, ...settings));
     return make("li", { class: `card${on ? " on" : ""}${look ? " looked" : ""}` }, make("div", { class: "card-head" }, box, name), sparkline(run, range),
-      make("p", { class: "small" }, `${seeds} · ${run.rounds.length} rounds`), run.note && make("p", { class: "small warn" }, run.note), drawer);
+      make("p", { class: "small" }, make("b", { class: "accuracy" }, accuracy), ` · ${seeds} · ${run.rounds.length} rounds`), run.note && make("p", { class: "small warn" }, run.note), drawer);
   });
   const few = make("p", { class: "small" }, `Accuracy: ${scene.last}. Tick up to ${MOST} runs; click a name to look at it.`);
   const rest = document.getElementById("summary") && make("a", { class: "more", href: "#summary" }, "Tables and curves ↓");
