@@ -21,7 +21,7 @@ TERMS = {
     "Mean cosine": "The weighted mean of the cosines between client updates, from -1 to 1.",
     "Critical point": "The round after which coherence has changed from positive to negative for good, with an "
     "interval.",
-    "IMA": "Iterative moving averaging: the mean of the last global models is sent instead of the last one.",
+    "IMA": "Iterative moving averaging: the mean of the last aggregates is sent.",
     "End": "The global model after the round.",
 }
 """Meanings of the terms on the stage, as the glossary has them."""
