@@ -22,7 +22,7 @@ def page(campaign: Plan, runs: Mapping[str, Sequence[RecordedRun]], named: Named
 
 def _section(item: PlanItem, runs: Sequence[RecordedRun], named: Named) -> str:
     of_paper = "Questions across the papers" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
-    fixed = sum(run.plan == item.digest for run in runs)
+    fixed = sum(run.plan in (item.digest, item.digest.partition("-")[0]) for run in runs)
     parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip()]
     settings = of_item(item)
     if other := [(f"`{one.name}`", one.paper, f"**{one.ours}**") for one in settings if one.differs]:

@@ -70,18 +70,20 @@ class PlanItem(Entry):
     def digest(self) -> str:
         """Of all that is fixed before its runs begin: settings, seeds, the paper's, how claims are measured and judged.
 
-        Worth, minutes and reason are left out. The file of a run states it, so that a later change shows.
+        Worth, minutes and reason are left out. The file of a run states it, so that a later change shows. What stands
+        behind "-" is of the measures and the runs that they select; files of an earlier version lack it.
         """
         from drift.claims import claims, questions
 
         asked = {claim.name: claim for claim in (*claims(), *questions())}
-        about = ("name", "item", "statement", "effect", "unit", "test", "margin", "how")
+        about = ("name", "item", "statement", "effect", "unit", "test", "margin")
         content = {
             "runs": [(identity(self.trained(row)), row.seeds) for row in self.rows],
             "paper": (self.paper, self.item, self.original, sorted(self.printed.items())),
             "claims": [[getattr(asked[name], field) for field in about] for name in self.claims if name in asked],
         }
-        return json_digest(content)[:16]
+        how = [asked[name].how for name in self.claims if name in asked]
+        return f"{json_digest(content)[:16]}-{json_digest(how)[:8]}"
 
     def trained(self, row: PlanRow, seed: int | None = None) -> Experiment:
         """The experiment of a row, of the first seed by default; a checkpoint to start from need not be there."""
