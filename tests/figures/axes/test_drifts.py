@@ -130,6 +130,9 @@ def test_parts_of_a_few_bars_are_named_where_there_is_room():
     ds = _partition()
     named = {(text.get_text(), *text.get_position()) for text in class_labels.class_bars(ds, ax=_ax()).texts}
     assert named == {("cat", 0, 0.25), ("dog", 0, 0.625), ("owl", 0, 0.875), ("cat", 1, 0.5)}
+    long = class_labels.class_bars(ds.assign_coords({"class": ["cat", "dog", "ostrich"]}), ax=_ax())
+    assert [text.get_text() for text in long.texts] == ["0", "0", "1", "2"]
+    assert long.get_legend_handles_labels()[1] == ["0 cat", "1 dog", "2 ostrich"]
     many = ds.isel(round=[0] * 13).assign_coords(round=range(13))
     assert not class_labels.class_bars(many, ax=_ax()).texts
     ds["cohort_share"][0] = [0.86, 0.09, 0.05]
