@@ -65,7 +65,15 @@ def draw(ds: xr.Dataset) -> Figure:
     ]
     lowest = "tenth of the map where its own loss is lowest"
     overlaid = [
-        Line2D([], [], color="white", marker="X", markeredgecolor="black", linewidth=0, label="mean of their models (triangles)"),
+        Line2D(
+            [],
+            [],
+            color="white",
+            marker="X",
+            markeredgecolor="black",
+            linewidth=0,
+            label="mean of their models (triangles)",
+        ),
         Line2D([], [], color="black", linewidth=WIDTHS[0], label=f"thick: {lowest}"),
         Line2D([], [], color="black", linewidth=WIDTHS[1], label=f"thin: {lowest.replace('tenth', 'quarter')}"),
     ]

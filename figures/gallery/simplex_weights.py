@@ -51,4 +51,4 @@ def draw(ds: xr.Dataset) -> Figure:
             ax.set_title(f"{panel.attrs['label']}, {variable}", fontsize=style.small(), pad=15)
         below = list(row) if style.is_narrow() and len(panels) > 1 else ()
         surfaces.colorbar(figure, row, levels, style.text(ds[variable]), below=below)
-    return style.key(figure, rows[0, :1])
+    return style.key(figure, rows.flat)
