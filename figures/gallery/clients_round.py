@@ -164,9 +164,10 @@ def _labels(ds: xr.Dataset, ax: Axes) -> None:
     class_labels.class_bars(by_position, ax=ax, variable="class_share", over="client")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     if ds.sizes["class"] <= 12 and (ax.containers or ax.collections):
-        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.3), "ncols": 3}
-        beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "title": "class"}
-        ax.legend(fontsize=style.small(), title_fontsize=style.small(), **(below if style.is_narrow() else beside))
+        where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "title": "class"}
+        if style.is_narrow():
+            where = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.3), "ncols": 3}
+        ax.legend(fontsize=style.small(), title_fontsize=style.small(), **where)
 
 
 NAMED, MANY = 30, 100
