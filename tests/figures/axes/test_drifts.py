@@ -163,6 +163,7 @@ def test_groups_have_a_line_within_each_and_one_between():
     assert [line.get_label() for line in named] == ["within even", "even to odd", "within odd"]
     np.testing.assert_allclose(named[1].get_xydata(), [[0, 0.1], [1, 0], [3, 0.05]])
     assert len({str(line.get_color()) for line in named}) == 3
+    assert [line.is_dashed() for line in named] == [False, True, True]
 
 
 def test_evenness_is_sorted_and_leaves_out_clients_without_samples():
