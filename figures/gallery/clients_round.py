@@ -166,7 +166,7 @@ def _labels(ds: xr.Dataset, ax: Axes) -> None:
     if ds.sizes["class"] <= 12 and (ax.containers or ax.collections):
         where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "title": "class"}
         if style.is_narrow():
-            where = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.3), "ncols": 3}
+            where = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.55), "ncols": 3}
         ax.legend(fontsize=style.small(), title_fontsize=style.small(), **where)
 
 
