@@ -65,11 +65,11 @@ def draw(ds: xr.Dataset) -> Figure:
     title = ", ".join(filter(None, [style.label(str(ds.algorithm.values[0])), curves.band(ds)]))
     if look.current().look.legend:
         return style.key(figure, axs.flat, title=title, columns=3)
+    inches = style.width() / (1 if style.is_narrow() else 2) - 0.5
+    above = textwrap.fill(title, int(inches / (0.57 * style.small() / 72)))
     for ax in axs.flat:
-        names = ax.get_legend_handles_labels()[1]
-        columns = layout.fitting(names, style.width() / (1 if style.is_narrow() else 2) - 0.5, 2)
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=columns, borderaxespad=0.2)
-    figure.suptitle(textwrap.fill(title, int(style.width() / (0.57 * style.small() / 72))), fontsize=style.small())
+        columns = layout.fitting(ax.get_legend_handles_labels()[1], inches, 2)
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=columns, title=above if ax is axs[0, 0] else None)
     return figure
 
 
