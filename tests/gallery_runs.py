@@ -49,7 +49,6 @@ QUICK = {
     "sharpness-models": {"batches": 2},
     "sharpness-minibatch": {"rounds": 2, "batches": 2},
     "robustness-table": {"draws": 1, "after": [1]},
-    "noise-robustness": {"draws": 1},
 }
 """Options of figures by name."""
 
@@ -57,7 +56,7 @@ KINDS = (
     *(
         "accuracy-rounds",
         "coherence-groups",
-        "noise-robustness",
+        "accuracies-clients",
         "cost-table",
         "regularisation-rounds",
         "weights-round",

@@ -41,7 +41,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     ),
     "sharpness": (
         *("hessian-density", "eigen-rounds", "eigen-slice", "trace-rounds", "layers-rounds", "sharpness-ball"),
-        *("sharpness-minibatch", "sharpness-models", "noise-robustness", "robustness-table", "scale-invariance"),
+        *("sharpness-minibatch", "sharpness-models", "robustness-table", "scale-invariance"),
         "weight-histogram",
     ),
     "data": (

@@ -58,6 +58,8 @@ def put_bubbles(
 def class_bars(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
     """Stacked bars of class shares, one bar per round (or client); the parts of a few bars are named.
 
+    Where names are longer than three letters, parts and the legend have the number of the class.
+
     Args:
         ds: `variable` over `over` and class.
         ax: Axes to draw into; the current ones of pyplot by default.
@@ -70,19 +72,22 @@ def class_bars(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohor
     positions = shares[over].values
     areas = len(positions) > _MOST_BARS and bool((np.diff(positions) == 1).all())  # bars without gaps, drawn at once
     edges = np.append(positions, positions[-1] + 1) - 0.5 if areas else positions
-    for colour, name in zip(shade(shares.sizes["class"]), shares["class"].values, strict=True):
-        height = shares.sel({"class": name}).fillna(0).values
+    names = [style.literal(name) for name in shares["class"].values]
+    numbered = len(bottom) <= _NAMED_BARS and max(map(len, names)) > 3
+    for index, (colour, name) in enumerate(zip(shade(len(names)), names, strict=True)):
+        height = shares.isel({"class": index}).fillna(0).values
+        label = f"{index} {name}" if numbered else name
         if shares.any() and not height.any():
             continue  # no bar has it
         if areas:
             lower, upper = (np.append(ends, ends[-1]) for ends in (bottom, bottom + height))
-            ax.fill_between(edges, lower, upper, step="post", color=colour, label=style.literal(name), linewidth=0)
+            ax.fill_between(edges, lower, upper, step="post", color=colour, label=label, linewidth=0)
         else:
-            ax.bar(positions, height, width, bottom=bottom, color=colour, label=style.literal(name), linewidth=0)
+            ax.bar(positions, height, width, bottom=bottom, color=colour, label=label, linewidth=0)
         for position, bar, low in zip(positions, height, bottom, strict=True):
             if len(bottom) <= _NAMED_BARS and bar >= _NAMED_SHARE:
                 look: dict[str, Any] = {"ha": "center", "va": "center", "gid": CELL, "path_effects": style.outline()}
-                ax.text(position, low + bar / 2, style.literal(name), fontsize=style.small(), **look)
+                ax.text(position, low + bar / 2, str(index) if numbered else name, fontsize=style.small(), **look)
         bottom += height
     ax.grid(False)
     ax.set_ylim(0, 1)

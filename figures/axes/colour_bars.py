@@ -83,9 +83,8 @@ def colorbar(
 
 
 def _beyond(share: float, below: Sequence[Axes]) -> str:
-    """Which part of the maps lies above the scale, as the end of a label; in few letters below a single map."""
-    text = f"({100 * share:.0f} % above"
-    return f"\n{text})" if len(below) == 1 else f"{' ' if below else chr(10)}{text} the scale)"
+    """Which part of the maps lies above the scale, as the end of a label; in its own line beside or below one map."""
+    return f"{' ' if len(below) > 1 else chr(10)}({100 * share:.0f} % above the scale)"
 
 
 def round_ticks(bar: Colorbar, levels: np.ndarray, *, tall: bool) -> None:

@@ -139,8 +139,9 @@ def line_with_band(
         look = {"marker": "o", "markersize": 3, **look}
     (line,) = ax.plot(x, middle, **look)
     if kind == "lines":
+        dash = look.get("linestyle") or "-"
         for row in table:
-            ax.plot(x, row, color=line.get_color(), linewidth=0.5, alpha=0.45, zorder=line.get_zorder() - 0.2)
+            ax.plot(x, row, color=line.get_color(), ls=dash, lw=0.5, alpha=0.45, zorder=line.get_zorder() - 0.2)
     elif kind:
         ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
     if kind and across == "seed":
@@ -164,15 +165,14 @@ def seeds_at(values: np.ndarray, x: float, ax: Axes, *, log: bool = False) -> No
     """
     drawing, values = current(), values[~np.isnan(values)]
     remark_gaps(values[:, None])
-    if not (kind := _kind(drawing, len(values), "seed", "")):
-        return
+    kind = _kind(drawing, len(values), "seed", "")
     if kind == "lines":
         ax.plot(np.full(len(values), x), values, ".", color="black", markersize=3, zorder=4)
         drawing.remark(f"dots: each of {len(values)} seeds")
-        return
-    middle, low, high = (float(end[0]) for end in _summary(values[:, None], kind, log=log))
-    ax.errorbar(x, middle, [[middle - low], [high - middle]], fmt="none", ecolor="black", elinewidth=0.8, zorder=4)
-    drawing.remark(f"{_TEXTS[kind].format(count=len(values))}{', geometric' * log}")
+    elif kind:
+        middle, low, high = (float(end[0]) for end in _summary(values[:, None], kind, log=log))
+        ax.errorbar(x, middle, [[middle - low], [high - middle]], fmt="none", ecolor="black", elinewidth=0.8, zorder=4)
+        drawing.remark(f"{_TEXTS[kind].format(count=len(values))}{', geometric' * log}")
 
 
 _TEXTS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from figures.axes.curves import DOTS, curve, line_with_band, mark_level, mean, require_values, split_algorithms
-from figures.looks import style
+from figures.looks import palette, style
 
 
 def coherence(
@@ -53,13 +54,13 @@ def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gr
     values = require_values(ds[variable])
     ax = style.axes(ax)
     smooth = ds.get(f"{variable}_smooth", values)
-    for colour, pair in zip(style.steps(values.sizes["pair"]), map(str, values["pair"].values), strict=True):
+    pairs = list(map(str, values["pair"].values))
+    for colour, dash, pair in zip(style.steps(len(pairs)), cycle(palette.DASHES), pairs, strict=False):
         if smooth is not values:
             raw = mean(values.sel(pair=pair), "seed")
             ax.plot(raw["round"], raw, ".-", color=colour, linewidth=0.5, markersize=1.5, alpha=0.45)
-        line_with_band(
-            smooth.sel(pair=pair), ax=ax, over="round", **{"color": colour, "label": _pair_label(pair), **look}
-        )
+        shown = {"color": colour, "linestyle": dash, "label": _pair_label(pair), **look}
+        line_with_band(smooth.sel(pair=pair), ax=ax, over="round", **shown)
     mark_level(ax)
     return style.name_axes(ax, "round", "mean cosine of updates", integers=5)
 

@@ -73,10 +73,7 @@ def _fit_panel(ax: Axes, axs: Sequence[Axes]) -> bool:
     box = ax.get_window_extent()
     wide, changes = _cell_width(ax, axs, box.width), list[bool]()
     if ax.axison:
-        changes += [
-            _wrap(ax.yaxis.label, box.height * 1.08, tall=True),
-            _wrap(ax.xaxis.label, wide),
-        ]
+        changes += [_wrap(ax.yaxis.label, box.height * 1.08, tall=True), _wrap(ax.xaxis.label, wide)]
         changes += [_thin(ax.xaxis, 0), _thin(ax.yaxis, 1)]
     for title in (child for child in ax.get_children() if isinstance(child, Text) and child not in ax.texts):
         changes.append(_wrap(title, wide))

@@ -64,11 +64,7 @@ def _heights(figure: Figure, panels: Sequence[Axes], rows: Collection[int]) -> d
 
 
 def _set_heights(
-    figure: Figure,
-    grid: GridSpecBase,
-    panels: Sequence[Axes],
-    shapes: Mapping[Axes, float],
-    fixed: Mapping[int, float],
+    figure: Figure, grid: GridSpecBase, panels: Sequence[Axes], shapes: Mapping[Axes, float], fixed: Mapping[int, float]
 ) -> None:
     """Set the heights of rows, and that of the figure.
 

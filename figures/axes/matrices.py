@@ -75,7 +75,7 @@ def name_ticks(axis: Axis, names: Sequence[str], positions: Sequence[float] | No
 
 def hundredths(value: float) -> str:
     """A number with two digits after the point, without the 0 before it: .25, -.25, 10.05; a large one as 1e+300."""
-    return re.sub(r"^(-?)0\.", r"\1.", f"{value:.2f}" if abs(value) < 1e4 else f"{value:.3g}")
+    return re.sub(r"^(-?)0\.", r"\1.", f"{round(value, 2) + 0.0:.2f}" if abs(value) < 1e4 else f"{value:.3g}")
 
 
 def _write(ax: Axes, values: np.ndarray) -> None:

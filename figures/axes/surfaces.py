@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
@@ -131,7 +132,8 @@ def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], varia
             contour(planes[index], ax=axs[index], variable=variable, levels=levels, **look)
         shown = [axs[index] for index in indices]
         last = [ax for ax in shown if style.is_beside(ax, shown[-1])]
-        colorbar(figure, shown, levels, style.text(values[0]), below=last)
+        named = f"\nall {len(shown)} maps of clients" if len(last) < len(shown) else ""
+        colorbar(figure, shown, levels, style.text(values[0]) + named, below=last)
 
 
 def profile(
@@ -155,6 +157,7 @@ def profile(
     ax = style.axes(ax)
     usual = log if log is not None else variable == "loss" and bool((values.fillna(1) > 0).all())
     log = is_logarithmic(values, usual)
+    dots: list[Line2D] = []
     for name, series in split_algorithms(values):
         drawn_before = len(ax.lines)
         line_with_band(series, ax=ax, over="t", log=log, **line_look(name, **look))
@@ -162,7 +165,10 @@ def profile(
         lowest = fitted_minimum(xr.Dataset({variable: middle}), variable)
         if lowest.state == "inside":
             colour = ax.lines[drawn_before].get_color()
-            ax.plot(lowest.at["t"], lowest.value, "o", color=colour, markersize=3.5, markeredgecolor="white", zorder=4)
+            ring: dict[str, Any] = {"markersize": 3.5, "markeredgecolor": "white", "zorder": 4}
+            dots += ax.plot(lowest.at["t"], lowest.value, "o", color=colour, **ring)
+    for dot in dots[-1:]:
+        dot.set_label("minimum")  # one entry in a legend, after the methods
     if f"{variable}{SUFFIX}" in ds and values.ndim == 1:
         reach = SURE * ds[f"{variable}{SUFFIX}"]
         ax.fill_between(ds["t"], values - reach, values + reach, color=style.GLOBAL, alpha=0.15, linewidth=0)

@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 
 from figures.axes import surfaces
 from figures.axes.colour_bars import remember
@@ -53,8 +54,10 @@ def triangle(
     inside = lowest.state == "inside"
     low = np.unravel_index(int(values.argmin()), values.shape)
     best = on_triangle(lowest.at["alpha"], lowest.at["beta"]) if inside else (x[low], y[low])
-    ring: dict[str, Any] = {"color": "none", "markeredgecolor": "white", "linestyle": "", "zorder": 5}
-    ax.plot(*best, **ring, marker="o" if inside else "s", markersize=5, markeredgewidth=1.0, clip_on=False)
+    ring: dict[str, Any] = {"color": "none", "markeredgecolor": "white", "linestyle": "", "zorder": 5, "clip_on": False}
+    ring["path_effects"] = [withStroke(linewidth=2.2, foreground="black")]  # seen on pale maps and in a legend
+    marker, label = ("o", "minimum") if inside else ("s", "lowest grid point, at the edge")
+    ax.plot(*best, **ring, marker=marker, markersize=5, markeredgewidth=1.0, label=label)
     names = [str(mark) for mark in ds.mark.values]
     for name, marker, label in (("by size", "D", "weights by size"), ("mean", "X", "equal weights")):
         at = ds.isel(mark=names.index(name))

@@ -49,13 +49,7 @@ def opened_or_none(texts: Sequence[str], source: RunSource) -> list[Run]:
 
 
 def draw_paper(
-    paper: str,
-    runs: Sequence[Run],
-    items: Sequence[str],
-    home: Path,
-    folder: Path,
-    json: bool = False,
-    **look: Any,
+    paper: str, runs: Sequence[Run], items: Sequence[str], home: Path, folder: Path, json: bool = False, **look: Any
 ) -> int:
     """Draw the items of a paper whose runs exist, and print the commands for the others; 0, or 2 if nothing was drawn.
 

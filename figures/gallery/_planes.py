@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import torch
 import xarray as xr
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from drift.analyses.landscapes import minima, planes
 from drift.runs.run import Run
 from figures.gallery import _runs
+from figures.looks import style
 
 OWN_SCALE = "own scale"
 """In the title of a map with other levels than the maps in its row."""
@@ -48,6 +52,24 @@ def global_plane(run: Run, **how: Any) -> xr.Dataset:
 def short_marks(planes: Sequence[xr.Dataset]) -> list[xr.Dataset]:
     """The planes with the numbers of models as their names."""
     return [plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values]) for plane in planes]
+
+
+def key(figure: Figure, axs: np.ndarray, models: str, **how: Any) -> Figure:
+    """The figure with a key of the marks of planes, as `figures.contour` draws them.
+
+    Args:
+        models: What the triangles are.
+        how: Passed to `style.key`.
+    """
+    marks = [
+        Line2D([], [], marker=marker, color=face, markeredgecolor=edge, markersize=5, linewidth=0, label=text)
+        for marker, face, edge, text in (
+            ("^", "black", "white", models),
+            ("X", "white", "black", "their mean"),
+            ("o", "none", "#555555", "minimum with standard errors"),
+        )
+    ]
+    return style.key(figure, axs.flat, handles=marks, columns=3, **how)
 
 
 def largest_triangle(run: Run, index: int) -> list[int]:

@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 
 from drift.runs.run import Run
-from figures.looks import style
+from figures.axes import curves
+from figures.looks import look, style
 from figures.selection.groups import differing_names, settings
 from figures.selection.run_selection import line_names
 
@@ -53,7 +55,27 @@ def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
         for name in algorithms
     ]
     joined = _joined(rows, "algorithm", list(table.values())).assign_attrs(_common(list(results.values())))
+    starts = {run.method.first_round(run.experiment.rounds) for run in runs if hasattr(run.method, "first_round")}
+    joined = joined.assign_attrs({"averages_from": starts.pop()} if len(starts) == 1 else {})
     return name_runs(joined.assign_coords(seed=seeds, algorithm=algorithms), list(table.values()))
+
+
+def mark_averaging(ds: xr.Dataset, axs: Iterable[Axes]) -> None:
+    """A dotted line at the round from which IMA averages, and a remark on lines that are the same before it."""
+    start, rounds = ds.attrs.get("averages_from", np.inf), ds["round"].values
+    if not rounds[0] < start <= rounds[-1]:
+        return
+    for ax in axs:
+        ax.axvline(start, color="#555555", linewidth=0.9, linestyle=":", zorder=1)
+        about: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "right"}
+        ax.annotate("IMA averages from here", (start, 0), (-3, 3), **about, fontsize=style.small())
+    before = next(iter(ds.data_vars.values())).sel(round=rounds[rounds < start])
+    groups: dict[bytes, list[str]] = {}
+    for name, values in curves.split_algorithms(before):
+        groups.setdefault(values.values.tobytes(), []).append(style.label(str(name)))
+    for names in groups.values():
+        if len(names) > 1:
+            look.current().remark(f"{' and '.join(names)} are equal before round {start}")
 
 
 def measured(ds: xr.Dataset) -> list[str]:

@@ -55,4 +55,5 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, len(named))
     for ax, name in zip(axs.flat, named, strict=True):
         curves.curve(ds.assign(named), ax=ax, variable=name, log=quantity(name).log)
+    _stack.mark_averaging(ds, axs.flat)
     return style.key(figure, axs.flat, title=curves.band(ds))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -13,7 +14,7 @@ from matplotlib.image import AxesImage
 
 from drift.analyses.landscapes.barriers import client_barriers
 from drift.runs.run import Run
-from figures.axes import matrices
+from figures.axes import matrices, surfaces
 from figures.gallery import _runs, _selected, _stack
 from figures.looks import style
 
@@ -55,8 +56,10 @@ def draw(ds: xr.Dataset) -> Figure:
             mesh = matrix(panel, variable, ax, all_looks[variable])
             ax.set_title(panel.attrs["label"])
             style.name_axes(ax, "client", "client")
-        last = [ax for ax in row if style.is_beside(ax, row[-1])]
-        figure.colorbar(mesh, ax=last, label=style.text(ds[variable]), location="bottom", aspect=30)
+        free = [ax for ax in figure.axes if not ax.axison]
+        last = [ax for ax in row if free or style.is_beside(ax, row[-1])]
+        levels, how = np.linspace(*mesh.get_clim(), 9), {"inside": free[0]} if free else {"below": last}
+        surfaces.colorbar(figure, last, levels, style.text(ds[variable]), cmap=mesh.cmap, **how)
     if variables == ["midpoint"]:
         figure.supxlabel(without_barriers(ds), fontsize=style.small())
     return figure
@@ -84,12 +87,14 @@ LEAST = 0.01
 
 
 def looks(ds: xr.Dataset) -> dict[str, dict[str, Any]]:
-    """Colours of barriers, from 0 on, and of midpoints, on both sides of 0."""
-    reach = max(float(abs(ds.midpoint).max()), LEAST)
-    return {
-        "barrier": {"cmap": style.sequential(), "high": max(float(ds.barrier.max()), LEAST)},
-        "midpoint": {"cmap": style.SIGNED, "low": -reach, "high": reach},
-    }
+    """Colours of barriers, from 0 on, and of midpoints: the darker, the higher; on both sides of 0 with both signs."""
+    low, high = float(ds.midpoint.min()), float(ds.midpoint.max())
+    reach = max(-low, high, LEAST)
+    both = low < -NO_BARRIER and high > NO_BARRIER
+    ends = {"low": -reach if low < -NO_BARRIER else 0.0, "high": reach if both or low >= -NO_BARRIER else 0.0}
+    dark = {"cmap": mpl.colormaps[style.sequential()].reversed()}
+    midpoint = {"cmap": style.SIGNED} if both else dark
+    return {"barrier": {**dark, "high": max(float(ds.barrier.max()), LEAST)}, "midpoint": {**midpoint, **ends}}
 
 
 def matrix(ds: xr.Dataset, variable: str, ax: Axes, look: dict[str, Any]) -> AxesImage:

@@ -14,6 +14,7 @@ from drift.analyses.rounds.cohort_table import cohort_table
 from drift.analyses.samples.client_losses import client_losses
 from drift.runs.run import Run
 from figures.axes import class_labels, matrices
+from figures.axes.placed_text import spread_names
 from figures.gallery import _runs, _selected
 from figures.interactive.words import label_shares
 from figures.looks import style
@@ -67,9 +68,13 @@ def draw(ds: xr.Dataset) -> Figure:
     """
     ds, groups = _ordered(ds)
     below = [name for name in ("own_loss", "class_share") if name in ds]
-    figure, axs = style.panels(2 if below else 1, 2, height=5.0 if below else 2.6, cell=0.55)
+    figure, axs = style.panels(2 if below else 1, 2, height=5.0 if below else 2.6, cell=0.34)
     _updates(ds, axs[0, 0])
-    pairs = matrices.matrix(ds.cosine, ax=axs[0, 1], low=-1, high=1, cmap=style.SIGNED)
+    narrow = style.is_narrow()
+    pairs = matrices.matrix(ds.cosine, ax=axs[0, 1], low=-1, high=1, cmap=style.SIGNED, bar=not narrow)
+    if narrow:  # a bar beside the matrix would take its width from all panels
+        pairs.get_subplotspec().get_gridspec().set_height_ratios([0.95, 1.7, 0.9, 0.9][: axs.size])  # type: ignore[union-attr]
+        figure.colorbar(pairs.images[0], ax=pairs, location="bottom", aspect=30, label=style.text(ds.cosine))
     free = list(axs[1]) if below else []
     for name, ax in zip(below, free, strict=False):
         (_losses if name == "own_loss" else _labels)(ds, ax)
@@ -108,14 +113,25 @@ def _updates(ds: xr.Dataset, ax: Axes) -> None:
         sizes[picked] = 30
     for mask, look in ((~picked, plain), (picked, marked)):
         ax.scatter(ds.cosine_mean.values[mask], ds.update_norm.values[mask], sizes[mask], **look)
-    for client in ds.client.values if ds.sizes["client"] <= NAMED else []:
-        row = ds.sel(client=client)
-        point = float(row.cosine_mean), float(row.update_norm)
-        note = ax.annotate(str(client), point, (0, 7), textcoords="offset points", fontsize=style.small(), ha="center")
-        note.set(fontweight="bold" if float(row.selected) else "normal", path_effects=style.outline())
-    ax.margins(0.12)
+    ax.margins(0.12, 0.25 if style.is_narrow() else 0.12)
+    if len(weights) <= NAMED:
+        _names(ds, ax)
     ax.set_xlabel(style.text(ds.cosine_mean))
     ax.set_ylabel(style.text(ds.update_norm))
+
+
+def _names(ds: xr.Dataset, ax: Axes) -> None:
+    """The clients' numbers beside their circles, clear of each other."""
+    ax.autoscale_view()
+    points = np.stack([ds.cosine_mean.values, ds.update_norm.values], 1)
+    places, names = ax.transData.transform(points), [str(client) for client in ds.client.values]
+    dot = ax.get_figure(root=True).dpi / 72  # type: ignore[union-attr]
+    tall = 1.4 * style.small() * dot
+    offsets = (spread_names(places, [0.4 * tall * len(name) for name in names], tall) - places) / dot
+    for name, point, offset, picked in zip(names, points, offsets, ds.selected.values > 0, strict=True):
+        look: dict[str, Any] = {"fontsize": style.small(), "fontweight": "bold" if picked else "normal"}
+        note = ax.annotate(name, point, offset, textcoords="offset points", ha="center", va="center", **look)
+        note.set_path_effects(style.outline())
 
 
 def _losses(ds: xr.Dataset, ax: Axes) -> None:
@@ -131,8 +147,12 @@ def _losses(ds: xr.Dataset, ax: Axes) -> None:
         ax.vlines(positions, ds.own_loss, ds.end_own_loss, color=style.CLIENT, linewidth=0.8, zorder=1)
     style.logarithmic(ax)
     low, high = ax.get_ylim()
-    ax.set_ylim(low, high * (high / low) ** 0.4 if ax.get_yscale() == "log" else high + 0.4 * (high - low))
-    ax.legend(loc="upper right", markerscale=3 if many else 1)
+    if style.is_narrow():
+        where: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 2}
+    else:
+        where = {"loc": "upper right"}
+        ax.set_ylim(low, high * (high / low) ** 0.4 if ax.get_yscale() == "log" else high + 0.4 * (high - low))
+    ax.legend(markerscale=3 if many else 1, **where)
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     ax.set_xlabel("client")
     ax.set_ylabel(f"loss on its own data [{ds.own_loss.attrs['units']}]")
@@ -144,14 +164,10 @@ def _labels(ds: xr.Dataset, ax: Axes) -> None:
     class_labels.class_bars(by_position, ax=ax, variable="class_share", over="client")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     if ds.sizes["class"] <= 12 and (ax.containers or ax.collections):
-        ax.legend(
-            fontsize=style.small(),
-            ncols=1,
-            loc="center left",
-            bbox_to_anchor=(1, 0.5),
-            title="class",
-            title_fontsize=style.small(),
-        )
+        where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "title": "class"}
+        if style.is_narrow():
+            where = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.55), "ncols": 3}
+        ax.legend(fontsize=style.small(), title_fontsize=style.small(), **where)
 
 
 NAMED, MANY = 30, 100

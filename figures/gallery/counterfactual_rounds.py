@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _selected
-from figures.looks import palette, style
+from figures.looks import layout, look, palette, style
 
 NEEDS = "a run that kept its globals; runs of the same method with other seeds are averaged"
 
@@ -39,7 +40,7 @@ def data(run: Run, *, rounds: int | Sequence[int] = 8, scale: str = "fit", worke
 
 def draw(ds: xr.Dataset) -> Figure:
     """Sizes of both splits of the step, losses that the parts cost, and drift variances with their estimates."""
-    figure, axs = style.panels(2, 2, height=4.9)
+    figure, axs = style.panels(2, 2, height=5.4, cell=0.42)
     terms = ds.isel(algorithm=0)
     has_server = float(terms.norm.sel(part="server").max()) > 1e-4 * float(terms.norm.sel(part="step").max())
     drifts = ["full", "sampling", "client", *(["server"] if has_server else [])]
@@ -54,15 +55,22 @@ def draw(ds: xr.Dataset) -> Figure:
     for name in ("sampling", *drifts[3:], "gradient_sampling", "local"):
         _line(terms.loss_cost.sel(part=name), axs[1, 0], name)
     curves.mark_level(axs[1, 0])
-    for name in ("sampling", "client"):
+    for name, change in (("sampling", "update change"), ("client", "client drift")):
         _line(terms[f"{name}_variance"], axs[1, 1], name)
-        _line(terms[f"{name}_estimate"], axs[1, 1], name, linestyle="--", marker="", label=f"{name} drift, equation 13")
+        _line(terms[f"{name}_estimate"], axs[1, 1], name, linestyle="--", marker="", label=f"{change} (eq. 13)")
     style.logarithmic(axs[1, 1])
     texts = ("norm, drift parts", "norm, gradient parts", style.with_unit("loss that the part costs", terms.loss_cost))
     for ax, text in zip(axs.flat, (*texts, "drift variance per parameter"), strict=True):
         style.name_axes(ax, "round", text, integers=5)
     title = ", ".join(filter(None, [style.label(str(ds.algorithm.values[0])), curves.band(ds)]))
-    return style.key(figure, axs.flat, title=title, columns=3)
+    if look.current().look.legend:
+        return style.key(figure, axs.flat, title=title, columns=3)
+    inches = style.width() / (1 if style.is_narrow() else 2) - 0.5
+    above = textwrap.fill(title, int(inches / (0.57 * style.small() / 72)))
+    for ax in axs.flat:
+        columns = layout.fitting(ax.get_legend_handles_labels()[1], inches, 2)
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=columns, title=above if ax is axs[0, 0] else None)
+    return figure
 
 
 def _line(values: xr.DataArray, ax: Axes, name: str, **look: Any) -> None:

@@ -142,9 +142,5 @@ def _labels(names: Sequence[str]) -> dict[str, str]:
     return {name: style.label(name.partition(",")[0]) + "".join(name.partition(",")[1:]) for name in names}
 
 
-_TEXTS = {
-    "mean": "mean over seeds",
-    "low": f"lower end of its {INTERVAL}",
-    "high": f"upper end of its {INTERVAL}",
-}
+_TEXTS = {"mean": "mean over seeds", "low": f"lower end of its {INTERVAL}", "high": f"upper end of its {INTERVAL}"}
 _MARKERS = ("", "o", "s", "D", "^", "v", "P", "X")

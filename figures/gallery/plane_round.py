@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.models_plane import models_line, models_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _runs, _selected
+from figures.gallery import _planes, _runs, _selected
 from figures.looks import style
 from landscape.surfaces.sampling_error import SUFFIX
 from landscape.sweep.precision import Precision
@@ -99,4 +99,4 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 1, width=style.NARROW, height=min(max(2.4 * shape + 0.7, 2.0), 4.5))
     levels = surfaces.common_levels(ds.shown, log=log)
     surfaces.contour(ds, ax=axs[0, 0], variable="shown", levels=levels, bar=True)
-    return figure
+    return _planes.key(figure, axs, "a model")

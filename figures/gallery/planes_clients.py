@@ -53,17 +53,12 @@ def draw(ds: xr.Dataset) -> Figure:
     wide = style.width() > _NAMED
     for row, variable in zip(axs, variables, strict=True):
         surfaces.row(
-            figure,
-            row,
-            _planes.short_marks(planes),
-            variable,
-            names=variable == "loss" and wide,
-            top=_TOP[variable],
+            figure, row, _planes.short_marks(planes), variable, names=variable == "loss" and wide, top=_TOP[variable]
         )
         for ax, plane in zip(row, planes, strict=True):
             ax.set_title(_title(plane, wide) if variable == "loss" else "", fontsize=style.small())
     style.name_edges(axs)
-    return figure
+    return _planes.key(figure, axs, "a client (last map: a global model)")
 
 
 def _title(plane: xr.Dataset, named: bool) -> str:

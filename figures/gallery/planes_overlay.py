@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from drift.analyses.landscapes.data_planes import overlay_plane
 from drift.runs.run import Run
@@ -23,8 +22,8 @@ NEEDS = "one run with three or more clients per round, that kept the clients of 
 
 COST = "a minute per run"
 
-COLOURS = ("#D55E00", "#0072B2", "#CC79A7")
-"""Of the three clients; they differ in lightness too, so that they differ in grey print."""
+COLOURS = ("#A03A00", "#004C8C", "#8A1E60")
+"""Of the three clients: dark, so that their lines stand out of the map in grey print too, where dashes differ."""
 
 
 @_selected.one_run
@@ -45,7 +44,7 @@ def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 21) -> 
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """The global loss in grey; in each client's colour, where its own loss is among the lowest tenth and quarter."""
+    """The global loss in light grey; in each client's colour, where its own loss is in the lowest tenth and quarter."""
     planes = _stack.panels(ds)
     levels = surfaces.common_levels(*[plane.loss for plane in planes])
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
@@ -61,13 +60,22 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.set_title(f"{plane.attrs['label']}: clients {names}", fontsize=style.small())
     style.name_edges(axs)
     named = [
-        Line2D([], [], color=colour, linestyle=dash, label=f"{which} client")
+        Line2D([], [], color=colour, linestyle=dash, marker="^", markeredgecolor="white", label=f"{which} client")
         for which, colour, dash in zip(_WHICH, COLOURS, palette.DASHES, strict=False)
     ]
+    lowest = "tenth of the map where its own loss is lowest"
     overlaid = [
-        Patch(facecolor="#cccccc", edgecolor="black", linewidth=1.3, label="tenth of the map with its lowest losses"),
-        Line2D([], [], color="black", linewidth=0.7, label="quarter of it"),
-        Line2D([], [], color="white", marker="X", markeredgecolor="black", linewidth=0, label="mean of the models"),
+        Line2D(
+            [],
+            [],
+            color="white",
+            marker="X",
+            markeredgecolor="black",
+            linewidth=0,
+            label="mean of their models (triangles)",
+        ),
+        Line2D([], [], color="black", linewidth=WIDTHS[0], label=f"thick: {lowest}"),
+        Line2D([], [], color="black", linewidth=WIDTHS[1], label=f"thin: {lowest.replace('tenth', 'quarter')}"),
     ]
     style.key(figure, axs.flat, handles=[*named, *overlaid])
     surfaces.colorbar(figure, axs[0], levels, f"global {style.text(ds.loss)}", cmap=_PALE)
@@ -77,9 +85,13 @@ def draw(ds: xr.Dataset) -> Figure:
 LOWEST = (0.1, 0.25)
 """Parts of the plane that are outlined as a client's basin."""
 
+WIDTHS = (1.9, 0.8)
+"""Widths of their lines, points."""
+
 _WHICH = ("first", "second", "third")
 
-_PALE = LinearSegmentedColormap.from_list("pale", ["#ffffff", "#7a7a7a"])
+_PALE = LinearSegmentedColormap.from_list("pale", ["#b2b2b2", "#ffffff"])
+"""As in other planes, dark is a low loss; light enough for lines on it."""
 
 
 def _basin(plane: xr.Dataset, loss: xr.DataArray, colour: str, dash: Any, ax: Axes) -> None:
@@ -89,8 +101,8 @@ def _basin(plane: xr.Dataset, loss: xr.DataArray, colour: str, dash: Any, ax: Ax
     if np.ptp(finite) == 0:
         raise LookupError(f"the loss of a client is {finite[0]:.3g} on the whole plane; it has no basin to outline.")
     inner, outer = np.quantile(finite, LOWEST)
-    ax.contourf(*grid, levels=[np.nextafter(finite.min(), -np.inf), inner], colors=[colour], alpha=0.35)
-    ax.contour(*grid, levels=np.unique([inner, outer]), colors=[colour], linewidths=[1.3, 0.7], linestyles=[dash])
+    ax.contourf(*grid, levels=[np.nextafter(finite.min(), -np.inf), inner], colors=[colour], alpha=0.15)
+    ax.contour(*grid, levels=np.unique([inner, outer]), colors=[colour], linewidths=WIDTHS, linestyles=[dash])
 
 
 def _mark(plane: xr.Dataset, index: int, marker: str, colour: str, ax: Axes) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from drift.runs.run import Run
 from figures import papers
@@ -94,16 +93,8 @@ def draw(ds: xr.Dataset) -> Figure:
             row[0].set_ylabel(textwrap.fill(style.literal(name), 20), fontsize=style.small())
     if not close:
         figure.supxlabel("distance in parameter space along u and, upwards, along v", fontsize=style.small())
-    marks = [
-        Line2D([], [], marker=marker, color=face, markeredgecolor=edge, markersize=5, linewidth=0, label=text)
-        for marker, face, edge, text in (
-            ("^", "black", "white", "a client (right: a global model)"),
-            ("X", "white", "black", "their mean"),
-            ("o", "none", "#555555", "minimum with standard errors"),
-        )
-    ]
     about = "white bar: a distance in parameter space" * close
-    return style.key(figure, axs.flat, handles=marks, columns=3, title=about)
+    return _planes.key(figure, axs, "a client (right: a global model)", title=about)
 
 
 def _differing(names: Sequence[str]) -> list[str]:

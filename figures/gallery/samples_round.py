@@ -179,9 +179,5 @@ def _called(ds: xr.Dataset) -> str:
     return words.get(ds.attrs["model"], ds.attrs["model"])
 
 
-_LOOKS: tuple[dict[str, Any], ...] = (
-    {"color": "#E69F00"},
-    {"color": "#0072B2"},
-    {"color": "white", "hatch": "///"},
-)
+_LOOKS: tuple[dict[str, Any], ...] = ({"color": "#E69F00"}, {"color": "#0072B2"}, {"color": "white", "hatch": "///"})
 """Looks of the parts; they differ in grey too."""

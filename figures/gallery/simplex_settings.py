@@ -77,7 +77,7 @@ def draw(ds: xr.Dataset) -> Figure:
         panel = ds.isel(panel=index)
         class_labels.class_bars(panel, ax=axs[0, index], variable="class_share", over="client")
         axs[0, index].set_title(style.literal(panel.panel.item()), fontsize=style.small())
-        axs[0, index].set_ylabel("share of classes" if index == 0 else "")
+        axs[0, index].set_ylabel("share of classes, by number" if index == 0 else "")
         axs[0, index].set_xticks(panel.client)
         triangles.triangle(panel, ax=axs[1, index], levels=levels)
         triangles.optima(panel, ax=axs[1, index])

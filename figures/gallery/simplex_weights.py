@@ -36,14 +36,8 @@ def draw(ds: xr.Dataset) -> Figure:
     """Triangles: losses of the rounds, then errors; diamond: by size, cross: plain mean, circle: minimum."""
     panels = _stack.panels(ds)
     variables = _stack.measured(ds)
-    figure, rows = style.panels(
-        len(variables),
-        len(panels),
-        width=style.WIDE if len(panels) > 1 else style.NARROW,
-        height=2.8 * len(variables),
-        stacked=2,
-        cell=0.95,
-    )
+    wide, tall = style.WIDE if len(panels) > 1 else style.NARROW, 2.8 * len(variables)
+    figure, rows = style.panels(len(variables), len(panels), width=wide, height=tall, stacked=2, cell=0.95)
     for row, variable in zip(rows, variables, strict=True):
         levels = surfaces.common_levels(*[panel[variable] for panel in panels], log=variable == "loss", top=1.0)
         for ax, panel in zip(row, panels, strict=True):
@@ -51,4 +45,4 @@ def draw(ds: xr.Dataset) -> Figure:
             ax.set_title(f"{panel.attrs['label']}, {variable}", fontsize=style.small(), pad=15)
         below = list(row) if style.is_narrow() and len(panels) > 1 else ()
         surfaces.colorbar(figure, row, levels, style.text(ds[variable]), below=below)
-    return style.key(figure, rows[0, :1])
+    return style.key(figure, rows.flat)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from drift.analyses.rounds.variance import drift_variances
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _selected
+from figures.gallery import _selected, _stack
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting"
@@ -35,4 +35,5 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax in axs[0, :2]:
         style.logarithmic(ax)
     curves.curve(ds, ax=axs[0, 2], variable="gain", label="Kalman gain G").set_ylim(0, 1.02)
+    _stack.mark_averaging(ds, axs.flat)
     return style.key(figure, axs.flat, title=curves.band(ds))

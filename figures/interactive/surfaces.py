@@ -46,11 +46,7 @@ def explore_contour(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | No
 
 
 def surface_rounds(
-    surfaces: Sequence[xr.Dataset],
-    variable: str = "loss",
-    *,
-    flat: bool = False,
-    notes: Sequence[Notes] | None = None,
+    surfaces: Sequence[xr.Dataset], variable: str = "loss", *, flat: bool = False, notes: Sequence[Notes] | None = None
 ) -> go.Figure:
     """Surfaces of several rounds, one at a time, with a slider over the rounds and one colour scale for all.
 

@@ -107,14 +107,7 @@ _NAMES = {
 
 
 def _ascent(
-    flat: Flat,
-    theta: Tensor,
-    radius: float,
-    scale: Tensor,
-    samples: Samples,
-    steps: int,
-    block: int,
-    fallback: Tensor,
+    flat: Flat, theta: Tensor, radius: float, scale: Tensor, samples: Samples, steps: int, block: int, fallback: Tensor
 ) -> tuple[float, float, float]:
     """Losses at the model, after one step, and the largest met; v is the place in units of the scale."""
     here, gradient = _gradient(flat, theta, samples, block)

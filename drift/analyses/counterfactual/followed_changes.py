@@ -30,13 +30,7 @@ LONGER = "longer"
 
 
 def followed(
-    run: Run,
-    *,
-    names: Sequence[str],
-    rounds: int = ROUNDS,
-    draws: int = DRAWS,
-    split: str = "test",
-    workers: int = 1,
+    run: Run, *, names: Sequence[str], rounds: int = ROUNDS, draws: int = DRAWS, split: str = "test", workers: int = 1
 ) -> xr.Dataset:
     """Gain in the last loss if a change had been followed for many rounds, for the changes of these names.
 

@@ -17,13 +17,7 @@ from landscape.model.samples import Samples, leaves
 
 @analysis("sample", "group", cost="evaluations")
 def disagreement(
-    run: Run,
-    *,
-    round: int = -1,
-    client: int | None = None,
-    against: str = "end",
-    split: str = "test",
-    groups: int = 12,
+    run: Run, *, round: int = -1, client: int | None = None, against: str = "end", split: str = "test", groups: int = 12
 ) -> xr.Dataset:
     """Samples on which a client's model predicts another class than the global one, in groups of like samples.
 

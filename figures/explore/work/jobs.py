@@ -21,14 +21,7 @@ from drift.runs.run import Run
 from figures.explore.work.addresses import Address
 from figures.explore.work.job import LongJob, OnJob, State
 from figures.explore.work.lanes import Call, LostProcess, ProcessLane, Progress, ThreadLane
-from figures.explore.work.quick_calls import (
-    OnResult,
-    QuickCall,
-    call_cached,
-    call_cached_soon,
-    cores,
-    printed_errors,
-)
+from figures.explore.work.quick_calls import OnResult, QuickCall, call_cached, call_cached_soon, cores, printed_errors
 
 URGENT = 10
 """Priorities below this are those of what a person's hand waits for, such as a slider's number."""

@@ -130,6 +130,9 @@ def test_parts_of_a_few_bars_are_named_where_there_is_room():
     ds = _partition()
     named = {(text.get_text(), *text.get_position()) for text in class_labels.class_bars(ds, ax=_ax()).texts}
     assert named == {("cat", 0, 0.25), ("dog", 0, 0.625), ("owl", 0, 0.875), ("cat", 1, 0.5)}
+    long = class_labels.class_bars(ds.assign_coords({"class": ["cat", "dog", "ostrich"]}), ax=_ax())
+    assert [text.get_text() for text in long.texts] == ["0", "0", "1", "2"]
+    assert long.get_legend_handles_labels()[1] == ["0 cat", "1 dog", "2 ostrich"]
     many = ds.isel(round=[0] * 13).assign_coords(round=range(13))
     assert not class_labels.class_bars(many, ax=_ax()).texts
     ds["cohort_share"][0] = [0.86, 0.09, 0.05]
@@ -160,6 +163,7 @@ def test_groups_have_a_line_within_each_and_one_between():
     assert [line.get_label() for line in named] == ["within even", "even to odd", "within odd"]
     np.testing.assert_allclose(named[1].get_xydata(), [[0, 0.1], [1, 0], [3, 0.05]])
     assert len({str(line.get_color()) for line in named}) == 3
+    assert [line.is_dashed() for line in named] == [False, True, True]
 
 
 def test_evenness_is_sorted_and_leaves_out_clients_without_samples():

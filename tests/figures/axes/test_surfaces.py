@@ -310,6 +310,7 @@ def test_profile_puts_a_dot_at_each_minimum():
         line.get_color(): (line.get_xdata()[0], line.get_ydata()[0]) for line in ax.lines if len(line.get_xdata()) == 1
     }
     assert dots.keys() == {style.colour("lss"), style.colour("fedavg")}
+    assert ax.get_legend_handles_labels()[1] == ["FedAvg", "LSS", "minimum"]
     assert dots[style.colour("lss")] == pytest.approx((0.25, 1.0))
     assert dots[style.colour("fedavg")] == pytest.approx((1.0, 2.0))
     assert ax.get_yscale() == "log"

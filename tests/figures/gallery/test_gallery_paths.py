@@ -42,21 +42,25 @@ def test_trajectory_is_drawn_through_its_marks_in_order():
     assert {note.get_text() for note in plane.texts} == {"round 0", "round 9"}
 
 
-def test_matrices_of_all_rounds_share_their_scales():
+@pytest.mark.parametrize(("sign", "low", "high"), [(-1, -3, 0), (1, 0, 3), (0.5 * np.array([1, -1, 1]), -1.5, 1.5)])
+def test_matrices_of_all_rounds_share_their_scales(sign, low, high):
+    """One-sided where all have one sign: the darker, the higher."""
     parts = []
     for label, top in (("round 0", 3.0), ("round 7", 1.0)):
         heights = np.array([[0, top, 0], [top, 0, 0.2], [0, 0.2, 0]])
         names = ["client 4", "client 2", "global"]
         parts.append(
             xr.Dataset(
-                {"barrier": (("mark", "mark_other"), heights), "midpoint": (("mark", "mark_other"), -heights)},
+                {"barrier": (("mark", "mark_other"), heights), "midpoint": (("mark", "mark_other"), sign * heights)},
                 coords={"mark": names, "mark_other": names},
                 attrs={"label": label},
             )
         )
     figure = barriers_clients.draw(_stack.join_panels((part.attrs["label"], part) for part in parts))
     panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    assert [ax.images[0].get_clim() for ax in panels] == [(0, 3), (0, 3), (-3, 3), (-3, 3)]
+    assert [ax.images[0].get_clim() for ax in panels] == [(0, 3), (0, 3), (low, high), (low, high)]
+    lightness = [np.dot(panels[-1].images[0].to_rgba([low, high])[:, :3], [0.3, 0.6, 0.1])]
+    assert (np.diff(lightness) < -0.5).all() == (low == -3 or high == 3)
     assert [text.get_text() for text in panels[0].get_xticklabels()] == ["4", "2", "global"]
     assert [ax.get_title() for ax in panels[:2]] == ["round 0", "round 7"]
     assert len(panels[0].texts) == 9

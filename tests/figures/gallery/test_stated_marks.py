@@ -8,8 +8,12 @@ import xarray as xr
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.contour import ContourSet
 
+import drift
+from drift.config.load import validated
+from figures.axes import curves
 from figures.gallery import (
     _stack,
+    accuracy_rounds,
     accuracy_setting,
     basin_rounds,
     planes_classes,
@@ -19,6 +23,7 @@ from figures.gallery import (
     weights_round,
     what_if_rounds,
 )
+from figures.looks import look, style
 
 SEEDS = {"algorithm": ["fedavg"], "seed": [1, 2, 3], "round": [4, 9]}
 
@@ -188,3 +193,40 @@ def test_methods_with_ima_alone_are_dashed_and_their_gain_is_named_by_what_it_is
     assert figure.axes[1].get_title() == "over the same without IMA"
     (gain,) = [line for line in figure.axes[1].lines if line.get_label() == "FedAvg+IMA"]
     np.testing.assert_allclose(gain.get_ydata(), 100 * (accuracy[1] - accuracy[0])[:, 0])
+
+
+@pytest.mark.parametrize(("start", "early", "same"), [(6, 0.0, True), (6, 0.1, False), (None, 0.0, False)])
+def test_the_round_from_which_ima_averages_is_marked_and_what_is_equal_before_it_stated(start, early, same):
+    values = np.random.default_rng(0).uniform(0.2, 0.9, (2, 2, 10))
+    values[1, :, :6] = values[0, :, :6] + early
+    coords = {"algorithm": ["fedavg", "ima"], "seed": [0, 1], "round": range(10)}
+    ds = xr.Dataset({"accuracy": (("algorithm", "seed", "round"), values)}, coords)
+    ds["loss"] = 1 - ds.accuracy
+    with look.drawing(look.Look()):
+        figure = accuracy_rounds.draw(ds.assign_attrs({} if start is None else {"averages_from": start}))
+    for ax in figure.axes:
+        marks = [line for line in ax.lines if list(line.get_xdata()) == [start, start]]
+        assert len(marks) == len(ax.texts) == (start is not None)
+    assert ("FedAvg and IMA are equal before round 6" in " ".join(_titles(figure).split())) is same
+
+
+def test_thin_lines_of_seeds_have_the_dashes_of_their_method():
+    values = np.random.default_rng(0).uniform(0.2, 0.9, (2, 2, 10))
+    coords = {"algorithm": ["fedavg", "ima"], "seed": [0, 1], "round": range(10)}
+    ax = curves.curve(
+        xr.Dataset({"accuracy": (("algorithm", "seed", "round"), values)}, coords), ax=style.panels()[1][0, 0]
+    )
+    dashed = [line.is_dashed() for line in ax.lines]
+    assert dashed == [False] * 3 + [True] * 3
+
+
+def test_runs_state_from_which_round_ima_averages(tmp_path):
+    task = {"dataset": "digits", "model": "linear"}
+    clients = {"number": 2, "per_round": 2, "partition": "iid"}
+    settings = {"rounds": 4, "task": task, "clients": clients, "local": {"steps": 1, "batch": 4}}
+    runs = [
+        drift.open(drift.simulate(validated({**settings, "method": method}), runs=tmp_path).folder)
+        for method in ({"name": "fedavg"}, {"name": "ima", "window": 2, "start": 0.75})
+    ]
+    assert accuracy_rounds.data(runs).attrs["averages_from"] == 3
+    assert "averages_from" not in accuracy_rounds.data(runs[:1]).attrs

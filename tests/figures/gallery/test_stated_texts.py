@@ -62,11 +62,14 @@ def test_a_tenth_and_a_quarter_of_the_map_are_outlined_where_the_own_loss_is_low
         inside = [(own[client] <= level).mean() for level in outline.levels]
         assert inside == pytest.approx([0.1, 0.25], abs=1.5 / own[client].size)
         assert area.levels[0] < own[client].min() and area.levels[1] == outline.levels[0]
-        assert outline.get_linewidths().tolist() == [1.3, 0.7]
+        assert outline.get_linewidths().tolist() == list(planes_overlay.WIDTHS)
         assert {to_hex(edge) for edge in outline.get_edgecolors()} == {colour.lower()}
     entries = {text.get_text().replace("\n", " "): part for key in figure.legends for text, part in _entries(key)}
-    assert entries["tenth of the map with its lowest losses"].get_linewidth() == 1.3
-    assert entries["quarter of it"].get_linewidth() == 0.7
+    for name, width in zip(("thick: tenth", "thin: quarter"), planes_overlay.WIDTHS, strict=True):
+        assert entries[f"{name} of the map where its own loss is lowest"].get_linewidth() == width
+    greys = [np.dot(to_rgba(colour)[:3], [0.3, 0.6, 0.1]) for colour in planes_overlay.COLOURS]
+    lowest, highest = (planes_overlay._PALE(end)[0] for end in (0.0, 1.0))
+    assert max(greys) < 0.4 and 2 / 3 < lowest < highest == 1
     names = ("first client", "second client", "third client")
     assert [to_hex(entries[name].get_color()) for name in names] == [
         colour.lower() for colour in planes_overlay.COLOURS
