@@ -73,7 +73,7 @@ def class_bars(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohor
     areas = len(positions) > _MOST_BARS and bool((np.diff(positions) == 1).all())  # bars without gaps, drawn at once
     edges = np.append(positions, positions[-1] + 1) - 0.5 if areas else positions
     names = [style.literal(name) for name in shares["class"].values]
-    numbered = len(bottom) <= _NAMED_BARS and max(map(len, names)) > 3
+    numbered = len(bottom) <= _NAMED_BARS and max(len(str(name)) for name in shares["class"].values) > 3
     for index, (colour, name) in enumerate(zip(shade(len(names)), names, strict=True)):
         height = shares.isel({"class": index}).fillna(0).values
         label = f"{index} {name}" if numbered else name

@@ -106,7 +106,7 @@ def _ends(figure: Figure) -> str:
         if not lines or not quantity or not across or ax.get_xscale() == "symlog":
             continue
         last = LAST if "round" in across and min(len(points) for _, points in lines) >= 2 * LAST else 1
-        ends = sorted((float(points[-last:, 1].mean()), name) for name, points in lines)
+        ends = sorted((float(points[-last:, 1].mean()), plain(name)) for name, points in lines)
         where = f"{across} {lines[0][1][-1, 0]:.4g}{f' (mean of the last {last})' * (last > 1)}"
         (low, lowest), (high, highest) = ends[0], ends[-1]
         both = f"highest {highest}, {high:.3g}; lowest {lowest}, {low:.3g}"
@@ -116,14 +116,14 @@ def _ends(figure: Figure) -> str:
 
 
 def named_lines(ax: Axes) -> dict[str, np.ndarray]:
-    """Points of each named line of a panel with three or more, shape (n, 2), by name."""
+    """Points of each named line of a panel with three or more, shape (n, 2), by its label."""
     lines = {}
     for line in ax.get_lines():
         points = np.asarray(line.get_xydata(), dtype=float)
         points = points[np.isfinite(points).all(1)]
         named = not str(line.get_label()).startswith("_") and line.get_linestyle() not in ("None", "", " ")
         if named and len(points) > 2:
-            lines[plain(str(line.get_label()).strip())] = points
+            lines[str(line.get_label()).strip()] = points
     return lines
 
 

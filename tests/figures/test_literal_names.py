@@ -79,5 +79,7 @@ def test_classes_and_marks_are_set_as_they_stand():
     class_bars(xr.Dataset({"cohort_share": shares}), ax=right)
     figure.canvas.draw()
     assert [literal.plain(text.get_text()) for text in left.get_xticklabels()] == names
-    assert [literal.plain(text.get_text()) for text in right.texts] == names
+    assert [text.get_text() for text in right.texts] == ["0", "1"]
+    labels = [literal.plain(label) for label in right.get_legend_handles_labels()[1]]
+    assert labels == [f"{place} {name}" for place, name in enumerate(names)]
     plt.close(figure)
