@@ -24,13 +24,7 @@ from figures.explore.shell.notebook import explorer as explorer
 from figures.films.film import film as film
 from figures.films.lit_surface import lit_surface as lit_surface
 from figures.films.round_film import film_round as film_round
-from figures.interactive.clients import client_points as client_points
-from figures.interactive.curvature import curvature_rounds as curvature_rounds
-from figures.interactive.gains import gain_boxes as gain_boxes
-from figures.interactive.labels import label_points as label_points
-from figures.interactive.matrix import coherence_matrix as coherence_matrix
 from figures.interactive.paths import trajectory_play as trajectory_play
-from figures.interactive.simplex import simplex_rounds as simplex_rounds
 from figures.interactive.surfaces import explore_contour as explore_contour
 from figures.interactive.surfaces import surface3d as surface3d
 from figures.interactive.surfaces import surface_rounds as surface_rounds

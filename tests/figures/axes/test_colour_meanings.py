@@ -14,7 +14,6 @@ from drift.analyses.rounds.cohort_table import cohort_table
 from figures.axes import surfaces
 from figures.gallery import clients_round
 from figures.interactive.cohort import cosine_map
-from figures.interactive.matrix import coherence_matrix
 from figures.looks import palette, style
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
