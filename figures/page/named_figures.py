@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,10 +78,15 @@ def page_figures(
         return {section: [shown(name) for name in names] for section, names in sections.items()}
 
 
-def compute_figure(run: Run, name: str, samples: Samples) -> None:
-    """Compute and store what a figure of the page shows of a run, unless it is left out."""
-    if not too_long(name, [run], samples):
-        gallery.load(name).data([run])
+def compute_figures(run: Run, samples: Samples, *, full: bool) -> None:
+    """Compute and store what the figures of the page show of a run: all, or only those of every run.
+
+    What a run does not allow, and what the page leaves out, is passed over.
+    """
+    for name in (name for names in FIGURES.values() for name in names) if full else OF_EACH:
+        if not too_long(name, [run], samples):
+            with suppress(LookupError):
+                gallery.load(name).data([run])
 
 
 def too_long(name: str, runs: Sequence[Run], samples: Samples) -> str:

@@ -15,14 +15,14 @@ from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from figures.interactive.curves import DRIFTS, number
 from figures.page.diagnosis import diagnosis
-from figures.page.named_figures import OF_EACH, compute_figure
+from figures.page.named_figures import compute_figures
 from figures.page.pictures import jobs
 from figures.page.remembered_runs import Job, JobProgress, Remembered, attempt
 from figures.page.sampled import Samples
 from figures.page.scene import stage_jobs
 from figures.page.summary import last_eigenvalue, last_minimum
 
-EIGENVALUE, MINIMUM, DRIFT, CURVES, FIGURE, DIAGNOSIS, COST = 0.6, 2.0, 0.2, 0.5, 1.5, 1.0, 0.5
+EIGENVALUE, MINIMUM, DRIFT, CURVES, FIGURES, DIAGNOSIS, COST = 0.6, 2.0, 0.2, 0.5, 3.0, 1.0, 0.5
 """Times of the parts of a run, relative to a plane of one round (measured on a run of a convolutional network)."""
 
 
@@ -68,7 +68,7 @@ def jobs_of(run: Run, points: int, samples: Samples, *, full: bool = True) -> li
         Job("curves over rounds", CURVES, _series),
         Job("Hessian eigenvalue", EIGENVALUE, partial(last_eigenvalue, samples=samples)),
         Job("centre of the basin", MINIMUM, partial(last_minimum, samples=samples)),
-        *(Job(f"figure {name}", FIGURE, partial(compute_figure, name=name, samples=samples)) for name in OF_EACH),
+        Job("figures of the gallery", FIGURES, partial(compute_figures, samples=samples, full=full)),
     ]
     if not full:
         return numbers

@@ -8,7 +8,6 @@ import pytest
 import xarray as xr
 
 import figures
-from drift.analyses.rounds.norms_and_weights import aggregation_weights, locality
 from drift.analyses.rounds.variance import drift_variances
 from figures.interactive.curves import curves
 from figures.interactive.look import log_axis, small
