@@ -29,7 +29,6 @@ from figures.interactive.surfaces import explore_contour as explore_contour
 from figures.interactive.surfaces import surface3d as surface3d
 from figures.interactive.surfaces import surface_rounds as surface_rounds
 from figures.interactive.words import client_notes as client_notes
-from figures.interactive.words import mark_notes as mark_notes
 from figures.looks.style import context as context
 from figures.looks.style import save as save
 from figures.page.report import report as report

@@ -101,4 +101,4 @@ def _marks(ds: xr.Dataset) -> go.Scatter:
         "textposition": [sides[number] if number < 3 else "top center" for number in range(len(names))],
     }
     points = on_triangle(ds.mark_alpha.values, ds.mark_beta.values)
-    return models(ds, "loss", points, {}, **look, name="models")
+    return models(ds, "loss", points, **look, name="models")
