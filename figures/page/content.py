@@ -56,9 +56,9 @@ def content(
     compute_jobs(grouped, points, samples, jobs_done, workers=workers, task=task)
     progress(len(runs), "writing")
     shown = _shown(grouped, points, samples, failed)
-    drawn = page_figures(figures, [run for group in grouped.values() for run in group], samples, failed)
-    sections = [section for section in _SECTIONS if drawn["named"] or section[1] != "named"]
-    return {**shown, "drawn": drawn, "sections": sections}
+    sections_shown = page_figures(figures, [run for group in grouped.values() for run in group], samples, failed)
+    sections = [section for section in _SECTIONS if sections_shown["named"] or section[1] != "named"]
+    return {**shown, "drawn": sections_shown, "sections": sections}
 
 
 def without_data(runs: Sequence[Run]) -> str:

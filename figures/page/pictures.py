@@ -19,7 +19,7 @@ from figures.page.sampled import Samples, landscape_words, options
 PATH = 2.0
 """Time of the path, relative to a plane."""
 
-Made = TypeVar("Made")
+MadePictures = TypeVar("MadePictures")
 
 
 def trajectory(run: Run, samples: Samples) -> go.Figure:
@@ -50,7 +50,7 @@ def _path(run: Run, samples: Samples) -> xr.Dataset:
     return run.cached(trajectory_plane, points=21, clients=has_clients, **options(run, samples))
 
 
-def or_why(make: Callable[[], Made], name: str, failed: Failed) -> Made | str:
+def or_why(make: Callable[[], MadePictures], name: str, failed: Failed) -> MadePictures | str:
     """A figure, or the reason why there is none; an error is also added to `failed`."""
     try:
         return make()
