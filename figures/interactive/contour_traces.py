@@ -11,8 +11,8 @@ import xarray as xr
 from figures.axes.relief import COUNT, direction
 from figures.interactive import look as parts
 from figures.interactive.slider import Traces
-from figures.interactive.surface_traces import at_round, mark_words, symbols
-from figures.interactive.words import Notes, plain
+from figures.interactive.surface_traces import at_round, symbols
+from figures.interactive.words import plain
 
 EDGE = {"color": "black", "width": 1}
 
@@ -20,7 +20,7 @@ HALO = "0 0 3px white, 0 0 3px white, 0 0 4px white"
 """Shadow of black text on a map."""
 
 
-def flat(ds: xr.Dataset, variable: str, levels: np.ndarray, notes: Notes) -> Traces:
+def flat(ds: xr.Dataset, variable: str, levels: np.ndarray) -> Traces:
     """Traces of a map: its contours, and its models where it has marks."""
     log = variable == "loss" and bool(levels[0] > 0)
     low, high = (parts.log10(levels) if log else levels)[[0, -1]].tolist()
@@ -31,17 +31,17 @@ def flat(ds: xr.Dataset, variable: str, levels: np.ndarray, notes: Notes) -> Tra
     places = ds[f"mark_{x.name}"], ds[f"mark_{y.name}"]
     names = [plain(name) for name in parts.mark_names(ds)]
     font = {"color": "black", "shadow": HALO}
-    points = models(ds, variable, places, notes, text=names, textposition="top center", textfont=font, showlegend=False)
+    points = models(ds, variable, places, text=names, textposition="top center", textfont=font, showlegend=False)
     return [contour, points.update(marker_size=11)]
 
 
-def models(ds: xr.Dataset, variable: str, places: tuple[Any, Any], notes: Notes, **look: Any) -> go.Scatter:
+def models(ds: xr.Dataset, variable: str, places: tuple[Any, Any], **look: Any) -> go.Scatter:
     """Models on a map: triangles, and a cross for their mean, with their own values."""
     return go.Scatter(
         x=parts.small(places[0]),
         y=parts.small(places[1]),
         mode="markers+text",
-        hovertext=mark_words(ds, notes),
+        hovertext=[plain(name) for name in parts.mark_names(ds)],
         customdata=parts.small(ds[f"mark_{variable}"]),
         marker={"size": 10, "color": "white", "symbol": symbols(ds, "triangle-up", "x"), "line": EDGE},
         hovertemplate=f"{at_round(ds)}%{{hovertext}}<br>{parts.axis(ds[variable])} %{{customdata:.4g}}<extra></extra>",

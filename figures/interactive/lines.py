@@ -22,72 +22,62 @@ def add_lines(
     figure: go.Figure,
     shown: Sequence[Line],
     *,
-    over: str = "round",
     intervals: bool = False,
     bold: str = "",
     thin: Callable[[xr.DataArray], xr.DataArray] = lambda values: values,
-    legend: bool = True,
-    markers: bool = False,
-    **cell: Any,
 ) -> None:
-    """Add lines to a figure: a thin one per seed and their mean, or a band around it.
+    """Add lines over rounds to a figure: a thin one per seed and their mean, or a band around it.
 
     Args:
         shown: The lines.
-        over: Their dimension.
         intervals: A band, the 95 % t interval of the mean over seeds, in place of a thin line per seed, where a group
             has at least `FEW_SEEDS`.
         bold: Name of a run whose line is bold.
         thin: Leaves out points of long lines.
-        legend: Whether the groups are in the legend.
-        markers: Whether each value has a dot.
-        cell: Row and column, in a figure with panels.
     """
-    mode = "lines+markers" if markers else "lines"
     seen: list[str] = []
     for group, members in by_group(shown).items():
         name, several = members[0].run.label, len(members) > 1
         line = {"color": palette.colour(name), "dash": palette.plotly_dash(name, seen.count(name))}
         seen.append(name)
         label = written_name(group)
-        trace = {"name": _shortened(plain(label)), "legendgroup": label, "mode": mode}
+        trace = {"name": _shortened(plain(label)), "legendgroup": label, "mode": "lines"}
         banded = intervals and len(members) >= FEW_SEEDS
         traces = []
         for member in () if banded else members:
             strong = member.name == bold
             words = f"{_wrapped(label)}, seed {seed_text(member.run)}<br>{plain(member.name)}"
             traces.append(
-                _trace(thin(member.values), over, words, trace)
+                _trace(thin(member.values), words, trace)
                 | {"line": {**line, "width": 3 if strong else 1 if several else 2}}
-                | {"opacity": 1 if strong or not several else 0.45, "showlegend": legend and not several}
+                | {"opacity": 1 if strong or not several else 0.45, "showlegend": not several}
             )
         if several:
             mean = mean_line(members)
             text = f"mean of {len(members)} runs{f', band: its {INTERVAL}' * banded}"
             if banded:
-                traces.append(trace | _band(mean[over].values, *interval_lines(members), line["color"]))
+                traces.append(trace | _band(mean["round"].values, *interval_lines(members), line["color"]))
             traces.append(
-                _trace(thin(mean), over, f"{_wrapped(label)}<br>{text}", trace)
-                | {"line": {**line, "width": 2.4}, "showlegend": legend}
+                _trace(thin(mean), f"{_wrapped(label)}<br>{text}", trace)
+                | {"line": {**line, "width": 2.4}, "showlegend": True}
             )
-        figure.add_traces(traces, *([cell[name]] * len(traces) for name in ("row", "col") if name in cell))
-    figure.update_yaxes(title=plain(axis(shown[0].values)) if shown else "", **cell)
+        figure.add_traces(traces)
+    figure.update_yaxes(title=plain(axis(shown[0].values)) if shown else "")
 
 
-def lay_axes(figure: go.Figure, shown: Sequence[Line], name: str, *, difference: bool = False, **cell: Any) -> None:
+def lay_axes(figure: go.Figure, shown: Sequence[Line], name: str, *, difference: bool = False) -> None:
     """Make the vertical axis that of a quantity: logarithmic or not, with a line at zero or not.
 
     Args:
         shown: The lines.
         name: Of their number.
         difference: Whether they are differences to a reference.
-        cell: Row and column, in a figure with panels.
     """
     values = [np.asarray(line.values.values, float) for line in shown]
     if quantity(name).log and not difference and not any((array < 0).any() for array in values):
-        figure.update_yaxes(log_axis(*values), **cell)
+        figure.update_yaxes(log_axis(*values))
     if difference or quantity(name).zero:
-        figure.add_shape(zero_line(), **cell)
+        figure.add_shape(zero_line())
 
 
 def zero_line() -> dict[str, Any]:
@@ -102,11 +92,11 @@ def written_name(name: str) -> str:
     return palette.label(method) + comma + rest
 
 
-def _trace(values: xr.DataArray, over: str, words: str, trace: dict[str, Any]) -> dict[str, Any]:
+def _trace(values: xr.DataArray, words: str, trace: dict[str, Any]) -> dict[str, Any]:
     """A line; it has gaps only where cohorts differ, not in rounds that were not evaluated."""
     dots = {"mode": "lines+markers"} if int(values.notnull().sum()) < 2 else {}
-    points = {"type": "scatter", "x": small(values[over]), "y": small(values)}
-    hover = f"{words}<br>{over} %{{x}}: %{{y:.4g}}<extra></extra>"
+    points = {"type": "scatter", "x": small(values["round"]), "y": small(values)}
+    hover = f"{words}<br>round %{{x}}: %{{y:.4g}}<extra></extra>"
     return trace | points | dots | {"connectgaps": not values.attrs.get("different"), "hovertemplate": hover}
 
 

@@ -20,15 +20,10 @@ COLOURS = "Viridis"
 
 def blank(*, height: int = 380, **layout: Any) -> go.Figure:
     """An empty figure; the page or notebook that shows it decides its style."""
-    return go.Figure(layout=laid(height=height, **layout))
-
-
-def laid(*, height: int = 380, **layout: Any) -> dict[str, Any]:
-    """The layout of `blank`, for figures with panels."""
     margin = {"l": 60, "r": 16, "t": 16, "b": 48}
     legend = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "xanchor": "left", "itemsizing": "constant"}
     base = {"height": height, "margin": margin, "legend": legend, "hovermode": "closest", "uirevision": "kept"}
-    return base | layout
+    return go.Figure(layout=base | layout)
 
 
 def direction(ds: xr.Dataset, name: str) -> str:

@@ -18,7 +18,6 @@ def sliding(
     frames: Sequence[Traces],
     rounds: Sequence[int],
     layouts: Sequence[dict[str, Any]] | None = None,
-    cells: Sequence[tuple[int, int]] | None = None,
 ) -> None:
     """Add the traces of every round to a figure, and a slider that selects the round shown, at first the last one.
 
@@ -26,15 +25,13 @@ def sliding(
         frames: Traces of each round.
         rounds: Their numbers.
         layouts: What changes in the layout with the round.
-        cells: Row and column of each trace of a round, in a figure with panels.
     """
     before, last = len(figure.data), len(frames) - 1
     owners = [-1] * before
     for index, traces in enumerate(frames):
-        for number, trace in enumerate(traces):
+        for trace in traces:
             trace.visible = index == last
-            row, col = cells[number] if cells else (None, None)
-            figure.add_trace(trace, row=row, col=col)
+            figure.add_trace(trace)
             owners.append(index)
     if len(frames) < 2:
         return

@@ -13,7 +13,7 @@ from figures.axes.placed_text import spread_names, ticks
 from figures.axes.relief import MEANS, Relief, relief
 from figures.interactive import look as parts
 from figures.interactive.slider import Traces
-from figures.interactive.words import Notes, plain
+from figures.interactive.words import plain
 
 FINE, COARSE = 80, 40
 """Cells along each axis of a surface, and of the map below it."""
@@ -28,7 +28,7 @@ HALO = ", ".join(["0 0 3px black"] * 4)
 """Shadow of white text on a surface."""
 
 
-def deep(ds: xr.Dataset, variable: str, levels: np.ndarray, notes: Notes) -> Traces:
+def deep(ds: xr.Dataset, variable: str, levels: np.ndarray) -> Traces:
     """Traces of a surface: itself, the map below, level lines, paths, and models where it has marks."""
     scene, below = (relief(ds, variable, levels=levels, fine=fine) for fine in (FINE, COARSE))
     unit = parts.axis(ds[variable])
@@ -58,7 +58,7 @@ def deep(ds: xr.Dataset, variable: str, levels: np.ndarray, notes: Notes) -> Tra
         **_points(scene, foot),
         customdata=parts.small(ds[f"mark_{variable}"]),
         mode="markers",
-        text=mark_words(ds, notes),
+        text=[plain(name) for name in parts.mark_names(ds)],
         marker={
             "size": np.where(main, 8, 6).tolist(),
             "color": np.where(main, reliefs.MEAN, reliefs.MODEL).tolist(),
@@ -74,11 +74,6 @@ def deep(ds: xr.Dataset, variable: str, levels: np.ndarray, notes: Notes) -> Tra
 def at_round(ds: xr.Dataset) -> str:
     """First line of a hover text: the round of a surface, if it is stated."""
     return f"round {ds.attrs['round']}<br>" if "round" in ds.attrs else ""
-
-
-def mark_words(ds: xr.Dataset, notes: Notes) -> list[str]:
-    """Names of the marks with their notes."""
-    return [f"{plain(name)}<br>{notes[name]}" if name in notes else plain(name) for name in parts.mark_names(ds)]
 
 
 def symbols(ds: xr.Dataset, model: str, mean: str) -> list[str]:

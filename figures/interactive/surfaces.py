@@ -14,10 +14,9 @@ from figures.interactive.contour_traces import lay_flat
 from figures.interactive.look import blank
 from figures.interactive.slider import sliding
 from figures.interactive.surface_traces import deep, labels, lay_deep
-from figures.interactive.words import Notes
 
 
-def surface3d(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | None = None) -> go.Figure:
+def surface3d(ds: xr.Dataset, variable: str = "loss") -> go.Figure:
     """A plane as a surface in three dimensions, its models as labelled points on it.
 
     The loss has a logarithmic height and colour, other metrics linear ones.
@@ -25,59 +24,49 @@ def surface3d(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | None = N
     Args:
         variable: Variable of `ds` to draw.
         ds: The variable over two dimensions; marks as `landscape.surface` gives them.
-        notes: Further lines of the marks' hover texts, as `figures.interactive.words.mark_notes` returns them.
 
     Raises:
         ValueError: If the variable does not have two dimensions.
         LookupError: If the surface has no values.
     """
-    return surface_rounds([ds], variable, notes=_as_list(notes))
+    return surface_rounds([ds], variable)
 
 
-def explore_contour(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | None = None) -> go.Figure:
+def explore_contour(ds: xr.Dataset, variable: str = "loss") -> go.Figure:
     """A plane as a contour map with levels spaced in log for the loss; otherwise as `surface3d`.
 
     Args:
         ds: Result of `landscape.surface`.
         variable: Variable of `ds` to draw.
-        notes: Further lines shown on hovering over the marks.
     """
-    return surface_rounds([ds], variable, flat=True, notes=_as_list(notes))
+    return surface_rounds([ds], variable, flat=True)
 
 
-def surface_rounds(
-    surfaces: Sequence[xr.Dataset], variable: str = "loss", *, flat: bool = False, notes: Sequence[Notes] | None = None
-) -> go.Figure:
+def surface_rounds(surfaces: Sequence[xr.Dataset], variable: str = "loss", *, flat: bool = False) -> go.Figure:
     """Surfaces of several rounds, one at a time, with a slider over the rounds and one colour scale for all.
 
     Args:
         surfaces: Planes with attribute `round`; they may have different grids.
         variable: What is shown.
         flat: As contour maps instead of in three dimensions.
-        notes: Further lines of the marks' hover texts, for each surface.
 
     Raises:
         ValueError: If no surface is given, or the variable does not have two dimensions.
         LookupError: If no surface has a value.
     """
     levels = _levels(surfaces, variable)
-    last, notes = surfaces[-1], notes or [{}] * len(surfaces)
-    draw = flat_traces if flat else deep
-    frames = [draw(ds, variable, levels, note) for ds, note in zip(surfaces, notes, strict=True)]
+    last, draw = surfaces[-1], flat_traces if flat else deep
+    frames = [draw(ds, variable, levels) for ds in surfaces]
+    rounds = [int(ds.attrs.get("round", index)) for index, ds in enumerate(surfaces)]
     figure = blank(height=460 if flat else 560)
     if flat:
-        sliding(figure, frames, rounds_of(surfaces))
+        sliding(figure, frames, rounds)
         lay_flat(figure, last, variable)
     else:
         figure.update_layout(margin={"l": 0, "r": 0, "t": 8, "b": 8}, scene=lay_deep(last, variable, levels))
         names = [{"scene.annotations": labels(ds, variable, levels)} for ds in surfaces]
-        sliding(figure, frames, rounds_of(surfaces), names)
+        sliding(figure, frames, rounds, names)
     return figure
-
-
-def rounds_of(surfaces: Sequence[xr.Dataset]) -> list[int]:
-    """Rounds of surfaces; their positions where no round is stated."""
-    return [int(ds.attrs.get("round", index)) for index, ds in enumerate(surfaces)]
 
 
 def _levels(surfaces: Sequence[xr.Dataset], variable: str) -> np.ndarray:
@@ -88,7 +77,3 @@ def _levels(surfaces: Sequence[xr.Dataset], variable: str) -> np.ndarray:
         if ds[variable].ndim != 2:
             raise ValueError(f"{variable} has dimensions {', '.join(map(str, ds[variable].dims))}; a map needs two.")
     return spaced_levels([ds[variable] for ds in surfaces], log=variable == "loss")
-
-
-def _as_list(notes: Notes | None) -> list[Notes] | None:
-    return None if notes is None else [notes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,23 +13,10 @@ from drift.runs.run import Run
 CLASSES = 4
 """Number of classes that are named, the most frequent ones of a client."""
 
-Notes = Mapping[str, str]
-"""Further lines of text by the name of a mark."""
-
 
 def plain(text: object) -> str:
     """Text escaped for plotly, which interprets some markup."""
     return html.escape(str(text), quote=False)
-
-
-def mark_notes(run: Run, index: int) -> dict[str, str]:
-    """Round, samples and labels of the clients of a round, by the names that planes give to their models.
-
-    Args:
-        run: Run of the models.
-        index: Number of the round.
-    """
-    return {f"client {client}": words for client, words in client_notes(run, index).items()}
 
 
 def client_notes(run: Run, index: int) -> dict[int, str]:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import plotly.graph_objects as go
 
 from drift.runs.run import Run
-from figures.interactive.clients import client_points, learns, weights_rounds
-from figures.interactive.curvature import curvature_rounds
-from figures.interactive.curves import DRIFTS, curves, line_fma_ima
-from figures.interactive.gains import gain_boxes
+from figures.interactive.curves import DRIFTS, curves
 from figures.interactive.lines import written_name
 from figures.looks import palette
 from figures.page.diagnosis import diagnosis
-from figures.page.named_figures import named_figures
-from figures.page.pictures import KINDS, or_why, pictures
+from figures.page.named_figures import page_figures
+from figures.page.pictures import or_why, trajectory
 from figures.page.remembered_runs import Failed, JobProgress, PageProgress, Remembered
 from figures.page.report_jobs import compute_jobs
 from figures.page.sampled import Samples, subset_words
@@ -59,9 +56,9 @@ def content(
     compute_jobs(grouped, points, samples, jobs_done, workers=workers, task=task)
     progress(len(runs), "writing")
     shown = _shown(grouped, points, samples, failed)
-    named = named_figures(figures, [run for group in grouped.values() for run in group], failed)
-    sections = [section for section in shown["sections"] if figures or section[1] != "named"]
-    return {**shown, "named": named, "sections": sections}
+    sections_shown = page_figures(figures, [run for group in grouped.values() for run in group], samples, failed)
+    sections = [section for section in _SECTIONS if sections_shown["named"] or section[1] != "named"]
+    return {**shown, "drawn": sections_shown, "sections": sections}
 
 
 def without_data(runs: Sequence[Run]) -> str:
@@ -79,8 +76,7 @@ def without_data(runs: Sequence[Run]) -> str:
 def compact(figure: go.Figure) -> dict[str, Any]:
     """A figure as plain data and layout, without plotly's template and controls, which the page replaces by its own.
 
-    A figure of several rounds also has `rounds`, their numbers, and either `owners`, for each trace the index of the
-    round that shows it (-1: all rounds), or `frames`, the traces that each round replaces.
+    A figure of several rounds also has `rounds`, their numbers, and `frames`, the traces that each round replaces.
     """
     content: dict[str, Any] = json.loads(figure.to_json())
     layout = content["layout"]
@@ -89,24 +85,22 @@ def compact(figure: go.Figure) -> dict[str, Any]:
     if not sliders:
         return compacted
     layout["margin"]["b"] = 48  # where its slider was
-    steps = sliders[0]["steps"]
-    compacted["rounds"] = [int(step["label"]) for step in steps]
-    if frames := content.get("frames"):
-        return {**compacted, "frames": [{"traces": frame["traces"], "data": frame["data"]} for frame in frames]}
-    visible = [step["args"][0]["visible"] for step in steps]
-    once = [[index for index, row in enumerate(visible) if row[trace]] for trace in range(len(content["data"]))]
-    compacted["owners"] = [rows[0] if len(rows) == 1 else -1 for rows in once]
-    return compacted
+    frames = [{"traces": frame["traces"], "data": frame["data"]} for frame in content["frames"]]
+    return {**compacted, "rounds": [int(step["label"]) for step in sliders[0]["steps"]], "frames": frames}
 
 
 def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> dict[str, Any]:
     runs = [run for group in grouped.values() for run in group]
-    single = {name: pictures(group[0], samples, failed) for name, group in grouped.items()}
-    curves = _curves(grouped, samples, failed)
-    by_run = {f"{kind}:{name}": figure for name, by_kind in single.items() for kind, figure in by_kind.items()}
+    paths = {
+        f"trajectory:{name}": or_why(partial(trajectory, group[0], samples), f"path of {group[0].name}", failed)
+        for name, group in grouped.items()
+    }
+    names = ("accuracy", "loss", "end_norm", *(f"drift-{name}" for name in DRIFTS))
+    over_rounds = {name: or_why(partial(curves, runs, name.removeprefix("drift-")), name, failed) for name in names}
+    lacking = [figure for figure in paths.values() if isinstance(figure, str)]
     figures = {
         name: {"absent": figure} if isinstance(figure, str) else compact(figure)
-        for name, figure in {**curves, **by_run}.items()
+        for name, figure in {**over_rounds, **paths}.items()
     }
     diagnosed = {
         name: or_why(partial(diagnosis, group[0]), f"diagnosis of {group[0].name}", failed)
@@ -116,47 +110,24 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
     for run in stage["runs"]:
         answers = diagnosed[run["key"]]
         run["verdict"] = "" if isinstance(answers, str) else answers["verdict"]
-    kinds = [kind for kind in KINDS if any(not isinstance(by_kind[kind], str) for by_kind in single.values())]
-    lacking = {kind: str(by_kind[kind]) for by_kind in single.values() for kind in KINDS if kind not in kinds}
     return {
         "title": "; ".join(dict.fromkeys(run.task_name for run in runs)),
         "number": len(runs),
         "methods": [(written_name(name), palette.colour(name.partition(",")[0])) for name in grouped],
         "runs": [(name, written_name(name), seed_text(group[0])) for name, group in grouped.items()],
-        "kinds": kinds,
-        "lacking": lacking,
+        "lacking": lacking[0] if len(lacking) == len(paths) else "",
         "failed": failed.reasons,
         "without_data": without_data(runs),
         "summary": summary_table(grouped, samples),
         "sampled": {split: subset_words(runs, split, samples) for split in ("test", "train")},
         "diagnoses": [(written_name(name), group[0], diagnosed[name]) for name, group in grouped.items()],
         "drifts": [(f"drift-{name}", _CAPTIONS[name]) for name in DRIFTS],
-        "sections": [section for section in _SECTIONS if section[1] != "curvature" or "curvature" in figures],
-        "has": {name: name in figures for name in ("weights", "line", "curvature")},
         "cost": cost_table(grouped),
         "configuration": configuration(grouped),
         "fingerprints": fingerprints(grouped),
         "figures": figures,
         "scene": stage,
     }
-
-
-def _curves(grouped: Grouped, samples: Samples, failed: Failed) -> dict[str, go.Figure | str]:
-    """All figures over rounds, by name, without those for which no run kept enough; a reason where one fails."""
-    runs = [run for group in grouped.values() for run in group]
-    make: dict[str, Callable[[], go.Figure]] = {
-        **{name: partial(curves, runs, name) for name in ("accuracy", "loss", "end_norm")},
-        **{f"drift-{name}": partial(curves, runs, name) for name in DRIFTS},
-        "clients": lambda: client_points(runs),
-        "gains": lambda: gain_boxes(runs),
-    }
-    if any(learns(run) for run in runs):
-        make["weights"] = lambda: weights_rounds(runs)
-    if any(len(run.kept("globals")) >= 2 and not run.without_data for run in runs):
-        make["line"] = lambda: line_fma_ima(runs)
-    if any(run.kept("globals") and not run.without_data for run in runs):
-        make["curvature"] = lambda: curvature_rounds(runs, samples=samples)
-    return {name: or_why(figure, name, failed) for name, figure in make.items()}
 
 
 _SECTIONS = (

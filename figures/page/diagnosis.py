@@ -9,6 +9,7 @@ from drift.diagnosis.causes import Cause
 from drift.diagnosis.diagnose import Diagnosis, diagnose
 from drift.runs.run import Run
 from figures.page.diagnosis_text import QUESTIONS, answer, brackets, interval, percent, standing, verdict
+from figures.page.remembered_runs import Remembered
 
 
 def diagnosis(run: Run) -> dict[str, Any]:
@@ -21,6 +22,13 @@ def diagnosis(run: Run) -> dict[str, Any]:
         note: What the intervals are.
         untested: Whether they can and have not been tested.
     """
+    if isinstance(run, Remembered):
+        answers: dict[str, Any] = run.once("diagnosis", lambda: _diagnosis(run))
+        return answers
+    return _diagnosis(run)
+
+
+def _diagnosis(run: Run) -> dict[str, Any]:
     result = diagnose(run, quick=not any((run.folder / "results").glob("followed-*.nc")))
     answers = [(QUESTIONS.get(item.name, item.name), [*answer(item), item.figure]) for item in result.findings]
     return {

@@ -45,21 +45,22 @@ class Remembered(Run):
 
     def rounds(self) -> list[int]:
         """As `Run.rounds`."""
-        return list(self._once("rounds", super().rounds))
+        return list(self.once("rounds", super().rounds))
 
     def metrics(self) -> xr.Dataset:
         """As `Run.metrics`."""
-        result: xr.Dataset = self._once("metrics", super().metrics)
+        result: xr.Dataset = self.once("metrics", super().metrics)
         return result
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
         """As `Run.cached`."""
         key = f"{analysis.__module__}.{analysis.__qualname__} {json.dumps(arguments, sort_keys=True, default=str)}"
         compute = super().cached
-        result: xr.Dataset = self._once(key, lambda: compute(analysis, **arguments))
+        result: xr.Dataset = self.once(key, lambda: compute(analysis, **arguments))
         return result
 
-    def _once(self, key: str, make: Callable[[], Any]) -> Any:
+    def once(self, key: str, make: Callable[[], Any]) -> Any:
+        """What `make` returned when it was called for this key."""
         if key not in self.memory:
             self.memory[key] = make()
         return self.memory[key]

@@ -103,7 +103,7 @@ def page(content: dict[str, Any]) -> str:
         name: _script_safe(json.dumps(content[name], separators=(",", ":"), allow_nan=False))
         for name in ("figures", "scene")
     }
-    scripts = {name: f"report.{name}.js" for name in ("looks", "csv", "clients")}
+    scripts = {name: f"report.{name}.js" for name in ("looks", "csv")}
     files = {"css": "report.css", **scripts, "js": "report.js"}
     texts = {name: (TEMPLATES / file).read_text(encoding="utf-8") for name, file in files.items()}
     template = environment.get_template("report.html.j2")

@@ -13,16 +13,16 @@ from drift.analyses.rounds.variance import drift_variances
 from drift.parallel.worker_pool import Workers
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
-from figures.interactive.curvature import eigenvalues
-from figures.interactive.curves import DRIFTS, average, number
+from figures.interactive.curves import DRIFTS, number
 from figures.page.diagnosis import diagnosis
+from figures.page.named_figures import compute_figures
 from figures.page.pictures import jobs
 from figures.page.remembered_runs import Job, JobProgress, Remembered, attempt
 from figures.page.sampled import Samples
 from figures.page.scene import stage_jobs
-from figures.page.summary import last_minimum
+from figures.page.summary import last_eigenvalue, last_minimum
 
-EIGENVALUES, MINIMUM, DRIFT, CURVES, DIAGNOSIS, COST = 3.0, 2.0, 0.2, 1.0, 1.0, 0.5
+EIGENVALUE, MINIMUM, DRIFT, CURVES, FIGURES, DIAGNOSIS, COST = 0.6, 2.0, 0.2, 0.5, 3.0, 1.0, 0.5
 """Times of the parts of a run, relative to a plane of one round (measured on a run of a convolutional network)."""
 
 
@@ -66,8 +66,9 @@ def jobs_of(run: Run, points: int, samples: Samples, *, full: bool = True) -> li
     numbers = [
         Job("drift", DRIFT, _drift),
         Job("curves over rounds", CURVES, _series),
-        Job("Hessian eigenvalues", EIGENVALUES, partial(eigenvalues, samples=samples)),
+        Job("Hessian eigenvalue", EIGENVALUE, partial(last_eigenvalue, samples=samples)),
         Job("centre of the basin", MINIMUM, partial(last_minimum, samples=samples)),
+        Job("figures of the gallery", FIGURES, partial(compute_figures, samples=samples, full=full)),
     ]
     if not full:
         return numbers
@@ -81,12 +82,10 @@ def _drift(run: Run) -> None:
 
 
 def _series(run: Run) -> None:
-    """Compute the results that the curves and clouds of a run show."""
+    """Compute the results that the curves of a run show."""
     for name in (*DRIFTS, "gamma", "end_norm"):
         number(run, name)
     run.cached(locality)
-    if len(run.kept("globals")) >= 2 and not run.without_data:
-        average(run)
 
 
 Request = tuple[Path, Path | None, str | None, int, Samples, bool, int]

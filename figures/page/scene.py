@@ -28,7 +28,7 @@ from figures.looks import palette
 from figures.looks.style import SEQUENTIAL
 from figures.page.packed import finite, packed
 from figures.page.pictures import or_why
-from figures.page.remembered_runs import Failed, Job
+from figures.page.remembered_runs import Failed, Job, Remembered
 from figures.page.sampled import Samples
 from figures.page.stage_round import missing, stage_round
 from figures.page.tables import configuration
@@ -60,7 +60,7 @@ def scene(grouped: dict[str, list[Run]], points: int, samples: Samples, failed: 
     first = [group[0] for group in grouped.values()]
     runs = []
     for row, (name, group) in enumerate(grouped.items()):
-        shown = {index: partial(stage_round, group[0], index, points, samples) for index in stage_rounds(group[0])}
+        shown = {index: partial(_landscape, group[0], index, points, samples) for index in stage_rounds(group[0])}
         title = f"landscape of {group[0].name}, round"
         variant = [run.label for run in first[:row]].count(group[0].label)
         runs.append(
@@ -95,8 +95,15 @@ def stage_rounds(run: Run) -> list[int]:
 
 def stage_jobs(run: Run, points: int, samples: Samples) -> list[Job]:
     """The jobs that compute the landscapes of a run on the stage."""
-    compute = partial(stage_round, points=points, samples=samples)
+    compute = partial(_landscape, points=points, samples=samples)
     return [Job(f"landscape of round {index}", 1, partial(compute, index=index)) for index in stage_rounds(run)]
+
+
+def _landscape(run: Run, index: int, points: int, samples: Samples) -> dict[str, Any]:
+    """The value of `stage_round`; a run that remembers evaluates its models once."""
+    compute = partial(stage_round, run, index, points, samples)
+    value: dict[str, Any] = run.once(f"stage {index}", compute) if isinstance(run, Remembered) else compute()
+    return value
 
 
 def _run(name: str, group: list[Run], variant: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
+from drift.analyses.curvature.eigenvalues import eigen_rounds
 from drift.analyses.landscapes.minima import round_minimum
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.variance import drift_variances
@@ -15,7 +16,6 @@ from drift.runs.registry import LOSS_UNITS
 from drift.runs.run import Run
 from drift.simulation.compare import mean_of_last
 from figures.gallery._tables import metric_unit
-from figures.interactive.curvature import eigenvalues
 from figures.selection.groups import groups
 
 
@@ -71,7 +71,7 @@ _ABOUT = {
 def _row(runs: list[Run], samples: int | None) -> dict[str, float]:
     measures: dict[str, Callable[[Run], float]] = {
         "loss": lambda run: mean_of_last(run, "loss"),
-        "eigenvalue": lambda run: _eigenvalue(run, samples),
+        "eigenvalue": lambda run: last_eigenvalue(run, samples),
         "coherence": lambda run: float(run.cached(coherence).coherence.mean("round")),
         "change_variance": lambda run: float(run.cached(drift_variances).change_variance.mean("round")),
         "client_variance": lambda run: float(run.cached(drift_variances).client_variance.mean("round")),
@@ -105,7 +105,10 @@ def last_minimum(run: Run, samples: int | None) -> xr.Dataset | None:
     return run.cached(round_minimum, round=rounds[-1], samples=fewer(run, "test", samples))
 
 
-def _eigenvalue(run: Run, samples: int | None) -> float:
+def last_eigenvalue(run: Run, samples: int | None) -> float:
+    """The largest Hessian eigenvalue at the last global model that the run kept; NaN where there is none."""
     if run.without_data or not run.kept("globals"):
         return float("nan")
-    return float(eigenvalues(run, samples).eigenvalue.isel(round=-1, rank=0))
+    last, count = run.kept("globals")[-1:], fewer(run, "train", samples)
+    ds = run.cached(eigen_rounds, rounds=last, k=1, split="train", samples=count, tolerance=1e-2)
+    return float(ds.eigenvalue.squeeze())

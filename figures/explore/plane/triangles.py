@@ -21,7 +21,7 @@ from figures.explore.shell.plot import Plot
 from figures.explore.shell.view import View
 from figures.explore.work.job import LongJob
 from figures.explore.work.versions import round_version
-from figures.interactive.simplex import simplex_rounds
+from figures.interactive.simplex import simplex
 from landscape.geometry.simplex import on_triangle
 
 STEPS = 10
@@ -75,7 +75,7 @@ def surface(shares: np.ndarray, losses: np.ndarray, names: Sequence[str], units:
 
 def figure(ds: xr.Dataset, share: np.ndarray) -> go.Figure:
     """The map on the triangle, with the point that is dragged."""
-    picture = simplex_rounds([ds])
+    picture = simplex(ds)
     x, y = on_triangle(share[:1], share[1:2])
     marker = {"size": 17, "symbol": "circle-open", "color": POINT, "line": {"width": 4}}
     picture.add_trace(go.Scatter(x=x, y=y, mode="markers", marker=marker, name="point", hoverinfo="skip"))

@@ -24,11 +24,10 @@ function rowsOf(trace, round) {
 }
 
 function csv(figure) {
-  const own = (at) => (figure.rounds && figure.owners && figure.owners[at] >= 0 ? figure.rounds[figure.owners[at]] : "");
   const named = (axis) => (((figure.layout.scene || figure.layout)[`${axis}axis`] || {}).title || {}).text || axis;
   const traces = figure.frames
     ? figure.frames.flatMap((frame, place) => frame.data.flatMap((trace, at) => rowsOf({ ...figure.data[frame.traces[at]], ...trace }, figure.rounds[place])))
-    : figure.data.flatMap((trace, at) => rowsOf(trace, own(at)));
+    : figure.data.flatMap((trace) => rowsOf(trace, ""));
   const isFormula = (value) => typeof value === "string" && /^[=+\-@\t\r\n]/.test(value) && Number.isNaN(Number(value));
   const safe = (value) => (isFormula(value) ? `'${value}` : value);
   const quoted = (value) => (/[",\n]/.test(value ?? "") ? `"${String(value).replaceAll('"', '""')}"` : value ?? "");

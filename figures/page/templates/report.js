@@ -8,7 +8,6 @@ const hidden = new Set(), drawn = new Set(), near = new Set();
 const plots = [...document.querySelectorAll(".plot")];
 const texts = new Map(plots.map((plot) => [plot, plot.getAttribute("aria-label")]));
 const [picker, slider, player] = ["run", "round", "play"].map((id) => document.getElementById(id));
-const LANDSCAPE = "simplex"; // its rounds are those of the slider: each is computed
 const STEP = 300; // ms that a round is shown while rounds are played
 let rounds = [], playing = false;
 
@@ -25,9 +24,7 @@ function nearest(figure) {
 // Data and layout of a figure, of the round picked where it has several.
 function content(figure) {
   const place = figure.rounds ? nearest(figure) : -1;
-  const owned = figure.owners ? figure.data.filter((_, at) => [-1, place].includes(figure.owners[at])) : figure.data;
-  const data = structuredClone(owned), layout = structuredClone(figure.layout);
-  for (const trace of data) delete trace.visible;
+  const data = structuredClone(figure.data), layout = structuredClone(figure.layout);
   if (figure.frames) figure.frames[place].traces.forEach((at, number) => { data[at] = structuredClone(figure.frames[place].data[number]); });
   return { data, layout, round: figure.rounds && figure.rounds[place] };
 }
@@ -49,7 +46,6 @@ function draw(plot) {
   layout.template = template();
   if (isPicture(plot)) layout.uirevision = picker.value; // zoom is kept from round to round
   recolour(figure);
-  emphasise(figure);
   if (phone.matches && !printing) narrow(figure);
   if (printing) Object.assign(layout, paperSize(plot));
   if (overRounds(plot)) { base.set(plot, layout.shapes || []); layout.shapes = shapesOf(plot); }
@@ -59,7 +55,7 @@ function draw(plot) {
 
 // Curves over rounds: a line stands at the round of the pictures, and a click on a point moves it there.
 const base = new Map();
-const overRounds = (plot) => slider && rounds.length > 0 && !isPicture(plot) && !["gains", "line"].includes(plot.dataset.figure);
+const overRounds = (plot) => slider && rounds.length > 0 && !isPicture(plot);
 function shapesOf(plot) {
   const look = { color: ground().muted, width: 1, dash: "dot" };
   return [...base.get(plot), { type: "line", xref: "x", yref: "paper", x0: round(), x1: round(), y0: 0, y1: 1, line: look, layer: "below" }];
@@ -72,7 +68,6 @@ function follow(plot) {
   plot.dataset.followed = "";
   plot.on("plotly_click", ({ points: [at] }) => {
     if (overRounds(plot)) goTo(Math.round(at.x), at.data.legendgroup);
-    pickClient(clientAt(at));
   });
 }
 function goTo(wanted, method) {
@@ -110,9 +105,7 @@ function renew(chosen) {
 
 function offerRounds(wanted = rounds.length ? round() : Infinity) {
   const pictures = plots.filter((plot) => isPicture(plot) && (figureOf(plot) || {}).rounds);
-  const landscapes = pictures.filter((plot) => plot.dataset.figure === LANDSCAPE);
-  const own = (landscapes.length ? landscapes : pictures).map(figureOf);
-  rounds = [...new Set(own.flatMap((one) => one.rounds))].sort((a, b) => a - b);
+  rounds = [...new Set(pictures.map(figureOf).flatMap((one) => one.rounds))].sort((a, b) => a - b);
   slider.max = Math.max(0, rounds.length - 1);
   slider.disabled = player.disabled = rounds.length < 2;
   slider.value = rounds.reduce((best, one, at) => (Math.abs(one - wanted) < Math.abs(rounds[best] - wanted) ? at : best), 0);
@@ -149,7 +142,6 @@ function paintSwatches() {
 
 if (picker) {
   offerRounds();
-  offerClients();
   picker.addEventListener("change", () => { offerRounds(); renew(isPicture); markRound(); });
   slider.addEventListener("input", () => { tellRound(); renew(isPicture); markRound(); });
   player.addEventListener("click", () => { setPlaying(!playing); if (playing) play(); });

@@ -8,10 +8,8 @@ import pytest
 import xarray as xr
 
 import figures
-from drift.analyses.rounds.norms_and_weights import aggregation_weights, locality
 from drift.analyses.rounds.variance import drift_variances
-from figures.interactive.clients import POINTS, weights_rounds
-from figures.interactive.curves import curves, line_fma_ima
+from figures.interactive.curves import curves
 from figures.interactive.look import log_axis, small
 from figures.looks import palette
 from figures.page.summary import summary
@@ -132,35 +130,6 @@ def test_curves_are_the_seeds_and_their_mean(runs):
 def test_an_unknown_quantity_is_named(runs):
     with pytest.raises(ValueError, match=r"no quantity named 'gains'. Did you mean 'gain'\? Known: accuracy"):
         curves(runs, "gains")
-
-
-def test_points_name_client_weight_and_size(runs):
-    figure = figures.client_points(runs)
-    assert [trace.name for trace in figure.data] == ["FedAvg", "FedLAW"]
-    cloud, run = figure.data[1], runs[2]
-    distances, weights = run.cached(locality).distance, run.cached(aggregation_weights).weights
-    assert len(cloud.x) == 3 * 3 <= POINTS
-    for place, (index, client, weight, loss) in enumerate(cloud.customdata):
-        where = {"round": int(index), "client": int(client)}
-        assert cloud.y[place] == pytest.approx(float(distances.sel(where)))
-        assert weight == pytest.approx(float(weights.sel(where)))
-        assert loss == pytest.approx(float(run.metrics().loss.sel(round=int(index))))
-        size, words = len(run.parts[int(client)]), cloud.text[place]
-        assert words.startswith(f"{size} samples<br>labels ")
-        assert abs(cloud.x[place] - index) < 0.5
-    assert all(word in cloud.hovertemplate for word in ("round", "client", "weight", "%{text}", "seed 5"))
-
-
-def test_learned_weights_leave_out_methods_that_learn_none(runs):
-    figure = weights_rounds(runs)
-    assert {trace.name for trace in figure.data} == {"FedLAW"}
-    assert {trace.name for trace in weights_rounds(runs[:2]).data} == {"FedAvg"}
-
-
-def test_the_line_to_the_average_marks_both_ends(runs):
-    figure = line_fma_ima(runs, window=2, points=5)
-    assert len(figure.data) == 6 and len(figure.data[0].x) == 5
-    assert [note.text for note in figure.layout.annotations] == ["last aggregate", "mean of last 2"]
 
 
 def test_figures_are_compact_and_valid(runs):

@@ -58,10 +58,10 @@ def test_the_command_shows_a_built_in_figure_and_one_of_your_own(runs, tmp_path,
 
 
 def test_a_figure_that_these_runs_do_not_allow_has_the_reason_in_its_place(runs, tmp_path):
-    path = report(runs[:1], tmp_path / "page.html", points=4, figures=["weights-learned"])
+    path = report(runs[:1], tmp_path / "page.html", points=4, figures=["gain-alpha"])
     shown = section(path.read_text())
     assert "<img" not in shown
-    assert re.search(r'<p class="note">weights-learned: \w+.*run', shown)
+    assert re.search(r'<p class="note">gain-alpha: \w+.*run', shown)
 
 
 def test_without_names_there_is_no_such_section_and_a_wrong_name_is_refused_first(runs, tmp_path):

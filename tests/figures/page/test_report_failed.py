@@ -11,9 +11,9 @@ from figures.cli import main
 from figures.page.report import report
 
 FAILING = {
-    "figures.page.content.client_points": "clients",
     "figures.page.content.curves": "accuracy",
-    "figures.page.pictures.coherence_matrix": "matrix of",
+    "figures.page.content.trajectory": "path of",
+    "figures.page.named_figures.draw": "labels-scatter",
     "figures.page.content.diagnosis": "diagnosis of",
 }
 
@@ -42,10 +42,10 @@ def test_pictures_that_fail_are_named_with_their_reasons_and_the_page_is_written
 
 
 def test_the_command_says_which_failed_and_exits_with_2(run, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("figures.page.content.client_points", fail)
+    monkeypatch.setattr("figures.page.content.curves", fail)
     with pytest.raises(SystemExit) as stop:
         main(["publish", str(run.folder), "-o", str(tmp_path / "report.html")])
     assert stop.value.code == 2
     shown = capsys.readouterr()
-    assert "clients could not be drawn: the </script> numbers are <odd>" in shown.err
+    assert "loss could not be drawn: the </script> numbers are <odd>" in shown.err
     assert (tmp_path / "report.html").exists()

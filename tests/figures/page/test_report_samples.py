@@ -38,16 +38,22 @@ def test_the_page_says_on_how_many_samples_its_landscapes_are(run, tmp_path):
     test, train = number_of(run, "test"), number_of(run, "train")
     assert 20 < test < 1000 and 20 < train < 1000
     found = embedded(text)
-    for kind in ("trajectory", "simplex"):
-        words = found[f"{kind}:fedavg"]["layout"]["meta"]["samples"]
-        assert re.fullmatch(
-            rf"On 20 of the {test} test samples, selected at random; standard error of a loss above the lowest one: "
-            r"median [\d.e-]+ nats, at most [\d.e-]+ nats\.",
-            words,
-        ), words
+    words = found["trajectory:fedavg"]["layout"]["meta"]["samples"]
+    assert re.fullmatch(
+        rf"On 20 of the {test} test samples, selected at random; standard error of a loss above the lowest one: "
+        r"median [\d.e-]+ nats, at most [\d.e-]+ nats\.",
+        words,
+    ), words
     assert f"Centre offset: on 20 of the {test} test samples" in text
     assert f"λ₁: on 20 of the {train} training samples" in text
-    assert f"fifth largest. On 20 of the {train} training samples" in text
+    reason = f"it evaluates all test samples, this page 20 of the {test} test samples."
+    assert re.findall(rf"([a-z-]+): {reason}", text) == ["lines-fma-ima", "simplex-weights", "eigen-rounds"]
+
+
+def test_a_figure_of_all_samples_is_shown_where_it_is_asked_for(run, tmp_path):
+    text = report([run], tmp_path / "r.html", points=4, samples=20, figures=["lines_fma_ima"]).read_text()
+    assert text.count('download="lines-fma-ima.csv"') == 1 and 'download="eigen-rounds.csv"' not in text
+    assert 'id="named"' not in text  # it stands in its own section
 
 
 def test_a_part_is_the_loss_of_these_samples_and_its_error_that_of_its_folds(run):
@@ -105,7 +111,7 @@ def test_without_a_terminal_every_part_is_a_line(fedscape, run, tmp_path):
     found = [match for match in found if match is not None]
     assert [int(match[2]) for match in found] == list(range(1, len(found) + 1))
     assert {int(match[3]) for match in found} == {len(found)}
-    assert {"drift", "Hessian eigenvalues", "landscape of round 0", "landscape of round 1"} <= {
+    assert {"drift", "Hessian eigenvalue", "landscape of round 0", "landscape of round 1"} <= {
         match[1] for match in found
     }
 
