@@ -68,9 +68,8 @@ def test_figures_of_the_gallery_stand_in_their_sections_with_caption_and_text(te
     for section, names in FIGURES.items():
         for name in names:
             assert f'download="{name}.csv"' in sections[section], name
-    pictures = re.findall(
-        r'<img class="named" src="data:image/png;base64,[^"]+" alt="([^"]+)">\n<figcaption>(.+)<', text
-    )
+    image = r'<img class="named(?: map)?" src="data:image/png;base64,[^"]+" alt="([^"]+)">'
+    pictures = re.findall(rf"{image}</div>\n<figcaption>(.+)<", text)
     assert len(pictures) == sum(map(len, FIGURES.values()))
     assert all(len(alt) > 40 and len(caption) > 40 for alt, caption in pictures)
 
