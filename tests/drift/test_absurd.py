@@ -121,7 +121,7 @@ def test_the_report_lets_no_control_characters_through(monkeypatch):
     monkeypatch.setattr(
         report, "FileSystemLoader", lambda _: DictLoader({"report.html.j2": "{{ name }}<p>{{ css|safe }}"})
     )
-    page = report.page({"figures": {}, "name": "a".join(STEERING) + "<b>"})
+    page = report.page({"figures": {}, "scene": {}, "name": "a".join(STEERING) + "<b>"})
     assert "&lt;b&gt;" in page
     assert "<p>" in page
     for character in STEERING:
