@@ -61,13 +61,18 @@ def content(ds: xr.Dataset) -> bytes:
     ds = sort_names(ds)
     names = _stored_names(ds)
     variables = [
-        [str(name), names[str(name)], [str(dim) for dim in values.dims], values.dtype.str, _plain(values.attrs)]
+        [str(name), names[str(name)], [str(dim) for dim in values.dims], _type(values.values), _plain(values.attrs)]
         for name, values in ds.variables.items()
     ]
     about = json.dumps({"attrs": _plain(ds.attrs), "coords": sorted(map(str, ds.coords)), "variables": variables})
     text = about.encode()
     data = _netcdf(ds, names) + text + len(text).to_bytes(8, "little")
     return data + _digest(data) + _MARK
+
+
+def _type(data: np.ndarray) -> str:
+    """Type of an array, of text the narrowest that holds it, as that of a selection depends on what was left out."""
+    return f"<U{max(map(len, data.flat), default=1) or 1}" if data.dtype.kind == "U" else data.dtype.str
 
 
 def _netcdf(ds: xr.Dataset, names: Mapping[str, str]) -> bytes:

@@ -69,6 +69,13 @@ def test_a_dataset_in_order_is_identical():
     assert list(sort_names(ds[["note", "loss"]]).variables) == ["alpha", "beta", "loss", "note"]
 
 
+def test_a_selection_of_names_has_the_bytes_of_names_as_long_as_they_are():
+    whole = xr.Dataset({"loss": ("mark", [1.0, 2.0])}, {"mark": ["client 1", "a far longer name"]})
+    short = xr.Dataset({"loss": ("mark", [1.0])}, {"mark": ["client 1"]})
+    assert whole.isel(mark=[0]).mark.dtype != short.mark.dtype
+    assert netcdf_files.content(whole.isel(mark=[0])) == netcdf_files.content(short)
+
+
 def test_saving_replaces(tmp_path):
     save(_dataset(), tmp_path / "x.nc")
     changed = _dataset().drop_vars("count")
