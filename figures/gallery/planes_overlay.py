@@ -95,13 +95,12 @@ _PALE = LinearSegmentedColormap.from_list("pale", ["#b2b2b2", "#ffffff"])
 
 
 def _basin(plane: xr.Dataset, loss: xr.DataArray, colour: str, dash: Any, ax: Axes) -> None:
-    """Outline the parts of the plane where a client's own loss is lowest; the lower one is filled."""
+    """Outline the parts of the plane where a client's own loss is lowest; shade alone is the global loss."""
     grid = plane.alpha.values, plane.beta.values, loss.transpose("beta", "alpha").values
     finite = loss.values[np.isfinite(loss.values)]
     if np.ptp(finite) == 0:
         raise LookupError(f"the loss of a client is {finite[0]:.3g} on the whole plane; it has no basin to outline.")
     inner, outer = np.quantile(finite, LOWEST)
-    ax.contourf(*grid, levels=[np.nextafter(finite.min(), -np.inf), inner], colors=[colour], alpha=0.15)
     ax.contour(*grid, levels=np.unique([inner, outer]), colors=[colour], linewidths=WIDTHS, linestyles=[dash])
 
 
