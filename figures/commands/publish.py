@@ -48,9 +48,10 @@ def publish(
     Args:
         out: HTML file to write.
         also: Figures (fedscape figures list) that the page shows as well; FILE.py:NAME for your own. By default none.
-        samples: Samples that planes, triangles, the path and the centre offset (test) and eigenvalues (training) are
+        samples: Samples that planes, the path and the centre offset (test) and the largest eigenvalue (training) are
             computed on at most, selected at random; the page says so, with the standard error. Where there are fewer,
-            and with all, they are all taken: of 60,000 that may take hours.
+            and with all, they are all taken: of 60,000 that may take hours. Figures that take all samples are left out
+            where the page takes fewer.
     """
     require_file(out)
     from drift.plugins.trust import allow_figure

@@ -89,7 +89,7 @@ def round_losses(run: Run, record: Round, samples: Samples) -> xr.Dataset:
         others scaled to sum 1; and aggregate and, where they were kept, start and end: all in the run's unit.
     """
     ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
-    others = {name: model for name in ("start", "end") if (model := getattr(record, name)) is not None}
+    others = _globals(record)
     basis, number = stacked([record.kept("clients"), *(model[None] for model in others.values())]), len(ids)
     left = shares.repeat(number, 1).fill_diagonal_(0)
     sums = torch.nn.functional.pad(torch.cat([left / left.sum(1, keepdim=True), shares[None]]), (0, len(others)))
@@ -102,11 +102,15 @@ def round_losses(run: Run, record: Round, samples: Samples) -> xr.Dataset:
     return xr.Dataset({**columns, **{name: float(value) for name, value in single.items()}}, coords={"id": ids})
 
 
+def _globals(record: Round) -> dict[str, torch.Tensor]:
+    """The global models of a round that it kept: start, end."""
+    return {name: model for name in ("start", "end") if (model := getattr(record, name)) is not None}
+
+
 def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: xr.Dataset) -> list[dict[str, Any]]:
     """The models of a round as places on the plane, each with its distance from it."""
     ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
-    single = {"aggregate": weighted_models(shares, record.kept("clients"))}
-    single |= {name: model for name in ("start", "end") if (model := getattr(record, name)) is not None}
+    single = {"aggregate": weighted_models(shares, record.kept("clients"))} | _globals(record)
     matrix = stacked([record.kept("clients"), *(model[None] for model in single.values())])
     values = {f"client {client}": losses.client.values[row] for row, client in enumerate(ids)}
     values |= {name: losses[name] for name in single}
