@@ -4,7 +4,7 @@ claim      what a claim is, and how it is judged
 entries    reads the entries; each names the function that measures its effect
 select_runs  the runs that a claim is about, picked from those given
 ima, fedlaw, lss, fedeve   the claims of each paper (.toml), and what they measure (.py)
-cross, averaging_cost   questions across the papers
+cross      questions across the papers
 """
 
 from __future__ import annotations

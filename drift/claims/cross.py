@@ -11,12 +11,12 @@ from scipy import stats
 from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.analyses.counterfactual.update_change import update_change
 from drift.analyses.counterfactual.whatif import what_if
+from drift.analyses.curvature.drift_curvature import drift_curvature
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.norms_and_weights import aggregation_weights
 from drift.analyses.rounds.numbers import OF_RECORD
 from drift.analyses.rounds.variance import drift_variances
-from drift.claims.averaging_cost import averaging_cost
 from drift.claims.claim import Effects
 from drift.claims.measures import ahead
 from drift.claims.select_runs import pair_effects
@@ -145,9 +145,9 @@ def gain_and_coherence(run: Run) -> float:
 
 
 def costs(run: Run, kind: str = "client") -> xr.Dataset:
-    """`averaging_cost` at a few rounds that kept their clients, of the exact sampling drift or of what is recorded."""
-    kinds = {"kinds": ["sampling"]} if kind == "sampling" else {}
-    return run.cached(averaging_cost, rounds=_spread(run, run.kept("clients"), FEW), **kinds)
+    """`drift_curvature` at a few rounds that kept their clients, of the exact sampling drift or of what is recorded."""
+    kinds = ["sampling"] if kind == "sampling" else ["client", "change", "random"]
+    return run.cached(drift_curvature, rounds=_spread(run, run.kept("clients"), FEW), kinds=kinds)
 
 
 def share_ahead(run: Run, *, kind: str) -> float:

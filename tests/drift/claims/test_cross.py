@@ -15,7 +15,7 @@ from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.analyses.counterfactual.update_change import update_change
 from drift.analyses.rounds.variance import drift_variances
 from drift.claims import questions
-from drift.claims.averaging_cost import averaging_cost
+from drift.analyses.curvature.drift_curvature import drift_curvature
 from drift.claims.cross import (
     averaging_rounds,
     estimate_while_averaging,

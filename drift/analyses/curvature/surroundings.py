@@ -1,0 +1,144 @@
+"""The loss around a model to second order, its sharpest directions, and the clients of a round as moves of a mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from drift.runs.run import Run
+from drift.store.column_blocks import weighted_models
+from drift.store.round_record import Round
+from drift.store.row_matrices import rows
+from landscape.curvature.hessian import top_eigenvalues
+from landscape.curvature.hessian_products import linearise
+from landscape.curvature.lanczos import Product
+from landscape.model.model import buffers_of, plain
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+from landscape.sweep.evaluate import evaluate
+
+NEAR = 1e-2
+"""Relative distance of eigenvalues k and k + 1 up to which the eigenspace counts as not unique."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Loss around a model (d,) to second order, with the batch statistics that the model carries.
+
+    Attributes:
+        product: The Hessian H, v (d,) -> H v (d,).
+        gradient: Shape (d,).
+        eigenvalues: The k of largest magnitude, shape (k,), float64; NaN where one did not converge.
+        span: Their unit eigenvectors, shape (k, d); NaN where one did not converge.
+        residual: Largest |Hv - lambda v| / |lambda| of those that converged.
+        cut: (|lambda_k| - |lambda_(k+1)|) / |lambda_k|; 0 where lambda_k is 0, NaN where lambda_(k+1) is not known.
+        products: Products that the search took.
+    """
+
+    task: Task
+    samples: Samples
+    model: Tensor
+    product: Product
+    gradient: Tensor
+    eigenvalues: Tensor
+    span: Tensor
+    residual: float
+    cut: float
+    products: int
+
+    @classmethod
+    def of(cls, task: Task, model: Tensor, k: int, samples: Samples) -> Surroundings:
+        """The surroundings of a model on some samples, with its k sharpest directions."""
+        product, gradient = _linearised(task, model, samples)
+        options = {"split": samples, "tolerance": NEAR, "max_products": 100, "vectors": True}
+        leading = top_eigenvalues(task, model, min(k + 1, model.numel()), **options)
+        own = leading.isel(rank=slice(k))
+        sizes = abs(leading["eigenvalue"]).values
+        gap = float("nan") if len(sizes) <= k else 0.0 if sizes[k - 1] == 0 else 1 - sizes[k] / sizes[k - 1]
+        return cls(
+            *(task, samples, model, product, gradient),
+            torch.from_numpy(own["eigenvalue"].values).double(),
+            torch.from_numpy(own["eigenvector"].values).to(gradient),
+            float((own["residual"] / abs(own["eigenvalue"]).where(own["eigenvalue"] != 0)).max()),
+            *(float(gap), int(leading.attrs["products"])),
+        )
+
+    @property
+    def undetermined(self) -> bool:
+        """Whether an eigenpair did not converge, or the eigenspace is not unique: eigenvalues k and k + 1 are near."""
+        return bool(self.eigenvalues.isnan().any()) or self.cut <= NEAR
+
+    def losses(self, moves: Tensor) -> Tensor:
+        """Losses of the model and of the model moved by `moves` (n, d), shape (1 + n,), float64."""
+        basis = torch.cat([plain(self.model)[None], self.model + moves])
+        fixed, points = buffers_of(self.model), torch.eye(len(basis)).double()
+        buffers = None if fixed is None else fixed.expand(len(basis), -1)
+        losses = evaluate(self.task, basis, points, split=self.samples, metrics=("loss",), buffers=buffers)["loss"]
+        return losses.double()
+
+    def curved(self, moves: Tensor) -> Tensor:
+        """d'Hd of moves (n, d), shape (n,), float64."""
+        return torch.stack([move @ self.product(move) for move in moves]).double()
+
+    def gradient_at(self, move: Tensor) -> Tensor:
+        """Gradient (d,) at the model moved by d (d,)."""
+        return _linearised(self.task, self.model + move, self.samples, buffers_of(self.model))[1]
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """The clients of a round that have a weight, and their mean (d,).
+
+    Attributes:
+        numbers: Their rows in `clients` (m, d).
+        weights: p_k, sum 1, shape (len(numbers),), float64.
+    """
+
+    mean: Tensor
+    clients: Tensor
+    numbers: list[int]
+    weights: Tensor
+
+    def drifts(self) -> Iterator[Tensor]:
+        """w_k - mean, one after the other."""
+        return (client - self.mean for client in rows(self.clients, self.numbers))
+
+
+def cohort_of(run: Run, record: Round) -> Cohort | None:
+    """The cohort of a round; None where no client has samples, or all diverged.
+
+    Raises:
+        LookupError: If the round kept no clients.
+    """
+    clients, weights = record.kept("clients"), run.experiment.cohort_weights(record.sizes)
+    if not bool((record.sizes > 0).any()):
+        return None
+    used = weights > 0
+    return Cohort(weighted_models(weights, clients), clients, used.nonzero().flatten().tolist(), weights[used])
+
+
+def first_test_samples(run: Run, k: int, samples: int) -> Samples:
+    """The first test samples of a run.
+
+    Raises:
+        ValueError: If their number, or that of eigenvectors, k, is not positive.
+    """
+    if k < 1 or samples < 1:
+        raise ValueError(f"k is {k} and samples is {samples}; both are 1 or more.")
+    return run.task.split("test")[:samples]
+
+
+def undetermined_rounds(indices: Sequence[int], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rounds whose eigenspace is `Surroundings.undetermined`, as a text such as "3, 7"."""
+    return ", ".join(str(index) for index, row in zip(indices, rows, strict=True) if row.get("undetermined"))
+
+
+def _linearised(task: Task, model: Tensor, samples: Samples, buffers: Tensor | None = None) -> tuple[Product, Tensor]:
+    theta = plain(model)
+    flat = task.flat(theta)
+    flat.load(theta, buffers_of(model) if buffers is None else buffers)
+    return linearise(flat, theta, samples)
