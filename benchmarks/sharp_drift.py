@@ -37,10 +37,13 @@ COMMON += ("clients.partition.shards=2",)
 
 SETTINGS = {
     "digits": ("digits-shards2", *COMMON),
-    "Fashion-MNIST": ("common-fmnist", *COMMON),
-    "CIFAR-10": ("common-cifar10", *COMMON),
+    "Fashion-MNIST": ("common-fmnist", *COMMON, "task.model_options.hidden=[50]"),
+    "CIFAR-10": ("common-cifar10", *COMMON, "task.model_options.hidden=[50]"),
 }
 """Experiment and changes of it, by data set."""
+
+FEW = 6
+"""Rounds at which the span of the clients and the gap of averaging are measured, at least."""
 
 COLUMNS = {
     "norm": "length of client drift",
@@ -58,11 +61,16 @@ def measured(name: str, seed: int, folder: Path) -> dict[str, Any]:
     rounds = run.kept("clients")[1:]
     ds = run.cached(drift.drift_curvature, rounds=rounds, kinds=["client", "random"])
     start = run.cached(drift.drift_curvature, rounds=rounds, kinds=["client"], at="start")
-    span = run.cached(drift.client_span, rounds=rounds)
-    gap = run.cached(drift.averaging_gap, rounds=rounds)
+    few = rounds[:: len(rounds) // FEW]
+    span = run.cached(drift.client_span, rounds=few)
+    gap = run.cached(drift.averaging_gap, rounds=few)
     client, random = ds.sel(kind="client"), ds.sel(kind="random")
     row = {key: client[key].values for key in ("cost", "norm", "sharp", "quadratic", "share", "broken", "cut")}
-    row |= {"share_random": random.share.values, "cost_random": random.cost.values, "sharp_start": start.sharp.values[:, 0]}
+    row |= {
+        "share_random": random.share.values,
+        "cost_random": random.cost.values,
+        "sharp_start": start.sharp.values[:, 0],
+    }
     row |= {key: span[key].values for key in ("captured", "captured_random", "sharpness", "gradient_share")}
     row |= {key: span[key].values for key in ("span_products", "search_products")}
     row |= {key: gap[key].values for key in ("gap", "low", "high", "holds", "removed_sharp", "removed_rest")}

@@ -16,9 +16,9 @@ def run(tmp_path_factory):
     return tiny.trained(tmp_path_factory.mktemp("runs"), "keep.globals=all")
 
 
-def spread(run, index: int, samples=slice(None)) -> tuple[np.ndarray, np.ndarray]:
+def spread(run, index: int, samples=slice(None), split="train") -> tuple[np.ndarray, np.ndarray]:
     """The Hessian (36, 36) of the mean cross-entropy at the model after a round, and outputs' inputs with a 1."""
-    theta, data = run.round(index).end.double().numpy(), run.task.split("train")[samples]
+    theta, data = run.round(index).end.double().numpy(), run.task.split(split)[samples]
     rows = np.c_[data.inputs.double().numpy(), np.ones(len(data))]
     weights = np.c_[theta[:32].reshape(4, 8), theta[32:]]
     shares = np.exp(rows @ weights.T)
@@ -102,3 +102,72 @@ def test_sharpness_over_rounds(run):
     agree("drift.sharpness_rounds", ds.full.values, whole, relative=1e-4)
     single = drift.round_sharpness(run, round=2, batch=7, batches=3)
     agree("drift.round_sharpness", single.eigenvalue.values, wanted[1], relative=1e-4)
+
+
+def values_at(theta, rows, labels):
+    """Mean cross-entropy () of softmax regression, and its gradient (36,)."""
+    outputs = rows @ np.c_[theta[:32].reshape(4, 8), theta[32:]].T
+    shares = np.exp(outputs) / np.exp(outputs).sum(1, keepdims=True)
+    slopes = (shares - np.eye(4)[labels]).T @ rows / len(rows)
+    return -np.log(shares[np.arange(len(rows)), labels]).mean(), np.r_[slopes[:, :8].ravel(), slopes[:, 8]]
+
+
+@reference("drift.drift_curvature", by="Hessian of softmax regression written out, numpy.linalg.eigh")
+@reference("drift.client_span", by="Hessian of softmax regression written out, numpy.linalg.svd")
+@reference("drift.averaging_gap", by="losses and gradients of softmax regression written out")
+def test_drift_in_the_coordinates_of_curvature(run):
+    record, labels = run.round(2), run.task.split("test").targets.numpy()
+    matrix, rows = spread(run, 2, split="test")
+    p = (record.sizes / record.sizes.sum()).double().numpy()
+    start, models = record.start.double().numpy(), record.clients.double().numpy()
+    mean = p @ models  # FedAvg: the end, to rounding
+    drifts, (loss, gradient) = models - mean, values_at(mean, rows, labels)
+    values, vectors = np.linalg.eigh(matrix)
+    top = vectors[:, ::-1][:, :3].T
+    moves = {"client": (drifts, p), "step": ((record.end.double().numpy() - start)[None], np.ones(1))}
+    ds = drift.drift_curvature(run, rounds=[2], k=3).isel(round=0)
+    for kind, (displaced, weights) in moves.items():
+        own = ds.sel(kind=kind)
+        squares, inside = (displaced**2).sum(1), ((displaced @ top.T) ** 2).sum(1)
+        cost = np.array([values_at(mean + one, rows, labels)[0] - loss for one in displaced])
+        quadratic = displaced @ gradient + np.einsum("ki,ij,kj->k", displaced, matrix, displaced) / 2
+        agree("drift.drift_curvature", own.cost, weights @ cost, relative=1e-3)
+        agree("drift.drift_curvature", own.quadratic, weights @ quadratic, relative=1e-3)
+        agree("drift.drift_curvature", own.share, weights @ (inside / squares), relative=1e-3)
+        agree("drift.drift_curvature", own.sharp, weights @ inside**0.5, relative=1e-3)
+        agree("drift.drift_curvature", own.broken, weights @ (abs(quadratic - cost) > 0.2 * abs(cost)), relative=1e-6)
+        by_layer = [(displaced[:, part] ** 2).sum(1) / squares for part in (slice(32), slice(32, 36))]
+        agree("drift.drift_curvature", own.layer_share, [weights @ one for one in by_layer], relative=1e-4)
+    agree("drift.drift_curvature", ds.cut.sel(kind="client"), 1 - values[-4] / values[-3], relative=1e-3)
+
+    span = drift.client_span(run, rounds=[2], k=3).isel(round=0)
+    basis = np.linalg.svd(p[:, None] ** 0.5 * drifts)[2][:2]
+    ritz = np.linalg.eigvalsh(basis @ matrix @ basis.T)[::-1]
+    cosines = np.linalg.svd(basis @ top.T)[1]
+    agree("drift.client_span", span.cosine, [*cosines, np.nan], relative=1e-3)
+    agree("drift.client_span", span.ritz, [*ritz, np.nan], relative=1e-3)
+    agree("drift.client_span", span.eigenvalue, values[::-1][:3], relative=1e-4)
+    agree("drift.client_span", span.captured, (cosines**2).sum() / 3, relative=1e-3)
+    agree("drift.client_span", span.sharpness, ritz.sum() / values[-2:].sum(), relative=1e-3)
+    share = ((basis @ gradient) ** 2).sum() / (gradient**2).sum()
+    agree("drift.client_span", span.gradient_share, share, relative=1e-3)
+    assert (span.directions, span.span_products) == (2, 2)
+
+    gap = drift.averaging_gap(run, rounds=[2], k=3).isel(round=0)
+    losses = np.array([values_at(model, rows, labels)[0] for model in models])
+    bends = np.array(
+        [
+            [one @ matrix @ one]
+            + [(values_at(mean + t * one, rows, labels)[1] - gradient) @ one / t for t in (0.25, 0.5, 0.75, 1.0)]
+            for one in drifts
+        ]
+    )
+    wanted = {"gap": loss - p @ losses, "quadratic": -p @ bends[:, 0] / 2}
+    wanted |= {"low": -p @ bends.max(1) / 2, "high": -p @ bends.min(1) / 2}
+    squares = [(p @ one**2, p @ (one @ top.T) ** 2) for one in (drifts, models - start)]
+    (whole, inside), (updates, updates_inside) = [(a.sum(), b.sum()) for a, b in squares]
+    wanted |= {"removed": whole / updates, "removed_sharp": inside / updates_inside, "spread": whole}
+    wanted |= {"removed_rest": (whole - inside) / (updates - updates_inside)}
+    for name, value in wanted.items():
+        agree("drift.averaging_gap", gap[name], value, relative=2e-3)
+    assert gap.holds == 1

@@ -13,9 +13,9 @@ import landscape
 from drift.analyses.counterfactual.all_clients import find_clients_to_train, train_all_clients
 from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.analyses.counterfactual.update_change import update_change
+from drift.analyses.curvature.drift_curvature import drift_curvature
 from drift.analyses.rounds.variance import drift_variances
 from drift.claims import questions
-from drift.analyses.curvature.drift_curvature import drift_curvature
 from drift.claims.cross import (
     averaging_rounds,
     estimate_while_averaging,
@@ -27,10 +27,12 @@ from drift.claims.select_runs import averaging, pair_effects
 
 IMA = ("method=ima", "method.start=6", "rounds=14")
 
+RECORDED = ("client", "change", "random")
+
 
 def test_the_cost_of_a_drift_is_that_of_the_clients_and_of_the_previous_update(tmp_path):
     run = tiny.trained(tmp_path, "rounds=3", "clients.partition=iid")
-    result = averaging_cost(run, rounds=[2], k=3, samples=20).isel(round=0)
+    result = drift_curvature(run, rounds=[2], kinds=RECORDED, k=3, samples=20).isel(round=0)
     record, before = run.round(2), run.round(1)
     weights = (record.sizes / record.sizes.sum()).to(record.clients)
     mean = weights @ record.clients
@@ -47,7 +49,7 @@ def test_the_cost_of_a_drift_is_that_of_the_clients_and_of_the_previous_update(t
 
 def test_short_drifts_cost_what_the_second_order_says(tmp_path):
     run = tiny.trained(tmp_path, "rounds=2", "local.lr=0.001")
-    result = averaging_cost(run, rounds=[1], k=2, samples=20).isel(round=0)
+    result = drift_curvature(run, rounds=[1], kinds=RECORDED, k=2, samples=20).isel(round=0)
     for kind in ("client", "change"):
         cost, quadratic = (float(result[name].sel(kind=kind)) for name in ("cost", "quadratic"))
         assert quadratic == pytest.approx(cost, abs=2e-6), kind
@@ -56,23 +58,23 @@ def test_short_drifts_cost_what_the_second_order_says(tmp_path):
 def test_the_cost_of_sampling_drift_is_that_of_the_exact_split(tmp_path):
     run = tiny.trained(tmp_path, "rounds=3")
     count = len(run.task.split("test"))
-    ours = averaging_cost(run, rounds=[1, 2], kinds=["sampling"], k=2, samples=count).sel(kind="sampling")
+    ours = drift_curvature(run, rounds=[1, 2], kinds=["sampling"], k=2, samples=count).sel(kind="sampling")
     exact = counterfactual(run, rounds=[1, 2]).sel(part="sampling")  # FedAvg's end is the mean of its cohort
     np.testing.assert_allclose(ours["norm"], exact["norm"], rtol=1e-5)
     np.testing.assert_allclose(ours["cost"], exact["loss_cost"], rtol=1e-3, atol=1e-6)
     assert float(abs(ours["cost"]).min()) > 1e-5
     short = tiny.trained(tmp_path, "rounds=2", "local.lr=0.001")
-    near = averaging_cost(short, rounds=[1], kinds=["sampling"], k=2, samples=count).isel(round=0, kind=0)
+    near = drift_curvature(short, rounds=[1], kinds=["sampling"], k=2, samples=count).isel(round=0, kind=0)
     assert float(near["quadratic"]) == pytest.approx(float(near["cost"]), abs=2e-6)
 
 
 def test_the_update_change_of_other_methods_is_that_of_the_mean_updates(tmp_path):
     run = tiny.trained(tmp_path, "rounds=3", "method=fedeve")
-    ours = averaging_cost(run, rounds=[2], kinds=["change"], k=2, samples=20)
+    ours = drift_curvature(run, rounds=[2], kinds=["change"], k=2, samples=20)
     np.testing.assert_allclose(ours["norm"].item() ** 2, update_change(run, rounds=[2]).change.item(), rtol=1e-4)
     few = tiny.trained(tmp_path, "rounds=3", "method=fedeve", "keep.clients=last 1", "keep.globals=all")
     with pytest.raises(LookupError, match="kept no clients of round 1"):
-        averaging_cost(few, rounds=[2], kinds=["change"], k=2, samples=20)
+        drift_curvature(few, rounds=[2], kinds=["change"], k=2, samples=20)
 
 
 def _dense_hessian(module, theta, samples):
@@ -91,7 +93,7 @@ def _dense_hessian(module, theta, samples):
 
 def test_shares_are_those_of_the_dense_eigenvectors(tmp_path):
     run = tiny.trained(tmp_path, "rounds=3")
-    result = averaging_cost(run, rounds=[2], kinds=["sampling", "client"], k=3, samples=20).isel(round=0)
+    result = drift_curvature(run, rounds=[2], kinds=["sampling", "client"], k=3, samples=20).isel(round=0)
     weights = (run.round(2).sizes / run.round(2).sizes.sum()).double()
     trained = train_all_clients(run, find_clients_to_train(run, 2))
     models = torch.stack([trained.models[k].double() for k in range(len(trained.shares))])
