@@ -38,7 +38,7 @@ COMMON += ("clients.partition.shards=2",)
 SETTINGS = {
     "digits": ("digits-shards2", *COMMON),
     "Fashion-MNIST": ("common-fmnist", *COMMON, "task.model_options.hidden=[50]"),
-    "CIFAR-10": ("common-cifar10", *COMMON, "task.model_options.hidden=[50]"),
+    "CIFAR-10": ("common-cifar10", *COMMON, "task.model=mlp", "task.model_options.hidden=[50]"),
 }
 """Experiment and changes of it, by data set."""
 
@@ -72,7 +72,7 @@ def measured(name: str, seed: int, folder: Path) -> dict[str, Any]:
         "sharp_start": start.sharp.values[:, 0],
     }
     row |= {key: span[key].values for key in ("captured", "captured_random", "sharpness", "gradient_share")}
-    row |= {key: span[key].values for key in ("span_products", "search_products")}
+    row |= {key: span[key].values for key in ("directions", "search_products")}
     row |= {key: gap[key].values for key in ("gap", "low", "high", "holds", "removed_sharp", "removed_rest")}
     row["gap_quadratic"] = gap.quadratic.values
     numbers = {key: [float(f"{value:.6g}") for value in values] for key, values in row.items()}

@@ -7,8 +7,8 @@ from drift.analyses.counterfactual.counterfactual import counterfactual as count
 from drift.analyses.counterfactual.interventions import interventions as interventions
 from drift.analyses.counterfactual.update_change import update_change as update_change
 from drift.analyses.counterfactual.whatif import what_if as what_if
-from drift.analyses.curvature.averaging_gap import averaging_gap as averaging_gap
-from drift.analyses.curvature.client_span import client_span as client_span
+from drift.analyses.curvature.averaging import averaging_gap as averaging_gap
+from drift.analyses.curvature.averaging import client_span as client_span
 from drift.analyses.curvature.densities import density_rounds as density_rounds
 from drift.analyses.curvature.densities import hessian_density as hessian_density
 from drift.analyses.curvature.densities import trace_rounds as trace_rounds

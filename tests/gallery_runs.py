@@ -41,6 +41,7 @@ QUICK = {
     "weights-round": {"gamma": 0.9},
     "trace-rounds": {"rounds": 2, "products": 6},
     "layers-rounds": {"rounds": 2},
+    "drift-curvature": {"rounds": 2, "k": 3},
     "eigen-slice": {"points": 5},
     "gap-scaling": {"rounds": 2, "samples": 5},
     "ntk-clients": {"rounds": 2, "points": 4},

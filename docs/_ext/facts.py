@@ -32,7 +32,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     ),
     "averaging": (
         *("counterfactual-rounds", "what-if-rounds", "error-averaged", "bias-rounds", "decomposition-rounds"),
-        *("gap-scaling", "ntk-clients"),
+        *("gap-scaling", "ntk-clients", "drift-curvature"),
     ),
     "weights": (
         *("weights-learned", "weights-round", "simplex-weights", "simplex-optima", "simplex-settings"),

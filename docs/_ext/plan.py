@@ -138,6 +138,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "basin-rounds": {"points": 13, "rounds": 4},
     "bias-rounds": {"by": "local.lr_decay"},
     "decomposition-rounds": {"rounds": 3},
+    "drift-curvature": {"rounds": 4},
     "eigen-rounds": {"rounds": 5, "split": "train"},
     "error-averaged": {"by": "local.lr_decay"},
     "gap-scaling": {"rounds": 3},

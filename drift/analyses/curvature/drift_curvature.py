@@ -17,7 +17,7 @@ from drift.analyses.curvature.surroundings import (
     Surroundings,
     cohort_of,
     first_test_samples,
-    undetermined_rounds,
+    unsure_rounds,
 )
 from drift.analyses.per_round import result, selected_rounds, stack_rows
 from drift.config.random_keys import rng
@@ -110,7 +110,7 @@ def drift_curvature(
     dims = {name: ("kind", "layer") if name.startswith("layer_") else ("kind",) for name in _ABOUT}
     source = "Gur-Ari et al. 2018; Zhou et al. 2024, section 5; FedEve, section 3"
     about = {"analysis": "drift_curvature", "source": source, "at": at, "k": k, "error": error}
-    unsure = undetermined_rounds(indices, rows)
+    unsure = unsure_rounds(indices, rows)
     return result(stack_rows(rows, _ABOUT, coords, dims), _ABOUT, coords, **about, undetermined=unsure)
 
 
@@ -192,7 +192,7 @@ def _means(around: Surroundings, moves: Iterable[Tensor], weights: Tensor, error
     means: dict[str, Any] = {"residual": around.residual, "cut": around.cut}
     for name, values in columns.items():
         some, own = (values[moving], weights[moving]) if name in SHARES else (values, weights)
-        means[name] = (own / own.sum() @ some).numpy() if len(own) else float("nan")
+        means[name] = (own @ some / own.sum()).numpy()  # NaN where none moves
     return means
 
 

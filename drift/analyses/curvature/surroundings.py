@@ -132,7 +132,7 @@ def first_test_samples(run: Run, k: int, samples: int) -> Samples:
     return run.task.split("test")[:samples]
 
 
-def undetermined_rounds(indices: Sequence[int], rows: Sequence[Mapping[str, Any]]) -> str:
+def unsure_rounds(indices: Sequence[int], rows: Sequence[Mapping[str, Any]]) -> str:
     """Rounds whose eigenspace is `Surroundings.undetermined`, as a text such as "3, 7"."""
     return ", ".join(str(index) for index, row in zip(indices, rows, strict=True) if row.get("undetermined"))
 

@@ -11,14 +11,13 @@ import oracles
 import pytest
 import tiny
 import torch
-from torch.func import functional_call, hessian
+from torch.func import functional_call, jacrev
 from torch.nn.functional import cross_entropy
 
 import drift
 from drift.analyses.curvature import drift_curvature as module
 from drift.analyses.curvature import surroundings
-from drift.analyses.curvature.averaging_gap import measure_gap
-from drift.analyses.curvature.client_span import measure_span, principal_directions
+from drift.analyses.curvature.averaging import measure_gap, measure_span, principal_directions
 from drift.analyses.curvature.surroundings import Cohort, Surroundings
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -128,7 +127,7 @@ def test_batch_statistics_are_those_of_the_end_at_the_mean_and_of_the_start_at_t
     for at, buffers, model in (("start", record.start_buffers, record.start), ("end", record.end_buffers, record.end)):
         losses = []
         for theta in (model.theta, model.theta + step):
-            tensors = {**run.layout.named(theta), **run.layout.named_buffers(buffers)}
+            tensors = {**run.task.layout.named(theta), **run.task.layout.named_buffers(buffers)}
             outputs = functional_call(run.task.model.eval(), tensors, (samples.inputs,))
             losses.append(float(cross_entropy(outputs, samples.targets)))
         ds = drift.drift_curvature(run, rounds=[1], kinds=["step"], at=at, k=2)
@@ -146,7 +145,7 @@ def test_negative_curvature_counts_by_its_magnitude():
         tensors = {name: part.view(shape) for (name, shape), part in zip(named.items(), parts, strict=True)}
         return cross_entropy(functional_call(task.model, tensors, (samples.inputs,)), samples.targets)
 
-    matrix = hessian(loss)(theta).detach().numpy()
+    matrix = jacrev(jacrev(loss))(theta).detach().numpy()
     values, vectors = np.linalg.eigh(matrix)
     order = np.abs(values).argsort()[::-1]
     k = next(rank for rank in range(1, 40) if values[order[rank - 1]] < 0) + 1  # the last but one is negative

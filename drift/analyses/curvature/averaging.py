@@ -1,0 +1,252 @@
+"""The clients of a round around their mean: their span as an estimate of the sharpest directions, and why the mean helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import xarray as xr
+from torch import Tensor
+
+from drift.analyses.curvature.surroundings import Cohort, Surroundings, cohort_of, first_test_samples, unsure_rounds
+from drift.analyses.per_round import About, result, selected_rounds, stack_rows
+from drift.runs.registry import LOSS_UNITS, analysis
+from drift.runs.run import Run
+from drift.store.round_record import CLIENTS, Round
+from landscape.model.model import plain, with_buffers
+
+ROUNDS = 5
+"""Default number of rounds."""
+
+POINTS = (0.25, 0.5, 0.75, 1.0)
+"""Fractions of the way from the mean to a client at which the slope is taken, beside the curvature at the mean."""
+
+
+@analysis("round", "rank", cost="curvature")
+def client_span(run: Run, *, rounds: Sequence[int] | None = None, k: int = 10, samples: int = 500) -> xr.Dataset:
+    """How near the span of the clients' drifts is to the k sharpest directions at their mean, and how sharp it is.
+
+    The span has r <= k directions: the leading principal directions of the drifts w_k - mean, weighted as the mean
+    is. They cost no product with the Hessian H; the r curvatures along them cost r. With orthonormal rows Q (r, d) of
+    the span and V (k, d) of the eigenvectors of largest magnitude:
+
+        cosine      singular values of Q V', cosines of the principal angles
+        captured    |Q V'|^2 / k, the share of the eigenspace in the span; r / d for a random span
+        ritz        eigenvalues of Q H Q', by falling magnitude
+        sharpness   sum of |ritz| over that of the r largest |lambda|; at most 1
+
+    Source: Gur-Ari, Roberts and Dyer 2018 (gradient and eigenspace); the span of clients: this project
+    (docs/drift-curvature.md).
+
+    Args:
+        run: Run to analyse.
+        rounds: Rounds that kept their clients; negative count from the last. By default at most 5, evenly spaced.
+        k: Number of eigenvectors, and of directions of the span at most.
+        samples: Number of test samples, the first, on which the Hessian is taken.
+
+    Returns:
+        Dataset with cosine, ritz and eigenvalue (round, rank), NaN beyond r; over round: directions (r, and the
+        products that ritz costs), captured, captured_random, sharpness, gradient_share (of |g|^2 in the span),
+        search_products (those of Lanczos), and cut, as in `drift_curvature`. What needs an eigenpair that did not
+        converge is NaN. Attribute undetermined: as there.
+
+    Raises:
+        LookupError: If no round, or one of those named, kept its clients.
+        ValueError: If k or samples is not positive.
+    """
+
+    def measure(around: Surroundings, cohort: Cohort, record: Round) -> dict[str, Any]:
+        return measure_span(around, principal_directions(cohort, record.gram[CLIENTS:, CLIENTS:], k))
+
+    return _over_rounds(run, rounds, k, samples, measure, _SPAN, analysis="client_span", source="Gur-Ari et al. 2018")
+
+
+@analysis("round", cost="curvature")
+def averaging_gap(run: Run, *, rounds: Sequence[int] | None = None, k: int = 10, samples: int = 500) -> xr.Dataset:
+    """L(mean) - mean of L(clients), its bounds by the curvature along the drifts, and what the mean cancels.
+
+    With d_k = w_k - mean, so that sum_k p_k d_k = 0, and the mean curvature along a drift from 0 to t,
+
+        c_k(t) = (g(mean + t d_k) - g(mean))' d_k / (t |d_k|^2),    c_k(0) = d_k' H d_k / |d_k|^2
+        gap = L(mean) - sum_k p_k L(w_k) = - sum_k p_k |d_k|^2 (integral of t c_k(t) dt from 0 to 1)
+        low = -1/2 sum_k p_k |d_k|^2 max_t c_k(t) <= gap <= -1/2 sum_k p_k |d_k|^2 min_t c_k(t) = high
+        quadratic = -1/2 sum_k p_k d_k' H d_k
+
+    The integral is exact for losses with kinks too, such as those of ReLU networks; maximum and minimum are those of
+    five t, from 0 to 1, so that the bounds can fail between them: `holds` compares them with the exact gap. With the
+    updates D_k = w_k - start, the weighted mean removes from their square, inside the k sharpest directions and outside
+
+        removed = sum_k p_k |d_k|^2 / sum_k p_k |D_k|^2
+
+    Source: Jensen's gap to second order; this project (docs/drift-curvature.md).
+
+    Args:
+        run: Run to analyse.
+        rounds: Rounds that kept their clients; negative count from the last. By default at most 5, evenly spaced.
+        k: Number of eigenvectors of the Hessian at the mean.
+        samples: Number of test samples, the first, on which losses, gradients and Hessians are taken.
+
+    Returns:
+        Dataset over round with gap, quadratic, low, high, loss (of the mean), mean_loss; holds (1 or 0); spread (sum_k
+        p_k |d_k|^2), removed, removed_sharp, removed_rest, and cut, as in `drift_curvature`. Attribute undetermined: as
+        there. Batch statistics are those of the end.
+
+    Raises:
+        LookupError: If no round, or one of those named, kept its clients or start.
+        ValueError: If k or samples is not positive.
+    """
+
+    def measure(around: Surroundings, cohort: Cohort, record: Round) -> dict[str, Any]:
+        return measure_gap(around, cohort, plain(record.kept("start")))
+
+    return _over_rounds(run, rounds, k, samples, measure, _GAP, analysis="averaging_gap", source="this project")
+
+
+def _over_rounds(
+    run: Run,
+    rounds: Sequence[int] | None,
+    k: int,
+    samples: int,
+    measure: Callable[[Surroundings, Cohort, Round], dict[str, Any]],
+    about: About,
+    **attrs: Any,
+) -> xr.Dataset:
+    """Numbers of the cohorts of rounds, each around its mean; NaN in a round without a cohort."""
+    indices, chosen = selected_rounds(run, "clients", rounds, ROUNDS), first_test_samples(run, k, samples)
+    rows: list[dict[str, Any]] = []
+    for record in map(run.round, run.context.track(indices)):
+        rows.append({})
+        if cohort := cohort_of(run, record):
+            around = Surroundings.of(run.task, with_buffers(cohort.mean, record.end_buffers), k, chosen)
+            rows[-1] = {**measure(around, cohort, record), "cut": around.cut, "undetermined": around.undetermined}
+    coords: dict[str, list[Any]] = {"round": indices} | ({"rank": list(range(1, k + 1))} if about is _SPAN else {})
+    values = stack_rows(rows, about, coords, dict.fromkeys(_RANKED, ("rank",)))
+    return result(
+        values, {**about, "rank": ("rank", "1")}, coords, k=k, undetermined=unsure_rounds(indices, rows), **attrs
+    )
+
+
+def principal_directions(cohort: Cohort, inner: Tensor, k: int) -> Tensor:
+    """Orthonormal leading directions (r, d) of the drifts, r <= k, in float64; those within rounding are left out.
+
+    Args:
+        inner: Inner products of the updates of all clients of the round, shape (m, m).
+    """
+    p, scale = cohort.weights, cohort.weights.sqrt()
+    products = inner[cohort.numbers][:, cohort.numbers].double()
+    cross = products @ p
+    centred = products - cross - cross[:, None] + p @ cross
+    values, columns = torch.linalg.eigh(scale[:, None] * centred * scale)
+    rounding = 4 * torch.finfo(cohort.mean.dtype).eps * float(cohort.mean.double().norm())
+    real = min(k, len(p) - 1, int((values.clamp(min=0).sqrt() > rounding).sum()))  # weighted drifts sum to zero
+    mixing = columns.flip(1)[:, :real] * scale[:, None]
+    directions = cohort.mean.new_zeros(real, len(cohort.mean), dtype=torch.float64)
+    for row, drift in zip(mixing, cohort.drifts(), strict=True):
+        directions += torch.outer(row, drift.double())
+    return torch.linalg.qr(directions.T).Q.T
+
+
+def measure_span(around: Surroundings, directions: Tensor) -> dict[str, Any]:
+    """Numbers of `client_span` for orthonormal directions (r, d), by name; those over `rank` have shape (k,)."""
+    r, k = len(directions), len(around.eigenvalues)
+    row: dict[str, Any] = {
+        "eigenvalue": around.eigenvalues.numpy(),
+        "directions": r,
+        "search_products": around.products,
+    }
+    if r == 0:
+        return row
+    overlap = directions @ around.span.double().T
+    defined = not bool(overlap.isnan().any())
+    cosines = torch.linalg.svdvals(overlap).clamp(max=1) if defined else overlap.new_full((min(r, k),), torch.nan)
+    images = torch.stack([around.product(direction.to(around.gradient)) for direction in directions]).double()
+    restricted = images @ directions.T
+    ritz = torch.linalg.eigvalsh((restricted + restricted.T) / 2)
+    ritz = ritz[ritz.abs().argsort(descending=True)]
+    gradient = around.gradient.double()
+    return row | {
+        "cosine": _padded(cosines, k),
+        "ritz": _padded(ritz, k),
+        "captured": float(cosines.square().sum() / k),
+        "captured_random": r / directions.shape[1],
+        "sharpness": float(ritz.abs().sum() / around.eigenvalues[:r].abs().sum()),
+        "gradient_share": float((directions @ gradient).square().sum() / gradient.square().sum()),
+    }
+
+
+def _padded(values: Tensor, number: int) -> Any:
+    return torch.nn.functional.pad(values, (0, number - len(values)), value=torch.nan).numpy()
+
+
+def measure_gap(around: Surroundings, cohort: Cohort, start: Tensor) -> dict[str, Any]:
+    """Numbers of `averaging_gap` of a cohort that was trained from a start (d,), by name."""
+    curvatures, losses, squares = [], [], []
+    for drift in cohort.drifts():
+        losses.append(around.losses(drift[None]))
+        curvatures.append(_curvatures(around, drift))
+        squares.append(torch.stack([_squares(around, vector) for vector in (drift, drift + (cohort.mean - start))]))
+    p, bends = cohort.weights, torch.stack(curvatures)
+    loss, mean_loss = float(losses[0][0]), float(p @ torch.stack(losses)[:, 1])
+    low, high = (-0.5 * float(p @ ends) for ends in (bends.amax(1), bends.amin(1)))
+    drifts, updates = torch.einsum("k,kvs->vs", p, torch.stack(squares))
+    rounding = 4 * torch.finfo(around.gradient.dtype).eps * (abs(loss) + abs(mean_loss))
+    return {
+        "gap": loss - mean_loss,
+        "quadratic": -0.5 * float(p @ bends[:, 0]),
+        "low": low,
+        "high": high,
+        "holds": float(low - rounding <= loss - mean_loss <= high + rounding),
+        "loss": loss,
+        "mean_loss": mean_loss,
+        "spread": float(drifts.sum()),
+        "removed": float(drifts.sum() / updates.sum()),
+        "removed_sharp": float(drifts[0] / updates[0]),
+        "removed_rest": float(drifts[1] / updates[1]),
+    }
+
+
+def _curvatures(around: Surroundings, drift: Tensor) -> Tensor:
+    """c_k(t) |d_k|^2 at t = 0 and at POINTS, shape (5,), float64; zeros for a drift of length 0."""
+    if not bool(drift.any()):
+        return torch.zeros(1 + len(POINTS), dtype=torch.float64)
+    bends = [((around.gradient_at(t * drift) - around.gradient).double() @ drift.double() / t) for t in POINTS]
+    return torch.stack([around.curved(drift[None])[0], *bends])
+
+
+def _squares(around: Surroundings, vector: Tensor) -> Tensor:
+    """Squared length (2,) of a vector (d,) inside the sharpest directions and outside."""
+    inside = (around.span @ vector).double().square().sum()
+    return torch.stack([inside, (vector.double().square().sum() - inside).clamp(min=0)])
+
+
+_RANKED = ("cosine", "ritz", "eigenvalue")
+"""Variables over the ranks of eigenvalues."""
+
+_SPAN: About = {
+    "cosine": ("cosine of the principal angle to the leading eigenspace", "1"),
+    "ritz": ("curvature along the span", "1"),
+    "eigenvalue": ("Hessian eigenvalue", "1"),
+    "directions": ("directions of the span", "1"),
+    "captured": ("share of the leading eigenspace in the span", "fraction"),
+    "captured_random": ("the same for a random span", "fraction"),
+    "sharpness": ("curvature along the span over the largest", "fraction"),
+    "gradient_share": ("share of the squared gradient in the span", "fraction"),
+    "search_products": ("products of the search for the eigenvectors", "1"),
+    "cut": ("relative gap of eigenvalues k and k + 1", "1"),
+}
+
+_GAP: About = {
+    "gap": ("loss of the mean minus the mean loss of the clients", LOSS_UNITS),
+    "quadratic": ("the same to second order", LOSS_UNITS),
+    "low": ("lower bound by the largest curvatures along the drifts", LOSS_UNITS),
+    "high": ("upper bound by the smallest curvatures along the drifts", LOSS_UNITS),
+    "holds": ("whether the gap lies between its bounds", "1"),
+    "loss": ("loss of the mean", LOSS_UNITS),
+    "mean_loss": ("mean loss of the clients", LOSS_UNITS),
+    "spread": ("mean squared client drift", "1"),
+    "removed": ("share of the squared updates that the mean removes", "fraction"),
+    "removed_sharp": ("the same in the leading eigenspace", "fraction"),
+    "removed_rest": ("the same outside of the leading eigenspace", "fraction"),
+    "cut": ("relative gap of eigenvalues k and k + 1", "1"),
+}

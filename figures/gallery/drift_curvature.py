@@ -1,0 +1,65 @@
+"""Where drift lies against the sharpest directions, what it costs, and what the mean removes (this project)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.analyses.curvature.averaging import averaging_gap
+from drift.analyses.curvature.drift_curvature import KINDS, drift_curvature
+from drift.runs.run import Run
+from figures.axes import curves
+from figures.gallery import _runs, _selected
+from figures.looks import palette, style
+
+NEEDS = "one run of any method that kept the clients of some rounds"
+
+COST = "minutes per run"
+
+_LOOK = {**palette.TERMS, "step": ("server's step", "#333333"), "random": ("random directions", "#999999")}
+_LOOK["change"] = ("update change", "#009E73")
+
+
+@_selected.one_run
+def data(
+    run: Run, *, rounds: int | Sequence[int] = 5, kinds: Sequence[str] = KINDS, k: int = 10, samples: int = 500
+) -> xr.Dataset:
+    """share, cost and quadratic over round and kind; removed_sharp and removed_rest over round.
+
+    Args:
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
+        rounds: The rounds shown, or how many, evenly spread over those that kept their clients.
+        kinds: Displacements, as in `drift.drift_curvature`.
+        k: Number of sharpest directions.
+        samples: Test samples of the Hessian.
+    """
+    options = {"rounds": _runs.rounds_among(run.kept("clients"), rounds) or None, "k": k, "samples": samples}
+    costs, gap = run.cached(drift_curvature, kinds=list(kinds), **options), run.cached(averaging_gap, **options)
+    removed = gap[["removed_sharp", "removed_rest"]]
+    return costs[["share", "cost", "quadratic"]].assign(removed.data_vars).assign_attrs(label=run.label)
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Shares in the sharpest directions, exact and second-order costs, and the shares that the mean removes."""
+    figure, axs = style.panels(1, 3)
+    curves.require_values(ds.share)
+    for kind in ds.kind.values.tolist():
+        label, colour = _LOOK[kind]
+        for ax, name, more in ((axs[0, 0], "share", {}), (axs[0, 1], "cost", {}), (axs[0, 1], "quadratic", _DASHED)):
+            look = {"color": colour, "marker": "o", "label": f"{label}{', second order' if more else ''}", **more}
+            curves.line_with_band(ds[name].sel(kind=kind), ax=ax, over="round", **{**look, "markersize": 2.5})
+    for name, label, colour in (("sharp", "sharpest directions", "#D55E00"), ("rest", "all others", "#56B4E9")):
+        look = {"color": colour, "label": label, "marker": "s", "markersize": 2.5}
+        curves.line_with_band(ds[f"removed_{name}"], ax=axs[0, 2], over="round", **look)
+    style.logarithmic(axs[0, 0])
+    k, unsure = ds.attrs["k"], ds.attrs["undetermined"]
+    texts = (f"share in the {k} sharpest directions", style.with_unit("cost of the displacement", ds.cost))
+    for ax, text in zip(axs[0], (*texts, "squared updates that the mean removes"), strict=True):
+        style.name_axes(ax, "round", text, integers=5)
+    title = f"{style.label(ds.attrs['label'])}{f', directions not unique: rounds {unsure}' if unsure else ''}"
+    return style.key(figure, axs.flat, title=title, columns=3)
+
+
+_DASHED = {"linestyle": "--", "marker": ""}
