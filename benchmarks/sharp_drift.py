@@ -75,17 +75,20 @@ def measured(name: str, seed: int, folder: Path) -> dict[str, Any]:
     row |= {key: span[key].values for key in ("directions", "search_products")}
     row |= {key: gap[key].values for key in ("gap", "low", "high", "holds", "removed_sharp", "removed_rest")}
     row["gap_quadratic"] = gap.quadratic.values
-    numbers = {key: [float(f"{value:.6g}") for value in values] for key, values in row.items()}
+    numbers = {key: [_short(value) for value in values] for key, values in row.items()}
     about = {"data": name, "seed": seed, "parameters": run.layout.size, "rounds": rounds}
     return {**about, "undetermined": ds.attrs["undetermined"], "numbers": numbers}
 
 
+def _short(value: float) -> float | None:
+    return float(f"{value:.6g}") if np.isfinite(value) else None
+
+
 def correlations(run: dict[str, Any]) -> dict[str, float]:
-    """Rank correlation of each of `COLUMNS` with the cost over the rounds of a run."""
-    numbers = {name: np.array(values, dtype=float) for name, values in run["numbers"].items()}
-    return {
-        name: float(stats.spearmanr(numbers[name], numbers["cost"], nan_policy="omit").statistic) for name in COLUMNS
-    }
+    """Rank correlation of each of `COLUMNS` with the cost, over the rounds of a run that have all of them."""
+    numbers = {name: np.array(run["numbers"][name], dtype=float) for name in ("cost", *COLUMNS)}
+    shared = np.isfinite(list(numbers.values())).all(0)
+    return {name: float(stats.spearmanr(numbers[name][shared], numbers["cost"][shared]).statistic) for name in COLUMNS}
 
 
 def table(content: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The clients of a round around their mean: their span as an estimate of the sharpest directions, and why the mean helps."""
+"""The clients of a round around their mean: how sharp their span is, and why the mean has the smaller loss."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.curvature.surroundings import Cohort, Surroundings, cohort_of, first_test_samples, unsure_rounds
+from drift.analyses.curvature.surroundings import (
+    Surroundings,
+    WeightedClients,
+    cohort_of,
+    first_test_samples,
+    unsure_rounds,
+)
 from drift.analyses.per_round import About, result, selected_rounds, stack_rows
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
@@ -56,7 +62,7 @@ def client_span(run: Run, *, rounds: Sequence[int] | None = None, k: int = 10, s
         ValueError: If k or samples is not positive.
     """
 
-    def measure(around: Surroundings, cohort: Cohort, record: Round) -> dict[str, Any]:
+    def measure(around: Surroundings, cohort: WeightedClients, record: Round) -> dict[str, Any]:
         return measure_span(around, principal_directions(cohort, record.gram[CLIENTS:, CLIENTS:], k))
 
     return _over_rounds(run, rounds, k, samples, measure, _SPAN, analysis="client_span", source="Gur-Ari et al. 2018")
@@ -97,7 +103,7 @@ def averaging_gap(run: Run, *, rounds: Sequence[int] | None = None, k: int = 10,
         ValueError: If k or samples is not positive.
     """
 
-    def measure(around: Surroundings, cohort: Cohort, record: Round) -> dict[str, Any]:
+    def measure(around: Surroundings, cohort: WeightedClients, record: Round) -> dict[str, Any]:
         return measure_gap(around, cohort, plain(record.kept("start")))
 
     return _over_rounds(run, rounds, k, samples, measure, _GAP, analysis="averaging_gap", source="this project")
@@ -108,17 +114,17 @@ def _over_rounds(
     rounds: Sequence[int] | None,
     k: int,
     samples: int,
-    measure: Callable[[Surroundings, Cohort, Round], dict[str, Any]],
+    measure: Callable[[Surroundings, WeightedClients, Round], dict[str, Any]],
     about: About,
     **attrs: Any,
 ) -> xr.Dataset:
     """Numbers of the cohorts of rounds, each around its mean; NaN in a round without a cohort."""
-    indices, chosen = selected_rounds(run, "clients", rounds, ROUNDS), first_test_samples(run, k, samples)
+    indices, tested = selected_rounds(run, "clients", rounds, ROUNDS), first_test_samples(run, k, samples)
     rows: list[dict[str, Any]] = []
     for record in map(run.round, run.context.track(indices)):
         rows.append({})
         if cohort := cohort_of(run, record):
-            around = Surroundings.of(run.task, with_buffers(cohort.mean, record.end_buffers), k, chosen)
+            around = Surroundings.of(run.task, with_buffers(cohort.mean, record.end_buffers), k, tested)
             rows[-1] = {**measure(around, cohort, record), "cut": around.cut, "undetermined": around.undetermined}
     coords: dict[str, list[Any]] = {"round": indices} | ({"rank": list(range(1, k + 1))} if about is _SPAN else {})
     values = stack_rows(rows, about, coords, dict.fromkeys(_RANKED, ("rank",)))
@@ -127,7 +133,7 @@ def _over_rounds(
     )
 
 
-def principal_directions(cohort: Cohort, inner: Tensor, k: int) -> Tensor:
+def principal_directions(cohort: WeightedClients, inner: Tensor, k: int) -> Tensor:
     """Orthonormal leading directions (r, d) of the drifts, r <= k, in float64; those within rounding are left out.
 
     Args:
@@ -179,7 +185,7 @@ def _padded(values: Tensor, number: int) -> Any:
     return torch.nn.functional.pad(values, (0, number - len(values)), value=torch.nan).numpy()
 
 
-def measure_gap(around: Surroundings, cohort: Cohort, start: Tensor) -> dict[str, Any]:
+def measure_gap(around: Surroundings, cohort: WeightedClients, start: Tensor) -> dict[str, Any]:
     """Numbers of `averaging_gap` of a cohort that was trained from a start (d,), by name."""
     curvatures, losses, squares = [], [], []
     for drift in cohort.drifts():

@@ -13,8 +13,8 @@ from torch import Tensor
 from drift.analyses.counterfactual.all_clients import find_clients_to_train, train_all_clients
 from drift.analyses.counterfactual.step_terms import weighted_sum
 from drift.analyses.curvature.surroundings import (
-    Cohort,
     Surroundings,
+    WeightedClients,
     cohort_of,
     first_test_samples,
     unsure_rounds,
@@ -28,7 +28,7 @@ from drift.store.round_record import Round
 from landscape.model.model import plain, with_buffers
 from landscape.model.samples import Samples
 
-Place = Literal["mean", "start", "end"]
+Centre = Literal["mean", "start", "end"]
 
 KINDS = ("client", "step", "random")
 """Displacements that need no other round and no training."""
@@ -51,7 +51,7 @@ def drift_curvature(
     *,
     rounds: Sequence[int] | None = None,
     kinds: Sequence[str] = KINDS,
-    at: Place = "mean",
+    at: Centre = "mean",
     k: int = 10,
     samples: int = 500,
     error: float = 0.2,
@@ -99,13 +99,13 @@ def drift_curvature(
     """
     if not kinds or not set(kinds) <= set(ALL_KINDS):
         raise ValueError(f"kinds are {list(kinds)}; give some of {', '.join(ALL_KINDS)}.")
-    if at not in get_args(Place):
-        raise ValueError(f"at is {at!r}; give one of {', '.join(get_args(Place))}.")
+    if at not in get_args(Centre):
+        raise ValueError(f"at is {at!r}; give one of {', '.join(get_args(Centre))}.")
     if not error > 0:
         raise ValueError(f"error is {error}; give a positive relative error, such as 0.2.")
-    chosen = first_test_samples(run, k, samples)
+    tested = first_test_samples(run, k, samples)
     indices = selected_rounds(run, "globals" if set(kinds) == {"sampling"} else "clients", rounds, ROUNDS)
-    rows = [_measure(run, run.round(index), kinds, at, k, chosen, error) for index in run.context.track(indices)]
+    rows = [_measure(run, run.round(index), kinds, at, k, tested, error) for index in run.context.track(indices)]
     coords: dict[str, list[Any]] = {"round": indices, "kind": list(kinds), "layer": list(run.layout.slices())}
     dims = {name: ("kind", "layer") if name.startswith("layer_") else ("kind",) for name in _ABOUT}
     source = "Gur-Ari et al. 2018; Zhou et al. 2024, section 5; FedEve, section 3"
@@ -115,7 +115,7 @@ def drift_curvature(
 
 
 def _measure(
-    run: Run, record: Round, kinds: Sequence[str], at: Place, k: int, samples: Samples, error: float
+    run: Run, record: Round, kinds: Sequence[str], at: Centre, k: int, samples: Samples, error: float
 ) -> dict[str, Any]:
     cohort = None if set(kinds) == {"sampling"} else cohort_of(run, record)
     values: dict[str, list[Any]] = {name: [] for name in _ABOUT}
@@ -132,14 +132,14 @@ def _measure(
     return {**values, "undetermined": any(around.undetermined for around in known.values())}
 
 
-def _model(record: Round, at: Place, mean: Tensor) -> Tensor:
+def _model(record: Round, at: Centre, mean: Tensor) -> Tensor:
     """The model that is displaced, with the batch statistics of the start or the end."""
     if at == "start":
         return with_buffers(plain(record.kept("start")), record.start_buffers)
     return with_buffers(plain(record.kept("end") if at == "end" else mean), record.end_buffers)
 
 
-def _moves(run: Run, record: Round, kind: str, cohort: Cohort | None) -> _Moves | None:
+def _moves(run: Run, record: Round, kind: str, cohort: WeightedClients | None) -> _Moves | None:
     """What is displaced at the mean (d,), the displacements (d,) and their weights; None without a cohort."""
     if kind == "sampling":
         trained = train_all_clients(run, find_clients_to_train(run, record.index))
@@ -191,8 +191,8 @@ def _means(around: Surroundings, moves: Iterable[Tensor], weights: Tensor, error
     moving = columns["norm"] > 0
     means: dict[str, Any] = {"residual": around.residual, "cut": around.cut}
     for name, values in columns.items():
-        some, own = (values[moving], weights[moving]) if name in SHARES else (values, weights)
-        means[name] = (own @ some / own.sum()).numpy()  # NaN where none moves
+        column, mass = (values[moving], weights[moving]) if name in SHARES else (values, weights)
+        means[name] = (mass @ column / mass.sum()).numpy()  # NaN where none moves
     return means
 
 
@@ -203,7 +203,7 @@ def _columns(around: Surroundings, moves: Tensor, error: float) -> dict[str, Ten
     inside = moves @ around.span.T
     squares, sharp = (vectors.square().sum(1).double() for vectors in (moves, inside))
     spans = around.task.layout.slices().values()
-    whole, part = (
+    squares_by, sharp_by = (
         torch.stack([vectors[:, span].square().sum(1).double() for span in spans], 1)
         for vectors in (moves, inside @ around.span)
     )
@@ -215,8 +215,8 @@ def _columns(around: Surroundings, moves: Tensor, error: float) -> dict[str, Ten
         "share": sharp / squares,
         "norm": squares.sqrt(),
         "sharp": sharp.sqrt(),
-        "layer_share": whole / squares[:, None],
-        "layer_sharp": part / part.sum(1, keepdim=True),
+        "layer_share": squares_by / squares[:, None],
+        "layer_sharp": sharp_by / sharp_by.sum(1, keepdim=True),
     }
 
 

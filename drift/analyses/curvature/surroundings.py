@@ -90,7 +90,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Cohort:
+class WeightedClients:
     """The clients of a round that have a weight, and their mean (d,).
 
     Attributes:
@@ -108,7 +108,7 @@ class Cohort:
         return (client - self.mean for client in rows(self.clients, self.numbers))
 
 
-def cohort_of(run: Run, record: Round) -> Cohort | None:
+def cohort_of(run: Run, record: Round) -> WeightedClients | None:
     """The cohort of a round; None where no client has samples, or all diverged.
 
     Raises:
@@ -118,7 +118,7 @@ def cohort_of(run: Run, record: Round) -> Cohort | None:
     if not bool((record.sizes > 0).any()):
         return None
     used = weights > 0
-    return Cohort(weighted_models(weights, clients), clients, used.nonzero().flatten().tolist(), weights[used])
+    return WeightedClients(weighted_models(weights, clients), clients, used.nonzero().flatten().tolist(), weights[used])
 
 
 def first_test_samples(run: Run, k: int, samples: int) -> Samples:

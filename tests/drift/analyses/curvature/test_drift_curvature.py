@@ -18,7 +18,7 @@ import drift
 from drift.analyses.curvature import drift_curvature as module
 from drift.analyses.curvature import surroundings
 from drift.analyses.curvature.averaging import measure_gap, measure_span, principal_directions
-from drift.analyses.curvature.surroundings import Cohort, Surroundings
+from drift.analyses.curvature.surroundings import Surroundings, WeightedClients
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -35,7 +35,7 @@ def cohort_around(mean, count=3, *, weights=(0.5, 0.3, 0.2), seed=1, scale=0.2):
     """Clients (count, d) whose weighted mean is `mean` (d,)."""
     generator, p = torch.Generator().manual_seed(seed), torch.tensor(weights, dtype=torch.float64)
     moves = scale * torch.randn(count, len(mean), generator=generator, dtype=torch.float64)
-    return Cohort(mean, mean + moves - p @ moves, list(range(count)), p)
+    return WeightedClients(mean, mean + moves - p @ moves, list(range(count)), p)
 
 
 def around_quadratic(values, k):
@@ -100,7 +100,7 @@ def test_a_client_at_the_mean_counts_in_no_mean_of_shares():
     _, around = around_quadratic([7.0, 5.0, 2.0, 1.0, 0.5], 2)
     move = torch.tensor([0.3, -0.1, 0.2, 0.0, 0.1]).double()
     clients = torch.stack([around.model, around.model + move, around.model - move])
-    cohort = Cohort(around.model, clients, [0, 1, 2], torch.tensor([0.5, 0.25, 0.25]).double())
+    cohort = WeightedClients(around.model, clients, [0, 1, 2], torch.tensor([0.5, 0.25, 0.25]).double())
     row = module._means(around, cohort.drifts(), cohort.weights, 0.2)
     single = module._means(around, [move], torch.ones(1).double(), 0.2)
     assert row["share"] == pytest.approx(float(single["share"]), rel=1e-9)
