@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drift.analyses.curvature.averaging import averaging_gap
@@ -48,11 +50,9 @@ def draw(ds: xr.Dataset) -> Figure:
     for kind in ds.kind.values.tolist():
         label, colour = _LOOK[kind]
         for ax, name, more in ((axs[0, 0], "share", {}), (axs[0, 1], "cost", {}), (axs[0, 1], "quadratic", _DASHED)):
-            look = {"color": colour, "marker": "o", "label": f"{label}{', second order' if more else ''}", **more}
-            curves.line_with_band(ds[name].sel(kind=kind), ax=ax, over="round", **{**look, "markersize": 2.5})
+            _line(ds[name].sel(kind=kind), ax, colour, f"{label}{', second order' if more else ''}", **more)
     for name, label, colour in (("sharp", "sharpest directions", "#D55E00"), ("rest", "all others", "#56B4E9")):
-        look = {"color": colour, "label": label, "marker": "s", "markersize": 2.5}
-        curves.line_with_band(ds[f"removed_{name}"], ax=axs[0, 2], over="round", **look)
+        _line(ds[f"removed_{name}"], axs[0, 2], colour, label, marker="s")
     style.logarithmic(axs[0, 0])
     k, unsure = ds.attrs["k"], ds.attrs["undetermined"]
     texts = (f"share in the {k} sharpest directions", style.with_unit("cost of the displacement", ds.cost))
@@ -60,6 +60,12 @@ def draw(ds: xr.Dataset) -> Figure:
         style.name_axes(ax, "round", text, integers=5)
     title = f"{style.label(ds.attrs['label'])}{f', directions not unique: rounds {unsure}' if unsure else ''}"
     return style.key(figure, axs.flat, title=title, columns=3)
+
+
+def _line(values: xr.DataArray, ax: Axes, colour: str, label: str, **look: Any) -> None:
+    curves.line_with_band(
+        values, ax=ax, over="round", **{"color": colour, "label": label, "marker": "o", "markersize": 2.5, **look}
+    )
 
 
 _DASHED = {"linestyle": "--", "marker": ""}

@@ -126,7 +126,7 @@ def _measure(
         centre, moves, weights = displaced
         other = kind == "sampling" and at == "mean"
         if other not in known:
-            known[other] = Surroundings.of(run.task, _model(record, at, centre), k, samples)
+            known[other] = Surroundings.around(run.task, _model(record, at, centre), k, samples)
         for name, value in _means(known[other], moves, weights, error).items():
             values[name].append(value)
     return {**values, "undetermined": any(around.undetermined for around in known.values())}

@@ -51,20 +51,20 @@ class Surroundings:
     products: int
 
     @classmethod
-    def of(cls, task: Task, model: Tensor, k: int, samples: Samples) -> Surroundings:
+    def around(cls, task: Task, model: Tensor, k: int, samples: Samples) -> Surroundings:
         """The surroundings of a model on some samples, with its k sharpest directions."""
         product, gradient = _linearised(task, model, samples)
-        options = {"split": samples, "tolerance": NEAR, "max_products": 100, "vectors": True}
-        leading = top_eigenvalues(task, model, min(k + 1, model.numel()), **options)
-        own = leading.isel(rank=slice(k))
-        sizes = abs(leading["eigenvalue"]).values
+        number = min(k + 1, model.numel())
+        pairs = top_eigenvalues(task, model, number, split=samples, tolerance=NEAR, max_products=100, vectors=True)
+        leading = pairs.isel(rank=slice(k))
+        sizes = abs(pairs["eigenvalue"]).values
         gap = float("nan") if len(sizes) <= k else 0.0 if sizes[k - 1] == 0 else 1 - sizes[k] / sizes[k - 1]
         return cls(
             *(task, samples, model, product, gradient),
-            torch.from_numpy(own["eigenvalue"].values).double(),
-            torch.from_numpy(own["eigenvector"].values).to(gradient),
-            float((own["residual"] / abs(own["eigenvalue"]).where(own["eigenvalue"] != 0)).max()),
-            *(float(gap), int(leading.attrs["products"])),
+            torch.from_numpy(leading["eigenvalue"].values).double(),
+            torch.from_numpy(leading["eigenvector"].values).to(gradient),
+            float((leading["residual"] / abs(leading["eigenvalue"]).where(leading["eigenvalue"] != 0)).max()),
+            *(float(gap), int(pairs.attrs["products"])),
         )
 
     @property

@@ -40,7 +40,7 @@ def cohort_around(mean, count=3, *, weights=(0.5, 0.3, 0.2), seed=1, scale=0.2):
 
 def around_quadratic(values, k):
     task = oracles.quadratic(len(values), eigenvalues=values)
-    return task, Surroundings.of(task.task, torch.ones(len(values)).double(), k, task.task.split("test"))
+    return task, Surroundings.around(task.task, torch.ones(len(values)).double(), k, task.task.split("test"))
 
 
 def test_the_numbers_are_those_that_the_findings_stored(tmp_path):
@@ -149,7 +149,7 @@ def test_negative_curvature_counts_by_its_magnitude():
     values, vectors = np.linalg.eigh(matrix)
     order = np.abs(values).argsort()[::-1]
     k = next(rank for rank in range(1, 40) if values[order[rank - 1]] < 0) + 1  # the last but one is negative
-    around = Surroundings.of(task, theta, k, samples)
+    around = Surroundings.around(task, theta, k, samples)
     np.testing.assert_allclose(around.eigenvalues, values[order[:k]], rtol=1e-3)
     assert values[order[:k]].min() < 0
     cohort = cohort_around(theta)
