@@ -59,7 +59,7 @@ def drift_curvature(
     """Share of each drift of a round in the k sharpest directions, and its exact cost beside the second-order one.
 
         client    w_k - mean, for every client of the cohort with samples
-        step      end - start, the server's step
+        step      end - start, the server's step; from the mean or the end it is the same step once more
         change    D' - D, from the mean update D to that of the round before: what equation 13 of FedEve squares
                   (`drift.update_change`)
         random    Gaussian directions as long as the client drifts
