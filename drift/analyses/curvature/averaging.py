@@ -14,6 +14,7 @@ from drift.analyses.curvature.surroundings import (
     WeightedClients,
     cohort_of,
     first_test_samples,
+    principal_directions,
     unsure_rounds,
 )
 from drift.analyses.per_round import About, result, selected_rounds, stack_rows
@@ -131,26 +132,6 @@ def _over_rounds(
     return result(
         values, {**about, "rank": ("rank", "1")}, coords, k=k, undetermined=unsure_rounds(indices, rows), **attrs
     )
-
-
-def principal_directions(cohort: WeightedClients, inner: Tensor, k: int) -> Tensor:
-    """Orthonormal leading directions (r, d) of the drifts, r <= k, in float64; those within rounding are left out.
-
-    Args:
-        inner: Inner products of the updates of all clients of the round, shape (m, m).
-    """
-    p, scale = cohort.weights, cohort.weights.sqrt()
-    products = inner[cohort.numbers][:, cohort.numbers].double()
-    cross = products @ p
-    centred = products - cross - cross[:, None] + p @ cross
-    values, columns = torch.linalg.eigh(scale[:, None] * centred * scale)
-    rounding = 4 * torch.finfo(cohort.mean.dtype).eps * float(cohort.mean.double().norm())
-    real = min(k, len(p) - 1, int((values.clamp(min=0).sqrt() > rounding).sum()))  # weighted drifts sum to zero
-    mixing = columns.flip(1)[:, :real] * scale[:, None]
-    directions = cohort.mean.new_zeros(real, len(cohort.mean), dtype=torch.float64)
-    for row, drift in zip(mixing, cohort.drifts(), strict=True):
-        directions += torch.outer(row, drift.double())
-    return torch.linalg.qr(directions.T).Q.T
 
 
 def measure_span(around: Surroundings, directions: Tensor) -> dict[str, Any]:

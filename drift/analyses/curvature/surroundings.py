@@ -121,6 +121,26 @@ def cohort_of(run: Run, record: Round) -> WeightedClients | None:
     return WeightedClients(weighted_models(weights, clients), clients, used.nonzero().flatten().tolist(), weights[used])
 
 
+def principal_directions(cohort: WeightedClients, inner: Tensor, k: int) -> Tensor:
+    """Orthonormal leading directions (r, d) of the drifts, r <= k, in float64; those within rounding are left out.
+
+    Args:
+        inner: Inner products of the updates of all clients of the round, shape (m, m).
+    """
+    p, scale = cohort.weights, cohort.weights.sqrt()
+    products = inner[cohort.numbers][:, cohort.numbers].double()
+    cross = products @ p
+    centred = products - cross - cross[:, None] + p @ cross
+    values, columns = torch.linalg.eigh(scale[:, None] * centred * scale)
+    rounding = 4 * torch.finfo(cohort.mean.dtype).eps * float(cohort.mean.double().norm())
+    real = min(k, len(p) - 1, int((values.clamp(min=0).sqrt() > rounding).sum()))  # weighted drifts sum to zero
+    mixing = columns.flip(1)[:, :real] * scale[:, None]
+    directions = cohort.mean.new_zeros(real, len(cohort.mean), dtype=torch.float64)
+    for row, drift in zip(mixing, cohort.drifts(), strict=True):
+        directions += torch.outer(row, drift.double())
+    return torch.linalg.qr(directions.T).Q.T
+
+
 def first_test_samples(run: Run, k: int, samples: int) -> Samples:
     """The first test samples of a run.
 

@@ -17,8 +17,8 @@ from torch.nn.functional import cross_entropy
 import drift
 from drift.analyses.curvature import drift_curvature as module
 from drift.analyses.curvature import surroundings
-from drift.analyses.curvature.averaging import measure_gap, measure_span, principal_directions
-from drift.analyses.curvature.surroundings import Surroundings, WeightedClients
+from drift.analyses.curvature.averaging import measure_gap, measure_span
+from drift.analyses.curvature.surroundings import Surroundings, WeightedClients, principal_directions
 
 ROOT = Path(__file__).resolve().parents[4]
 
