@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,9 @@ INSTRUCTIONS = """Loss landscapes and client drift of federated learning: runs t
 Begin with list_runs. Losses have the unit that describe_run names, errors and accuracies are fractions. Say the
 standard error or interval of a number where the answer has one. A tool that takes long is refused with its cost: tell
 the user, and call it again with `seconds` once they agree."""
+
+_ONE = threading.Lock()
+"""Tools are called in threads; pictures are drawn and models evaluated by one of them at a time."""
 
 TOOLS = (
     "list_runs",
@@ -48,7 +52,8 @@ def server(questions: Questions, *, store: bool) -> MCPServer[Any]:
             read_only_hint=not store, destructive_hint=False, idempotent_hint=True, open_world_hint=False
         )
         called = _plain_errors(_with_image(tool) if name == "draw" else tool)
-        made.add_tool(called, description=inspect.getdoc(tool), annotations=hints)
+        structured = False if name == "draw" else None
+        made.add_tool(called, description=inspect.getdoc(tool), annotations=hints, structured_output=structured)
     return made
 
 
@@ -59,8 +64,6 @@ def _with_image(draw: Callable[..., Any]) -> Callable[..., Any]:
     def drawn(*arguments: Any, **options: Any) -> list[Any]:
         picture, texts = draw(*arguments, **options)
         return [Image(data=picture, format="png"), *(f"{name}: {text}" for name, text in texts.items())]
-
-    drawn.__annotations__ = {**draw.__annotations__, "return": list[Any]}
     return drawn
 
 
@@ -70,7 +73,8 @@ def _plain_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(tool)
     def answered(*arguments: Any, **options: Any) -> Any:
         try:
-            return tool(*arguments, **options)
+            with _ONE:
+                return tool(*arguments, **options)
         except (ValueError, LookupError, TypeError, OSError) as reason:
             text = str(reason.args[0]) if isinstance(reason, KeyError) and reason.args else str(reason)
             raise ToolError(console.printable(" ".join(text.split()) or type(reason).__name__)) from reason
