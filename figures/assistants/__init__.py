@@ -1,1 +1,5 @@
-"""A door for assistants and scripts: questions about runs, answered with numbers, their errors and their cost."""
+"""Questions of assistants and scripts about runs: `fedscape mcp`.
+
+`Questions` answers with values of JSON, numbers with their errors, and refuses what takes long with its cost first;
+`server` offers its functions as tools of the Model Context Protocol.
+"""

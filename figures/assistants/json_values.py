@@ -10,7 +10,7 @@ import torch
 import xarray as xr
 
 
-class Refused(ValueError):
+class RefusedQuestion(ValueError):
     """A question that cannot be answered, or not at this cost; its text says why and what would help."""
 
 
@@ -18,11 +18,11 @@ def require_time(cost: float, accepted: float, words: str) -> None:
     """Refuse what takes longer than is accepted, or a time that is not known.
 
     Raises:
-        Refused: With the cost.
+        RefusedQuestion: With the cost.
     """
     if not cost <= accepted:
         time = f"about {cost:.0f} s" if math.isfinite(cost) else "a time that cannot be estimated"
-        raise Refused(
+        raise RefusedQuestion(
             f"this takes {time} ({words}), and {accepted:g} s are accepted; say so, and call again with "
             f"seconds={math.ceil(cost) if math.isfinite(cost) else 1e9:.0f} if it is wanted."
         )

@@ -20,7 +20,7 @@ from drift.runs import cache
 from drift.runs.registry import registered
 from drift.runs.run import Run
 from figures import gallery
-from figures.assistants.json_values import Refused, array, plain, require_time
+from figures.assistants.json_values import RefusedQuestion, array, plain, require_time
 from figures.assistants.record_questions import RecordQuestions
 from figures.page.diagnosis_text import answer, verdict
 from figures.pictures.draw_files import draw as draw_files
@@ -72,12 +72,12 @@ class Questions(RecordQuestions):
         """
         opened, known = self.open(run), registered()
         if analysis not in known:
-            raise Refused(plugins.unknown("analysis", analysis, list(known)))
+            raise RefusedQuestion(plugins.unknown("analysis", analysis, list(known)))
         function, stated = outside.load(f"{known[analysis].module}:{analysis}"), dict(options or {})
         plugins.require_options(analysis, function, stated)
         result = self._result(opened, function, stated, known[analysis].cost, seconds)
         if absent := sorted(set(variables) - set(map(str, result.data_vars))):
-            raise Refused(plugins.unknown("variable", absent[0], list(map(str, result.data_vars))))
+            raise RefusedQuestion(plugins.unknown("variable", absent[0], list(map(str, result.data_vars))))
         wanted = result[list(variables)] if variables else result
         brief = not variables and sum(values.size for values in wanted.data_vars.values()) > MOST
         return {
@@ -99,7 +99,9 @@ class Questions(RecordQuestions):
             estimate = interventions_effort(opened)
             require_time(4 * estimate.seconds, seconds, f"{estimate}, and following what helps through the run")
         result = diagnose(opened, quick=not test_causes)
-        findings = [{**plain(vars(one)), "in_words": " ".join(filter(None, answer(one)))} for one in result.findings]
+        findings = [
+            {**plain(vars(finding)), "in_words": " ".join(filter(None, answer(finding)))} for finding in result.findings
+        ]
         return {"verdict": verdict(result), "findings": findings, "causes": plain(result.to_dict()["causes"])}
 
     def list_figures(self, containing: str = "") -> dict[str, Any]:

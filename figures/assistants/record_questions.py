@@ -25,7 +25,7 @@ from drift.runs.run import open as open_run
 from drift.runs.run_names import find
 from drift.simulation.compare import last_words, mean_of_last
 from drift.simulation.run_index import index
-from figures.assistants.json_values import Refused, array, estimate, plain
+from figures.assistants.json_values import RefusedQuestion, array, estimate, plain
 from figures.page.stage_round import cohort_values, round_losses
 from figures.page.why import why
 from landscape import plugins
@@ -97,11 +97,11 @@ class RecordQuestions(OpenedRuns):
         """
         recorded = self.open(run).metrics()
         if name not in recorded:
-            raise Refused(plugins.unknown("number", name, sorted(map(str, recorded.data_vars))))
+            raise RefusedQuestion(plugins.unknown("number", name, sorted(map(str, recorded.data_vars))))
         values = recorded[name]
         absent = sorted(set(rounds) - set(values["round"].values.tolist()))
         if absent:
-            raise Refused(f"run {run} has no round {absent[0]}; it has {_ends(values['round'].values)}.")
+            raise RefusedQuestion(f"run {run} has no round {absent[0]}; it has {_ends(values['round'].values)}.")
         return array(values.sel(round=list(rounds)) if rounds else values)
 
     def show_round(self, run: str, round: int) -> dict[str, Any]:
@@ -116,8 +116,10 @@ class RecordQuestions(OpenedRuns):
         opened = self.open(run)
         record = opened.round(opened.require_round(round))
         if record.clients is None:
-            kept = opened.kept("clients")
-            raise Refused(f"round {record.index} of {opened.name} kept no clients; rounds that did: {kept or 'none'}.")
+            stored = opened.kept("clients")
+            raise RefusedQuestion(
+                f"round {record.index} of {opened.name} kept no clients; rounds that did: {stored or 'none'}."
+            )
         losses = round_losses(opened, record, None)
         cohort = cohort_values(opened, record, losses)
         named = {name: plain(float(losses[name])) for name in ("start", "aggregate", "end") if name in losses}
@@ -150,18 +152,18 @@ class RecordQuestions(OpenedRuns):
         """
         opened = self.open(run)
         if not weights or not all(math.isfinite(value) for value in weights.values()):
-            raise Refused(f"weights are {dict(weights)}; give a finite number for one model or more.")
+            raise RefusedQuestion(f"weights are {dict(weights)}; give a finite number for one model or more.")
         position = opened.require_round(round)
         name = sum_name(list(weights), list(weights.values()))
         if not name:
-            raise Refused("all weights are 0; give one model or more a weight.")
+            raise RefusedQuestion("all weights are 0; give one model or more a weight.")
         model = named_models(opened, position, [name]).models
         selected = selected_samples(opened, position, split, samples)
         metrics = ("loss", *(("error",) if "error" in opened.task.metrics else ()))
-        each = torch.arange(len(selected))
-        single = evaluate_models(opened, model, selected, metrics=metrics, groups=each)
-        whole = evaluate_models(opened, model, selected, metrics=metrics)
-        answers = {metric: estimate(whole[metric][0], single[metric][0].flatten()) for metric in metrics}
+        numbers = torch.arange(len(selected))
+        single = evaluate_models(opened, model, selected, metrics=metrics, groups=numbers)
+        means = evaluate_models(opened, model, selected, metrics=metrics)
+        answers = {metric: estimate(means[metric][0], single[metric][0].flatten()) for metric in metrics}
         units = {"loss": opened.loss_units, "error": "fraction"}
         return {"model": name, "round": position, "split": split, "samples": len(selected), **answers, "units": units}
 

@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from mcp import types
 from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
 
 from figures.assistants.questions import Questions
 from figures.texts import console
@@ -20,7 +20,7 @@ Begin with list_runs. Losses have the unit that describe_run names, errors and a
 standard error or interval of a number where the answer has one. A tool that takes long is refused with its cost: tell
 the user, and call it again with `seconds` once they agree."""
 
-_ONE = threading.Lock()
+_TURN = threading.Lock()
 """Tools are called in threads; pictures are drawn and models evaluated by one of them at a time."""
 
 TOOLS = (
@@ -45,26 +45,27 @@ def server(questions: Questions, *, store: bool) -> MCPServer[Any]:
         questions: What it answers from.
         store: Whether its tools store results, and are no longer read-only.
     """
-    made: MCPServer[Any] = MCPServer("fedscape", instructions=INSTRUCTIONS, log_level="WARNING")
+    answering: MCPServer[Any] = MCPServer("fedscape", instructions=INSTRUCTIONS, log_level="WARNING")
     for name in TOOLS:
         tool = getattr(questions, name)
-        hints = ToolAnnotations(
+        hints = types.ToolAnnotations(
             read_only_hint=not store, destructive_hint=False, idempotent_hint=True, open_world_hint=False
         )
         called = _plain_errors(_with_image(tool) if name == "draw" else tool)
         structured = False if name == "draw" else None
-        made.add_tool(called, description=inspect.getdoc(tool), annotations=hints, structured_output=structured)
-    return made
+        answering.add_tool(called, description=inspect.getdoc(tool), annotations=hints, structured_output=structured)
+    return answering
 
 
 def _with_image(draw: Callable[..., Any]) -> Callable[..., Any]:
     """A tool that returns a picture and texts, as contents of an answer."""
 
     @functools.wraps(draw)
-    def drawn(*arguments: Any, **options: Any) -> list[Any]:
+    def with_image(*arguments: Any, **options: Any) -> list[Any]:
         picture, texts = draw(*arguments, **options)
         return [Image(data=picture, format="png"), *(f"{name}: {text}" for name, text in texts.items())]
-    return drawn
+
+    return with_image
 
 
 def _plain_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,7 +74,7 @@ def _plain_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(tool)
     def answered(*arguments: Any, **options: Any) -> Any:
         try:
-            with _ONE:
+            with _TURN:
                 return tool(*arguments, **options)
         except (ValueError, LookupError, TypeError, OSError) as reason:
             text = str(reason.args[0]) if isinstance(reason, KeyError) and reason.args else str(reason)

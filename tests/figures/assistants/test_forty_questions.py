@@ -10,7 +10,7 @@ import torch
 
 from drift.runs.registry import registered
 from figures import gallery
-from figures.assistants.json_values import Refused
+from figures.assistants.json_values import RefusedQuestion
 from figures.assistants.questions import Questions
 
 
@@ -257,7 +257,7 @@ def test_what_takes_long_states_its_cost_first(ask, fedavg):
         lambda seconds: ask.analyse(fedavg.name, "eigen_rounds", {"k": 1, "rounds": [2]}, seconds=seconds),
         lambda seconds: ask.draw("accuracy-rounds", [fedavg.name], seconds=seconds),
     ):
-        with pytest.raises(Refused, match=r"this takes about \d+ s .* call again with seconds=\d+"):
+        with pytest.raises(RefusedQuestion, match=r"this takes about \d+ s .* call again with seconds=\d+"):
             call(0.5)
         call(1e9)
     ask.analyse(fedavg.name, "eigen_rounds", {"k": 1, "rounds": [2]}, seconds=0.5)  # known from the call above
