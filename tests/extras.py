@@ -69,6 +69,7 @@ ENVIRONMENTS = {
         ),
     ),
     "frameworks": Environment(("nvflare==2.9.0", "pfl==0.6.0"), ("tests/drift/record/test_frameworks.py",)),
+    "assistants": Environment(("mcp==2.3.0",), ("tests/figures/assistants/test_mcp.py",)),
     "services": Environment(
         (
             *("dask==2026.8.0", "distributed==2026.8.0"),

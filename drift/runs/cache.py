@@ -47,8 +47,9 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     if (result := _complete(partial)) is not None:
         return result
     path = Path(partial.path)
-    if not locks.is_writable(path.parent):
-        _say_unstored(run)
+    if not (run.context.store and locks.is_writable(path.parent)):
+        if run.context.store:
+            _say_unstored(run)
         return _computed(run, analysis, arguments, Unstored(partial.path, partial.identity))
     with locks.lock_result(path):
         if (result := _complete(partial)) is not None:  # another process has stored it meanwhile

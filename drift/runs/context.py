@@ -32,6 +32,7 @@ class Context:
             them.
         progress: Called with the finished and the total number of points, rounds or clients of an analysis.
         announce: Called with one line on the cost of an expensive analysis, before it starts.
+        store: Whether results are stored in the folder of the run; else they are computed every time.
     """
 
     data: Path | None = None
@@ -41,6 +42,7 @@ class Context:
     pool: PointPool | None = field(default=None, compare=False, repr=False)
     progress: Progress | None = field(default=None, compare=False, repr=False)
     announce: Announce | None = field(default=None, compare=False, repr=False)
+    store: bool = True
 
     def track(self, items: Sequence[Item]) -> Iterator[Item]:
         """The items one by one; `progress` is called before the first and after each item."""

@@ -64,7 +64,7 @@ def stage_round(run: Run, index: int, points: int, samples: Samples) -> dict[str
     record, three, sweep = client_sweep(run, index, None, points=points, margin=0.3, box=BOX)
     centre = [float(ds[f"mark_{name}"].sel(mark="mean")) for name in ("alpha", "beta")]
     losses = round_losses(run, record, samples)
-    cohort = _cohort(run, record, losses)
+    cohort = cohort_values(run, record, losses)
     metrics = [name for name in ("loss", "error") if name in ds]
     axes = [ds[name].values - middle for name, middle in zip(("alpha", "beta"), centre, strict=True)]
     return {
@@ -122,7 +122,8 @@ def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: x
     return marks
 
 
-def _cohort(run: Run, record: Round, losses: xr.Dataset) -> list[dict[str, Any]]:
+def cohort_values(run: Run, record: Round, losses: xr.Dataset) -> list[dict[str, Any]]:
+    """For each client of a round the numbers that `stage_round` lists under cohort."""
     after, table = run.cached(client_losses, round=record.index), run.cached(cohort_table, round=record.index)
     shares = label_shares(run, record.index)
     cohort = []

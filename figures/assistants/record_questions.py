@@ -1,0 +1,172 @@
+"""Questions about runs whose answers are recorded, or take the evaluation of one model.
+
+Nothing is written beside the runs unless `store` says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+
+from drift.analyses.evaluate_on import evaluate_models
+from drift.analyses.landscapes.named_models import named_models, sum_name
+from drift.analyses.rounds.run_state import run_state
+from drift.analyses.selected_samples import selected_samples
+from drift.runs.run import Run
+from drift.runs.run import open as open_run
+from drift.runs.run_names import find
+from drift.simulation.compare import last_words, mean_of_last
+from drift.simulation.run_index import index
+from figures.assistants.json_values import RefusedQuestion, array, estimate, plain
+from figures.page.stage_round import cohort_values, round_losses
+from figures.page.why import why
+from landscape import plugins
+
+
+class OpenedRuns:
+    """Answers about the runs in a folder.
+
+    Args:
+        runs: Folder of the runs.
+        data: Folder of the datasets; None: as they are found.
+        task: A task in place of the recorded ones, FILE.py:FUNCTION.
+        store: Whether results are stored in the folders of the runs, so that they are not computed again.
+    """
+
+    def __init__(self, runs: Path, *, data: Path | None = None, task: str | None = None, store: bool = False) -> None:
+        self._folder, self._data, self._task, self._store = runs, data, task, store
+        self._results: dict[tuple[str, ...], xr.Dataset] = {}
+
+    def open(self, name: str) -> Run:
+        run = open_run(find(self._folder, name), data=self._data, task=self._task)
+        return replace(run, context=replace(run.context, store=self._store))
+
+
+class RecordQuestions(OpenedRuns):
+    """Questions that read the record or evaluate a model of a round."""
+
+    def list_runs(self, containing: str = "") -> dict[str, Any]:
+        """The runs: name, method, data, model, partition, seed, rounds done and in all, last accuracy (fraction).
+
+        Args:
+            containing: Only runs whose name contains this text.
+        """
+        rows = [row for row in index(self._folder) if containing in row["name"]]
+        wanted = ("name", "method", "dataset", "model", "partition", "seed", "done", "rounds", "accuracy", "problem")
+        return {"runs": [{key: plain(row.get(key)) for key in wanted if row.get(key) is not None} for row in rows]}
+
+    def describe_run(self, run: str) -> dict[str, Any]:
+        """A run: settings, state, rounds with client models, and the accuracy over its last ten rounds.
+
+        Args:
+            run: Name of a run, or the beginning of a unique name.
+        """
+        opened = self.open(run)
+        accuracy = None
+        with suppress(LookupError, KeyError, ValueError):
+            accuracy = plain(mean_of_last(opened))
+        return {
+            "name": opened.name,
+            "method": opened.label,
+            "settings": plain(opened.about["experiment"]),
+            "state": run_state(opened).name,
+            "rounds": len(opened.rounds()),
+            "rounds_with_clients": opened.kept("clients"),
+            "rounds_with_global_models": opened.kept("globals"),
+            "accuracy": accuracy,
+            "accuracy_is": last_words([opened], 10),
+            "numbers": opened.number_names(),
+            "loss_unit": opened.loss_units,
+        }
+
+    def read_numbers(self, run: str, name: str, rounds: Sequence[int] = ()) -> dict[str, Any]:
+        """A recorded number of a run over its rounds, such as accuracy, loss or client_variance.
+
+        Args:
+            run: Name of a run.
+            name: Name of the number, as describe_run lists it.
+            rounds: Some rounds; by default all.
+        """
+        recorded = self.open(run).metrics()
+        if name not in recorded:
+            raise RefusedQuestion(plugins.unknown("number", name, sorted(map(str, recorded.data_vars))))
+        values = recorded[name]
+        absent = sorted(set(rounds) - set(values["round"].values.tolist()))
+        if absent:
+            raise RefusedQuestion(f"run {run} has no round {absent[0]}; it has {_ends(values['round'].values)}.")
+        return array(values.sel(round=list(rounds)) if rounds else values)
+
+    def show_round(self, run: str, round: int) -> dict[str, Any]:
+        """One round: losses of start, clients, aggregate and end, what each client costs, and three sentences on why.
+
+        A client's cost is the loss of the aggregate minus its loss without the client: positive where it harms.
+
+        Args:
+            run: Name of a run.
+            round: A round with client models; negative ones count from the last.
+        """
+        opened = self.open(run)
+        record = opened.round(opened.require_round(round))
+        if record.clients is None:
+            stored = opened.kept("clients")
+            raise RefusedQuestion(
+                f"round {record.index} of {opened.name} kept no clients; rounds that did: {stored or 'none'}."
+            )
+        losses = round_losses(opened, record, None)
+        cohort = cohort_values(opened, record, losses)
+        named = {name: plain(float(losses[name])) for name in ("start", "aggregate", "end") if name in losses}
+        return {
+            "round": record.index,
+            "unit": opened.loss_units,
+            "test_loss": named,
+            "cohort": plain(cohort),
+            "why": plain(why(opened, record.index, losses, cohort)),
+        }
+
+    def evaluate(
+        self,
+        run: str,
+        round: int,
+        weights: Mapping[str, float],
+        split: str = "test",
+        samples: int | None = None,
+    ) -> dict[str, Any]:
+        """Loss and error of a weighted sum of models of a round, exactly, each with its standard error.
+
+        The standard error is that of the mean over the samples. Weights of clients answer what if they weighed so.
+
+        Args:
+            run: Name of a run.
+            round: Number of the round; negative ones count from the last.
+            weights: Weight of each model: start, end, aggregate, client 3, round 12. They need not sum to one.
+            split: test, train, proxy, or client 3 for the samples of that client.
+            samples: At most so many of them, selected at random; by default all.
+        """
+        opened = self.open(run)
+        if not weights or not all(math.isfinite(value) for value in weights.values()):
+            raise RefusedQuestion(f"weights are {dict(weights)}; give a finite number for one model or more.")
+        position = opened.require_round(round)
+        name = sum_name(list(weights), list(weights.values()))
+        if not name:
+            raise RefusedQuestion("all weights are 0; give one model or more a weight.")
+        model = named_models(opened, position, [name]).models
+        selected = selected_samples(opened, position, split, samples)
+        metrics = ("loss", *(("error",) if "error" in opened.task.metrics else ()))
+        numbers = torch.arange(len(selected))
+        single = evaluate_models(opened, model, selected, metrics=metrics, groups=numbers)
+        means = evaluate_models(opened, model, selected, metrics=metrics)
+        answers = {metric: estimate(means[metric][0], single[metric][0].flatten()) for metric in metrics}
+        units = {"loss": opened.loss_units, "error": "fraction"}
+        return {"model": name, "round": position, "split": split, "samples": len(selected), **answers, "units": units}
+
+
+def _ends(rounds: np.ndarray) -> str:
+    return f"{rounds[0]} to {rounds[-1]}" if len(rounds) else "none"

@@ -1,0 +1,83 @@
+"""`Questions` as the tools of a server of the Model Context Protocol, over standard input and output."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from mcp import types
+from mcp.server.mcpserver import Image, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+from figures.assistants.questions import Questions
+from figures.texts import console
+
+INSTRUCTIONS = """Loss landscapes and client drift of federated learning: runs that fedscape has recorded.
+Begin with list_runs. Losses have the unit that describe_run names, errors and accuracies are fractions. Say the
+standard error or interval of a number where the answer has one. A tool that takes long is refused with its cost: tell
+the user, and call it again with `seconds` once they agree."""
+
+_TURN = threading.Lock()
+"""Tools are called in threads; pictures are drawn and models evaluated by one of them at a time."""
+
+TOOLS = (
+    "list_runs",
+    "describe_run",
+    "read_numbers",
+    "show_round",
+    "evaluate",
+    "list_analyses",
+    "analyse",
+    "diagnose_run",
+    "list_figures",
+    "draw",
+)
+"""Functions of `Questions` that are tools."""
+
+
+def server(questions: Questions, *, store: bool) -> MCPServer[Any]:
+    """The server; `run("stdio")` lets it answer.
+
+    Args:
+        questions: What it answers from.
+        store: Whether its tools store results, and are no longer read-only.
+    """
+    answering: MCPServer[Any] = MCPServer("fedscape", instructions=INSTRUCTIONS, log_level="WARNING")
+    for name in TOOLS:
+        tool = getattr(questions, name)
+        hints = types.ToolAnnotations(
+            read_only_hint=not store, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+        )
+        called = _plain_errors(_with_image(tool) if name == "draw" else tool)
+        structured = False if name == "draw" else None
+        answering.add_tool(called, description=inspect.getdoc(tool), annotations=hints, structured_output=structured)
+    return answering
+
+
+def _with_image(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """A tool that returns a picture and texts, as contents of an answer."""
+
+    @functools.wraps(draw)
+    def with_image(*arguments: Any, **options: Any) -> list[Any]:
+        picture, texts = draw(*arguments, **options)
+        return [Image(data=picture, format="png"), *(f"{name}: {text}" for name, text in texts.items())]
+
+    return with_image
+
+
+def _plain_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
+    """A tool whose refusals are one line, without the path of a file or a traceback."""
+
+    @functools.wraps(tool)
+    def answered(*arguments: Any, **options: Any) -> Any:
+        try:
+            with _TURN:
+                return tool(*arguments, **options)
+        except (ValueError, LookupError, TypeError, OSError) as reason:
+            text = str(reason.args[0]) if isinstance(reason, KeyError) and reason.args else str(reason)
+            raise ToolError(console.printable(" ".join(text.split()) or type(reason).__name__)) from reason
+
+    return answered
