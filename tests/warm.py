@@ -30,7 +30,7 @@ IMPORTED = [
     "figures.commands.explore",
     "figures.explore.plane.survey_results",
     "figures.explore.shell.server",
-    "figures.explore.shell.workspace",
+    "figures.explore.work.workspace",
     "matplotlib.pyplot",
     "warm",
 ]

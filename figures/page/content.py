@@ -19,7 +19,7 @@ from figures.page.pictures import or_why, trajectory
 from figures.page.remembered_runs import Failed, JobProgress, PageProgress, Remembered
 from figures.page.report_jobs import compute_jobs
 from figures.page.sampled import Samples, subset_words
-from figures.page.scene import scene
+from figures.page.scene import scene, sent
 from figures.page.tables import configuration, cost_table, fingerprints, summary_table
 from figures.selection.groups import groups
 from figures.selection.identity import seed_text
@@ -106,7 +106,7 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
         name: or_why(partial(diagnosis, group[0]), f"diagnosis of {group[0].name}", failed)
         for name, group in grouped.items()
     }
-    stage = scene(grouped, points, samples, failed)
+    stage = scene(grouped, sent(points, samples, failed))
     for run in stage["runs"]:
         answers = diagnosed[run["key"]]
         run["verdict"] = "" if isinstance(answers, str) else answers["verdict"]

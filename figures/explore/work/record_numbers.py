@@ -1,0 +1,47 @@
+"""Numbers over rounds of runs that are read so far: recorded ones, and those of analyses of the record, once computed."""
+
+from __future__ import annotations
+
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+import xarray as xr
+
+from drift.analyses.rounds.numbers import OF_RECORD, Analysis
+from drift.analyses.rounds.numbers import number as number_of
+from drift.runs.growing_run import GrowingRun
+
+_RESULTS: WeakKeyDictionary[GrowingRun, dict[Analysis, tuple[str, xr.Dataset]]] = WeakKeyDictionary()
+_LOCK = Lock()
+
+
+def number(run: GrowingRun, name: str) -> xr.DataArray:
+    """As `drift.analyses.rounds.numbers.number`; an analysis is computed once while the run does not grow.
+
+    Raises:
+        LookupError: If the run has no such number.
+    """
+    if name not in OF_RECORD:
+        return number_of(run, name)
+    analysis = OF_RECORD[name]
+    if (known := _known(run, analysis)) is None:
+        head = run.head
+        known = analysis(run)
+        with _LOCK:
+            _RESULTS.setdefault(run, {})[analysis] = head, known
+    return known[name]
+
+
+def known_number(run: GrowingRun, name: str) -> xr.DataArray | None:
+    """The number, where nothing has to be computed for it; None where it has, or the run has no such number."""
+    if name in OF_RECORD:
+        known = _known(run, OF_RECORD[name])
+        return None if known is None else known[name]
+    numbers = run.numbers()
+    return numbers.get(name)
+
+
+def _known(run: GrowingRun, analysis: Analysis) -> xr.Dataset | None:
+    with _LOCK:
+        stored = _RESULTS.get(run, {}).get(analysis)
+    return None if stored is None or stored[0] != run.head else stored[1]
