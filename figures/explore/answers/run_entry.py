@@ -15,6 +15,7 @@ from drift.runs.metric_names import under_usual
 from drift.runs.run import Run
 from drift.store import files
 from drift.store.round_headers import read_small_arrays
+from figures.explore.work.open_runs import PROBLEMS
 from figures.explore.work.record_numbers import known_number
 from figures.looks import palette
 from figures.page.packed import finite
@@ -37,7 +38,7 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         problem: Why a run of that name cannot be read further; "" if it can.
 
     Returns:
-        key (the name of the first run), names (name and seed of each run), accuracy, series, events, note, shown (empty),
+        key (the name of the first run), names (name and seed of each), accuracy, series, events, note, shown (empty),
         able (rounds read so far that can have a landscape), state (complete, growing, diverged, stopped, damaged),
         planned (rounds of the whole run) and text (all settings: name, value).
     """
@@ -65,12 +66,11 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
 
 def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, Any]:
     """The entry of a run without a complete round, or of one that cannot be read."""
+    known: dict[str, Any] = {"label": name, "colour": palette.colour(name), "seeds": [""], "planned": 0, "text": []}
     try:
-        label, planned, seed = palette.label(run.label), run.experiment.rounds, seed_text(run)  # type: ignore[union-attr]
-        text = [(one, value_text(value)) for one, value in settings(run).items()]  # type: ignore[arg-type]
-        colour = palette.colour(run.label)  # type: ignore[union-attr]
-    except (LookupError, ValueError, OSError, TypeError, AttributeError) as reason:
-        label, planned, seed, text, colour = name, 0, "", [], palette.colour(name)
+        if run is not None:
+            known = _settings(run)
+    except PROBLEMS as reason:
         problem = problem or " ".join(str(reason).split())
     if problem:
         state, note = "damaged", problem
@@ -79,14 +79,12 @@ def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, A
     else:
         state, note = "stopped", "It stopped before its first round was complete. Training it again begins anew."
     return {
+        **known,
         "key": name,
-        "label": label,
-        "colour": colour,
         "dash": [],
-        "seeds": [seed],
         "rounds": [],
         "settings": [],
-        "names": [{"name": name, "seed": seed}],
+        "names": [{"name": name, "seed": known["seeds"][0]}],
         "accuracy": None,
         "series": {},
         "events": [],
@@ -94,8 +92,16 @@ def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, A
         "shown": {},
         "able": [],
         "state": state,
-        "planned": planned,
-        "text": text,
+    }
+
+
+def _settings(run: GrowingRun) -> dict[str, Any]:
+    return {
+        "label": palette.label(run.label),
+        "colour": palette.colour(run.label),
+        "seeds": [seed_text(run)],
+        "planned": run.experiment.rounds,
+        "text": [(name, value_text(value)) for name, value in settings(run).items()],
     }
 
 

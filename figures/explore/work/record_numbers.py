@@ -1,4 +1,4 @@
-"""Numbers over rounds of runs that are read so far: recorded ones, and those of analyses of the record, once computed."""
+"""Numbers over rounds of runs as far as they are read: recorded ones, and those of analyses of the record."""
 
 from __future__ import annotations
 
