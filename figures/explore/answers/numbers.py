@@ -12,7 +12,7 @@ FIRST = ("accuracy", "loss", "error", "local_loss")
 
 
 def numbers(ask: Ask, run: str) -> list[dict[str, Any]]:
-    """Of each, recorded ones first: name, words, unit, and whether its axis is logarithmic (log) or marks zero (zero)."""
+    """Of each, recorded ones first: name, words, unit, log and zero (its axis is logarithmic, or marks zero)."""
     record = ask.runs.recorded(run)
     recorded = set(record.number_names()) - OF_RECORD.keys()
     ordered = [*(name for name in FIRST if name in recorded), *sorted(recorded - set(FIRST)), *OF_RECORD]
