@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from collections.abc import Callable, Hashable
 from typing import Any
 
 from drift.runs.growing_run import GrowingRun
-from figures.explore.answers.run_entry import entry_of, unread_entry
+from figures.explore.answers.run_entry import entry_of, last_mean, unread_entry
 from figures.explore.work.open_runs import PROBLEMS, Changes, OpenRuns
-from figures.explore.work.record_numbers import number
+from figures.explore.work.record_numbers import known, number
 from figures.page.scene import SERIES, scene
 from figures.selection.groups import groups
 
-AT_FIRST, AT_A_TIME = 0.4, 0.5
-"""Seconds for which rounds are read before the scene is sent, and between two messages on what is read further."""
+AT_FIRST, AT_A_TIME, FEW = 0.4, 1.5, 10
+"""Seconds for which rounds are read before the scene is sent, and between two messages on what is read further; rounds
+of a run that are read before those of the next one."""
 
 
 class ChangedScene:
@@ -36,7 +39,7 @@ class ChangedScene:
 
     def value(self) -> dict[str, Any]:
         """The whole scene, as far as it is read within a moment; the rest is pushed."""
-        self._runs.read_ahead(self._in_turn(), AT_FIRST)
+        self._runs.read_ahead(self._in_turn(), AT_FIRST, FEW)
         with self._lock:
             whole = self._scene()
             self._remember(whole["runs"])
@@ -63,7 +66,7 @@ class ChangedScene:
         usable = [run for name, run in records.items() if run is not None and _is_usable(run)]
         names = {run.folder: name for name, run in records.items() if run is not None}
         grouped = groups(usable) if usable else {}
-        whole = scene(grouped, lambda name, group: self._detail(group, names))
+        whole = scene(grouped, lambda name, group: self._detail(group, names), last_mean)
         shown = {one["name"] for entry in whole["runs"] for one in entry["names"]}
         whole["runs"] += [
             unread_entry(name, run, runs.problem(name)) for name, run in records.items() if name not in shown
@@ -75,8 +78,8 @@ class ChangedScene:
 
     def _detail(self, group: Any, names: Any) -> dict[str, Any]:
         """Of a group; it is made anew where a run has grown, or more of it is known."""
-        known = tuple((run.folder, run.identity, run.head, run.stamp(), _known(run)) for run in group)
-        key = known, tuple(self._runs.problem(names[run.folder]) for run in group)
+        states = tuple((run.folder, run.identity, run.head, run.stamp(), len(known(run))) for run in group)
+        key = states, tuple(self._runs.problem(names[run.folder]) for run in group)
         if key not in self._details:
             self._details[key] = entry_of(group, names, self._runs.problem)
         return self._details[key]
@@ -103,20 +106,26 @@ class ChangedScene:
             self._reader.start()
 
     def _read(self) -> None:
-        names = self._in_turn()
-        while not self._closed.is_set() and not self._runs.read_ahead(names, AT_A_TIME):
-            self._tell()
-        for name in names:
-            if self._closed.is_set():
-                return
-            run = self._runs.described(name)
-            if _is_usable(run):
-                for quantity in (*SERIES, "coherence"):
-                    try:
-                        number(run, quantity)
-                    except PROBLEMS:  # a run without this number
-                        continue
+        """Read one run after the other, then what their records give, and send what is there from time to time."""
+        names, told = self._in_turn(), time.monotonic()
+        for compute in (False, True):
+            for name in names:
+                if self._closed.is_set():
+                    return
+                run = self._runs.recorded(name)
+                if compute and _is_usable(run):
+                    _compute(run)
+                if time.monotonic() - told > AT_A_TIME:
+                    self._tell()
+                    told = time.monotonic()
         self._tell()
+
+
+def _compute(run: GrowingRun) -> None:
+    """Compute the numbers of the time line that a run has."""
+    for quantity in (*SERIES, "coherence"):
+        with contextlib.suppress(*PROBLEMS):  # a run without this number
+            number(run, quantity)
 
 
 def _is_usable(run: GrowingRun) -> bool:
@@ -125,9 +134,3 @@ def _is_usable(run: GrowingRun) -> bool:
         return bool(run.rounds()) and bool(run.experiment)
     except PROBLEMS:
         return False
-
-
-def _known(run: GrowingRun) -> int:
-    from figures.explore.work.record_numbers import known_number
-
-    return sum(known_number(run, name) is not None for name in (*SERIES, "coherence"))

@@ -17,6 +17,9 @@ from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from landscape.plugins import unknown
 
+AT_A_TIME = 50
+"""Rounds of a run that are read before the next run has its turn."""
+
 PROBLEMS = (LookupError, ValueError, OSError, TypeError, AttributeError)
 """What a damaged, foreign or vanished run raises; it becomes the run's one line."""
 
@@ -123,13 +126,13 @@ class OpenRuns:
             self._read(entry)
         return entry.recorded
 
-    def read_ahead(self, names: Sequence[str], seconds: float) -> bool:
+    def read_ahead(self, names: Sequence[str], seconds: float, few: int = AT_A_TIME) -> bool:
         """Read rounds of runs in turn, for about so many seconds; returns whether all of them are read."""
         ends = time.monotonic() + seconds
         waiting = [self._runs[name] for name in names if name in self._runs and not self._runs[name].complete]
         while waiting:
             for entry in waiting:
-                self._read(entry, AT_A_TIME)
+                self._read(entry, few)
             waiting = [entry for entry in waiting if not entry.complete]
             if time.monotonic() > ends:
                 break
@@ -229,9 +232,6 @@ class OpenRuns:
             raise LookupError(unknown("run", name, self.names) if self.names else f"no run {name}: there is no run.")
         return self._runs[name]
 
-
-AT_A_TIME = 50
-"""Rounds of a run that are read before the next run has its turn."""
 
 MOST = 12
 """Runs that are selected to begin with."""
