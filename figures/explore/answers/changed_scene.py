@@ -13,7 +13,7 @@ from figures.explore.answers.run_entry import entry_of, last_mean, unread_entry
 from figures.explore.work.open_runs import PROBLEMS, Changes, OpenRuns
 from figures.explore.work.record_numbers import known, number
 from figures.page.scene import SERIES, scene
-from figures.selection.groups import groups
+from figures.selection.groups import groups, settings
 
 AT_FIRST, AT_A_TIME, FEW = 0.4, 1.5, 10
 """Seconds for which rounds are read before the scene is sent, and between two messages on what is read further; rounds
@@ -25,7 +25,8 @@ class ChangedScene:
 
     Args:
         runs: The open runs.
-        push: Sends ("scene", changes): runs (entries that changed), keys (of all runs, in order), problems.
+        push: Sends ("scene", changes): runs (entries that changed), keys (of all runs, in order), problems, and other
+            fields of the scene that changed.
         closed: Set when the page is closed.
     """
 
@@ -34,6 +35,7 @@ class ChangedScene:
         self._lock = threading.Lock()
         self._sent: dict[str, dict[str, Any]] | None = None
         self._keys: list[str] = []
+        self._about: dict[str, Any] = {}
         self._details: dict[Hashable, dict[str, Any]] = {}
         self._reader: threading.Thread | None = None
 
@@ -42,7 +44,7 @@ class ChangedScene:
         self._runs.read_ahead(self._in_turn(), AT_FIRST, FEW)
         with self._lock:
             whole = self._scene()
-            self._remember(whole["runs"])
+            self._remember(whole)
         self._read_on()
         return whole
 
@@ -81,23 +83,29 @@ class ChangedScene:
         states = tuple((run.folder, run.identity, run.head, run.stamp(), len(known(run))) for run in group)
         key = states, tuple(self._runs.problem(names[run.folder]) for run in group)
         if key not in self._details:
-            self._details[key] = entry_of(group, names, self._runs.problem)
+            try:
+                self._details[key] = entry_of(group, names, self._runs.problem)
+            except PROBLEMS as reason:  # a file was damaged or removed meanwhile
+                name = names[group[0].folder]
+                problem = self._runs.problem(name) or " ".join(str(reason).split())
+                return {**unread_entry(name, group[0], problem), "rounds": group[0].rounds()}
         return self._details[key]
 
-    def _remember(self, entries: list[dict[str, Any]]) -> None:
-        self._sent, self._keys = {entry["key"]: entry for entry in entries}, [entry["key"] for entry in entries]
+    def _remember(self, whole: dict[str, Any]) -> None:
+        self._sent, self._keys = {entry["key"]: entry for entry in whole["runs"]}, [one["key"] for one in whole["runs"]]
+        self._about = {name: value for name, value in whole.items() if name != "runs"}
 
     def _tell(self) -> None:
         """Send the entries that changed."""
         with self._lock:
             if (before := self._sent) is None:
                 return
-            keys, whole = self._keys, self._scene()
+            keys, about, whole = self._keys, self._about, self._scene()
             changed = [entry for entry in whole["runs"] if before.get(entry["key"]) != entry]
-            self._remember(whole["runs"])
+            self._remember(whole)
             if changed or keys != self._keys:
-                first = {} if keys else {name: value for name, value in whole.items() if name != "runs"}
-                self._push("scene", {**first, "runs": changed, "keys": self._keys, "problems": whole["problems"]})
+                others = {name: value for name, value in self._about.items() if about[name] != value}
+                self._push("scene", {**others, "runs": changed, "keys": self._keys, "problems": whole["problems"]})
 
     def _read_on(self) -> None:
         """Read what is not read yet, in a thread of its own."""
@@ -131,6 +139,6 @@ def _compute(run: GrowingRun) -> None:
 def _is_usable(run: GrowingRun) -> bool:
     """Whether a run has a round and its settings can be read."""
     try:
-        return bool(run.rounds()) and bool(run.experiment)
+        return bool(run.rounds()) and run.require_round(-1) >= 0 and bool(settings(run))
     except PROBLEMS:
         return False

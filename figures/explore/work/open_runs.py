@@ -15,6 +15,8 @@ from drift.runs.context import Context
 from drift.runs.growing_run import GrowingRun, Stamp
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
+from drift.store.paths import Stamp as FileStamp
+from drift.store.paths import stamp
 from landscape.plugins import unknown
 
 AT_A_TIME = 50
@@ -46,6 +48,7 @@ class _Open:
     complete: bool = False
     problem: str = ""
     stamp: Stamp | None = None
+    described: FileStamp | None = None
 
 
 class OpenRuns:
@@ -110,8 +113,9 @@ class OpenRuns:
         """
         entry = self._entry(name)
         with self._lock:
-            if entry.run is None:
-                entry.run = self._opened(entry)
+            described = stamp(entry.folder / "run.json")
+            if entry.run is None or described != entry.described:  # also before the next look at the folders
+                entry.run, entry.described = self._opened(entry), described
             return entry.run
 
     def recorded(self, name: str) -> GrowingRun:
@@ -224,7 +228,8 @@ class OpenRuns:
             names = (resolved.name, f"{resolved.parent.name}/{resolved.name}", str(resolved))
             name = next(name for name in names if name not in self._runs)
             recorded = GrowingRun(resolved, Context() if run is None else run.context)
-            self._runs[name] = _Open(resolved, recorded, None if run is None else run.context, run)
+            described = None if run is None else stamp(resolved / "run.json")
+            self._runs[name] = _Open(resolved, recorded, None if run is None else run.context, run, described=described)
             return name
 
     def _entry(self, name: str) -> _Open:

@@ -146,7 +146,9 @@ def test_rules_give_the_weights_that_they_name(opened, run):
         "fedavg": {client: size / sum(sizes.values()) for client, size in sizes.items()},
         "equal": dict.fromkeys(sizes, 1 / len(sizes)),
         "own": dict(zip(record.ids.tolist(), record.weights.tolist(), strict=True)),
-        "without 2": {client: size * (client != 2) / (sum(sizes.values()) - sizes[2]) for client, size in sizes.items()},
+        "without 2": {
+            client: size * (client != 2) / (sum(sizes.values()) - sizes[2]) for client, size in sizes.items()
+        },
     }
     for rule, expected in by_rule.items():
         value = opened.ask("best", run=run.name, round=ROUND, rule=rule)
