@@ -100,8 +100,10 @@ class SocketHandler(WebSocketHandler):
 
     def initialize(self, opening: Opening) -> None:
         """Whose runs it shows."""
-        self.opening, self.session = opening, None
+        self.opening = opening
+        self.session: Session | None = None
         self.early: list[Any] | None = []
+        self.loop, self.ended = IOLoop.current(), False
 
     def check_origin(self, origin: str) -> bool:
         """The guard has compared it with the Host."""
@@ -109,7 +111,6 @@ class SocketHandler(WebSocketHandler):
 
     def open(self, *args: str, **kwargs: str) -> None:
         """Begin a session once the runs are open."""
-        self.loop, self.session, self.ended = IOLoop.current(), None, False
         threading.Thread(target=self._begin, name="explore-page", daemon=True).start()
 
     def on_message(self, message: str | bytes) -> None:
@@ -167,7 +168,7 @@ class SocketHandler(WebSocketHandler):
 def serve(
     make: Callable[[], Workspace], port: int | None = None, host: str = "127.0.0.1"
 ) -> tuple[HTTPServer, str, bool]:
-    """A server that listens, the address to open, which has its token, and whether others than this machine can connect.
+    """A server that listens, the address to open with its token, and whether others than this machine can connect.
 
     `IOLoop.current().start()` lets it answer.
 

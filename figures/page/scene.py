@@ -22,7 +22,7 @@ from drift.analyses.rounds.numbers import OF_RECORD, quantity
 from drift.analyses.rounds.run_state import run_state
 from drift.methods.ima import IMA
 from drift.runs.run import Run
-from drift.simulation.compare import last_words, mean_of_last
+from drift.simulation.compare import mean_of_last
 from figures.axes import relief
 from figures.interactive.curves import number
 from figures.interactive.lines import written_name
@@ -50,13 +50,14 @@ Detail = Callable[[str, list[Run]], dict[str, Any]]
 """(name of a group, its runs) -> what a page knows of it beside `scene`'s own."""
 
 
-def scene(grouped: Mapping[str, list[Run]], detail: Detail) -> dict[str, Any]:
+def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list[Run]], str]) -> dict[str, Any]:
     """Everything that the stage shows.
 
     Args:
         grouped: Runs that differ in their seed only, by name; the stage shows the first of each.
         detail: Of a group: accuracy, series, events, note and shown, the value of `stage_round` by round. `sent` for a
             page that is sent; a live page computes landscapes when they are looked at.
+        last: What an accuracy is the mean of, in words, of the first runs of all groups.
 
     Returns:
         title, classes, unit (of losses), last (what an accuracy is the mean of), series (words, unit and whether the
@@ -75,7 +76,7 @@ def scene(grouped: Mapping[str, list[Run]], detail: Detail) -> dict[str, Any]:
         "title": "; ".join(dict.fromkeys(run.task_name for run in first)),
         "classes": next(filter(None, map(_classes, first)), []),
         "unit": first[0].loss_units if first else "",
-        "last": last_words(first, LAST) if first else "",
+        "last": last(first) if first else "",
         "series": {name: asdict(quantity(name)) for name in SERIES},
         "terms": TERMS,
         "class_colours": palette.CLASSES,

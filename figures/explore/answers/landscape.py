@@ -9,6 +9,8 @@ from drift.runs.run import Run
 from figures.explore.ask import Ask
 from figures.explore.work import stopping
 from figures.explore.work.addresses import share_data
+from figures.explore.work.shelf import Shelf
+from figures.explore.work.versions import round_version
 from figures.page.sampled import SAMPLES
 from figures.page.stage_round import missing, stage_round
 
@@ -56,10 +58,19 @@ def landscape(
 
 
 def of_round(run: Run, wanted: Wanted) -> dict[str, Any]:
-    """The landscape; in the process of the jobs."""
+    """The landscape, which is kept in memory too; in the process of the jobs."""
     share_data(run)
     one = wanted
-    shown = stopping.stoppable(run)
-    return stage_round(
-        shown, one.index, one.points, one.samples, split=one.split, quantity=one.quantity, rough=one.rough
-    )
+
+    def make() -> dict[str, Any]:
+        shown = stopping.stoppable(run)
+        return stage_round(
+            shown, one.index, one.points, one.samples, split=one.split, quantity=one.quantity, rough=one.rough
+        )
+
+    known = round_version(run, one.index), len(run.rounds()), id(run.context.user_task)
+    value: dict[str, Any] = _SHOWN.get((known, wanted), make)
+    return value
+
+
+_SHOWN = Shelf(64)

@@ -6,16 +6,20 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import xarray as xr
 
 from drift.analyses.rounds.run_state import lost_from, recorded_losses
 from drift.runs.growing_run import GrowingRun
 from drift.runs.metric_names import under_usual
 from drift.runs.run import Run
+from drift.simulation.compare import mean_words
 from drift.store import files
 from drift.store.round_headers import read_small_arrays
-from figures.explore.work.record_numbers import known_number
+from figures.explore.work.open_runs import PROBLEMS
+from figures.explore.work.record_numbers import known
 from figures.looks import palette
 from figures.page.packed import finite
 from figures.page.scene import LAST, SERIES, events, packed_series
@@ -37,21 +41,21 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         problem: Why a run of that name cannot be read further; "" if it can.
 
     Returns:
-        key (the name of the first run), names (name and seed of each run), accuracy, series, events, note, shown (empty),
+        key (the name of the first run), names (name and seed of each), accuracy, series, events, note, shown (empty),
         able (rounds read so far that can have a landscape), state (complete, growing, diverged, stopped, damaged),
         planned (rounds of the whole run) and text (all settings: name, value).
     """
-    run = group[0]
-    assert isinstance(run, GrowingRun)  # noqa: S101 - for mypy
+    run = _growing(group[0])
     called = [names[member.folder] for member in group]
-    state, note, lost = _state(run, problem(called[0]))
-    series = {name: values for name in SERIES if (values := known_number(run, name)) is not None}
-    coherence = known_number(run, "coherence")
-    absent = missing(run)
+    numbers, on_disk = run.numbers(), run.listed_rounds()
+    state, note, lost = _state(run, numbers, on_disk, problem(called[0]))
+    of_record, absent = known(run), missing(run)
+    series = {name: values for name in SERIES if (values := of_record.get(name, numbers.get(name))) is not None}
+    coherence = of_record.get("coherence")
     return {
         "key": called[0],
         "names": [{"name": name, "seed": seed_text(member)} for name, member in zip(called, group, strict=True)],
-        "accuracy": _mean_accuracy(group),
+        "accuracy": finite(float(np.mean([_last_accuracies(member).mean() for member in group]))),
         "series": {name: packed_series(values, run.rounds()) for name, values in series.items()},
         "events": events(run, coherence, lost) if run.rounds() else [],
         "note": " ".join(filter(None, (note, absent))),
@@ -65,12 +69,11 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
 
 def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, Any]:
     """The entry of a run without a complete round, or of one that cannot be read."""
+    known: dict[str, Any] = {"label": name, "colour": palette.colour(name), "seeds": [""], "planned": 0, "text": []}
     try:
-        label, planned, seed = palette.label(run.label), run.experiment.rounds, seed_text(run)  # type: ignore[union-attr]
-        text = [(one, value_text(value)) for one, value in settings(run).items()]  # type: ignore[arg-type]
-        colour = palette.colour(run.label)  # type: ignore[union-attr]
-    except (LookupError, ValueError, OSError, TypeError, AttributeError) as reason:
-        label, planned, seed, text, colour = name, 0, "", [], palette.colour(name)
+        if run is not None:
+            known = _settings(run)
+    except PROBLEMS as reason:
         problem = problem or " ".join(str(reason).split())
     if problem:
         state, note = "damaged", problem
@@ -79,14 +82,12 @@ def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, A
     else:
         state, note = "stopped", "It stopped before its first round was complete. Training it again begins anew."
     return {
+        **known,
         "key": name,
-        "label": label,
-        "colour": colour,
         "dash": [],
-        "seeds": [seed],
         "rounds": [],
         "settings": [],
-        "names": [{"name": name, "seed": seed}],
+        "names": [{"name": name, "seed": known["seeds"][0]}],
         "accuracy": None,
         "series": {},
         "events": [],
@@ -94,17 +95,24 @@ def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, A
         "shown": {},
         "able": [],
         "state": state,
-        "planned": planned,
-        "text": text,
     }
 
 
-def _state(run: GrowingRun, problem: str) -> tuple[str, str, int | None]:
+def _settings(run: GrowingRun) -> dict[str, Any]:
+    return {
+        "label": palette.label(run.label),
+        "colour": palette.colour(run.label),
+        "seeds": [seed_text(run)],
+        "planned": run.experiment.rounds,
+        "text": [(name, value_text(value)) for name, value in settings(run).items()],
+    }
+
+
+def _state(run: GrowingRun, numbers: xr.Dataset, rounds: list[int], problem: str) -> tuple[str, str, int | None]:
     """State of a run, a line on it, and the round of the lowest loss of one that diverged."""
     if problem:
         return "damaged", problem, None
-    numbers, rounds, planned = run.numbers(), run.listed_rounds(), run.experiment.rounds
-    lost = None
+    planned, lost = run.experiment.rounds, None
     if rounds and len(run.rounds()) == len(rounds):
         classes = len(run.about.get("classes", []))
         constant = math.log(classes) if classes > 1 and run.loss_units == "nats" else math.inf
@@ -126,16 +134,30 @@ def _is_growing(run: GrowingRun, seconds: float) -> bool:
     return bool(written) and time.time() - max(written) < PATIENCE + ROUNDS * (seconds if seconds == seconds else 0)
 
 
-def _mean_accuracy(group: Sequence[Run]) -> float | None:
-    """Mean accuracy of the last rounds of all runs of a group, read or not, as `mean_of_last` has it."""
-    means = []
-    for run in group:
-        assert isinstance(run, GrowingRun)  # noqa: S101 - for mypy
-        rounds = run.listed_rounds()
-        values = [_recorded(run, index).get("accuracy") for index in rounds if index > rounds[-1] - LAST]
-        numbers = [value for value in values if value is not None]
-        means.append(float(np.mean(numbers)) if numbers else math.nan)
-    return finite(float(np.mean(means)))
+def last_mean(runs: Sequence[Run]) -> str:
+    """What the accuracy of entries is the mean of, in words."""
+    spans = [(listed[-1] - listed[0] + 1) for run in runs if (listed := _growing(run).listed_rounds())]
+    return mean_words(spans or [0], [len(_last_accuracies(run)) for run in runs], LAST)
+
+
+def _last_accuracies(run: Run) -> np.ndarray:
+    """Accuracies of those of the last rounds that have one, also where these rounds are not read yet; NaN for none."""
+    record = _growing(run)
+    stamp = record.stamp()
+    if (stored := _LATE.get(record)) is None or stored[0] != stamp:
+        rounds = record.listed_rounds()
+        late = [_recorded(record, index).get("accuracy", np.nan) for index in rounds if index > rounds[-1] - LAST]
+        values = np.array([value for value in late if np.isfinite(value)] or [np.nan])
+        _LATE[record] = stored = stamp, values
+    return stored[1]
+
+
+_LATE: WeakKeyDictionary[GrowingRun, tuple[Any, np.ndarray]] = WeakKeyDictionary()
+
+
+def _growing(run: Run) -> GrowingRun:
+    assert isinstance(run, GrowingRun)  # noqa: S101 - for mypy
+    return run
 
 
 def _recorded(run: GrowingRun, index: int) -> Mapping[str, float]:

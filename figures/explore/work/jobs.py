@@ -121,8 +121,8 @@ class Jobs:
             on_end: Called with the job when it is done, failed or cancelled.
         """
         job = LongJob(title, _stop=self._stop_long, _on_end=on_end)
-        single = not isinstance(runs, Sequence)
-        addresses = tuple(map(_address, [runs] if single else runs))
+        several = list(runs) if isinstance(runs, Sequence) else [runs]
+        single, addresses = not isinstance(runs, Sequence), tuple(map(_address, several))
         call = Call(next(_NUMBERS), function, addresses, arguments, single)
 
         def progress(number: int, done: int, total: int) -> None:

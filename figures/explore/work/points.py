@@ -42,7 +42,7 @@ class Place:
 
     Args:
         round: Number of a round.
-        models: "plane": the basis of the plane through three clients on the stage; "cohort": all clients, ids ascending.
+        models: "plane": the basis of the plane on the stage; "cohort": all clients, ids ascending.
         split: test, train, proxy, or "client 3".
         samples: At most so many of these; None: all.
     """
@@ -68,7 +68,7 @@ class StagePlane:
     centre: np.ndarray
 
     def row(self, spot: Sequence[float]) -> np.ndarray:
-        """Coefficients of the basis at distances from the mean: of the clients, and of a direction if they are on a line."""
+        """Coefficients of the basis at distances from the mean; the fourth is that of a direction beside a line."""
         steps = self.centre + np.asarray(spot, dtype=float)
         return np.asarray(self.sweep.origin + steps @ self.sweep.axes)
 

@@ -1,4 +1,4 @@
-"""Numbers over rounds of runs that are read so far: recorded ones, and those of analyses of the record, once computed."""
+"""Numbers over rounds of runs as far as they are read: recorded ones, and those of analyses of the record."""
 
 from __future__ import annotations
 
@@ -24,21 +24,19 @@ def number(run: GrowingRun, name: str) -> xr.DataArray:
     if name not in OF_RECORD:
         return number_of(run, name)
     analysis = OF_RECORD[name]
-    if (known := _known(run, analysis)) is None:
+    if (stored := _known(run, analysis)) is None:
         head = run.head
-        known = analysis(run)
+        stored = analysis(run)
         with _LOCK:
-            _RESULTS.setdefault(run, {})[analysis] = head, known
-    return known[name]
+            _RESULTS.setdefault(run, {})[analysis] = head, stored
+    return stored[name]
 
 
-def known_number(run: GrowingRun, name: str) -> xr.DataArray | None:
-    """The number, where nothing has to be computed for it; None where it has, or the run has no such number."""
-    if name in OF_RECORD:
-        known = _known(run, OF_RECORD[name])
-        return None if known is None else known[name]
-    numbers = run.numbers()
-    return numbers.get(name)
+def known(run: GrowingRun) -> dict[str, xr.DataArray]:
+    """Numbers of the record that were computed of the run as it is now."""
+    with _LOCK:
+        stored = list(_RESULTS.get(run, {}).values())
+    return {str(name): ds[name] for head, ds in stored if head == run.head for name in ds if name in OF_RECORD}
 
 
 def _known(run: GrowingRun, analysis: Analysis) -> xr.Dataset | None:

@@ -47,13 +47,14 @@ def require_wanted() -> None:
 
 
 def step(done: int, total: int) -> None:
-    """Report that the call of this thread has done so many of its steps; a progress of analyses.
+    """Report that the call of this thread, if there is one, has done so many steps; a progress of analyses.
 
     Raises:
         StoppedCall: If it was stopped.
     """
     require_wanted()
-    _NOW.steps(_NOW.number, done, total)
+    if (number := getattr(_NOW, "number", None)) is not None:
+        _NOW.steps(number, done, total)
 
 
 def until_stopped(blocks: Iterable[Block]) -> Iterator[Block]:

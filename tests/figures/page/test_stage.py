@@ -24,7 +24,7 @@ def unpacked(text):
 @pytest.fixture(scope="module")
 def shown(runs):
     failed = Failed()
-    content = scene(groups(runs), sent(POINTS, 1000, failed))
+    content = scene(groups(runs), sent(POINTS, 1000, failed), lambda first: "last")
     assert failed.reasons == {}
     return content
 
