@@ -28,9 +28,12 @@ IMPORTED = [
     "figures.page.report",
     "figures.cli",
     "figures.commands.explore",
+    "figures.explore.answers.changed_scene",
+    "figures.explore.answers.landscape",
     "figures.explore.plane.survey_results",
+    "figures.explore.session",
     "figures.explore.shell.server",
-    "figures.explore.shell.workspace",
+    "figures.explore.work.workspace",
     "matplotlib.pyplot",
     "warm",
 ]

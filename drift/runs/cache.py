@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import inspect
 import json
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> xr.Dataset:
     """Result of `analysis(run, **arguments)`, read where it is stored, else computed and stored.
 
-    In a run that may not be written the result is computed, and nothing is stored; that is said once.
+    In a run that cannot be written the result is computed, and nothing is stored; that is said once.
 
     Where the analysis's module has a function of its name and `_effort`, `run.context.announce` is called with
     its estimate before.
@@ -46,16 +47,27 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     partial = _partial(run, analysis, text)
     if (result := _complete(partial)) is not None:
         return result
-    path = Path(partial.path)
+    path, unstored = Path(partial.path), Unstored(partial.path, partial.identity)
     if not locks.is_writable(path.parent):
-        _say_unstored(run)
-        return _computed(run, analysis, arguments, Unstored(partial.path, partial.identity))
-    with locks.lock_result(path):
-        if (result := _complete(partial)) is not None:  # another process has stored it meanwhile
+        _say_unstored(run, "is read-only")
+        return _computed(run, analysis, arguments, unstored)
+    result = None
+    try:
+        with locks.lock_result(path):
+            if (result := _complete(partial)) is not None:  # another process has stored it meanwhile
+                return result
+            result = _computed(run, analysis, arguments, partial)
+            netcdf_files.save(result, path)
             return result
-        result = _computed(run, analysis, arguments, partial)
-        netcdf_files.save(result, path)
-        return result
+    except OSError as reason:
+        if reason.errno not in NOT_WRITTEN:
+            raise
+        _say_unstored(run, f"cannot be written ({reason.strerror})")
+        return _computed(run, analysis, arguments, unstored) if result is None else result
+
+
+NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+"""Errors of a file system that takes no file."""
 
 
 def _computed(
@@ -68,12 +80,12 @@ def _computed(
     return netcdf_files.sort_names(result)
 
 
-def _say_unstored(run: Run) -> None:
+def _say_unstored(run: Run, why: str) -> None:
     """Say once per folder and process that results are not stored."""
     if (folder := run.folder.resolve()) in _WARNED:
         return
     _WARNED.add(folder)
-    text = f"{run.name} is read-only: results are computed, and not stored."
+    text = f"{run.name} {why}: results are computed, and not stored."
     if run.context.announce is not None:
         run.context.announce(text)
     else:

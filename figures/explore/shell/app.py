@@ -18,9 +18,9 @@ from figures.explore.shell.root import Root, scheduler
 from figures.explore.shell.selection import Selection
 from figures.explore.shell.view import View, Wanted
 from figures.explore.shell.view_classes import CLASSES
-from figures.explore.shell.workspace import Workspace
 from figures.explore.work.jobs import Jobs
 from figures.explore.work.open_runs import Changes, OpenRuns
+from figures.explore.work.workspace import Workspace
 
 
 class Explorer:

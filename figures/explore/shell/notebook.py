@@ -37,7 +37,7 @@ def explorer(
 
     from figures.explore.shell import style
     from figures.explore.shell.app import Explorer
-    from figures.explore.shell.workspace import Workspace
+    from figures.explore.work.workspace import Workspace
 
     inputs = [runs] if isinstance(runs, Run | str | Path) else list(runs)
     if not inputs:

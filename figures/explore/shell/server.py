@@ -22,10 +22,10 @@ from tornado.routing import Rule
 from tornado.web import RequestHandler
 from tornado.websocket import WebSocketClosedError
 
+from figures.explore.guard import Guard, RefusedRequest, SafeHeaders
 from figures.explore.shell.app import Explorer
-from figures.explore.shell.guard import Guard, RefusedRequest, SafeHeaders
 from figures.explore.shell.plot import LIBRARY
-from figures.explore.shell.workspace import Workspace
+from figures.explore.work.workspace import Workspace
 
 PORT = 7333
 """Usual port. An address that stays lets the browser keep the explorer's scripts, which are half of a page's time."""

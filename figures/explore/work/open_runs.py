@@ -15,7 +15,12 @@ from drift.runs.context import Context
 from drift.runs.growing_run import GrowingRun, Stamp
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
+from drift.store.paths import Stamp as FileStamp
+from drift.store.paths import stamp
 from landscape.plugins import unknown
+
+AT_A_TIME = 50
+"""Rounds of a run that are read before the next run has its turn."""
 
 PROBLEMS = (LookupError, ValueError, OSError, TypeError, AttributeError)
 """What a damaged, foreign or vanished run raises; it becomes the run's one line."""
@@ -43,6 +48,7 @@ class _Open:
     complete: bool = False
     problem: str = ""
     stamp: Stamp | None = None
+    described: FileStamp | None = None
 
 
 class OpenRuns:
@@ -107,8 +113,9 @@ class OpenRuns:
         """
         entry = self._entry(name)
         with self._lock:
-            if entry.run is None:
-                entry.run = self._opened(entry)
+            described = stamp(entry.folder / "run.json")
+            if entry.run is None or described != entry.described:  # also before the next look at the folders
+                entry.run, entry.described = self._opened(entry), described
             return entry.run
 
     def recorded(self, name: str) -> GrowingRun:
@@ -123,13 +130,13 @@ class OpenRuns:
             self._read(entry)
         return entry.recorded
 
-    def read_ahead(self, names: Sequence[str], seconds: float) -> bool:
+    def read_ahead(self, names: Sequence[str], seconds: float, few: int = AT_A_TIME) -> bool:
         """Read rounds of runs in turn, for about so many seconds; returns whether all of them are read."""
         ends = time.monotonic() + seconds
         waiting = [self._runs[name] for name in names if name in self._runs and not self._runs[name].complete]
         while waiting:
             for entry in waiting:
-                self._read(entry, AT_A_TIME)
+                self._read(entry, few)
             waiting = [entry for entry in waiting if not entry.complete]
             if time.monotonic() > ends:
                 break
@@ -221,7 +228,8 @@ class OpenRuns:
             names = (resolved.name, f"{resolved.parent.name}/{resolved.name}", str(resolved))
             name = next(name for name in names if name not in self._runs)
             recorded = GrowingRun(resolved, Context() if run is None else run.context)
-            self._runs[name] = _Open(resolved, recorded, None if run is None else run.context, run)
+            described = None if run is None else stamp(resolved / "run.json")
+            self._runs[name] = _Open(resolved, recorded, None if run is None else run.context, run, described=described)
             return name
 
     def _entry(self, name: str) -> _Open:
@@ -229,9 +237,6 @@ class OpenRuns:
             raise LookupError(unknown("run", name, self.names) if self.names else f"no run {name}: there is no run.")
         return self._runs[name]
 
-
-AT_A_TIME = 50
-"""Rounds of a run that are read before the next run has its turn."""
 
 MOST = 12
 """Runs that are selected to begin with."""

@@ -8,17 +8,20 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from drift.runs.run import Run
-from figures.explore.work.addresses import Address, share_data
 from figures.explore.work.job import LongJob
+
+if TYPE_CHECKING:
+    from drift.runs.run import Run
+    from figures.explore.work.addresses import Address
 
 LIVES = 2
 """Times that a call is tried before the death of its process is its error."""
 
 
 OnResult = Callable[[int, Any], None]
+OnStep = Callable[[int, int], None]
 
 
 @dataclass(eq=False)
@@ -29,6 +32,7 @@ class QuickCall:
     index: int
     item: Any
     on_result: OnResult
+    on_step: OnStep
     lives: int = LIVES
 
 
@@ -46,6 +50,8 @@ def call_cached(run: Run, analysis: Callable[..., Any], arguments: dict[str, Any
 
 
 def call_cached_soon(run: Run, item: tuple[Callable[..., Any], dict[str, Any]]) -> Any:
+    from figures.explore.work.addresses import share_data
+
     share_data(run)
     return call_cached(run, *item)
 

@@ -15,8 +15,8 @@ import panel as pn
 import drift
 from figures.explore.shell import notebook
 from figures.explore.shell.app import Explorer
-from figures.explore.shell.workspace import Workspace
 from figures.explore.work.job import LongJob
+from figures.explore.work.workspace import Workspace
 
 
 def test_work_that_only_a_closed_page_waits_for_is_ended(tmp_path):

@@ -12,9 +12,9 @@ pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explor
 from exploring import exploring
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
+from figures.explore.guard import Guard
 from figures.explore.shell import server
-from figures.explore.shell.guard import Guard
-from figures.explore.shell.workspace import Workspace
+from figures.explore.work.workspace import Workspace
 
 
 class Connection:

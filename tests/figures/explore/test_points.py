@@ -23,7 +23,7 @@ from figures.explore.plane.queries import COHORT, Grid, PointQuery
 from figures.explore.plane.survey_results import Analysis, minimum
 from figures.explore.plane.surveys import Survey
 from figures.explore.shell.app import Explorer
-from figures.explore.shell.workspace import Workspace
+from figures.explore.work.workspace import Workspace
 from landscape.sweep.evaluate import evaluate
 
 pytestmark = pytest.mark.usefixtures("no_survey_remembered")

@@ -11,8 +11,8 @@ import tiny
 pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explore]'")
 
 from figures.explore.shell.app import Explorer
-from figures.explore.shell.workspace import Workspace
 from figures.explore.views import round as round_view
+from figures.explore.work.workspace import Workspace
 from landscape.sweep.evaluate import evaluate
 
 

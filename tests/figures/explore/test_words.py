@@ -16,10 +16,10 @@ from figures.explore.plane.plane_controls import PlaneControls
 from figures.explore.record.diagnosed import Diagnosed
 from figures.explore.record.series import lines
 from figures.explore.shell.app import Explorer
-from figures.explore.shell.workspace import Workspace
 from figures.explore.views.path import _words
 from figures.explore.views.runs import _summary
 from figures.explore.work.open_runs import OpenRuns
+from figures.explore.work.workspace import Workspace
 from figures.page.diagnosis_text import extent
 from figures.selection.lines import summaries
 

@@ -100,7 +100,7 @@ class RefusedRequest(RequestHandler):
     def prepare(self) -> None:
         """Answer, whatever the method."""
         if self.to:
-            self.set_cookie(self.guard.cookie, self.guard.secret, httponly=True, samesite="Lax", path="/")
+            self.set_cookie(self.guard.cookie, self.guard.secret, httponly=True, samesite="Strict", path="/")
             self.redirect(self.to)
             return
         self.set_status(403)
