@@ -13,7 +13,7 @@ import warm
 
 import figures
 from figures.commands.options import arguments
-from figures.explore.shell.as_figure import Request, toml_value
+from figures.explore.work.figure_command import FigureCommand, toml_value
 
 pytestmark = pytest.mark.usefixtures("not_laid_out")
 
