@@ -37,6 +37,8 @@ def draw(
         raise ValueError(f"{figure} is code of its own; draw it by fedscape figures draw.")
     if format not in FORMATS:
         raise ValueError(f"format is {format!r}; give {', '.join(FORMATS)}.")
+    if own := sorted({"folder", "stem", "formats", "name", "runs"} & {*(options or {})}):
+        raise ValueError(f"{own[0]} is no option of a figure.")
     opened = [ask.run(name) for name in runs]
     if not opened:
         raise LookupError("no run is given; tick one.")

@@ -142,6 +142,7 @@ def test_weights_that_mean_nothing_are_refused_in_a_line(opened, run):
 def test_rules_give_the_weights_that_they_name(opened, run):
     record, models = run.round(ROUND), clients(run)
     sizes = dict(zip(record.ids.tolist(), record.sizes.tolist(), strict=True))
+    rest = sum(sizes.values()) - sizes[2]
     by_rule = {
         "fedavg": {client: size / sum(sizes.values()) for client, size in sizes.items()},
         "equal": dict.fromkeys(sizes, 1 / len(sizes)),
