@@ -31,7 +31,7 @@ LARGEST = 2**20
 HERE = Path(__file__).parent
 
 
-class Opening:
+class WorkspaceOpening:
     """The workspace, which is opened in a thread while the page is on its way.
 
     Args:
@@ -98,7 +98,7 @@ class NoPage(PageHandler):
 class SocketHandler(WebSocketHandler):
     """The connection of one page: messages as JSON, both ways."""
 
-    def initialize(self, opening: Opening) -> None:
+    def initialize(self, opening: WorkspaceOpening) -> None:
         """Whose runs it shows."""
         self.opening = opening
         self.session: Session | None = None
@@ -180,7 +180,7 @@ def serve(
     Raises:
         ValueError: If the port is taken or not allowed, or the host is none of this machine's.
     """
-    guard, opening = Guard(host), Opening(make)
+    guard, opening = Guard(host), WorkspaceOpening(make)
     handlers: Any = [("/", PageHandler), ("/ws", SocketHandler, {"opening": opening})]
     application = Application(
         handlers,

@@ -60,15 +60,12 @@ def landscape(
 def of_round(run: Run, wanted: Wanted) -> dict[str, Any]:
     """The landscape, which is kept in memory too; in the process of the jobs."""
     share_data(run)
-    one = wanted
 
     def make() -> dict[str, Any]:
-        shown = stopping.stoppable(run)
-        return stage_round(
-            shown, one.index, one.points, one.samples, split=one.split, quantity=one.quantity, rough=one.rough
-        )
+        how: dict[str, Any] = {"split": wanted.split, "quantity": wanted.quantity, "rough": wanted.rough}
+        return stage_round(stopping.stoppable(run), wanted.index, wanted.points, wanted.samples, **how)
 
-    known = round_version(run, one.index), len(run.rounds()), id(run.context.user_task)
+    known = round_version(run, wanted.index), len(run.rounds()), id(run.context.user_task)
     value: dict[str, Any] = _SHOWN.get((known, wanted), make)
     return value
 

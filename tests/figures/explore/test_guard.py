@@ -227,7 +227,7 @@ def test_a_page_asks_by_its_websocket_also_by_the_number_of_six(tmp_path, servin
 
 def test_runs_that_cannot_be_opened_are_a_line_on_every_page(tmp_path):
     (tmp_path / "file").write_text("x")
-    opening = server.Opening(lambda: Workspace([tmp_path / "file"]))
+    opening = server.WorkspaceOpening(lambda: Workspace([tmp_path / "file"]))
     opening.wait()
     assert opening.workspace is None and opening.problem.startswith(f"{tmp_path / 'file'} is a file; give the folder")
 

@@ -11,7 +11,7 @@ import torch
 from asking import page, unpacked
 
 from drift.record.recorder import Recorder
-from drift.runs import cache
+from drift.runs import unstored_results
 from drift.runs.run import Run
 from drift.simulation.simulate import Diverged
 from figures.explore.answers.landscape import Wanted, of_round
@@ -134,7 +134,7 @@ def test_a_full_disk_takes_no_number_away(tmp_path, monkeypatch):
     run = tiny.trained(tmp_path)
     expected = of_round(run, Wanted(1, 5, None, "test", "loss"))
     other = tiny.trained(tmp_path / "other")
-    monkeypatch.setattr(cache, "_WARNED", set())
+    monkeypatch.setattr(unstored_results, "_WARNED", set())
 
     def full(*arguments, **options):
         raise OSError(28, "No space left on device", "results")

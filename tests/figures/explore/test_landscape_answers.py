@@ -12,7 +12,7 @@ from drift.store.column_blocks import weighted_models
 from figures.explore.answers.landscape import Wanted, of_round
 from figures.explore.answers.point import at_spot
 from figures.explore.answers.weights import Mixture, of_mixture
-from figures.explore.work.points import Place
+from figures.explore.work.points import Query
 from landscape.model.model import plain
 from landscape.sweep.evaluate import evaluate
 
@@ -147,9 +147,7 @@ def test_rules_give_the_weights_that_they_name(opened, run):
         "fedavg": {client: size / sum(sizes.values()) for client, size in sizes.items()},
         "equal": dict.fromkeys(sizes, 1 / len(sizes)),
         "own": dict(zip(record.ids.tolist(), record.weights.tolist(), strict=True)),
-        "without 2": {
-            client: size * (client != 2) / (sum(sizes.values()) - sizes[2]) for client, size in sizes.items()
-        },
+        "without 2": {client: size * (client != 2) / rest for client, size in sizes.items()},
     }
     for rule, expected in by_rule.items():
         value = opened.ask("best", run=run.name, round=ROUND, rule=rule)
@@ -189,7 +187,7 @@ def test_models_with_batch_normalisation_say_which_statistics_they_have(tmp_path
     record = run.round(ROUND)
     basis = record.kept("clients")[[record.ids.tolist().index(client) for client in value["through"]]]
     spot = tuple(0.5 * extent[1] for extent in value["plane"]["extent"])
-    point = at_spot(run, (Place(ROUND, "plane"), spot))
+    point = at_spot(run, (Query(ROUND, "plane"), spot))
     assert point["statistics"] == "recomputed"
     weights = torch.tensor([[point["weights"][str(client)] for client in value["through"]]], dtype=torch.float64)
     expected = evaluate(run.task, plain(basis), weights, statistics="recomputed")
@@ -197,7 +195,7 @@ def test_models_with_batch_normalisation_say_which_statistics_they_have(tmp_path
     grid = unpacked(value["plane"]["metrics"]["loss"], 5, 5)
     assert grid[3, 3] == pytest.approx(point["loss"], rel=1e-6), "the map and the point agree"
     row = [1.0 if client == value["through"][1] else 0.0 for client in sorted(record.ids.tolist())]
-    alone = of_mixture(run, Mixture(Place(ROUND, "cohort"), tuple(row), proxy=False))
+    alone = of_mixture(run, Mixture(Query(ROUND, "cohort"), tuple(row), proxy=False))
     assert alone["statistics"] == "own" and alone["proxy_loss"] is None
     own = evaluate(run.task, basis, torch.eye(3, dtype=torch.float64)[1:2])
     assert alone["loss"] == float(own["loss"][0])
