@@ -26,7 +26,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 5040,
+    "drift/analyses": 5045,
     "drift/claims": 1360,
     "drift/config": 1005,
     "drift/diagnosis": 505,
@@ -37,8 +37,8 @@ ROOMS = {
     "drift/partitions": 500,
     "drift/plugins": 245,
     "drift/record": 545,
-    "drift/runs": 1175,
-    "drift/simulation": 1765,
+    "drift/runs": 1190,
+    "drift/simulation": 1770,
     "drift/store": 1560,
     "drift/trackers": 100,
     "drift/training": 810,
@@ -48,7 +48,7 @@ ROOMS = {
     "figures/commands": 2580,
     "figures/explore": 6710,
     "figures/films": 610,
-    "figures/gallery": 4740,
+    "figures/gallery": 4785,
     "figures/interactive": 865,
     "figures/looks": 650,
     "figures/page": 1125,

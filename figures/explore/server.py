@@ -58,7 +58,7 @@ class WorkspaceOpening:
         self._done.set()
 
 
-class PageHandler(RequestHandler):
+class StageHandler(RequestHandler):
     """Answers with the page."""
 
     def get(self) -> None:
@@ -83,7 +83,7 @@ class PageHandler(RequestHandler):
         self.finish(f"fedscape explore: {words}\n")
 
 
-class NoPage(PageHandler):
+class NoPage(StageHandler):
     """Answers that there is no such page."""
 
     def get(self) -> None:
@@ -181,7 +181,7 @@ def serve(
         ValueError: If the port is taken or not allowed, or the host is none of this machine's.
     """
     guard, opening = Guard(host), WorkspaceOpening(make)
-    handlers: Any = [("/", PageHandler), ("/ws", SocketHandler, {"opening": opening})]
+    handlers: Any = [("/", StageHandler), ("/ws", SocketHandler, {"opening": opening})]
     application = Application(
         handlers,
         default_handler_class=NoPage,

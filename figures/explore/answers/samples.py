@@ -32,7 +32,7 @@ MODES = {"wrong": "wrong ones", "differs": "two predictions", "all": "all"}
 
 
 @dataclass(frozen=True)
-class Question:
+class SamplesQuery:
     """Which models, samples and cards.
 
     Args:
@@ -92,7 +92,7 @@ def samples(
     name, spot = (model, None) if isinstance(model, str) else _named(opened, round, model)
     if mode not in MODES or (mode == "differs" and against is None):
         raise ValueError(f"mode is {mode!r}; give {', '.join(MODES)}; differs needs a client to compare with.")
-    question = Question(round, name, spot, against, split, truth, predicted, mode, limit)
+    question = SamplesQuery(round, name, spot, against, split, truth, predicted, mode, limit)
     value: dict[str, Any] = ask.quick(shown, opened, question, round, title="samples", priority=20)
     return value
 
@@ -106,7 +106,7 @@ def _named(run: Run, index: int, model: dict[str, Any]) -> tuple[str, tuple[floa
     return sum_name([f"client {client}" for client in ids], mixture.row), None
 
 
-def shown(run: Run, question: Question) -> dict[str, Any]:
+def shown(run: Run, question: SamplesQuery) -> dict[str, Any]:
     """The cards; in the process of the jobs."""
     share_data(run)
     name = question.model if question.spot is None else _at_spot(run, question.index, question.spot)
@@ -138,7 +138,7 @@ def _at_spot(run: Run, index: int, spot: tuple[float, float]) -> str:
     return sum_name([f"client {client}" for client in plane.clients], row[:3].tolist())
 
 
-def _selected(ds: xr.Dataset, question: Question) -> list[int]:
+def _selected(ds: xr.Dataset, question: SamplesQuery) -> list[int]:
     """Places of the samples that are shown, by falling loss; a loss that is NaN counts as the largest."""
     target, predicted = ds.target.values, ds.predicted.values
     mask = np.ones(len(target), bool)
@@ -160,7 +160,7 @@ def _card(ds: xr.Dataset, row: int) -> dict[str, Any]:
     return {**numbers, "against": others[0] if others else None, "loss": finite(ds.loss.values[0, row])}
 
 
-def _contents(run: Run, question: Question, numbers: list[int]) -> list[dict[str, Any]]:
+def _contents(run: Run, question: SamplesQuery, numbers: list[int]) -> list[dict[str, Any]]:
     every, _ = samples_of(run, question.index, question.split)
     selected = every[torch.tensor(numbers, dtype=torch.int64)]
     if not numbers:
@@ -179,7 +179,7 @@ def _png(pixels: np.ndarray) -> str:
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
 
 
-def _words(question: Question, classes: list[str]) -> str:
+def _words(question: SamplesQuery, classes: list[str]) -> str:
     """What is shown, in a sentence."""
     called = lambda label: classes[label] if 0 <= label < len(classes) else str(label)  # noqa: E731
     kind = "these weights" if " * " in question.model else question.model or "a point of the plane"

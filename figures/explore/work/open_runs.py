@@ -85,7 +85,8 @@ class OpenRuns:
     def none_yet(self) -> str:
         """What to do where there is no run yet."""
         folder = shlex.quote(str(self._paths[0])) if self._paths else "runs"
-        return f"No run here yet. Train one (fedscape train digits-shards2 --runs {folder}): it appears here meanwhile."
+        train = f"fedscape train digits-shards2 --runs {folder}"
+        return f"No run here yet. Train one ({train}): it appears here while it is trained."
 
     @property
     def suggested(self) -> list[str]:
@@ -112,7 +113,7 @@ class OpenRuns:
         entry = self._entry(name)
         with self._lock:
             described = paths.stamp(entry.folder / "run.json")
-            if entry.run is None or described != entry.described:
+            if entry.run is None or entry.described not in (None, described):
                 entry.run, entry.described = self._opened(entry), described
             return entry.run
 
@@ -227,7 +228,6 @@ class OpenRuns:
             name = next(name for name in names if name not in self._runs)
             recorded = GrowingRun(resolved, Context() if run is None else run.context)
             self._runs[name] = _Open(resolved, recorded, None if run is None else run.context, run)
-            self._runs[name].described = paths.stamp(resolved / "run.json")
             return name
 
     def _entry(self, name: str) -> _Open:

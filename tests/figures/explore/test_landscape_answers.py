@@ -9,7 +9,7 @@ import torch
 from asking import page, unpacked
 
 from drift.store.column_blocks import weighted_models
-from figures.explore.answers.landscape import Wanted, of_round
+from figures.explore.answers.landscape import LandscapeQuery, of_round
 from figures.explore.answers.point import at_spot
 from figures.explore.answers.weights import Mixture, of_mixture
 from figures.explore.work.points import Query
@@ -183,7 +183,7 @@ def test_a_path_has_the_places_and_losses_of_the_global_models(opened, run):
 
 def test_models_with_batch_normalisation_say_which_statistics_they_have(tmp_path):
     run = tiny.trained(tmp_path, "task.model=tiny:normalised")  # code from outside, which other processes do not trust
-    value = of_round(run, Wanted(ROUND, 5, None, "test", "loss"))
+    value = of_round(run, LandscapeQuery(ROUND, 5, None, "test", "loss"))
     record = run.round(ROUND)
     basis = record.kept("clients")[[record.ids.tolist().index(client) for client in value["through"]]]
     spot = tuple(0.5 * extent[1] for extent in value["plane"]["extent"])
