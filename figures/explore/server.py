@@ -31,7 +31,7 @@ LARGEST = 2**20
 HERE = Path(__file__).parent
 
 
-class Opening:
+class WorkspaceOpening:
     """The workspace, which is opened in a thread while the page is on its way.
 
     Args:
@@ -58,7 +58,7 @@ class Opening:
         self._done.set()
 
 
-class PageHandler(RequestHandler):
+class StageHandler(RequestHandler):
     """Answers with the page."""
 
     def get(self) -> None:
@@ -83,7 +83,7 @@ class PageHandler(RequestHandler):
         self.finish(f"fedscape explore: {words}\n")
 
 
-class NoPage(PageHandler):
+class NoPage(StageHandler):
     """Answers that there is no such page."""
 
     def get(self) -> None:
@@ -98,7 +98,7 @@ class NoPage(PageHandler):
 class SocketHandler(WebSocketHandler):
     """The connection of one page: messages as JSON, both ways."""
 
-    def initialize(self, opening: Opening) -> None:
+    def initialize(self, opening: WorkspaceOpening) -> None:
         """Whose runs it shows."""
         self.opening = opening
         self.session: Session | None = None
@@ -180,8 +180,8 @@ def serve(
     Raises:
         ValueError: If the port is taken or not allowed, or the host is none of this machine's.
     """
-    guard, opening = Guard(host), Opening(make)
-    handlers: Any = [("/", PageHandler), ("/ws", SocketHandler, {"opening": opening})]
+    guard, opening = Guard(host), WorkspaceOpening(make)
+    handlers: Any = [("/", StageHandler), ("/ws", SocketHandler, {"opening": opening})]
     application = Application(
         handlers,
         default_handler_class=NoPage,
