@@ -18,7 +18,7 @@ from figures.explore.session import Session
 from figures.explore.work.workspace import Workspace
 
 PAGES = 4
-"""Pages of one widget that are answered, those opened last: copies of a cell, browsers, and pages that were reloaded."""
+"""Pages of one widget that are answered, those opened last: copies of a cell, browsers, reloaded pages."""
 
 AGAIN = "The explorer opens here when this cell is run."
 SAVED = f"""<p class="fedscape-saved">{AGAIN}</p><style>

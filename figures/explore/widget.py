@@ -18,7 +18,7 @@ def explorer(runs: Sequence[Run | str | Path] | Run | str | Path, **selection: A
     """The stage of `fedscape explore` in a notebook cell: landscapes, drift and reasons, live.
 
     Standing last in a cell it shows itself. `explorer.show(round=3, view="relief")` changes what it shows, and
-    `explorer.selection` is what the reader selected. It needs a running kernel. A saved notebook shows its last picture.
+    `explorer.selection` is what the reader selected. A saved notebook shows the last picture.
 
     Args:
         runs: A run, or several; or folders of runs, and then those that appear in them later are shown too.

@@ -117,7 +117,10 @@ def test_what_a_hand_waits_for_has_a_thread_of_its_own(jobs, run):
 
 
 def wait_for_the_end(run, blocks):
-    return [time.sleep(0.01) for _ in stopping.until_stopped(range(blocks))] and os.getpid()
+    for _ in range(blocks):
+        stopping.require_wanted()
+        time.sleep(0.01)
+    return os.getpid()
 
 
 def test_a_cancelled_call_ends_between_two_blocks_and_frees_its_thread(jobs, run):
