@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import secrets
 import threading
@@ -24,6 +26,9 @@ if TYPE_CHECKING:  # the port is open before torch is loaded
 
 PORT = 7333
 """Usual port."""
+
+LOADED = ("changed_scene", "landscape", "point")
+"""Modules of what a page asks first, loaded before it asks."""
 
 LARGEST = 2**20
 """Bytes of a message of a page."""
@@ -49,13 +54,17 @@ class WorkspaceOpening:
         self._done.wait()
 
     def _open(self) -> None:
+        gc.disable()  # looking for garbage takes a sixth of the time of loading
         from figures.explore.session import plain_line
 
         try:
             self.workspace = self._make()
+            for name in LOADED:
+                importlib.import_module(f"figures.explore.answers.{name}")
         except Exception as reason:  # noqa: BLE001 - every page says it
             self.problem = plain_line(reason)
         self._done.set()
+        gc.enable()
 
 
 class StageHandler(RequestHandler):

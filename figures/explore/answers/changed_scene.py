@@ -37,6 +37,7 @@ class ChangedScene:
         self._keys: list[str] = []
         self._about: dict[str, Any] = {}
         self._details: dict[Hashable, dict[str, Any]] = {}
+        self._before: dict[Hashable, dict[str, Any]] = {}
         self._reader: threading.Thread | None = None
 
     def value(self) -> dict[str, Any]:
@@ -67,7 +68,7 @@ class ChangedScene:
                 records[name] = None
         usable = [run for name, run in records.items() if run is not None and _is_usable(run)]
         names = {run.folder: name for name, run in records.items() if run is not None}
-        grouped = groups(usable) if usable else {}
+        grouped, self._before, self._details = groups(usable) if usable else {}, self._details, {}
         content = scene(grouped, lambda name, group: self._detail(group, names), last_mean)
         shown = {member["name"] for entry in content["runs"] for member in entry["names"]}
         content["runs"] += [
@@ -82,7 +83,9 @@ class ChangedScene:
         """Of a group; it is made anew where a run has grown, or more of it is known."""
         states = tuple((run.folder, run.identity, run.head, run.stamp(), len(known(run))) for run in group)
         key = states, tuple(self._runs.problem(names[run.folder]) for run in group)
-        if key not in self._details:
+        if key in self._before:
+            self._details[key] = self._before[key]
+        else:
             try:
                 self._details[key] = entry_of(group, names, self._runs.problem)
             except PROBLEMS as reason:  # a file was damaged or removed meanwhile

@@ -18,8 +18,8 @@ from drift.runs.run import open as open_run
 from drift.store import paths
 from landscape.plugins import unknown
 
-AT_A_TIME = 50
-"""Rounds of a run that are read before the next run has its turn."""
+AT_A_TIME, MOST = 50, 12
+"""Rounds of a run that are read before the next run has its turn, and runs that are selected to begin with."""
 
 PROBLEMS = (LookupError, ValueError, OSError, TypeError, AttributeError)
 """What a damaged, foreign or vanished run raises; it becomes the run's one line."""
@@ -234,10 +234,6 @@ class OpenRuns:
         if name not in self._runs:
             raise LookupError(unknown("run", name, self.names) if self.names else f"no run {name}: there is no run.")
         return self._runs[name]
-
-
-MOST = 12
-"""Runs that are selected to begin with."""
 
 
 def _require_folders(folders: Sequence[Path], others: bool) -> None:

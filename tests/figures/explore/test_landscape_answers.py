@@ -70,6 +70,10 @@ def test_a_landscape_has_the_losses_of_models_on_its_grid(opened, run):
         loss, error, *_ = by_hand(run, middle + at_u * u + at_v * v, run.task.split("test"))
         assert losses[i, j] == pytest.approx(loss, rel=1e-5)
         assert errors[i, j] == pytest.approx(error, abs=1e-6)
+    steps = [
+        message["progress"] for message in opened.messages if message.get("id") == number and "progress" in message
+    ]
+    assert steps and steps[0]["total"] >= 81 and steps[0]["words"] == f"landscape of {run.name}, round {ROUND}"
     (rough,) = opened.rough(number)
     assert rough["plane"]["points"] == [7, 7] and rough["samples"].startswith("A rough first picture: 7 x 7 points on ")
     assert rough["why"] == [] and value["samples"] == "" and len(value["why"]) == 3
