@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import inspect
 import json
 import sys
-import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ import xarray as xr
 from torch import Tensor
 
 import drift
+from drift.runs import unstored_results
 from drift.runs.registry import registered
 from drift.runs.run_names import named_in
 from drift.store import files, locks
@@ -49,7 +48,7 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
         return result
     path, unstored = Path(partial.path), Unstored(partial.path, partial.identity)
     if not locks.is_writable(path.parent):
-        _say_unstored(run, "is read-only")
+        unstored_results.say(run, "is read-only")
         return _computed(run, analysis, arguments, unstored)
     result = None
     try:
@@ -60,14 +59,10 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
             netcdf_files.save(result, path)
             return result
     except OSError as reason:
-        if reason.errno not in NOT_WRITTEN:
+        if reason.errno not in unstored_results.ERRORS:
             raise
-        _say_unstored(run, f"cannot be written ({reason.strerror})")
+        unstored_results.say(run, f"cannot be written ({reason.strerror})")
         return _computed(run, analysis, arguments, unstored) if result is None else result
-
-
-NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
-"""Errors of a file system that takes no file."""
 
 
 def _computed(
@@ -78,22 +73,6 @@ def _computed(
     resumed = {"partial": partial} if "partial" in inspect.signature(analysis).parameters else {}
     result = analysis(run, **arguments, **resumed).assign_attrs(partial.identity, run=run.name, complete=1)
     return netcdf_files.sort_names(result)
-
-
-def _say_unstored(run: Run, why: str) -> None:
-    """Say once per folder and process that results are not stored."""
-    if (folder := run.folder.resolve()) in _WARNED:
-        return
-    _WARNED.add(folder)
-    text = f"{run.name} {why}: results are computed, and not stored."
-    if run.context.announce is not None:
-        run.context.announce(text)
-    else:
-        warnings.warn(text, stacklevel=4)
-
-
-_WARNED: set[Path] = set()
-"""Folders of which `_say_unstored` has spoken."""
 
 
 def stored(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> xr.Dataset | None:

@@ -34,7 +34,7 @@ class Ask:
         self._tell = tell
         self._cancelled = threading.Event()
         self._job: LongJob | None = None
-        self._stepped = 0.0
+        self._stepped, self._pace = 0.0, (0.0, 10**12)
 
     def rough(self, value: Any) -> None:
         """Send a first, rough value."""
@@ -89,8 +89,14 @@ class Ask:
         )
 
     def step(self, done: int, total: int, words: str = "", left: float | None = None) -> None:
-        """Say how far it is, where that was not said a moment ago."""
-        if (now := time.monotonic()) - self._stepped < EVERY:
+        """Say how far it is, where that was not said a moment ago; time left by the pace so far where it is None."""
+        now = time.monotonic()
+        if done <= self._pace[1]:
+            self._pace = now, done
+        begun, first = self._pace
+        if left is None and done > first:
+            left = (now - begun) / (done - first) * (total - done)
+        if now - self._stepped < EVERY:
             return
         self._stepped = now
         self._tell({"progress": {"done": done, "total": total, "left": left, "words": words}})

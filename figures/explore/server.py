@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import secrets
 import threading
@@ -25,13 +27,16 @@ if TYPE_CHECKING:  # the port is open before torch is loaded
 PORT = 7333
 """Usual port."""
 
+LOADED = ("changed_scene", "landscape", "point")
+"""Modules of what a page asks first, loaded before it asks."""
+
 LARGEST = 2**20
 """Bytes of a message of a page."""
 
 HERE = Path(__file__).parent
 
 
-class Opening:
+class WorkspaceOpening:
     """The workspace, which is opened in a thread while the page is on its way.
 
     Args:
@@ -49,16 +54,20 @@ class Opening:
         self._done.wait()
 
     def _open(self) -> None:
+        gc.disable()  # looking for garbage takes a sixth of the time of loading
         from figures.explore.session import plain_line
 
         try:
             self.workspace = self._make()
+            for name in LOADED:
+                importlib.import_module(f"figures.explore.answers.{name}")
         except Exception as reason:  # noqa: BLE001 - every page says it
             self.problem = plain_line(reason)
         self._done.set()
+        gc.enable()
 
 
-class PageHandler(RequestHandler):
+class StageHandler(RequestHandler):
     """Answers with the page."""
 
     def get(self) -> None:
@@ -83,7 +92,7 @@ class PageHandler(RequestHandler):
         self.finish(f"fedscape explore: {words}\n")
 
 
-class NoPage(PageHandler):
+class NoPage(StageHandler):
     """Answers that there is no such page."""
 
     def get(self) -> None:
@@ -98,7 +107,7 @@ class NoPage(PageHandler):
 class SocketHandler(WebSocketHandler):
     """The connection of one page: messages as JSON, both ways."""
 
-    def initialize(self, opening: Opening) -> None:
+    def initialize(self, opening: WorkspaceOpening) -> None:
         """Whose runs it shows."""
         self.opening = opening
         self.session: Session | None = None
@@ -180,8 +189,8 @@ def serve(
     Raises:
         ValueError: If the port is taken or not allowed, or the host is none of this machine's.
     """
-    guard, opening = Guard(host), Opening(make)
-    handlers: Any = [("/", PageHandler), ("/ws", SocketHandler, {"opening": opening})]
+    guard, opening = Guard(host), WorkspaceOpening(make)
+    handlers: Any = [("/", StageHandler), ("/ws", SocketHandler, {"opening": opening})]
     application = Application(
         handlers,
         default_handler_class=NoPage,

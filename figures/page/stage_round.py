@@ -78,7 +78,7 @@ def stage_round(
         LookupError, ValueError: If there is no such round, client, split or quantity.
     """
     record, three, sweep = client_sweep(run, index, None, points=points, margin=0.3, box=BOX)
-    ds = _plane(run, index, three, sweep, points, samples, split, quantity, stored=not rough)
+    ds = _plane(run, index, sweep, points, samples, split, quantity, stored=not rough)
     centre = [float(ds[f"mark_{name}"].sel(mark="mean")) for name in ("alpha", "beta")]
     losses = round_losses(run, record, samples, split)
     cohort = _cohort(run, record, losses, stored=not rough)
@@ -105,7 +105,6 @@ def stage_round(
 def _plane(
     run: Run,
     index: int,
-    three: list[int],
     sweep: Sweep,
     points: int,
     samples: Samples,
@@ -121,7 +120,8 @@ def _plane(
         how |= {"box": BOX, **(options(run, samples) if stored else {"samples": samples})}
     else:
         box = [float(sweep.coords[name][end]) for name in ("alpha", "beta") for end in (0, -1)]
-        how |= {"models": [f"client {client}" for client in three], "box": box, "split": split, "samples": samples}
+        names = [mark.name for mark in sweep.marks[:3]]
+        how |= {"models": names, "box": box, "split": split, "samples": samples}
     analysis = round_plane if plain else models_plane
     return run.cached(analysis, **how) if stored else analysis(run, **how)
 
@@ -145,9 +145,9 @@ def samples_words(run: Run, index: int, ds: xr.Dataset, split: str, samples: Sam
     """A sentence on the samples of a landscape; empty where all test samples are taken."""
     if not rough and split == "test" and ("samples_of" in ds.attrs or fewer(run, split, samples) is None):
         return landscape_words([ds])
-    every, part = (len(selected_samples(run, index, split, most)) for most in (None, samples))
+    every, number = (len(selected_samples(run, index, split, most)) for most in (None, samples))
     words = f"samples of {split}" if split.startswith("client") else f"{split} samples"
-    text = f"on the {every:,} {words}" if part == every else f"on {part:,} of the {every:,} {words}, at random"
+    text = f"on the {every:,} {words}" if number == every else f"on {number:,} of the {every:,} {words}, at random"
     if rough:
         return f"A rough first picture: {ds.sizes['alpha']} x {ds.sizes['beta']} points {text}."
     return f"{text[0].upper()}{text[1:]}."

@@ -30,14 +30,14 @@ def accepted(kind: Any, args: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
         raise ValueError(unknown("ask", str(kind), KINDS))
     function = getattr(importlib.import_module(f"figures.explore.answers.{kind}"), kind)
     _, *parameters = inspect.signature(function).parameters.values()
-    given, names = args if isinstance(args, Mapping) else {}, [parameter.name for parameter in parameters]
-    for name in given:
+    stated, names = args if isinstance(args, Mapping) else {}, [parameter.name for parameter in parameters]
+    for name in stated:
         if name not in names:
             raise ValueError(unknown(f"argument of the ask {kind}", str(name), names))
-    missing = [one.name for one in parameters if one.default is one.empty and one.name not in given]
+    missing = [field.name for field in parameters if field.default is field.empty and field.name not in stated]
     if missing:
         raise ValueError(f"the ask {kind} lacks {', '.join(missing)}.")
-    return function, {name: _checked(name, value) for name, value in given.items()}
+    return function, {name: _checked(name, value) for name, value in stated.items()}
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -54,7 +54,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError
     return value
@@ -67,7 +67,7 @@ def _number(value: Any) -> float:
 
 
 def _points(value: Any) -> int:
-    if not 2 <= _whole(value) <= MOST_POINTS:
+    if not 2 <= _integer(value) <= MOST_POINTS:
         raise ValueError
     return int(value)
 
@@ -75,7 +75,7 @@ def _points(value: Any) -> int:
 def _samples(value: Any) -> int | None:
     if value is None or value == "all":
         return None
-    if _whole(value) < 1:
+    if _integer(value) < 1:
         raise ValueError
     return int(value)
 
@@ -100,12 +100,12 @@ def _model(value: Any) -> str | dict[str, Any]:
     return {"weights": _weights(value["weights"]), "gamma": _number(value.get("gamma", 1.0))}
 
 
-def _whole_or_none(value: Any) -> int | None:
-    return None if value is None else _whole(value)
+def _integer_or_none(value: Any) -> int | None:
+    return None if value is None else _integer(value)
 
 
 def _limit(value: Any) -> int:
-    if not 0 <= _whole(value) <= MOST_CARDS:
+    if not 0 <= _integer(value) <= MOST_CARDS:
         raise ValueError
     return int(value)
 
@@ -117,7 +117,7 @@ def _names(value: Any) -> list[str]:
 
 
 def _table(value: Any) -> dict[str, Any]:
-    return {_text(name): one for name, one in ({} if value is None else value).items()}
+    return {_text(name): option for name, option in ({} if value is None else value).items()}
 
 
 def _flag(value: Any) -> bool:
@@ -128,7 +128,7 @@ def _flag(value: Any) -> bool:
 
 CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "run": ("the name of a run", _text),
-    "round": ("the number of a round", _whole),
+    "round": ("the number of a round", _integer),
     "points": (f"a whole number from 2 to {MOST_POINTS}", _points),
     "samples": ("a whole number from 1 on, or 'all'", _samples),
     "split": ("test, train, proxy, or 'client 3'", _text),
@@ -137,9 +137,9 @@ CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "gamma": ("a finite number", _number),
     "rule": ("fedavg, equal, own, fedlaw, proxy, or 'without 9'", _text),
     "model": ("end, start, aggregate, 'client 3', {spot: [u, v]} or {weights: {id: w}, gamma: 1}", _model),
-    "against": ("the id of a client, or null", _whole_or_none),
-    "truth": ("the number of a class, or null", _whole_or_none),
-    "predicted": ("the number of a class, or null", _whole_or_none),
+    "against": ("the id of a client, or null", _integer_or_none),
+    "truth": ("the number of a class, or null", _integer_or_none),
+    "predicted": ("the number of a class, or null", _integer_or_none),
     "mode": ("wrong, differs or all", _text),
     "limit": (f"a whole number from 0 to {MOST_CARDS}", _limit),
     "runs": ("a list of names of runs", _names),
@@ -148,7 +148,7 @@ CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "figure": ("the name of a figure", _text),
     "options": ("options by name", _table),
     "format": ("svg, pdf, png or csv", _text),
-    "job": ("the number of a job", _whole),
+    "job": ("the number of a job", _integer),
     "spot": ("two finite numbers: distances on the plane", _spot),
 }
 """What an argument takes, in words, and its check, by name."""

@@ -7,7 +7,7 @@ from figures.explore.ask import Ask
 
 def cancel(ask: Ask, job: int) -> bool:
     """Cancel a job by its number; whether it had not ended."""
-    active = next((one for one in ask.jobs.active if one.number == job), None)
+    active = next((listed for listed in ask.jobs.active if listed.number == job), None)
     if active is not None:
         active.cancel()
     return active is not None

@@ -37,16 +37,17 @@ class ChangedScene:
         self._keys: list[str] = []
         self._about: dict[str, Any] = {}
         self._details: dict[Hashable, dict[str, Any]] = {}
+        self._before: dict[Hashable, dict[str, Any]] = {}
         self._reader: threading.Thread | None = None
 
     def value(self) -> dict[str, Any]:
         """The whole scene, as far as it is read within a moment; the rest is pushed."""
         self._runs.read_ahead(self._in_turn(), AT_FIRST, FEW)
         with self._lock:
-            whole = self._scene()
-            self._remember(whole)
+            content = self._scene()
+            self._remember(content)
         self._read_on()
-        return whole
+        return content
 
     def grown(self, changes: Changes) -> None:
         """Send what changed, where the page has the scene already."""
@@ -67,22 +68,24 @@ class ChangedScene:
                 records[name] = None
         usable = [run for name, run in records.items() if run is not None and _is_usable(run)]
         names = {run.folder: name for name, run in records.items() if run is not None}
-        grouped = groups(usable) if usable else {}
-        whole = scene(grouped, lambda name, group: self._detail(group, names), last_mean)
-        shown = {one["name"] for entry in whole["runs"] for one in entry["names"]}
-        whole["runs"] += [
+        grouped, self._before, self._details = groups(usable) if usable else {}, self._details, {}
+        content = scene(grouped, lambda name, group: self._detail(group, names), last_mean)
+        shown = {member["name"] for entry in content["runs"] for member in entry["names"]}
+        content["runs"] += [
             unread_entry(name, run, runs.problem(name)) for name, run in records.items() if name not in shown
         ]
         suggested = set(runs.suggested)
-        first = [entry["key"] for entry in whole["runs"] if suggested & {one["name"] for one in entry["names"]}]
+        first = [entry["key"] for entry in content["runs"] if suggested & {member["name"] for member in entry["names"]}]
         problems = [line for name in runs.names if (line := runs.problem(name))]
-        return {**whole, "suggested": first, "none_yet": "" if runs.names else runs.none_yet, "problems": problems}
+        return {**content, "suggested": first, "none_yet": "" if runs.names else runs.none_yet, "problems": problems}
 
     def _detail(self, group: Any, names: Any) -> dict[str, Any]:
         """Of a group; it is made anew where a run has grown, or more of it is known."""
         states = tuple((run.folder, run.identity, run.head, run.stamp(), len(known(run))) for run in group)
         key = states, tuple(self._runs.problem(names[run.folder]) for run in group)
-        if key not in self._details:
+        if key in self._before:
+            self._details[key] = self._before[key]
+        else:
             try:
                 self._details[key] = entry_of(group, names, self._runs.problem)
             except PROBLEMS as reason:  # a file was damaged or removed meanwhile
@@ -91,21 +94,22 @@ class ChangedScene:
                 return {**unread_entry(name, group[0], problem), "rounds": group[0].rounds()}
         return self._details[key]
 
-    def _remember(self, whole: dict[str, Any]) -> None:
-        self._sent, self._keys = {entry["key"]: entry for entry in whole["runs"]}, [one["key"] for one in whole["runs"]]
-        self._about = {name: value for name, value in whole.items() if name != "runs"}
+    def _remember(self, content: dict[str, Any]) -> None:
+        self._sent = {entry["key"]: entry for entry in content["runs"]}
+        self._keys = [*self._sent]
+        self._about = {name: value for name, value in content.items() if name != "runs"}
 
     def _tell(self) -> None:
         """Send the entries that changed."""
         with self._lock:
             if (before := self._sent) is None:
                 return
-            keys, about, whole = self._keys, self._about, self._scene()
-            changed = [entry for entry in whole["runs"] if before.get(entry["key"]) != entry]
-            self._remember(whole)
+            keys, about, content = self._keys, self._about, self._scene()
+            changed = [entry for entry in content["runs"] if before.get(entry["key"]) != entry]
+            self._remember(content)
             if changed or keys != self._keys:
                 others = {name: value for name, value in self._about.items() if about[name] != value}
-                self._push("scene", {**others, "runs": changed, "keys": self._keys, "problems": whole["problems"]})
+                self._push("scene", {**others, "runs": changed, "keys": self._keys, "problems": content["problems"]})
 
     def _read_on(self) -> None:
         """Read what is not read yet, in a thread of its own."""
@@ -115,7 +119,7 @@ class ChangedScene:
 
     def _read(self) -> None:
         """Read one run after the other, then what their records give, and send what is there from time to time."""
-        names, told = self._in_turn(), time.monotonic()
+        names, sent_at = self._in_turn(), time.monotonic()
         for compute in (False, True):
             for name in names:
                 if self._closed.is_set():
@@ -123,9 +127,9 @@ class ChangedScene:
                 run = self._runs.recorded(name)
                 if compute and _is_usable(run):
                     _compute(run)
-                if time.monotonic() - told > AT_A_TIME:
+                if time.monotonic() - sent_at > AT_A_TIME:
                     self._tell()
-                    told = time.monotonic()
+                    sent_at = time.monotonic()
         self._tell()
 
 

@@ -37,15 +37,17 @@ def draw(
         raise ValueError(f"{figure} is code of its own; draw it by fedscape figures draw.")
     if format not in FORMATS:
         raise ValueError(f"format is {format!r}; give {', '.join(FORMATS)}.")
+    if reserved := sorted({"folder", "stem", "formats", "name", "runs"} & {*(options or {})}):
+        raise ValueError(f"{reserved[0]} is no option of a figure.")
     opened = [ask.run(name) for name in runs]
     if not opened:
         raise LookupError("no run is given; tick one.")
     about = FigureCommand.from_runs(figure, opened, options or {})
-    value: dict[str, Any] = ask.long(drawn, opened, figure, options or {}, format, title=f"figure {figure}")
+    value: dict[str, Any] = ask.long(draw_file, opened, figure, options or {}, format, title=f"figure {figure}")
     return {**value, "command": about.command(), "python": about.python()}
 
 
-def drawn(runs: Sequence[Run], figure: str, options: dict[str, Any], format: str) -> dict[str, Any]:
+def draw_file(runs: Sequence[Run], figure: str, options: dict[str, Any], format: str) -> dict[str, Any]:
     """The file; in a process of its own."""
     from figures.pictures.draw_files import draw as draw_files
 

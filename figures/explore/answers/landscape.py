@@ -19,7 +19,7 @@ POINTS, ROUGH_POINTS, ROUGH_SAMPLES = 15, 7, 200
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LandscapeQuery:
     """A landscape, as `stage_round` takes it."""
 
     index: int
@@ -47,7 +47,7 @@ def landscape(
     opened = ask.run(run, round)
     if why := missing(opened):
         raise LookupError(why)
-    wanted, title = Wanted(round, points, samples, split, quantity), f"landscape of {run}, round {round}"
+    wanted, title = LandscapeQuery(round, points, samples, split, quantity), f"landscape of {run}, round {round}"
     if points > ROUGH_POINTS:
         few = min(ROUGH_SAMPLES, samples or ROUGH_SAMPLES)
         rough = replace(wanted, points=ROUGH_POINTS, samples=few, rough=True)
@@ -57,18 +57,15 @@ def landscape(
     return value
 
 
-def of_round(run: Run, wanted: Wanted) -> dict[str, Any]:
+def of_round(run: Run, wanted: LandscapeQuery) -> dict[str, Any]:
     """The landscape, which is kept in memory too; in the process of the jobs."""
     share_data(run)
-    one = wanted
 
     def make() -> dict[str, Any]:
-        shown = stopping.stoppable(run)
-        return stage_round(
-            shown, one.index, one.points, one.samples, split=one.split, quantity=one.quantity, rough=one.rough
-        )
+        how: dict[str, Any] = {"split": wanted.split, "quantity": wanted.quantity, "rough": wanted.rough}
+        return stage_round(stopping.stoppable(run), wanted.index, wanted.points, wanted.samples, **how)
 
-    known = round_version(run, one.index), len(run.rounds()), id(run.context.user_task)
+    known = round_version(run, wanted.index), len(run.rounds()), id(run.context.user_task)
     value: dict[str, Any] = _SHOWN.get((known, wanted), make)
     return value
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from drift.runs.run import Run
 from figures.explore.ask import Ask
-from figures.explore.work.points import Place, numbers, stage_plane
+from figures.explore.work.points import Query, numbers, stage_plane
 
-Item = tuple[Place, tuple[float, float]]
+Item = tuple[Query, tuple[float, float]]
 
 
 def point(
@@ -22,16 +22,16 @@ def point(
         split, samples: As in `landscape`.
     """
     opened = ask.run(run, round)
-    item = Place(round, "plane", split, samples), spot
+    item = Query(round, "plane", split, samples), spot
     value: dict[str, Any] = ask.quick(at_spot, opened, item, round, priority=5)
     return value
 
 
 def at_spot(run: Run, item: Item) -> dict[str, Any]:
     """The numbers; in the process of the jobs."""
-    place, spot = item
-    plane = stage_plane(run, place.round)
+    query, spot = item
+    plane = stage_plane(run, query.round)
     row = plane.row(spot)
     weights = dict(zip(map(str, plane.clients), map(float, row[:3]), strict=True))
-    beside = len(row) > 3 and row[3] != 0  # three models on a line: the plane is through a random direction
-    return {**numbers(run, place, row.tolist()), "weights": None if beside else weights}
+    off_line = len(row) > 3 and row[3] != 0  # three models on a line: the plane is through a random direction
+    return {**numbers(run, query, row.tolist()), "weights": None if off_line else weights}

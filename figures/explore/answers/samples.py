@@ -32,7 +32,7 @@ MODES = {"wrong": "wrong ones", "differs": "two predictions", "all": "all"}
 
 
 @dataclass(frozen=True)
-class Question:
+class SamplesQuery:
     """Which models, samples and cards.
 
     Args:
@@ -92,7 +92,7 @@ def samples(
     name, spot = (model, None) if isinstance(model, str) else _named(opened, round, model)
     if mode not in MODES or (mode == "differs" and against is None):
         raise ValueError(f"mode is {mode!r}; give {', '.join(MODES)}; differs needs a client to compare with.")
-    question = Question(round, name, spot, against, split, truth, predicted, mode, limit)
+    question = SamplesQuery(round, name, spot, against, split, truth, predicted, mode, limit)
     value: dict[str, Any] = ask.quick(shown, opened, question, round, title="samples", priority=20)
     return value
 
@@ -106,25 +106,24 @@ def _named(run: Run, index: int, model: dict[str, Any]) -> tuple[str, tuple[floa
     return sum_name([f"client {client}" for client in ids], mixture.row), None
 
 
-def shown(run: Run, question: Question) -> dict[str, Any]:
+def shown(run: Run, question: SamplesQuery) -> dict[str, Any]:
     """The cards; in the process of the jobs."""
     share_data(run)
-    one = question
-    name = one.model if one.spot is None else _at_spot(run, one.index, one.spot)
-    names = (name,) if one.against is None else (name, f"client {one.against}")
-    make = lambda: sample_predictions(run, round=one.index, models=names, split=one.split)  # noqa: E731
-    ds: xr.Dataset = _PREDICTED.get((round_version(run, one.index), names, one.split), make)
+    name = question.model if question.spot is None else _at_spot(run, question.index, question.spot)
+    names = (name,) if question.against is None else (name, f"client {question.against}")
+    make = lambda: sample_predictions(run, round=question.index, models=names, split=question.split)  # noqa: E731
+    ds: xr.Dataset = _PREDICTED.get((round_version(run, question.index), names, question.split), make)
     classes = run.dataset.class_names
     confusion = confusion_of(ds, classes)
-    places = _selected(ds, one)
-    numbers = places[: one.limit]
-    contents = _contents(run, one, numbers)
+    selected = _selected(ds, question)
+    numbers = selected[: question.limit]
+    contents = _contents(run, question, numbers)
     return {
-        "cards": [{**_card(ds, place), **content} for place, content in zip(numbers, contents, strict=True)],
+        "cards": [{**_card(ds, row), **content} for row, content in zip(numbers, contents, strict=True)],
         "confusion": confusion["count"].values[0].astype(int).tolist(),
         "classes": list(map(str, confusion["class"].values)),
-        "words": _words(one, classes),
-        "total": len(places),
+        "words": _words(question, classes),
+        "total": len(selected),
     }
 
 
@@ -139,32 +138,32 @@ def _at_spot(run: Run, index: int, spot: tuple[float, float]) -> str:
     return sum_name([f"client {client}" for client in plane.clients], row[:3].tolist())
 
 
-def _selected(ds: xr.Dataset, one: Question) -> list[int]:
+def _selected(ds: xr.Dataset, question: SamplesQuery) -> list[int]:
     """Places of the samples that are shown, by falling loss; a loss that is NaN counts as the largest."""
     target, predicted = ds.target.values, ds.predicted.values
     mask = np.ones(len(target), bool)
-    if one.truth is not None:
-        mask &= target == one.truth
-    if one.predicted is not None:
-        mask &= predicted[0] == one.predicted
-    if one.mode == "differs":
+    if question.truth is not None:
+        mask &= target == question.truth
+    if question.predicted is not None:
+        mask &= predicted[0] == question.predicted
+    if question.mode == "differs":
         mask &= predicted[0] != predicted[1]
-    elif one.mode == "wrong" and one.predicted is None:
+    elif question.mode == "wrong" and question.predicted is None:
         mask &= predicted[0] != target
     order = np.argsort(-np.nan_to_num(ds.loss.values[0], nan=np.inf), kind="stable")
-    return [int(place) for place in order if mask[place]]
+    return [int(row) for row in order if mask[row]]
 
 
-def _card(ds: xr.Dataset, place: int) -> dict[str, Any]:
-    first, *others = ds.predicted.values[:, place].tolist()
-    numbers = {"number": int(ds["sample"].values[place]), "truth": int(ds.target.values[place]), "predicted": first}
-    return {**numbers, "against": others[0] if others else None, "loss": finite(ds.loss.values[0, place])}
+def _card(ds: xr.Dataset, row: int) -> dict[str, Any]:
+    first, *others = ds.predicted.values[:, row].tolist()
+    numbers = {"number": int(ds["sample"].values[row]), "truth": int(ds.target.values[row]), "predicted": first}
+    return {**numbers, "against": others[0] if others else None, "loss": finite(ds.loss.values[0, row])}
 
 
-def _contents(run: Run, one: Question, places: list[int]) -> list[dict[str, Any]]:
-    every, _ = samples_of(run, one.index, one.split)
-    selected = every[torch.tensor(places, dtype=torch.int64)]
-    if not places:
+def _contents(run: Run, question: SamplesQuery, numbers: list[int]) -> list[dict[str, Any]]:
+    every, _ = samples_of(run, question.index, question.split)
+    selected = every[torch.tensor(numbers, dtype=torch.int64)]
+    if not numbers:
         return []
     pixels = images(run, selected)
     if pixels is None:
@@ -180,15 +179,15 @@ def _png(pixels: np.ndarray) -> str:
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
 
 
-def _words(one: Question, classes: list[str]) -> str:
+def _words(question: SamplesQuery, classes: list[str]) -> str:
     """What is shown, in a sentence."""
     called = lambda label: classes[label] if 0 <= label < len(classes) else str(label)  # noqa: E731
-    kind = "a point of the plane" if one.spot is not None else "these weights" if " * " in one.model else one.model
-    phrases = [] if one.truth is None else [f"class {called(one.truth)}"]
-    if one.predicted is not None:
-        phrases.append(f"predicted as {called(one.predicted)}")
-    if one.mode == "differs":
-        phrases.append(f"predicted otherwise by client {one.against}")
-    elif one.predicted is None:
-        phrases.append(MODES[one.mode])
+    kind = "these weights" if " * " in question.model else question.model or "a point of the plane"
+    phrases = [] if question.truth is None else [f"class {called(question.truth)}"]
+    if question.predicted is not None:
+        phrases.append(f"predicted as {called(question.predicted)}")
+    if question.mode == "differs":
+        phrases.append(f"predicted otherwise by client {question.against}")
+    elif question.predicted is None:
+        phrases.append(MODES[question.mode])
     return f"{', '.join(phrases)}, largest loss first; model: {kind}"

@@ -10,7 +10,7 @@ import numpy as np
 from drift.analyses.landscapes.round_weights import Weights
 from drift.runs.run import Run
 from figures.explore.ask import Ask
-from figures.explore.work.points import Place, cohort, numbers, stage_plane
+from figures.explore.work.points import Query, cohort, numbers, stage_plane
 from landscape.geometry.planes import combine64, project
 
 LEAST = 1e-12
@@ -22,12 +22,12 @@ class Mixture:
     """An aggregate gamma sum_k lambda_k w_k, and the samples that it is evaluated on.
 
     Args:
-        place: The cohort.
+        query: The cohort.
         row: Coefficients of the clients, ids ascending.
         proxy: Whether the run has a proxy set.
     """
 
-    place: Place
+    query: Query
     row: tuple[float, ...]
     proxy: bool
 
@@ -66,7 +66,7 @@ def evaluated(
 ) -> dict[str, Any]:
     """What `weights` returns, of weights of the cohort, ids ascending."""
     ids = sorted(run.round(index).ids.tolist())
-    item = Mixture(Place(index, "cohort", split, samples), tuple(mixture.row), run.experiment.proxy is not None)
+    item = Mixture(Query(index, "cohort", split, samples), tuple(mixture.row), run.experiment.proxy is not None)
     value: dict[str, Any] = ask.quick(of_mixture, run, item, index, priority=5)
     return {**value, "weights": dict(zip(map(str, ids), mixture.shares, strict=True)), "gamma": mixture.gamma}
 
@@ -87,8 +87,8 @@ def from_values(index: int, ids: list[int], values: dict[int, float], gamma: flo
 
 def of_mixture(run: Run, item: Mixture) -> dict[str, Any]:
     """The numbers; in the process of the jobs."""
-    value = numbers(run, item.place, item.row)
-    on_proxy = Place(item.place.round, "cohort", "proxy")
+    value = numbers(run, item.query, item.row)
+    on_proxy = Query(item.query.round, "cohort", "proxy")
     proxy_loss = numbers(run, on_proxy, item.row)["loss"] if item.proxy else None
     return {**value, "proxy_loss": proxy_loss, "mark": _mark(run, item)}
 
@@ -96,10 +96,10 @@ def of_mixture(run: Run, item: Mixture) -> dict[str, Any]:
 def _mark(run: Run, item: Mixture) -> dict[str, float] | None:
     """Where the aggregate is on the plane of the stage."""
     try:
-        plane = stage_plane(run, item.place.round)
+        plane = stage_plane(run, item.query.round)
     except ValueError:  # fewer than three clients, or two equal ones
         return None
-    model = combine64(cohort(run, item.place.round), np.array(item.row))
-    place = project([model], plane.sweep)
-    u, v = (float(place[f"mark_{name}"][0]) for name in ("alpha", "beta"))
-    return {"u": u - float(plane.centre[0]), "v": v - float(plane.centre[1]), "away": float(place.distance[0])}
+    model = combine64(cohort(run, item.query.round), np.array(item.row))
+    foot = project([model], plane.sweep)
+    u, v = (float(foot[f"mark_{name}"][0]) for name in ("alpha", "beta"))
+    return {"u": u - float(plane.centre[0]), "v": v - float(plane.centre[1]), "away": float(foot.distance[0])}

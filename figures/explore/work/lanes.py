@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from figures.explore.work import stopping
+from figures.explore.work.messages import from_bytes, to_bytes
 
 if TYPE_CHECKING:  # a process is started before this one has loaded torch
     from figures.explore.work.addresses import Address
@@ -126,7 +127,7 @@ class ProcessLane:
 
     def send(self, call: Call) -> None:
         """Start a call."""
-        message = _bytes(call)
+        message = to_bytes(call)
         with self._lock:
             self._open_calls.add(call.number)
             if self._connection is None:
@@ -141,7 +142,7 @@ class ProcessLane:
             self._open_calls.difference_update(wanted)
             if wanted and self._connection is not None:
                 with contextlib.suppress(OSError):
-                    self._connection.send_bytes(_bytes(wanted))
+                    self._connection.send_bytes(to_bytes(wanted))
         return wanted
 
     def close(self) -> None:
@@ -168,7 +169,7 @@ class ProcessLane:
                 message = connection.recv_bytes()
             except (EOFError, OSError):
                 break
-            number, *content = _content(message)
+            number, *content = from_bytes(message)
             steps, ended = content[0], len(content) > 1
             with self._lock:
                 wanted = number in self._open_calls
@@ -198,7 +199,7 @@ def _serve(connection: Connection, threads: int, long: bool) -> None:
             connection.send_bytes(message)
 
     def answer(call: Call) -> None:
-        steps = lambda number, *steps: send(_bytes((number, steps)))  # noqa: E731
+        steps = lambda number, *steps: send(to_bytes((number, steps)))  # noqa: E731
         send(_message(call.number, *call.outcome(steps, long=long)))
 
     with ThreadPoolExecutor(2 * threads + 1, initializer=_one_thread) as pool:  # stopped calls take a moment to end
@@ -209,7 +210,7 @@ def _serve(connection: Connection, threads: int, long: bool) -> None:
                 message = connection.recv_bytes()
             except (EOFError, OSError):
                 os._exit(0)  # the server has ended; what runs is of no use
-            content = _content(message)
+            content = from_bytes(message)
             if isinstance(content, Call):
                 pool.submit(answer, content)
             else:
@@ -226,21 +227,9 @@ def _one_thread() -> None:
 def _message(number: int, result: Any, error: Exception | None) -> bytes:
     """An answer in bytes; a result that cannot be sent becomes an error."""
     try:
-        return _bytes((number, result, error))
+        return to_bytes((number, result, error))
     except (TypeError, AttributeError, pickle.PicklingError) as reason:
-        return _bytes((number, None, TypeError(f"the result cannot be sent: {reason}")))
-
-
-def _bytes(content: Any) -> bytes:
-    from drift.parallel.shared_tensors import serialize
-
-    return serialize(content)
-
-
-def _content(message: bytes) -> Any:
-    from drift.parallel.shared_tensors import deserialize
-
-    return deserialize(message)
+        return to_bytes((number, None, TypeError(f"the result cannot be sent: {reason}")))
 
 
 def _plain(error: Exception) -> Exception:

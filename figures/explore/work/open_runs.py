@@ -15,12 +15,11 @@ from drift.runs.context import Context
 from drift.runs.growing_run import GrowingRun, Stamp
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
-from drift.store.paths import Stamp as FileStamp
-from drift.store.paths import stamp
+from drift.store import paths
 from landscape.plugins import unknown
 
-AT_A_TIME = 50
-"""Rounds of a run that are read before the next run has its turn."""
+AT_A_TIME, MOST = 50, 12
+"""Rounds of a run that are read before the next run has its turn, and runs that are selected to begin with."""
 
 PROBLEMS = (LookupError, ValueError, OSError, TypeError, AttributeError)
 """What a damaged, foreign or vanished run raises; it becomes the run's one line."""
@@ -48,7 +47,7 @@ class _Open:
     complete: bool = False
     problem: str = ""
     stamp: Stamp | None = None
-    described: FileStamp | None = None
+    described: paths.Stamp | None = None
 
 
 class OpenRuns:
@@ -113,8 +112,8 @@ class OpenRuns:
         """
         entry = self._entry(name)
         with self._lock:
-            described = stamp(entry.folder / "run.json")
-            if entry.run is None or described != entry.described:  # also before the next look at the folders
+            described = paths.stamp(entry.folder / "run.json")
+            if entry.run is None or entry.described not in (None, described):
                 entry.run, entry.described = self._opened(entry), described
             return entry.run
 
@@ -228,18 +227,13 @@ class OpenRuns:
             names = (resolved.name, f"{resolved.parent.name}/{resolved.name}", str(resolved))
             name = next(name for name in names if name not in self._runs)
             recorded = GrowingRun(resolved, Context() if run is None else run.context)
-            described = None if run is None else stamp(resolved / "run.json")
-            self._runs[name] = _Open(resolved, recorded, None if run is None else run.context, run, described=described)
+            self._runs[name] = _Open(resolved, recorded, None if run is None else run.context, run)
             return name
 
     def _entry(self, name: str) -> _Open:
         if name not in self._runs:
             raise LookupError(unknown("run", name, self.names) if self.names else f"no run {name}: there is no run.")
         return self._runs[name]
-
-
-MOST = 12
-"""Runs that are selected to begin with."""
 
 
 def _require_folders(folders: Sequence[Path], others: bool) -> None:

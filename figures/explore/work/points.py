@@ -37,7 +37,7 @@ from landscape.sweep.worker import Worker, mean_metrics
 
 
 @dataclass(frozen=True)
-class Place:
+class Query:
     """What a point combines, and the samples that it is evaluated on.
 
     Args:
@@ -85,19 +85,19 @@ def stage_plane(run: Run, index: int) -> StagePlane:
         (mean,) = (mark for mark in sweep.marks if mark.name == "mean")
         return StagePlane(sweep, tuple(clients), np.asarray(mean.at, dtype=float))
 
-    plane: StagePlane = _SHARED.get((round_version(run, index), "plane"), make, lambda one: one.sweep.basis.nbytes)
+    plane: StagePlane = _SHARED.get((round_version(run, index), "plane"), make, lambda plane: plane.sweep.basis.nbytes)
     return plane
 
 
-def numbers(run: Run, place: Place, row: Sequence[float]) -> dict[str, Any]:
-    """What is known of a point of a place.
+def numbers(run: Run, query: Query, row: Sequence[float]) -> dict[str, Any]:
+    """What is known of a combination of the models of a query.
 
     Returns:
         loss and error, means over the samples (error None where the task has none); class_error, of each class (None
         without samples of it); confusion, samples of each class (rows) by predicted class, empty without classes or
         where an output is NaN; samples, their number; statistics, of batch normalisation: own, recomputed, or "".
     """
-    worker = _evaluator(run, place)
+    worker = _evaluator(run, query)
     with torch.no_grad():
         worker.take([[float(value) for value in row]])
         passed = list(worker.outputs(worker.blocks))
@@ -131,33 +131,33 @@ def cohort(run: Run, index: int) -> Tensor:
     return models
 
 
-def _samples(run: Run, place: Place) -> tuple[Task, Samples]:
-    """The task, with errors per class where there are classes, and the samples of a place."""
+def _samples(run: Run, query: Query) -> tuple[Task, Samples]:
+    """The task, with errors per class where there are classes, and the samples of a query."""
 
     def make() -> tuple[Task, Samples]:
         share_data(run)
-        samples = selected_samples(run, place.round, place.split, place.samples)
+        samples = selected_samples(run, query.round, query.split, query.samples)
         return task_with_classes(run, samples), samples
 
-    number = place.round if place.split.startswith("client") else None
+    number = query.round if query.split.startswith("client") else None
     identity = run.folder.resolve(), run.identity, id(run.context.user_task)
-    return _SHARED.get((identity, "samples", number, place.split, place.samples), make)
+    return _SHARED.get((identity, "samples", number, query.split, query.samples), make)
 
 
-def _evaluator(run: Run, place: Place) -> Worker:
-    """The evaluator of this thread for a place."""
+def _evaluator(run: Run, query: Query) -> Worker:
+    """The evaluator of this thread for a query."""
 
     def make() -> Worker:
-        if place.models == "plane":
-            basis, buffers = (sweep := stage_plane(run, place.round).sweep).basis, sweep.buffers
+        if query.models == "plane":
+            basis, buffers = (sweep := stage_plane(run, query.round).sweep).basis, sweep.buffers
         else:
-            basis = cohort(run, place.round)
+            basis = cohort(run, query.round)
             buffers = buffers_of(basis)
-        task, samples = _samples(run, place)
+        task, samples = _samples(run, query)
         evaluation = Evaluation(split=samples).between(task)
         return Worker(sweep_work(task, plain(basis), evaluation, buffers=buffers))
 
     if not hasattr(_THREAD, "shelf"):
         _THREAD.shelf = Shelf(4)
-    worker: Worker = _THREAD.shelf.get((round_version(run, place.round), id(run.context.user_task), place), make)
+    worker: Worker = _THREAD.shelf.get((round_version(run, query.round), id(run.context.user_task), query), make)
     return worker

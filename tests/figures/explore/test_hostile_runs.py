@@ -11,10 +11,10 @@ import torch
 from asking import page, unpacked
 
 from drift.record.recorder import Recorder
-from drift.runs import cache
+from drift.runs import unstored_results
 from drift.runs.run import Run
 from drift.simulation.simulate import Diverged
-from figures.explore.answers.landscape import Wanted, of_round
+from figures.explore.answers.landscape import LandscapeQuery, of_round
 from landscape.results import netcdf_files
 
 DIGITS = ("task.dataset=digits", "task.dataset_options={}", "task.train_samples=80", "task.test_samples=40")
@@ -132,19 +132,19 @@ def test_a_run_that_is_gone_keeps_what_was_read_and_says_so(jobs, tmp_path):
 
 def test_a_full_disk_takes_no_number_away(tmp_path, monkeypatch):
     run = tiny.trained(tmp_path)
-    expected = of_round(run, Wanted(1, 5, None, "test", "loss"))
+    expected = of_round(run, LandscapeQuery(1, 5, None, "test", "loss"))
     other = tiny.trained(tmp_path / "other")
-    monkeypatch.setattr(cache, "_WARNED", set())
+    monkeypatch.setattr(unstored_results, "_WARNED", set())
 
     def full(*arguments, **options):
         raise OSError(28, "No space left on device", "results")
 
     monkeypatch.setattr(netcdf_files, "save", full)
     with pytest.warns(UserWarning, match="cannot be written .No space left on device.: results are computed"):
-        value = of_round(other, Wanted(1, 5, None, "test", "loss"))
+        value = of_round(other, LandscapeQuery(1, 5, None, "test", "loss"))
     assert value["plane"] == expected["plane"] and value["cohort"] == expected["cohort"]
     assert torch.equal(other.round(1).kept("clients"), run.round(1).kept("clients"))
-    assert of_round(other, Wanted(1, 5, None, "test", "loss")) is value, "in memory"
+    assert of_round(other, LandscapeQuery(1, 5, None, "test", "loss")) is value, "in memory"
 
 
 def test_a_run_recorded_without_its_data_shows_its_record(jobs, tmp_path):

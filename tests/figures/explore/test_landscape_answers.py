@@ -9,10 +9,10 @@ import torch
 from asking import page, unpacked
 
 from drift.store.column_blocks import weighted_models
-from figures.explore.answers.landscape import Wanted, of_round
+from figures.explore.answers.landscape import LandscapeQuery, of_round
 from figures.explore.answers.point import at_spot
 from figures.explore.answers.weights import Mixture, of_mixture
-from figures.explore.work.points import Place
+from figures.explore.work.points import Query
 from landscape.model.model import plain
 from landscape.sweep.evaluate import evaluate
 
@@ -70,6 +70,10 @@ def test_a_landscape_has_the_losses_of_models_on_its_grid(opened, run):
         loss, error, *_ = by_hand(run, middle + at_u * u + at_v * v, run.task.split("test"))
         assert losses[i, j] == pytest.approx(loss, rel=1e-5)
         assert errors[i, j] == pytest.approx(error, abs=1e-6)
+    steps = [
+        message["progress"] for message in opened.messages if message.get("id") == number and "progress" in message
+    ]
+    assert steps and steps[0]["total"] >= 81 and steps[0]["words"] == f"landscape of {run.name}, round {ROUND}"
     (rough,) = opened.rough(number)
     assert rough["plane"]["points"] == [7, 7] and rough["samples"].startswith("A rough first picture: 7 x 7 points on ")
     assert rough["why"] == [] and value["samples"] == "" and len(value["why"]) == 3
@@ -142,13 +146,12 @@ def test_weights_that_mean_nothing_are_refused_in_a_line(opened, run):
 def test_rules_give_the_weights_that_they_name(opened, run):
     record, models = run.round(ROUND), clients(run)
     sizes = dict(zip(record.ids.tolist(), record.sizes.tolist(), strict=True))
+    rest = sum(sizes.values()) - sizes[2]
     by_rule = {
         "fedavg": {client: size / sum(sizes.values()) for client, size in sizes.items()},
         "equal": dict.fromkeys(sizes, 1 / len(sizes)),
         "own": dict(zip(record.ids.tolist(), record.weights.tolist(), strict=True)),
-        "without 2": {
-            client: size * (client != 2) / (sum(sizes.values()) - sizes[2]) for client, size in sizes.items()
-        },
+        "without 2": {client: size * (client != 2) / rest for client, size in sizes.items()},
     }
     for rule, expected in by_rule.items():
         value = opened.ask("best", run=run.name, round=ROUND, rule=rule)
@@ -184,11 +187,11 @@ def test_a_path_has_the_places_and_losses_of_the_global_models(opened, run):
 
 def test_models_with_batch_normalisation_say_which_statistics_they_have(tmp_path):
     run = tiny.trained(tmp_path, "task.model=tiny:normalised")  # code from outside, which other processes do not trust
-    value = of_round(run, Wanted(ROUND, 5, None, "test", "loss"))
+    value = of_round(run, LandscapeQuery(ROUND, 5, None, "test", "loss"))
     record = run.round(ROUND)
     basis = record.kept("clients")[[record.ids.tolist().index(client) for client in value["through"]]]
     spot = tuple(0.5 * extent[1] for extent in value["plane"]["extent"])
-    point = at_spot(run, (Place(ROUND, "plane"), spot))
+    point = at_spot(run, (Query(ROUND, "plane"), spot))
     assert point["statistics"] == "recomputed"
     weights = torch.tensor([[point["weights"][str(client)] for client in value["through"]]], dtype=torch.float64)
     expected = evaluate(run.task, plain(basis), weights, statistics="recomputed")
@@ -196,7 +199,7 @@ def test_models_with_batch_normalisation_say_which_statistics_they_have(tmp_path
     grid = unpacked(value["plane"]["metrics"]["loss"], 5, 5)
     assert grid[3, 3] == pytest.approx(point["loss"], rel=1e-6), "the map and the point agree"
     row = [1.0 if client == value["through"][1] else 0.0 for client in sorted(record.ids.tolist())]
-    alone = of_mixture(run, Mixture(Place(ROUND, "cohort"), tuple(row), proxy=False))
+    alone = of_mixture(run, Mixture(Query(ROUND, "cohort"), tuple(row), proxy=False))
     assert alone["statistics"] == "own" and alone["proxy_loss"] is None
     own = evaluate(run.task, basis, torch.eye(3, dtype=torch.float64)[1:2])
     assert alone["loss"] == float(own["loss"][0])
