@@ -1,6 +1,6 @@
 // What a server is asked: answers by question. A question that no part of the page has any more is cancelled.
 //
-// link: {ask(kind, args, {onProgress, onRough}) -> Promise with cancel(), on(kind, callback)}; null in a file.
+// link: as link.js has it; null in a file.
 
 const REMEMBERED = 150; // answers
 const NOTHING = { pending: false };

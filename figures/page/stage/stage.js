@@ -8,7 +8,8 @@ const MOST = 4; // landscapes side by side
 
 class Stage {
   constructor(root, scene, link) {
-    Object.assign(this, { root, scene, link, runs: [], hover: null, version: 0, jobs: [], problems: [], state: blank() });
+    Object.assign(this, { root, scene, link, runs: [], hover: null, version: 0, jobs: [], state: blank() });
+    this.problems = scene.problems || [];
     this.addressed = !link || link.addressed !== false;
     this.dark = matchMedia("(prefers-color-scheme: dark)");
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -66,13 +67,13 @@ class Stage {
   // What a server says unasked.
   follow(link) {
     link.on("scene", (value) => {
-      const before = this.runs.length, gone = new Set(value.gone || []);
-      if (value.order) this.scene.order = value.order;
-      for (const name of Object.keys(value)) if (!["runs", "gone", "order"].includes(name)) this.scene[name] = value[name];
-      this.runs = this.runs.filter((run) => !gone.has(run.key));
-      this.take(value.runs || []);
-      this.asks.forget(new Set((value.runs || []).flatMap((run) => (run.names || []).map(({ name }) => name))));
-      if (!before && this.runs.length) { this.state = beginning(this); this.read(); }
+      const { runs: changed, keys, problems, ...rest } = value;
+      Object.assign(this.scene, rest);
+      this.take(changed);
+      if (keys) this.runs = keys.map((key) => this.runs.find((run) => run.key === key)).filter(Boolean);
+      if (problems) this.problems = problems;
+      this.asks.forget(new Set(changed.flatMap((run) => (run.names || []).map(({ name }) => name))));
+      if (!this.runs.length) return this.render();
       const runs = this.state.runs.filter((key) => this.runs.some((run) => run.key === key)), rounds = this.rounds, last = rounds[rounds.length - 1];
       if (runs.length < this.state.runs.length) return this.set({ runs: runs.length ? runs : this.runs.slice(0, 1).map((run) => run.key) }, { replace: true });
       if (this.state.follow && last !== undefined && last !== this.state.round) return this.player.goTo(last, { changes: { follow: true } });
@@ -80,11 +81,9 @@ class Stage {
     });
     link.on("jobs", (value) => { this.jobs = value; this.rail.drawJobs(); });
     link.on("problems", (value) => { this.problems = value; this.rail.drawJobs(); });
-    link.on("connection", ({ open, words }) => {
-      this.lost.textContent = open ? "" : words || "The connection to fedscape explore is lost: what is on the page stays, nothing new comes. Trying again ...";
-      this.lost.hidden = open;
-      if (open && this.asks.lost) this.asks.again();
-      this.asks.lost = !open;
+    link.on("state", (state) => {
+      if (state === "open" && this.asks.lost) this.asks.again();
+      this.asks.lost = state !== "open";
     });
   }
 
@@ -164,10 +163,9 @@ class Stage {
     this.tour = new Tour(this);
     this.gallery = this.link ? new Gallery(this) : null;
     this.tools = make("div", { class: "tools" });
-    this.lost = make("p", { class: "lost", role: "alert", hidden: true });
     const head = shape("svg", { width: 0, height: 0, class: "unseen", "aria-hidden": "true" }, shape("defs", {}, shape("marker", { id: "stage-head", viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto" }, shape("path", { d: "M0 0L8 4L0 8z", fill: "#101010" }))));
     this.none = make("div", { class: "none-yet", hidden: true });
-    this.root.replaceChildren(head, this.rail.element, make("section", { class: "centre", "aria-label": "Landscapes" }, this.lost, this.tools, this.none, this.hall.element, this.hall.key, this.tour.element), this.why.element, this.line.element);
+    this.root.replaceChildren(head, this.rail.element, make("section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.none, this.hall.element, this.hall.key, this.tour.element), this.why.element, this.line.element);
     if (this.gallery) this.root.after(this.gallery.element);
   }
 
