@@ -125,6 +125,7 @@ DISTRIBUTIONS = {
     "backports": "backports.zstd",
     "PIL": "pillow",
     "curvlinops": "curvlinops-for-pytorch",
+    "IPython": "ipython",
     "mpl_toolkits": "matplotlib",
 }
 """Distributions that are not named as the module that they bring."""
