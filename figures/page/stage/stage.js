@@ -108,9 +108,8 @@ class Stage {
 
   write(replace) {
     if (!this.addressed || !this.runs.length) return;
-    const { round, view } = this.state, hash = addressOfState(this.state);
+    const hash = addressOfState(this.state);
     if (hash !== location.hash) history[replace ? "replaceState" : "pushState"](null, "", hash);
-    document.title = `${this.shown.map((run) => run.label).join(", ")} · round ${round} · ${view} - fedscape`;
   }
 
   // What does not fit together: a round that nobody has, weights that were set for another round.
@@ -185,6 +184,7 @@ class Stage {
       this.hall.shown = [];
       return;
     }
+    if (this.addressed) document.title = `${this.shown.map((run) => run.label).join(", ")} · round ${this.state.round} · ${this.state.view} - fedscape`;
     this.tools.replaceChildren(...toolsOf(this));
     this.mixMark = this.why.weights.markOf();
     this.hall.draw();
