@@ -119,7 +119,7 @@ class SafeHeaders(OutputTransform):
         self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
     ) -> tuple[int, HTTPHeaders, bytes]:
         """Add the headers; inline scripts run if they have the nonce that the page's template wrote."""
-        nonce = re.search(rb'<script nonce="([A-Za-z0-9_-]+)"', chunk[:20_000])
+        nonce = re.search(rb'<script nonce="([A-Za-z0-9_-]+)"', chunk[:100_000])
         scripts = f"'self' blob: 'nonce-{nonce[1].decode()}'" if nonce else "'none'"
         headers["Content-Security-Policy"] = (
             f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "

@@ -17,10 +17,10 @@ const whole = (text) => (/^\d{1,9}$/.test(text ?? "") ? Number(text) : null);
 
 // What is not in an address: the first and the suggested or best run, in the last round that has a landscape.
 function beginning(stage) {
-  const { runs, land, scene } = stage, able = runs.filter((run) => land.rounds(run).length), first = able[0] || runs[0];
+  const { land, scene } = stage, suggested = (scene.suggested || []).map((key) => stage.runs.find((run) => run.key === key)).filter(Boolean), runs = suggested.length ? suggested : stage.runs;
+  const able = runs.filter((run) => land.rounds(run).length), first = able[0] || runs[0];
   const best = [...able].sort((a, b) => (b.accuracy ?? -1) - (a.accuracy ?? -1)).find((run) => run !== first);
-  const suggested = (scene.suggested || []).map((key) => runs.find((run) => run.key === key)).filter(Boolean).slice(0, MOST);
-  const shown = suggested.length ? suggested : [first, best].filter(Boolean), rounds = shown.length ? land.rounds(shown[0]) : [];
+  const shown = [first, best].filter(Boolean), rounds = shown.length ? land.rounds(first) : [];
   return { ...blank(), round: rounds.length ? rounds[rounds.length - 1] : stage.lastRound, runs: shown.map((run) => run.key), look: shown.length ? shown[0].key : "" };
 }
 

@@ -131,7 +131,7 @@ class Picture {
   // The cursor of all pictures, and the ring at the point that was clicked.
   follow() {
     if (!this.shown || !this.shown.frame) return;
-    const { surface, words, view } = this.shown, hover = (view === "path") === (this.stage.hoverView === "path") ? this.stage.hover : null, parts = [];
+    const { surface, words, view, scale } = this.shown, hover = (view === "path") === (this.stage.hoverView === "path") ? this.stage.hover : null, parts = [];
     const point = view === "path" ? null : this.stage.state.point;
     for (const [spot, kind] of [[hover, "hover"], [point, "ring"]]) {
       if (!spot || !surface.inside(...spot)) continue;
@@ -142,7 +142,7 @@ class Picture {
     this.cursor.replaceChildren(...parts);
     const spot = hover || point;
     this.reading.textContent = !spot ? words.reading
-      : surface.inside(...spot) ? `${words.quantity} at (${written(spot[0], 2)}, ${written(spot[1], 2)}): ${this.shown.scale.difference ? signed(surface.value(...spot)) : written(surface.value(...spot))}, interpolated`
+      : surface.inside(...spot) ? `${scale.difference ? "difference of " : ""}${words.metric} at (${written(spot[0], 2)}, ${written(spot[1], 2)}): ${this.shown.scale.difference ? signed(surface.value(...spot)) : written(surface.value(...spot))}, interpolated`
         : `(${written(spot[0], 2)}, ${written(spot[1], 2)}) is beyond this plane`;
   }
 

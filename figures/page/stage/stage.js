@@ -106,9 +106,8 @@ class Stage {
 
   write(replace) {
     if (!this.runs.length) return;
-    const { round, view } = this.state, hash = addressOfState(this.state);
+    const hash = addressOfState(this.state);
     if (hash !== this.address.read()) this.address.write(hash, replace);
-    document.title = `${this.shown.map((run) => run.label).join(", ")} · round ${round} · ${view} - fedscape`;
   }
 
   // What does not fit together: a round that nobody has, weights that were set for another round.
@@ -183,6 +182,7 @@ class Stage {
       this.hall.shown = [];
       return;
     }
+    if (this.addressed) document.title = `${this.shown.map((run) => run.label).join(", ")} · round ${this.state.round} · ${this.state.view} - fedscape`;
     this.tools.replaceChildren(...toolsOf(this));
     this.mixMark = this.why.weights.markOf();
     this.hall.draw();
