@@ -182,7 +182,7 @@ class Stage {
       this.hall.shown = [];
       return;
     }
-    if (this.addressed) document.title = `${this.shown.map((run) => run.label).join(", ")} · round ${this.state.round} · ${this.state.view} - fedscape`;
+    document.title = `${this.shown.map((run) => run.label).join(", ")} · round ${this.state.round} · ${this.state.view} - fedscape`;
     this.tools.replaceChildren(...toolsOf(this));
     this.mixMark = this.why.weights.markOf();
     this.hall.draw();
