@@ -64,15 +64,15 @@ def address_of(before: str, fields: Mapping[str, Any], runs: Sequence[str]) -> s
     for name, value in fields.items():
         if name not in FIELDS:
             raise ValueError(unknown("field of the selection", name, FIELDS))
-        place = {"point": "at", "weights": "mix"}.get(name, name)
-        words.pop(place, None)
+        word = {"point": "at", "weights": "mix"}.get(name, name)
+        words.pop(word, None)
         if value is None or name in ("weights", "gamma"):
             continue
         several = name in ("runs", "point") and not isinstance(value, str | Run)
-        texts = [_text(name, one, runs) for one in (value if several else [value])]
+        texts = [_text(name, item, runs) for item in (value if several else [value])]
         if name == "point" and len(texts) != 2:
             raise ValueError(f"point is {value!r}; give two numbers: u and v, distances on the plane.")
-        words[place] = ",".join(quote(text, safe="") for text in texts)
+        words[word] = ",".join(quote(text, safe="") for text in texts)
     if fields.get("weights") is not None:
         words["mix"] = _mix(words, fields["weights"], fields.get("gamma", 1))
     return "#" + "&".join(f"{name}={text}" for name, text in words.items()) if words else ""

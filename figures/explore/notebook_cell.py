@@ -78,10 +78,9 @@ class Explorer(anywidget.AnyWidget):
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        bundle, metadata = self._repr_mimebundle_()
         display({"text/html": SAVED, "text/plain": AGAIN}, raw=True)
         self._picture = display({"text/plain": ""}, raw=True, display_id=True)
-        display(bundle, metadata=metadata, raw=True)
+        display((self._repr_mimebundle_() or ({},))[0], raw=True)
 
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
         """Take a message of a page, in whichever thread it comes: JupyterLab has one of its own for them."""
@@ -103,9 +102,9 @@ class Explorer(anywidget.AnyWidget):
 
     def _tell(self, page: str, content: Mapping[str, Any]) -> None:
         """Send something to a page, from any thread."""
-        self._post(self._send_whole, {"page": page, **content})
+        self._post(self._send_message, {"page": page, **content})
 
-    def _send_whole(self, content: Mapping[str, Any]) -> None:
+    def _send_message(self, content: Mapping[str, Any]) -> None:
         with self._lock:
             self.send(content)
 
