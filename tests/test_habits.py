@@ -134,6 +134,7 @@ DOCUMENTED = {
 OPERATIONS = {f"torch.ops.{part}" for part in ("aten", "mkldnn", "prims", "prim")}
 """Parts of `torch.ops`, none of which is public."""
 
+
 def private_names(path: Path, own: set[str]) -> set[str]:
     """Private parts of other libraries that a file uses outside of functions that `probed` decorates."""
     used: set[str] = set()
