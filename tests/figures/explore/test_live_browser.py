@@ -1,4 +1,4 @@
-"""The stage with a server, in a real browser: every kind of change is drawn as its address is drawn when it is opened."""
+"""The stage with a server, in a real browser: each change is drawn as its address is drawn when it is opened."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,8 @@ DRAWN = """() => ({
     text: ['.why', '.timeline', '.rail ul', '.keys', '.tour', '.figure-shown'].map(
         name => document.querySelector(name)?.textContent ?? ''),
     curves: document.querySelector('.curves').innerHTML,
-    controls: [...document.querySelectorAll('#stage :is(input, select)')].map(one => [one.type, one.checked, one.value]),
+    controls: [...document.querySelectorAll('#stage :is(input, select)')].map(one =>
+        [one.type, one.checked, one.value]),
     pressed: [...document.querySelectorAll('[aria-pressed="true"]')].map(one => one.textContent),
 })"""
 """All that is seen."""
@@ -85,6 +86,7 @@ def click_map(page):
 
 
 def click_round(page, number):
+    idle(page)
     box = page.locator(f"#stage .mark.round[data-mark='round {number}'] circle").first.bounding_box()
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
@@ -122,7 +124,7 @@ CHANGES = {
 
 
 def test_after_each_change_the_page_is_as_its_address_is_opened(opened):
-    page = opened()
+    page = opened("#round=2&view=map")
     for name, change in CHANGES.items():
         before = page.evaluate("location.hash")
         change(page)
@@ -142,7 +144,8 @@ def test_a_clicked_point_has_the_loss_of_its_model(opened, runs):
     page = opened("#round=2&view=map&at=0.05,-0.02")
     state = page.evaluate(f"(() => {{ const {{ asks, looked, land }} = {VIEW}; "
                           "const { value, args } = [...asks.entries.values()].find(one => one.kind === 'point');"
-                          "return { value, args, here: land.weights(land.frame(looked).frame, [0.05, -0.02]) } })()")  # fmt: skip
+                          "const here = land.weights(land.frame(looked).frame, [0.05, -0.02]);"
+                          "return { value, args, here } })()")  # fmt: skip
     run = next(run for run in runs if run.name == state["args"]["run"])
     weights = {int(client): weight for client, weight in state["value"]["weights"].items()}
     assert dict(state["here"]) == pytest.approx(weights, abs=1e-4)
@@ -191,8 +194,7 @@ def test_nodes_and_listeners_stay_few_over_changes_of_view_and_round(opened):
     def change(times):
         for step in range(times):
             page.evaluate(
-                "step => document.getElementById('stage').view.set({ view: ['map', 'relief', 'difference', 'path'][step % 4], "
-                "round: step % 3 })",
+                f"step => {VIEW}.set({{ view: ['map', 'relief', 'difference', 'path'][step % 4], round: step % 3 }})",
                 step,
             )
             if step < 12:
