@@ -66,6 +66,12 @@ class Marks {
     return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, tabindex: 0, "aria-label": words, "data-mark": mark.name, ...role, ...pick }, shape("title", {}, words), body, shape("text", { x: place.x, y: place.y + 11 }, text));
   }
 
+  // The round of a path that is nearest to a place, within 20 px.
+  near(spot) {
+    const [x, y] = this.picture.seen(...spot), far = (mark) => { const [px, py] = this.picture.seen(mark.u, mark.v); return Math.hypot(px - x, py - y); };
+    return this.picture.shown.frame.marks.filter((mark) => mark.kind === "round" && far(mark) < 20).sort((a, b) => far(a) - far(b))[0];
+  }
+
   // The global models of all rounds, joined; a click on one shows its round. One stop of the keyboard.
   path(frame) {
     const { side } = this.picture, { state } = this.stage, marks = frame.marks.filter((mark) => mark.kind === "round"), places = marks.map((mark) => ({ mark, at: this.picture.seen(mark.u, mark.v) }));
@@ -84,7 +90,7 @@ class Marks {
       const words = `round ${mark.round}; test loss ${written(mark.loss)}; ${written(mark.away, 2)} from the plane`;
       const go = pressed(() => this.stage.player.goTo(mark.round));
       return shape("g", { class: `mark round${here ? " now" : ""}`, role: "button", "aria-pressed": String(here), "aria-label": words, "data-mark": mark.name, ...go },
-        shape("title", {}, words), shape("circle", { cx: x, cy: y, r: here ? 7 : 3.6 }), shape("circle", { cx: x, cy: y, r: 8, class: "reach" }), place && shape("text", { x: place.x, y: place.y + 11 }, mark.round === 0 ? "0" : String(mark.round)));
+        shape("title", {}, words), shape("circle", { cx: x, cy: y, r: here ? 7 : 3.6 }), place && shape("text", { x: place.x, y: place.y + 11 }, mark.round === 0 ? "0" : String(mark.round)));
     }));
     oneStop(this.element, ".mark");
   }

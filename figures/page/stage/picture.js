@@ -34,7 +34,8 @@ class Picture {
     this.plate.setAttribute("aria-busy", String(Boolean(at.pending)));
     this.note.hidden = Boolean(frame);
     this.reading.hidden = !frame;
-    if (!frame) { this.note.textContent = words.absent; return; }
+    this.note.textContent = frame ? "" : words.absent;
+    if (!frame) { this.reading.textContent = ""; return; }
     this.side = side;
     this.plate.style.width = this.plate.style.height = `${side}px`;
     const pixels = Math.round(side * Math.min(devicePixelRatio || 1, 2));
@@ -140,7 +141,8 @@ class Picture {
       else parts.push(shape("path", { d: `M${x - 8} ${y}H${x + 8}M${x} ${y - 8}V${y + 8}`, class: "cross halo" }), shape("path", { d: `M${x - 8} ${y}H${x + 8}M${x} ${y - 8}V${y + 8}`, class: "cross" }));
     }
     this.cursor.replaceChildren(...parts);
-    const spot = hover || point;
+    const spot = hover || point, near = view === "path" && hover ? this.marks.near(hover) : null;
+    if (near) { this.reading.textContent = `round ${near.round}: test loss ${written(near.loss)}, ${written(near.away, 2)} from the plane`; return; }
     this.reading.textContent = !spot ? words.reading
       : surface.inside(...spot) ? `${scale.difference ? "difference of " : ""}${words.metric} at (${written(spot[0], 2)}, ${written(spot[1], 2)}): ${this.shown.scale.difference ? signed(surface.value(...spot)) : written(surface.value(...spot))}, interpolated`
         : `(${written(spot[0], 2)}, ${written(spot[1], 2)}) is beyond this plane`;
@@ -186,7 +188,10 @@ class Picture {
     this.ground.addEventListener("pointerup", () => { if (moved) this.stage.turned(); });
     this.ground.addEventListener("click", (event) => {
       const spot = moved ? null : this.under(event);
-      if (spot && this.shown.view !== "path" && this.shown.surface.inside(...spot)) this.stage.pickPoint(spot);
+      if (!spot) return;
+      if (this.shown.view !== "path") { if (this.shown.surface.inside(...spot)) this.stage.pickPoint(spot); return; }
+      const near = this.marks.near(spot);
+      if (near) this.stage.player.goTo(near.round);
     });
     this.ground.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];

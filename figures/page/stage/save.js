@@ -21,7 +21,7 @@ const LOOK = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharra
 function styled(drawing) {
   const copy = drawing.cloneNode(true), from = [drawing, ...drawing.querySelectorAll("*")], to = [copy, ...copy.querySelectorAll("*")];
   from.forEach((one, i) => { const look = getComputedStyle(one); for (const name of LOOK) to[i].style.setProperty(name, look.getPropertyValue(name)); to[i].removeAttribute("tabindex"); });
-  for (const one of copy.querySelectorAll(".ground, .reach, title")) one.remove();
+  for (const one of copy.querySelectorAll(".ground, title")) one.remove();
   return copy;
 }
 

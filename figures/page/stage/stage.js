@@ -140,7 +140,7 @@ class Stage {
   }
 
   pickClient(id) { this.set({ client: this.state.client === id ? null : id }); }
-  pickPoint(point, replace = false) { this.set({ point }, { replace }); }
+  pickPoint(point, replace = false) { this.set({ point: point && point.map((part) => Number(written(part, 4))) }, { replace }); }
 
   point(spot, view = "map") {
     Object.assign(this, { hover: spot, hoverView: view });
@@ -148,7 +148,7 @@ class Stage {
   }
 
   // The relief was turned: its place stands in the address too.
-  turned() { this.state.turn = [this.camera.azimuth, this.camera.elevation]; this.write(true); this.redraw(); }
+  turned() { this.state.turn = [this.camera.azimuth, this.camera.elevation].map((part) => Number(written(part, 4))); this.write(true); this.redraw(); }
 
   // ---- page ----------------------------------------------------------------------------------------------------------
 

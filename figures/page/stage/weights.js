@@ -18,7 +18,7 @@ class WeightsCard {
   draw(at) {
     const { stage } = this, { state } = stage, { frame } = at;
     this.element.hidden = !stage.link || !frame || at.stale || state.view === "path";
-    if (this.element.hidden) { this.draft = null; return; }
+    if (this.element.hidden) { this.draft = null; this.mark = ""; this.sliders.replaceChildren(); this.presets.replaceChildren(); this.numbers.textContent = this.words.textContent = ""; return; }
     this.cohort = frame.cohort;
     this.round = at.round;
     const ids = this.cohort.map((one) => String(one.id)), foreign = state.mix && (Object.keys(state.mix.weights).length !== ids.length || Object.keys(state.mix.weights).some((id) => !ids.includes(id)));
