@@ -37,24 +37,25 @@ ROOMS = {
     "drift/partitions": 500,
     "drift/plugins": 245,
     "drift/record": 545,
-    "drift/runs": 1175,
-    "drift/simulation": 1765,
+    "drift/runs": 1190,
+    "drift/simulation": 1770,
     "drift/store": 1560,
     "drift/trackers": 100,
     "drift/training": 810,
     "fedscape": 65,
-    "figures": 150,
+    "figures": 155,
+    "figures/assistants": 290,
     "figures/axes": 1555,
-    "figures/commands": 2580,
-    "figures/explore": 5290,
+    "figures/commands": 2600,
+    "figures/explore": 2465,
     "figures/films": 610,
-    "figures/gallery": 4785,
-    "figures/interactive": 865,
+    "figures/gallery": 4830,
+    "figures/interactive": 570,
     "figures/looks": 650,
-    "figures/page": 1050,
+    "figures/page": 1130,
     "figures/papers": 175,
     "figures/pictures": 320,
-    "figures/selection": 800,
+    "figures/selection": 785,
     "figures/texts": 760,
     "landscape": 85,
     "landscape/batched_training": 190,
@@ -72,7 +73,7 @@ ROOMS = {
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 
-LINES, CODE_LINES = 250, 48_795
+LINES, CODE_LINES = 250, 46_700
 """Most lines of a file, and most code lines of the library."""
 
 WORDS = 65_000

@@ -10,46 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from figures.commands.pictures import list_
-
-QUESTIONS: dict[str, tuple[str, ...]] = {
-    "valley": (
-        *("planes-clients", "plane-round", "planes-overlay", "planes-classes", "planes-settings", "planes-random"),
-        *("planes-projected", "planes-adaptive", "planes-statistics", "barriers-clients", "barriers-pool"),
-        *("curve-modes", "lines-aligned"),
-    ),
-    "path": (
-        *("trajectory-plane", "lines-fma-ima", "lines-globals", "basin-rounds", "topology-rounds"),
-        "topology-distances",
-    ),
-    "accuracy": (
-        *("accuracy-rounds", "settings-rounds", "accuracy-setting", "accuracy-panels", "accuracy-curves"),
-        *("accuracy-early-late", "numbers-rounds", "accuracy-table", "accuracy-after", "rounds-target"),
-        *("ranking-table", "cost-table"),
-    ),
-    "drift": (
-        *("variance-rounds", "gain-alpha", "layers-drift", "norms-rounds", "locality-rounds", "coherence-rounds"),
-        *("coherence-groups", "clients-round"),
-    ),
-    "averaging": (
-        *("counterfactual-rounds", "what-if-rounds", "error-averaged", "bias-rounds", "decomposition-rounds"),
-        *("gap-scaling", "ntk-clients", "drift-curvature"),
-    ),
-    "weights": (
-        *("weights-learned", "weights-round", "simplex-weights", "simplex-optima", "simplex-settings"),
-        *("weights-corrupted", "weight-factors", "server-epochs", "shrink-rounds", "gws-setting", "gamma-table"),
-        *("regularisation-rounds", "regularisation-histogram"),
-    ),
-    "sharpness": (
-        *("hessian-density", "eigen-rounds", "eigen-slice", "trace-rounds", "layers-rounds", "sharpness-ball"),
-        *("sharpness-minibatch", "sharpness-models", "robustness-table", "scale-invariance"),
-        "weight-histogram",
-    ),
-    "data": (
-        *("labels-partition", "labels-scatter", "heterogeneity-rounds", "samples-round", "accuracies-clients"),
-        "accuracies-models",
-    ),
-}
-"""Figures by the question that they answer, in the order of the page."""
+from figures.gallery._questions import QUESTIONS as QUESTIONS
 
 _WRITTEN = {"ima": "IMA", "fedlaw": "FedLAW", "lss": "LSS", "fedeve": "FedEve"}
 

@@ -6,7 +6,6 @@ import hashlib
 import inspect
 import json
 import sys
-import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import xarray as xr
 from torch import Tensor
 
 import drift
+from drift.runs import unstored_results
 from drift.runs.registry import registered
 from drift.runs.run_names import named_in
 from drift.store import files, locks
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> xr.Dataset:
     """Result of `analysis(run, **arguments)`, read where it is stored, else computed and stored.
 
-    In a run that may not be written the result is computed, and nothing is stored; that is said once.
+    In a run that cannot be written the result is computed, and nothing is stored; that is said once.
 
     Where the analysis's module has a function of its name and `_effort`, `run.context.announce` is called with
     its estimate before.
@@ -46,17 +46,24 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     partial = _partial(run, analysis, text)
     if (result := _complete(partial)) is not None:
         return result
-    path = Path(partial.path)
+    path, unstored = Path(partial.path), Unstored(partial.path, partial.identity)
     if not (run.context.store and locks.is_writable(path.parent)):
         if run.context.store:
-            _say_unstored(run)
-        return _computed(run, analysis, arguments, Unstored(partial.path, partial.identity))
-    with locks.lock_result(path):
-        if (result := _complete(partial)) is not None:  # another process has stored it meanwhile
+            unstored_results.say(run, "is read-only")
+        return _computed(run, analysis, arguments, unstored)
+    result = None
+    try:
+        with locks.lock_result(path):
+            if (result := _complete(partial)) is not None:  # another process has stored it meanwhile
+                return result
+            result = _computed(run, analysis, arguments, partial)
+            netcdf_files.save(result, path)
             return result
-        result = _computed(run, analysis, arguments, partial)
-        netcdf_files.save(result, path)
-        return result
+    except OSError as reason:
+        if reason.errno not in unstored_results.ERRORS:
+            raise
+        unstored_results.say(run, f"cannot be written ({reason.strerror})")
+        return _computed(run, analysis, arguments, unstored) if result is None else result
 
 
 def _computed(
@@ -67,22 +74,6 @@ def _computed(
     resumed = {"partial": partial} if "partial" in inspect.signature(analysis).parameters else {}
     result = analysis(run, **arguments, **resumed).assign_attrs(partial.identity, run=run.name, complete=1)
     return netcdf_files.sort_names(result)
-
-
-def _say_unstored(run: Run) -> None:
-    """Say once per folder and process that results are not stored."""
-    if (folder := run.folder.resolve()) in _WARNED:
-        return
-    _WARNED.add(folder)
-    text = f"{run.name} is read-only: results are computed, and not stored."
-    if run.context.announce is not None:
-        run.context.announce(text)
-    else:
-        warnings.warn(text, stacklevel=4)
-
-
-_WARNED: set[Path] = set()
-"""Folders of which `_say_unstored` has spoken."""
 
 
 def stored(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> xr.Dataset | None:

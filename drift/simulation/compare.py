@@ -151,16 +151,28 @@ def _last_values(run: Run, metric: str, last: int) -> list[float]:
 
 def last_words(runs: Sequence[Run], last: int, metric: str = "accuracy") -> str:
     """What `mean_of_last` averages, in words."""
-    lengths = {indices[-1] - indices[0] + 1 if (indices := run.rounds()) else 0 for run in runs}
+    lengths = [indices[-1] - indices[0] + 1 if (indices := run.rounds()) else 0 for run in runs]
+    counted = last > 1 and min(lengths) >= last
+    return mean_words(lengths, [len(_last_values(run, metric, last)) for run in runs] if counted else [], last)
+
+
+def mean_words(lengths: Sequence[int], counts: Sequence[int], last: int) -> str:
+    """What a mean over the last rounds averages, in words.
+
+    Args:
+        lengths: Numbers of rounds from the first to the last one of each run.
+        counts: How many of the last rounds were measured, of each run; only asked where all have that many.
+        last: Number of rounds that are averaged.
+    """
     if last == 1:
         return "last round"
     if min(lengths) >= last:
-        counts = sorted(len(_last_values(run, metric, last)) for run in runs)
-        if 0 < counts[0] < last:
-            number = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        fewest, most = min(counts), max(counts)
+        if 0 < fewest < last:
+            number = " to ".join(map(str, dict.fromkeys((fewest, most))))
             return f"mean of the {number} measured among the last {last} rounds"
         return f"mean of the last {last} rounds"
-    return f"mean of all {min(lengths)} rounds" if len(lengths) == 1 else f"mean of the last {last} rounds at most"
+    return f"mean of all {min(lengths)} rounds" if len({*lengths}) == 1 else f"mean of the last {last} rounds at most"
 
 
 def _summary_row(group: list[Run]) -> dict[str, Any]:

@@ -10,8 +10,6 @@ from typing import cast
 import contourpy
 import numpy as np
 import xarray as xr
-from scipy.interpolate import PchipInterpolator
-from scipy.ndimage import map_coordinates
 
 from figures.looks import words
 
@@ -150,6 +148,8 @@ class Relief:
 
     def _height(self, points: np.ndarray) -> np.ndarray:
         cells = [(points[:, i] - grid[0]) / (grid[1] - grid[0]) for i, grid in enumerate((self.x, self.y))]
+        from scipy.ndimage import map_coordinates  # here, as in `interpolated`: scipy takes half a second to load
+
         return np.asarray(map_coordinates(self.z, cells, order=1, cval=np.nan))
 
 
@@ -232,6 +232,8 @@ def interpolated(a: np.ndarray, b: np.ndarray, values: np.ndarray, x: np.ndarray
 
     Monotone between the points of the grid, so that there is no minimum that they do not have.
     """
+    from scipy.interpolate import PchipInterpolator
+
     finite = np.isfinite(values)
     filled = np.where(finite, values, np.nanmax(np.where(finite, values, np.nan)))
     fine = PchipInterpolator(b, PchipInterpolator(a, filled, axis=0)(x), axis=1)(y)

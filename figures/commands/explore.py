@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import gc
+import importlib.util
 import os
 import shlex
 import sys
 import threading
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from figures.commands.options import Data, Runs, Task, flag, run_names
 from figures.texts import console
+
+if TYPE_CHECKING:
+    from figures.explore.work.workspace import Workspace
 
 
 def explore(
@@ -28,7 +31,7 @@ def explore(
     host: str = "127.0.0.1",
     no_browser: Annotated[bool, flag("--no-browser")] = False,
 ) -> None:
-    """Explore runs in the browser: planes, weights, clients, samples and drift, linked; also while they are trained.
+    """Explore runs in the browser: landscapes side by side, reasons, weights, samples; also while they are trained.
 
     The printed address contains a token; without it the server answers nothing. Ctrl-C ends it.
 
@@ -42,41 +45,50 @@ def explore(
             everybody can who reaches it and has the token.
         no_browser: Write the address only; open no browser.
     """
-    from figures.explore.shell.notebook import require_panel
-
-    require_panel()
     if port is not None and not 0 <= port < 2**16:
         raise ValueError(f"--port {port} is no port; give 1 to 65535, or 0 for a free one.")
+    _require_tornado()
     texts = paths or [str(runs)]
     folders = [_folder(text, runs, asked=bool(paths)) for text in texts]
-    gc.disable()  # looking for garbage takes a sixth of the time of loading
     from figures.explore.work.jobs import Jobs
 
     jobs = Jobs()  # the process of the computations loads what it needs while this one does
-    from figures.explore.shell.server import serve
-    from figures.explore.shell.workspace import Workspace
+    from figures.explore.server import serve
 
-    workspace = Workspace(folders, data=data, task=task, jobs=jobs)
+    def opened() -> Workspace:
+        from figures.explore.work.workspace import Workspace
+
+        return Workspace(folders, data=data, task=task, jobs=jobs)
+
     try:
-        server, address, wide = serve(workspace, port, host)
-        server.io_loop.add_callback(gc.enable)  # after what `serve` has to load there
-        server.start()
+        _, address, wide = serve(opened, port, host)
+        from tornado.ioloop import IOLoop
+
         if wide:
             console.say(
                 f"fedscape: LISTENS ON {host}, NOT ON THIS MACHINE ALONE: whoever reaches it and has the token of the "
                 "address sees these runs and can compute on them. The connection is not encrypted."
             )
-        console.say(f"exploring {len(workspace.runs.names)} runs; Ctrl-C ends it. Open in a browser:")
+        console.say("exploring; Ctrl-C ends it. Open in a browser:")
         console.put(address)
         sys.stdout.flush()
         if not no_browser and _has_screen():
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        server.io_loop.start()
+        IOLoop.current().start()
     except KeyboardInterrupt:
         console.say("the explorer has ended.")
     finally:
-        workspace.close()
         jobs.close()
+
+
+def _require_tornado() -> None:
+    """See that the extra is there.
+
+    Raises:
+        LookupError: If it is not.
+    """
+    if importlib.util.find_spec("tornado") is None:
+        raise LookupError("the explorer needs tornado; pip install 'fedscape[explore]'.")
 
 
 def _folder(text: str, runs: Path, *, asked: bool) -> Path:

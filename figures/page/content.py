@@ -10,6 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from drift.runs.run import Run
+from drift.simulation.compare import last_words
 from figures.interactive.curves import DRIFTS, curves
 from figures.interactive.lines import written_name
 from figures.looks import palette
@@ -19,7 +20,7 @@ from figures.page.pictures import or_why, trajectory
 from figures.page.remembered_runs import Failed, JobProgress, PageProgress, Remembered
 from figures.page.report_jobs import compute_jobs
 from figures.page.sampled import Samples, subset_words
-from figures.page.scene import scene
+from figures.page.scene import LAST, scene, sent
 from figures.page.tables import configuration, cost_table, fingerprints, summary_table
 from figures.selection.groups import groups
 from figures.selection.identity import seed_text
@@ -106,7 +107,7 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
         name: or_why(partial(diagnosis, group[0]), f"diagnosis of {group[0].name}", failed)
         for name, group in grouped.items()
     }
-    stage = scene(grouped, points, samples, failed)
+    stage = scene(grouped, sent(points, samples, failed), lambda first: last_words(first, LAST))
     for run in stage["runs"]:
         answers = diagnosed[run["key"]]
         run["verdict"] = "" if isinstance(answers, str) else answers["verdict"]

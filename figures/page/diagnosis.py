@@ -32,7 +32,7 @@ def _diagnosis(run: Run) -> dict[str, Any]:
     result = diagnose(run, quick=not any((run.folder / "results").glob("followed-*.nc")))
     answers = [(QUESTIONS.get(item.name, item.name), [*answer(item), item.figure]) for item in result.findings]
     return {
-        "verdict": verdict(result) if result.causes else _read(result),
+        "verdict": verdict(result) if result.causes else read_words(result),
         "causes": {
             "head": ["Cause", f"Gain [{INTERVAL}]", "Of the loss", "Clear", "Test", "To do"],
             "rows": _rows(result.causes),
@@ -43,7 +43,7 @@ def _diagnosis(run: Run) -> dict[str, Any]:
     }
 
 
-def _read(result: Diagnosis) -> str:
+def read_words(result: Diagnosis) -> str:
     """The answers from a record without tests, in one sentence."""
     statements = {finding.name: finding.statement.partition(";")[0] for finding in result.findings}
     known = [statements[name] for name in _TELLING if not statements.get(name, "not known").startswith("not known")]

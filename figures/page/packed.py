@@ -9,8 +9,9 @@ import numpy as np
 
 
 def packed(values: Sequence[float] | np.ndarray) -> str:
-    """Numbers as little-endian float32 in base64, in C order."""
-    return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
+    """Numbers as little-endian float32 in base64, in C order; those beyond its range are infinite."""
+    with np.errstate(over="ignore"):
+        return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
 
 
 def finite(value: float) -> float | None:

@@ -15,6 +15,7 @@ from plotly.offline import get_plotlyjs
 from drift.runs.run import Run
 from figures import gallery
 from figures.page.content import content
+from figures.page.front_end import front_end
 from figures.page.remembered_runs import Failed, PageProgress
 from figures.page.sampled import FOLDS, SAMPLES
 from figures.page.tables import shown
@@ -23,10 +24,7 @@ from figures.selection.run_selection import require_runs
 from figures.texts import console
 from landscape.results.atomic_write import write_bytes
 
-TEMPLATES, STAGE = (Path(__file__).resolve().parent / name for name in ("templates", "stage"))
-
-SCRIPTS = ("elements", "grid", "relief", "picture", "timeline", "panels", "stage")
-"""Parts of the stage's script, in their order."""
+TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 def report(
@@ -107,14 +105,7 @@ def page(content: dict[str, Any]) -> str:
     files = {"css": "report.css", **scripts, "js": "report.js"}
     texts = {name: (TEMPLATES / file).read_text(encoding="utf-8") for name, file in files.items()}
     template = environment.get_template("report.html.j2")
-    return template.render(**{**content, **data}, **texts, **_front_end(), plotly=get_plotlyjs())
-
-
-def _front_end() -> dict[str, str]:
-    """The stage's script and style; `window.stage` draws a scene into an element."""
-    parts = "\n".join((STAGE / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
-    script = f'"use strict";\nwindow.stage = (() => {{\n{parts}\nreturn stage;\n}})();'
-    return {"stage_js": script, "stage_css": (STAGE / "stage.css").read_text(encoding="utf-8")}
+    return template.render(**{**content, **data}, **texts, **front_end(), plotly=get_plotlyjs())
 
 
 def _script_safe(text: str) -> str:

@@ -6,12 +6,14 @@ Numbers of a grid or a curve are float32 in base64 (`figures.page.packed`); a nu
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import xarray as xr
 
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
@@ -20,7 +22,7 @@ from drift.analyses.rounds.numbers import OF_RECORD, quantity
 from drift.analyses.rounds.run_state import run_state
 from drift.methods.ima import IMA
 from drift.runs.run import Run
-from drift.simulation.compare import last_words, mean_of_last
+from drift.simulation.compare import mean_of_last
 from figures.axes import relief
 from figures.interactive.curves import number
 from figures.interactive.lines import written_name
@@ -38,44 +40,43 @@ from figures.selection.identity import seed_text
 ROUNDS = 10
 """Rounds of a run whose landscape is on the stage at most, evenly spaced among those that kept three clients."""
 
+LAST = 10
+"""Last rounds of which the accuracy of a run is the mean."""
+
 SERIES = ("accuracy", "loss", "client_variance", "change_variance", "mean_cosine", "gain")
 """Numbers of every round on the time line, where a run has them."""
 
+Detail = Callable[[str, list[Run]], dict[str, Any]]
+"""(name of a group, its runs) -> what a page knows of it beside `scene`'s own."""
 
-def scene(grouped: dict[str, list[Run]], points: int, samples: Samples, failed: Failed) -> dict[str, Any]:
+
+def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list[Run]], str]) -> dict[str, Any]:
     """Everything that the stage shows.
 
     Args:
         grouped: Runs that differ in their seed only, by name; the stage shows the first of each.
-        points, samples: Of a landscape, as `figures.page.report` takes them.
-        failed: Collects the landscapes that could not be computed.
+        detail: Of a group: accuracy, series, events, note and shown, the value of `stage_round` by round. `sent` for a
+            page that is sent; a live page computes landscapes when they are looked at.
+        last: What an accuracy is the mean of, in words, of the first runs of all groups.
 
     Returns:
-        title, classes, unit (of losses), series (words, unit and whether the axis is logarithmic, by name), terms
-        (meanings by term), colours (256 x 3 bytes each in base64: values, differences), relief (constants of its
-        light and camera), levels (their number), and runs: key, label, colour, dash, seeds, accuracy, settings,
-        rounds, series, events, note, and shown, the value of `stage_round` by round.
+        title, classes, unit (of losses), last (what an accuracy is the mean of), series (words, unit and whether the
+        axis is logarithmic, by name), terms (meanings by term), colours (256 x 3 bytes each in base64: values,
+        differences), relief (constants of its light and camera), levels (their number), and runs: key, label, colour,
+        dash, seeds, settings in which runs differ, rounds, and their detail.
     """
-    differing = configuration(grouped)["differing"]["rows"]
+    differing = configuration(grouped)["differing"]["rows"] if grouped else []
     first = [group[0] for group in grouped.values()]
     runs = []
     for row, (name, group) in enumerate(grouped.items()):
-        shown = {index: partial(_landscape, group[0], index, points, samples) for index in stage_rounds(group[0])}
-        title = f"landscape of {group[0].name}, round"
         variant = [run.label for run in first[:row]].count(group[0].label)
-        runs.append(
-            {
-                "key": name,
-                **_run(name, group, variant),
-                "settings": [(setting, values[row]) for setting, values in differing if values[row]],
-                "shown": {index: or_why(compute, f"{title} {index}", failed) for index, compute in shown.items()},
-            }
-        )
+        settings = [(setting, values[row]) for setting, values in differing if values[row]]
+        runs.append({"key": name, **_run(name, group, variant), "settings": settings, **detail(name, group)})
     return {
         "title": "; ".join(dict.fromkeys(run.task_name for run in first)),
-        "classes": next((list(map(str, run.dataset.classes)) for run in first if not run.without_data), []),
-        "unit": first[0].loss_units,
-        "last": last_words(first, 10),
+        "classes": next(filter(None, map(_classes, first)), []),
+        "unit": first[0].loss_units if first else "",
+        "last": last(first) if first else "",
         "series": {name: asdict(quantity(name)) for name in SERIES},
         "terms": TERMS,
         "class_colours": palette.CLASSES,
@@ -86,6 +87,31 @@ def scene(grouped: dict[str, list[Run]], points: int, samples: Samples, failed: 
         "levels": relief.COUNT,
         "runs": runs,
     }
+
+
+def sent(points: int, samples: Samples, failed: Failed) -> Detail:
+    """The detail of a page that is sent, with landscapes of at most `ROUNDS` rounds.
+
+    Args:
+        points, samples: Of a landscape, as `figures.page.report` takes them.
+        failed: Collects the landscapes that could not be computed.
+    """
+
+    def detail(name: str, group: list[Run]) -> dict[str, Any]:
+        run, state = group[0], run_state(group[0])
+        shown = {index: partial(_landscape, run, index, points, samples) for index in stage_rounds(run)}
+        title = f"landscape of {run.name}, round"
+        known = [name for name in SERIES if name in OF_RECORD or name in run.metrics()]
+        lost = max(state.best, 0) if state.name == "diverged" else None
+        return {
+            "accuracy": finite(float(np.mean([mean_of_last(member, last=LAST) for member in group]))),
+            "series": {name: packed_series(number(run, name), run.rounds()) for name in known},
+            "events": events(run, run.cached(coherence).coherence, lost),
+            "note": missing(run),
+            "shown": {index: or_why(compute, f"{title} {index}", failed) for index, compute in shown.items()},
+        }
+
+    return detail
 
 
 def stage_rounds(run: Run) -> list[int]:
@@ -107,34 +133,44 @@ def _landscape(run: Run, index: int, points: int, samples: Samples) -> dict[str,
 
 
 def _run(name: str, group: list[Run], variant: int) -> dict[str, Any]:
-    run, rounds = group[0], group[0].rounds()
+    run = group[0]
     style = palette.dash(run.label, variant)
-    series = {name: number(run, name) for name in SERIES if name in OF_RECORD or name in run.metrics()}
     return {
         "label": written_name(name),
         "colour": palette.colour(run.label),
         "dash": [] if style == "-" else list(style[1]),
         "seeds": list(map(seed_text, group)),
-        "accuracy": finite(float(np.mean([mean_of_last(member) for member in group]))),
-        "rounds": rounds,
-        "series": {name: packed(values.reindex(round=rounds).values) for name, values in series.items()},
-        "events": _events(run),
-        "note": missing(run),
+        "rounds": run.rounds(),
     }
 
 
-def _events(run: Run) -> list[dict[str, Any]]:
-    """Rounds at which something begins: the critical point, averaging, divergence."""
-    series, state, events = run.cached(coherence).coherence, run_state(run), list[tuple[int, str]]()
-    point = critical_point(series["round"].values, series.values)
-    if not point.reason:
+def _classes(run: Run) -> list[str]:
+    """Names of the classes, as they were recorded or as the user's own task has them."""
+    return list(map(str, run.about.get("classes", []) if run.context.user_task is None else run.dataset.classes))
+
+
+def packed_series(values: xr.DataArray, rounds: Sequence[int]) -> str:
+    """A number over rounds, NaN where it has none."""
+    return packed(values.reindex(round=list(rounds)).values)
+
+
+def events(run: Run, series: xr.DataArray | None, lost: int | None) -> list[dict[str, Any]]:
+    """Rounds at which something begins: the critical point, averaging, divergence.
+
+    Args:
+        run: The run.
+        series: Its coherence over rounds, if that is known.
+        lost: Round of the lowest loss of a run that diverged.
+    """
+    marks = list[tuple[int, str]]()
+    if series is not None and not (point := critical_point(series["round"].values, series.values)).reason:
         words = f"critical point [{point.low:.0f}, {point.high:.0f}]: coherence is negative from here on"
-        events.append((int(point.round), words))
+        marks.append((int(point.round), words))
     if isinstance(run.experiment.method, IMA):
-        events.append((run.experiment.method.first_round(run.experiment.rounds), "averaging starts"))
-    if state.name == "diverged":
-        events.append((max(state.best, 0), "diverged: the loss was lowest here"))
-    return [{"round": index, "words": words} for index, words in events if index <= run.rounds()[-1]]
+        marks.append((run.experiment.method.first_round(run.experiment.rounds), "averaging starts"))
+    if lost is not None:
+        marks.append((lost, "diverged: the loss was lowest here"))
+    return [{"round": index, "words": words} for index, words in marks if index <= run.rounds()[-1]]
 
 
 def _colours(name: str) -> str:

@@ -9,11 +9,12 @@ import torch
 import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_models
+from drift.analyses.landscapes.models_plane import models_plane
 from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.landscapes.sweeps import client_sweep
 from drift.analyses.rounds.cohort_table import cohort_table
 from drift.analyses.samples.client_losses import client_losses
-from drift.analyses.selected_samples import stated_subset
+from drift.analyses.selected_samples import fewer, selected_samples
 from drift.runs.run import Run
 from drift.store.column_blocks import weighted_models
 from drift.store.round_record import Round
@@ -38,7 +39,16 @@ def missing(run: Run) -> str:
     return ""
 
 
-def stage_round(run: Run, index: int, points: int, samples: Samples) -> dict[str, Any]:
+def stage_round(
+    run: Run,
+    index: int,
+    points: int,
+    samples: Samples,
+    *,
+    split: str = "test",
+    quantity: str = "loss",
+    rough: bool = False,
+) -> dict[str, Any]:
     """The values of one landscape.
 
     Losses of models and of the plane are over the same samples. Coordinates are distances from the mean of the three
@@ -48,40 +58,102 @@ def stage_round(run: Run, index: int, points: int, samples: Samples) -> dict[str
         run: The run.
         index: A round that kept three clients.
         points, samples: Of the plane, as `figures.page.report` takes them.
+        split: test, train, proxy, or "client 3" for what that client trains on in the round.
+        quantity: loss, error, or "class 3", the error of that class; it is among the metrics.
+        rough: Whether it is a first picture, which says so in `samples` and of which nothing is stored.
 
     Returns:
         plane: extent (u and v, low and high), points of each, and metrics, loss and error where there is one, each as
             base64 float32 (u, v).
         through: Ids of the three clients.
         samples: A sentence on the samples; empty where all are taken.
+        split, quantity: As asked for.
         marks: name, kind (client, start, aggregate or end), u, v, distance from the plane, and loss.
         cohort: For each client its id, samples, counts by class, weight, cosine with the mean update, length of the
             update, loss, own_before and own_after (losses of the start and of its model on its own data), and cost:
             by how much it raises the loss of the aggregate.
-        why: Sentences, as `figures.page.why.why` makes them.
+        why: Sentences, as `figures.page.why.why` makes them; empty for a rough picture and for other samples.
+
+    Raises:
+        LookupError, ValueError: If there is no such round, client, split or quantity.
     """
-    ds = run.cached(round_plane, round=index, points=points, box=BOX, **options(run, samples))
     record, three, sweep = client_sweep(run, index, None, points=points, margin=0.3, box=BOX)
+    ds = _plane(run, index, sweep, points, samples, split, quantity, stored=not rough)
     centre = [float(ds[f"mark_{name}"].sel(mark="mean")) for name in ("alpha", "beta")]
-    losses = round_losses(run, record, samples)
-    cohort = cohort_values(run, record, losses)
-    metrics = [name for name in ("loss", "error") if name in ds]
+    losses = round_losses(run, record, samples, split)
+    cohort = cohort_values(run, record, losses, stored=not rough)
+    metrics = {name: ds[name] for name in ("loss", "error") if name in ds}
+    if quantity not in metrics:
+        metrics[quantity] = _of_class(ds, quantity)
     axes = [ds[name].values - middle for name, middle in zip(("alpha", "beta"), centre, strict=True)]
     return {
         "plane": {
             "extent": [[float(axis[0]), float(axis[-1])] for axis in axes],
             "points": [len(axis) for axis in axes],
-            "metrics": {name: packed(ds[name].transpose("alpha", "beta").values) for name in metrics},
+            "metrics": {name: packed(values.transpose("alpha", "beta").values) for name, values in metrics.items()},
         },
         "through": three,
-        "samples": landscape_words([ds]),
+        "samples": samples_words(run, index, ds, split, samples, rough=rough),
+        "split": split,
+        "quantity": quantity,
         "marks": _marks(run, record, sweep, centre, losses),
         "cohort": cohort,
-        "why": why(run, index, losses, cohort),
+        "why": [] if rough or split != "test" else why(run, index, losses, cohort),
     }
 
 
-def round_losses(run: Run, record: Round, samples: Samples) -> xr.Dataset:
+def _plane(
+    run: Run,
+    index: int,
+    sweep: Sweep,
+    points: int,
+    samples: Samples,
+    split: str,
+    quantity: str,
+    *,
+    stored: bool,
+) -> xr.Dataset:
+    """The plane by the analysis that has the quantity, stored or not."""
+    plain = split == "test" and quantity in ("loss", "error")
+    how: dict[str, Any] = {"round": index, "points": points}
+    if plain:
+        how |= {"box": BOX, **(options(run, samples) if stored else {"samples": samples})}
+    else:
+        box = [float(sweep.coords[name][end]) for name in ("alpha", "beta") for end in (0, -1)]
+        names = [mark.name for mark in sweep.marks[:3]]
+        how |= {"models": names, "box": box, "split": split, "samples": samples}
+    analysis = round_plane if plain else models_plane
+    return run.cached(analysis, **how) if stored else analysis(run, **how)
+
+
+def _of_class(ds: xr.Dataset, quantity: str) -> xr.DataArray:
+    """The error of the class that a quantity names by its number.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    kind, _, number = quantity.partition(" ")
+    classes = ds.sizes.get("class", 0) if "class_error" in ds else 0
+    if kind != "class" or not number.isdigit() or int(number) >= classes:
+        known = ["loss", *(["error"] if "error" in ds else []), *(["class 0"] if classes else [])]
+        more = f" to class {classes - 1}" if classes > 1 else ""
+        raise ValueError(f"quantity is {quantity!r}; this run has {', '.join(known)}{more}.")
+    return ds.class_error.isel({"class": int(number)})
+
+
+def samples_words(run: Run, index: int, ds: xr.Dataset, split: str, samples: Samples, *, rough: bool = False) -> str:
+    """A sentence on the samples of a landscape; empty where all test samples are taken."""
+    if not rough and split == "test" and ("samples_of" in ds.attrs or fewer(run, split, samples) is None):
+        return landscape_words([ds])
+    every, number = (len(selected_samples(run, index, split, most)) for most in (None, samples))
+    words = f"samples of {split}" if split.startswith("client") else f"{split} samples"
+    text = f"on the {every:,} {words}" if number == every else f"on {number:,} of the {every:,} {words}, at random"
+    if rough:
+        return f"A rough first picture: {ds.sizes['alpha']} x {ds.sizes['beta']} points {text}."
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def round_losses(run: Run, record: Round, samples: Samples, split: str = "test") -> xr.Dataset:
     """Losses of the models of a round on the plane's samples.
 
     Returns:
@@ -93,9 +165,9 @@ def round_losses(run: Run, record: Round, samples: Samples) -> xr.Dataset:
     basis, number = stacked([record.kept("clients"), *(model[None] for model in others.values())]), len(ids)
     left = shares.repeat(number, 1).fill_diagonal_(0)
     sums = torch.nn.functional.pad(torch.cat([left / left.sum(1, keepdim=True), shares[None]]), (0, len(others)))
-    split, _ = stated_subset(run.task, "test", samples)
     rows = torch.cat([torch.eye(len(basis), dtype=torch.float64), sums])
-    values = evaluate_models(run, basis, split, rows)["loss"].double().numpy()
+    selected = selected_samples(run, record.index, split, samples)
+    values = evaluate_models(run, basis, selected, rows)["loss"].double().numpy()
     client, after, without, (aggregate,) = np.split(values, [number, len(basis), len(basis) + number])
     single = {"aggregate": aggregate, **dict(zip(others, after, strict=True))}
     columns = {"client": ("id", client), "without": ("id", without)}
@@ -122,9 +194,13 @@ def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: x
     return marks
 
 
-def cohort_values(run: Run, record: Round, losses: xr.Dataset) -> list[dict[str, Any]]:
+def cohort_values(run: Run, record: Round, losses: xr.Dataset, *, stored: bool = True) -> list[dict[str, Any]]:
     """For each client of a round the numbers that `stage_round` lists under cohort."""
-    after, table = run.cached(client_losses, round=record.index), run.cached(cohort_table, round=record.index)
+    analyses = (client_losses, cohort_table)
+    after, table = (
+        run.cached(analysis, round=record.index) if stored else analysis(run, round=record.index)
+        for analysis in analyses
+    )
     shares = label_shares(run, record.index)
     cohort = []
     for client in record.ids.tolist():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import xarray as xr
@@ -94,7 +95,7 @@ _COSTS = {
 """Columns of the table of costs: variables of `drift.training_cost` and their units."""
 
 
-def configuration(grouped: dict[str, list[Run]]) -> dict[str, Table]:
+def configuration(grouped: Mapping[str, list[Run]]) -> dict[str, Table]:
     """The resolved settings: those that differ between methods, and those common to all."""
     tables = {name: settings(group[0], seed=False) for name, group in grouped.items()}
     differing = differing_names(list(tables.values()))

@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 import xarray as xr
-from scipy import stats
 
 from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL, LEVEL, t_interval
 from figures.selection import sampling_error
@@ -147,6 +146,8 @@ def equal(best: np.ndarray, other: np.ndarray, samples: int | None = None) -> bo
     if min(len(first), len(second)) >= 2:
         if np.ptp(first) == np.ptp(second) == 0:
             return bool(first[0] == second[0])
+        from scipy import stats  # here: it takes a third of a second to load
+
         interval = stats.ttest_ind(first, second, equal_var=False).confidence_interval(LEVEL)
         return bool(interval.low <= 0 <= interval.high)
     difference = abs(float(first.mean() - second.mean()))

@@ -111,13 +111,31 @@ def nonfinite(run: Run) -> list[int]:
     return sorted({int(client) for index in run.rounds() for client in run.round(index).extras.get("excluded", ())})
 
 
-def recorded_losses(run: Run) -> xr.DataArray:
-    """Test loss of the evaluated rounds, over round; NaN only where a run that was trained here has an error beside."""
-    metrics = run.metrics()
+def recorded_losses(run: Run, numbers: xr.Dataset | None = None) -> xr.DataArray:
+    """Test loss of the evaluated rounds, over round; NaN only where a run that was trained here has an error beside.
+
+    Args:
+        run: The run.
+        numbers: Its recorded numbers over round, where they are read already.
+    """
+    metrics = run.metrics() if numbers is None else numbers
     if "loss" not in metrics:
         return xr.DataArray(np.zeros(0), {"round": []}, ("round",))
     trained = "error" in metrics and not run.about.get("imported")
     return metrics.loss[metrics.loss.notnull() | (metrics.error.notnull() if trained else False)]
+
+
+def lost_from(run: Run, losses: xr.DataArray, constant: float) -> int | None:
+    """Round of the lowest loss of a run that diverged; None if it did not.
+
+    Args:
+        run: The run.
+        losses: As `recorded_losses` returns them.
+        constant: Loss of the best constant answer, or a bound from above.
+    """
+    if not _diverged(run, losses.values, constant):
+        return None
+    return max(_best(losses.where(np.isfinite(losses), drop=True))[0], 0)
 
 
 def _diverged(run: Run, values: np.ndarray, constant: float) -> bool:

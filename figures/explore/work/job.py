@@ -5,10 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Literal
 
 OnJob = Callable[["LongJob"], None]
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
+
+
+_NUMBERS = count(1)
 
 
 @dataclass(eq=False)
@@ -20,6 +24,7 @@ class LongJob:
         total, done: Steps in all and done.
         error: Why it failed.
         result: Result of a long computation, or of the last call.
+        number: Of this job alone.
     """
 
     title: str
@@ -28,6 +33,7 @@ class LongJob:
     state: State = "waiting"
     error: Exception | None = None
     result: Any = None
+    number: int = field(default_factory=lambda: next(_NUMBERS))
     _begun: float = field(default_factory=time.monotonic)
     _stop: OnJob = field(default=lambda job: None, repr=False)
     _on_end: OnJob = field(default=lambda job: None, repr=False)
@@ -44,20 +50,6 @@ class LongJob:
             return None
         return (time.monotonic() - self._begun) / self.done * (self.total - self.done)
 
-    @property
-    def progress(self) -> str:
-        """Steps done of all, and the time left where it is known, like "3 of 10, 4 s left"; empty before it begins."""
-        left = "" if self.seconds_left is None else f", {duration(self.seconds_left)} left"
-        return f"{self.done} of {self.total}{left}" if self.total else ""
-
     def cancel(self) -> None:
         """Stop it; nothing if it has ended. No callback comes afterwards except that of the end."""
         self._stop(self)
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words of a few letters."""
-    rounded = max(1, round(seconds))
-    if rounded < 90:
-        return f"{rounded} s"
-    return f"{round(rounded / 60)} min" if rounded < 5400 else f"{rounded / 3600:.1f} h"

@@ -2,7 +2,6 @@
 
     jobs.quick(function, run, items, on_result=...)     function(run, item) for each item, most urgent first
     jobs.long(function, run, *arguments, on_end=...)    function(run, *arguments), with progress and time left
-    jobs.cached(run, analysis, **arguments)             run.cached(analysis, **arguments) as a long one
 
 Functions are those of modules. Callbacks come in a thread of the jobs; a page pushes from there.
 """
@@ -15,13 +14,21 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from drift.runs.run import Run
-from figures.explore.work.addresses import Address
 from figures.explore.work.job import LongJob, OnJob, State
-from figures.explore.work.lanes import Call, LostProcess, ProcessLane, Progress, ThreadLane
-from figures.explore.work.quick_calls import OnResult, QuickCall, call_cached, call_cached_soon, cores, printed_errors
+from figures.explore.work.lanes import Call, LostProcess, ProcessLane, Steps, ThreadLane
+from figures.explore.work.quick_calls import (
+    OnResult,
+    OnStep,
+    QuickCall,
+    cores,
+    printed_errors,
+)
+
+if TYPE_CHECKING:  # jobs are there before this process has loaded torch
+    from drift.runs.run import Run
+    from figures.explore.work.addresses import Address
 
 URGENT = 10
 """Priorities below this are those of what a person's hand waits for, such as a slider's number."""
@@ -44,10 +51,10 @@ class Jobs:
         self._lock = threading.RLock()
         self._waiting: list[tuple[int, int, QuickCall]] = []
         self._calls: dict[int, QuickCall] = {}
-        self._warm = ProcessLane(self.threads, self._answered)
+        self._warm = ProcessLane(self.threads, self._answered, self._stepped)
         self._warm.start()
-        self._local = ThreadLane(self.threads, self._answered)
-        self._long: list[tuple[LongJob, Call, Progress]] = []
+        self._local = ThreadLane(self.threads, self._answered, self._stepped)
+        self._long: list[tuple[LongJob, Call, Steps]] = []
         self._lanes: dict[LongJob, ProcessLane | ThreadLane] = {}
         self._jobs: list[LongJob] = []
 
@@ -67,6 +74,7 @@ class Jobs:
         title: str = "",
         priority: int = 0,
         on_result: OnResult = lambda index, result: None,
+        on_step: OnStep = lambda done, total: None,
         on_end: OnJob = lambda job: None,
     ) -> LongJob:
         """Call `function(run, item)` for every item, in the process that keeps runs, data and models warm.
@@ -76,15 +84,16 @@ class Jobs:
             priority: Small ones first, among all jobs; within a job, items in their order. Those below `URGENT` wait
                 for no others: they have a thread of their own.
             on_result: Called with (place of the item, result), in the order in which they finish.
+            on_step: Called with steps done and all steps of a call that reports them (`stopping.step`).
             on_end: Called with the job when it is done, failed (at its first error) or cancelled.
         """
         things = list(items)
         job = LongJob(title, len(things), state="running", _stop=self._stop_quick, _on_end=on_end)
-        address = Address.from_run(run)
+        address = _address(run)
         with self._lock:
             self._jobs.append(job)
             for index, item in enumerate(things):
-                call = QuickCall(job, function, address, index, item, on_result)
+                call = QuickCall(job, function, address, index, item, on_result, on_step)
                 heapq.heappush(self._waiting, (priority, next(_NUMBERS), call))
             self._send()
         if not things:
@@ -109,10 +118,11 @@ class Jobs:
             on_end: Called with the job when it is done, failed or cancelled.
         """
         job = LongJob(title, _stop=self._stop_long, _on_end=on_end)
-        addresses = tuple(Address.from_run(run) for run in ([runs] if isinstance(runs, Run) else runs))
-        call = Call(next(_NUMBERS), function, addresses, arguments, isinstance(runs, Run))
+        several = list(runs) if isinstance(runs, Sequence) else [runs]
+        single, addresses = not isinstance(runs, Sequence), tuple(map(_address, several))
+        call = Call(next(_NUMBERS), function, addresses, arguments, single)
 
-        def progress(done: int, total: int) -> None:
+        def progress(number: int, done: int, total: int) -> None:
             if done < job.done:  # the next of several computations: its time is counted anew
                 job._begun = time.monotonic()
             job.done, job.total = done, total
@@ -124,27 +134,6 @@ class Jobs:
             self._long.append((job, call, progress))
         self._start_long()
         return job
-
-    def cached(
-        self,
-        run: Run,
-        analysis: Callable[..., Any],
-        *,
-        title: str = "",
-        briefly: bool = False,
-        on_progress: OnJob = lambda job: None,
-        on_end: OnJob = lambda job: None,
-        **arguments: Any,
-    ) -> LongJob:
-        """Compute `run.cached(analysis, **arguments)` as a long computation; the result is the job's.
-
-        Args:
-            briefly: Whether it takes a moment only: no process is started for it, and there is no progress.
-        """
-        named = title or f"{analysis.__name__.replace('_', ' ')} of {run.name}"
-        if not briefly:
-            return self.long(call_cached, run, analysis, arguments, title=named, on_progress=on_progress, on_end=on_end)
-        return self.quick(call_cached_soon, run, [(analysis, arguments)], title=named, on_end=on_end)
 
     def close(self) -> None:
         """Stop everything."""
@@ -196,6 +185,13 @@ class Jobs:
         if last:
             self._finish(job, "done")
 
+    def _stepped(self, number: int, done: int, total: int) -> None:
+        with self._lock:
+            call = self._calls.get(number)
+        if call is not None and not call.job.ended:
+            with printed_errors():
+                call.on_step(done, total)
+
     def _stop_quick(self, job: LongJob) -> None:
         self._finish(job, "cancelled")
         with self._lock:
@@ -211,7 +207,7 @@ class Jobs:
                 job, call, progress = self._long.pop(0)
                 job.state, job._begun = "running", time.monotonic()
                 lane = ThreadLane if call.only_here else ProcessLane
-                self._lanes[job] = lane(1, partial(self._ended, job), progress)
+                self._lanes[job] = lane(1, partial(self._ended, job), progress, long=True)
                 self._lanes[job].send(call)
 
     def _ended(self, job: LongJob, number: int, result: Any, error: Exception | None) -> None:
@@ -241,3 +237,9 @@ class Jobs:
             job.state = state
         with printed_errors():
             job._on_end(job)
+
+
+def _address(run: Run) -> Address:
+    from figures.explore.work.addresses import Address
+
+    return Address.from_run(run)

@@ -13,17 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from drift.parallel.shared_tensors import deserialize, serialize
 from figures.explore.work import stopping
-from figures.explore.work.addresses import Address
+from figures.explore.work.messages import from_bytes, to_bytes
+
+if TYPE_CHECKING:  # a process is started before this one has loaded torch
+    from figures.explore.work.addresses import Address
 
 Answer = Callable[[int, Any, Exception | None], None]
 """(number of the call, its result, or the error that it raised) -> None."""
 
-Progress = Callable[[int, int], None]
-"""(steps done, all steps) -> None."""
+Steps = Callable[[int, int, int], None]
+"""(number of the call, steps done, all steps) -> None."""
 
 NICE = 10
 """Added to the niceness of long computations, so that the page's own come first."""
@@ -53,18 +55,17 @@ class Call:
         """Whether no other process can open its runs."""
         return any(address.local is not None for address in self.addresses)
 
-    def outcome(self, progress: Progress | None = None) -> tuple[Any, Exception | None]:
-        """Result and error of the call, made in this thread; it ends at a step when it is stopped."""
+    def outcome(self, steps: Steps, *, long: bool) -> tuple[Any, Exception | None]:
+        """Result and error of the call, made in this thread; it ends at a step (`stopping.step`) when it is stopped.
 
-        def step(done: int, total: int) -> None:
-            stopping.require_wanted()
-            if progress is not None:
-                progress(done, total)
-
-        with stopping.call(self.number):
+        Args:
+            steps: Called with each step.
+            long: Whether all analyses of its runs report steps.
+        """
+        with stopping.call(self.number, steps):
             try:
                 runs = [address.run() for address in self.addresses]
-                runs = runs if progress is None else [run.with_progress(step) for run in runs]
+                runs = [run.with_progress(stopping.step) for run in runs] if long else runs
                 return self.function(runs[0] if self.single else runs, *self.arguments), None
             except Exception as reason:  # noqa: BLE001 - sent to the page, which shows it
                 return None, _plain(reason)
@@ -73,9 +74,9 @@ class Call:
 class ThreadLane:
     """Threads of this process; see `ProcessLane`."""
 
-    def __init__(self, threads: int, answer: Answer, progress: Progress | None = None) -> None:
+    def __init__(self, threads: int, answer: Answer, steps: Steps, *, long: bool = False) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="explore")
-        self._answer, self._progress = answer, progress
+        self._answer, self._steps, self._long_calls = answer, steps, long
         self._open_calls: set[int] = set()
 
     def send(self, call: Call) -> None:
@@ -95,7 +96,7 @@ class ThreadLane:
         self.stop([*self._open_calls])
 
     def _make(self, call: Call) -> None:
-        outcome = call.outcome(self._progress)
+        outcome = call.outcome(self._steps, long=self._long_calls)
         self._open_calls.discard(call.number)
         self._answer(call.number, *outcome)
 
@@ -107,11 +108,12 @@ class ProcessLane:
         threads: Calls at a time.
         answer: Called in a thread of this process with each answer; a call that the process did not survive has the
             error `LostProcess`.
-        progress: Of long computations, which report their steps and give way to others.
+        steps: Called there with the steps of calls that have no answer yet.
+        long: Whether its calls are long computations, which give way to others.
     """
 
-    def __init__(self, threads: int, answer: Answer, progress: Progress | None = None) -> None:
-        self._threads, self._answer, self._progress = threads, answer, progress
+    def __init__(self, threads: int, answer: Answer, steps: Steps, *, long: bool = False) -> None:
+        self._threads, self._answer, self._steps, self._long_calls = threads, answer, steps, long
         self._lock = threading.Lock()
         self._process: Any = None
         self._connection: Connection | None = None
@@ -125,7 +127,7 @@ class ProcessLane:
 
     def send(self, call: Call) -> None:
         """Start a call."""
-        message = serialize(call)
+        message = to_bytes(call)
         with self._lock:
             self._open_calls.add(call.number)
             if self._connection is None:
@@ -140,7 +142,7 @@ class ProcessLane:
             self._open_calls.difference_update(wanted)
             if wanted and self._connection is not None:
                 with contextlib.suppress(OSError):
-                    self._connection.send_bytes(serialize(wanted))
+                    self._connection.send_bytes(to_bytes(wanted))
         return wanted
 
     def close(self) -> None:
@@ -154,7 +156,7 @@ class ProcessLane:
     def _start(self) -> None:
         context = get_context("spawn")
         self._connection, theirs = context.Pipe()
-        arguments = (theirs, self._threads, self._progress is not None)
+        arguments = (theirs, self._threads, self._long_calls)
         self._process = context.Process(target=_serve, args=arguments, daemon=True, name="fedscape explore")
         self._process.start()
         theirs.close()
@@ -164,17 +166,18 @@ class ProcessLane:
     def _read(self, process: Any, connection: Connection) -> None:
         while True:
             try:
-                number, *content = deserialize(connection.recv_bytes())
+                message = connection.recv_bytes()
             except (EOFError, OSError):
                 break
+            number, *content = from_bytes(message)
             steps, ended = content[0], len(content) > 1
             with self._lock:
                 wanted = number in self._open_calls
                 self._open_calls.difference_update([number] if ended else ())
             if wanted and ended:
                 self._answer(number, *content)
-            elif wanted and self._progress is not None:
-                self._progress(*steps)
+            elif wanted:
+                self._steps(number, *steps)
         process.join()
         with self._lock:
             lost, self._open_calls, self._connection = self._open_calls, set(), None
@@ -196,18 +199,18 @@ def _serve(connection: Connection, threads: int, long: bool) -> None:
             connection.send_bytes(message)
 
     def answer(call: Call) -> None:
-        progress = (lambda *steps: send(serialize((call.number, steps)))) if long else None
-        send(_message(call.number, *call.outcome(progress)))
+        steps = lambda number, *steps: send(to_bytes((number, steps)))  # noqa: E731
+        send(_message(call.number, *call.outcome(steps, long=long)))
 
     with ThreadPoolExecutor(2 * threads + 1, initializer=_one_thread) as pool:  # stopped calls take a moment to end
         if not long:
-            pool.submit(importlib.import_module, "figures.explore.plane.survey_results")
+            pool.submit(importlib.import_module, "figures.explore.answers.landscape")
         while True:
             try:
                 message = connection.recv_bytes()
             except (EOFError, OSError):
                 os._exit(0)  # the server has ended; what runs is of no use
-            content = deserialize(message)
+            content = from_bytes(message)
             if isinstance(content, Call):
                 pool.submit(answer, content)
             else:
@@ -224,9 +227,9 @@ def _one_thread() -> None:
 def _message(number: int, result: Any, error: Exception | None) -> bytes:
     """An answer in bytes; a result that cannot be sent becomes an error."""
     try:
-        return serialize((number, result, error))
+        return to_bytes((number, result, error))
     except (TypeError, AttributeError, pickle.PicklingError) as reason:
-        return serialize((number, None, TypeError(f"the result cannot be sent: {reason}")))
+        return to_bytes((number, None, TypeError(f"the result cannot be sent: {reason}")))
 
 
 def _plain(error: Exception) -> Exception:

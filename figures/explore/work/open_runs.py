@@ -15,7 +15,11 @@ from drift.runs.context import Context
 from drift.runs.growing_run import GrowingRun, Stamp
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
+from drift.store import paths
 from landscape.plugins import unknown
+
+AT_A_TIME, MOST = 50, 12
+"""Rounds of a run that are read before the next run has its turn, and runs that are selected to begin with."""
 
 PROBLEMS = (LookupError, ValueError, OSError, TypeError, AttributeError)
 """What a damaged, foreign or vanished run raises; it becomes the run's one line."""
@@ -43,6 +47,7 @@ class _Open:
     complete: bool = False
     problem: str = ""
     stamp: Stamp | None = None
+    described: paths.Stamp | None = None
 
 
 class OpenRuns:
@@ -107,8 +112,9 @@ class OpenRuns:
         """
         entry = self._entry(name)
         with self._lock:
-            if entry.run is None:
-                entry.run = self._opened(entry)
+            described = paths.stamp(entry.folder / "run.json")
+            if entry.run is None or entry.described not in (None, described):
+                entry.run, entry.described = self._opened(entry), described
             return entry.run
 
     def recorded(self, name: str) -> GrowingRun:
@@ -123,13 +129,13 @@ class OpenRuns:
             self._read(entry)
         return entry.recorded
 
-    def read_ahead(self, names: Sequence[str], seconds: float) -> bool:
+    def read_ahead(self, names: Sequence[str], seconds: float, few: int = AT_A_TIME) -> bool:
         """Read rounds of runs in turn, for about so many seconds; returns whether all of them are read."""
         ends = time.monotonic() + seconds
         waiting = [self._runs[name] for name in names if name in self._runs and not self._runs[name].complete]
         while waiting:
             for entry in waiting:
-                self._read(entry, AT_A_TIME)
+                self._read(entry, few)
             waiting = [entry for entry in waiting if not entry.complete]
             if time.monotonic() > ends:
                 break
@@ -228,13 +234,6 @@ class OpenRuns:
         if name not in self._runs:
             raise LookupError(unknown("run", name, self.names) if self.names else f"no run {name}: there is no run.")
         return self._runs[name]
-
-
-AT_A_TIME = 50
-"""Rounds of a run that are read before the next run has its turn."""
-
-MOST = 12
-"""Runs that are selected to begin with."""
 
 
 def _require_folders(folders: Sequence[Path], others: bool) -> None:

@@ -8,17 +8,19 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from drift.runs.run import Run
-from figures.explore.work.addresses import Address, share_data
 from figures.explore.work.job import LongJob
+
+if TYPE_CHECKING:
+    from figures.explore.work.addresses import Address
 
 LIVES = 2
 """Times that a call is tried before the death of its process is its error."""
 
 
 OnResult = Callable[[int, Any], None]
+OnStep = Callable[[int, int], None]
 
 
 @dataclass(eq=False)
@@ -29,6 +31,7 @@ class QuickCall:
     index: int
     item: Any
     on_result: OnResult
+    on_step: OnStep
     lives: int = LIVES
 
 
@@ -39,15 +42,6 @@ def printed_errors() -> Iterator[None]:
         yield
     except Exception:  # noqa: BLE001 - see above
         traceback.print_exc(file=sys.stderr)
-
-
-def call_cached(run: Run, analysis: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    return run.cached(analysis, **arguments)
-
-
-def call_cached_soon(run: Run, item: tuple[Callable[..., Any], dict[str, Any]]) -> Any:
-    share_data(run)
-    return call_cached(run, *item)
 
 
 def cores() -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
-Block = TypeVar("Block")
+if TYPE_CHECKING:
+    from drift.runs.run import Run
+
 
 _NOW = threading.local()
 _STOPPED: set[int] = set()
@@ -18,9 +20,9 @@ class StoppedCall(RuntimeError):
 
 
 @contextmanager
-def call(number: int) -> Iterator[None]:
-    """What this thread does inside belongs to the call of that number."""
-    _NOW.number = number
+def call(number: int, steps: Callable[[int, int, int], None]) -> Iterator[None]:
+    """What this thread does inside belongs to the call of that number, which reports its steps."""
+    _NOW.number, _NOW.steps = number, steps
     try:
         yield
     finally:
@@ -43,8 +45,19 @@ def require_wanted() -> None:
         raise StoppedCall("nobody waits for it any more.")
 
 
-def until_stopped(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks, one after the other, until `require_wanted` ends them."""
-    for block in blocks:
-        require_wanted()
-        yield block
+def step(done: int, total: int) -> None:
+    """Report that the call of this thread, if there is one, has done so many steps; a progress of analyses.
+
+    Raises:
+        StoppedCall: If it was stopped.
+    """
+    require_wanted()
+    if (number := getattr(_NOW, "number", None)) is not None:
+        _NOW.steps(number, done, total)
+
+
+def stoppable(run: Run) -> Run:
+    """The same run, whose analyses end at a step when the call of this thread is stopped; its data are read once."""
+    watched = run.with_progress(step)
+    vars(watched).update({name: value for name, value in vars(run).items() if name not in ("folder", "context")})
+    return watched

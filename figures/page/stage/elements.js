@@ -22,19 +22,22 @@ function segments(name, label, choices, present, choose) {
   return make("fieldset", { class: "segments" }, make("legend", { class: "unseen" }, label), ...options);
 }
 
-// A table or list that is one stop of the keyboard: arrows move inside it.
+// A table, list or drawing that is one stop of the keyboard: arrows move inside it.
+const STOPS = new WeakSet();
 function oneStop(container, selector) {
   const items = [...container.querySelectorAll(selector)];
   const present = items.find((item) => item.getAttribute("aria-pressed") === "true" || item.checked) || items[0];
-  for (const item of items) item.tabIndex = item === present ? 0 : -1;
+  for (const item of items) item.setAttribute("tabindex", item === present ? 0 : -1);
+  if (STOPS.has(container)) return;
+  STOPS.add(container);
   container.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
-    const at = items.indexOf(document.activeElement);
+    const all = [...container.querySelectorAll(selector)], at = all.indexOf(document.activeElement);
     if (!step || at < 0) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = items[Math.min(Math.max(at + step, 0), items.length - 1)];
-    for (const item of items) item.tabIndex = item === next ? 0 : -1;
+    const next = all[Math.min(Math.max(at + step, 0), all.length - 1)];
+    for (const item of all) item.setAttribute("tabindex", item === next ? 0 : -1);
     next.focus();
   });
 }

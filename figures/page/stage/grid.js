@@ -116,6 +116,21 @@ class Difference extends Plane {
   }
 }
 
+// Between two surfaces of one run: what is drawn while the round changes.
+class Between extends Plane {
+  constructor(from, to, share) {
+    super();
+    Object.assign(this, { from, to, share, log: to.log });
+    for (const axis of ["u", "v"]) this[axis] = to[axis].map((end, i) => from[axis][i] + share * (end - from[axis][i]));
+    this.fine = from.fine.map((value, i) => value + share * (to.fine[i] - value));
+  }
+
+  height(u, v) {
+    const moved = (surface) => ["u", "v"].map((axis, i) => surface[axis][0] + (([u, v][i] - this[axis][0]) / (this[axis][1] - this[axis][0])) * (surface[axis][1] - surface[axis][0]));
+    return (1 - this.share) * this.from.height(...moved(this.from)) + this.share * this.to.height(...moved(this.to));
+  }
+}
+
 // Evenly spaced levels; those of a difference have one at zero.
 function levelsOf(low, high, count) {
   return Array.from({ length: count }, (_, i) => low + ((i + 0.5) / count) * (high - low));

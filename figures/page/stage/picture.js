@@ -1,62 +1,73 @@
 // One picture of the stage: the landscape of a run, or a difference to another, with its models as marks.
 
 const MARGIN = { left: 36, bottom: 30, top: 6, right: 8 }; // px around a map, for its axes
-const NEAR = 7; // px within which two marks are one
-const KINDS = { start: "start: what the clients received", aggregate: "aggregate: weighted mean of the clients", end: "end: the global model after the round" };
 
 class Picture {
   constructor(stage) {
     this.stage = stage;
     this.canvas = make("canvas", { "aria-hidden": "true" });
     this.ground = shape("rect", { class: "ground", tabindex: 0, role: "application" });
-    this.arrows = shape("g", { class: "arrows", "aria-hidden": "true" });
     this.axes = shape("g", { class: "axes", "aria-hidden": "true" });
-    this.marks = shape("g", { class: "marks" });
+    this.marks = new Marks(this);
     this.cursor = shape("g", { class: "cursor", "aria-hidden": "true" });
-    this.over = shape("svg", { class: "over" }, this.axes, this.ground, this.arrows, this.marks, this.cursor);
+    this.over = shape("svg", { class: "over" }, this.axes, this.ground, this.marks.arrows, this.marks.element, this.cursor);
     this.plate = make("div", { class: "plate" }, this.canvas, this.over);
     this.title = make("div", { class: "picture-title" });
+    this.status = make("span", { class: "status" });
     this.reading = make("div", { class: "reading" });
     this.note = make("p", { class: "absent" });
     this.element = make("figure", { class: "picture" }, this.title, this.plate, this.note, this.reading);
     this.listen();
   }
 
-  // shown: {run, other, frame, surface, fine, scale, half, view, fade, words}; frame null: `words` say why.
+  // shown: {run, other, at, frame, surface, fine, scale, half, view, fade, words}; frame null: `words` say why.
   draw(shown, side) {
     this.shown = shown;
-    const { run, other, frame, words } = shown;
+    const { run, other, frame, words, at } = shown;
     this.title.replaceChildren(swatch(run), make("b", {}, run.label),
-      ...(other ? [make("span", {}, " minus "), swatch(other), make("b", {}, other.label)] : []), make("span", { class: "at" }, words.at || ""));
+      ...(other ? [make("span", {}, " minus "), swatch(other), make("b", {}, other.label)] : []), make("span", { class: "at" }, words.at || ""), this.status);
+    this.showProgress();
     this.element.dataset.run = run.key;
     this.plate.hidden = !frame;
+    this.plate.classList.toggle("stale", Boolean(at.stale));
+    this.plate.classList.toggle("rough", Boolean(at.rough));
+    this.plate.setAttribute("aria-busy", String(Boolean(at.pending)));
     this.note.hidden = Boolean(frame);
     this.reading.hidden = !frame;
-    if (!frame) { this.note.textContent = words.absent; return; }
+    this.note.textContent = frame ? "" : words.absent;
+    if (!frame) { this.reading.textContent = ""; return; }
     this.side = side;
     this.plate.style.width = this.plate.style.height = `${side}px`;
     const pixels = Math.round(side * Math.min(devicePixelRatio || 1, 2));
     if (this.canvas.width !== pixels) this.canvas.width = this.canvas.height = pixels;
     this.over.setAttribute("viewBox", `0 0 ${side} ${side}`);
-    const spot = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.frameOf(side);
+    this.middle = shown.view === "path" ? [shown.surface.u, shown.surface.v].map(([low, high]) => (low + high) / 2) : [0, 0];
+    const spot = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.box;
     for (const [name, value] of Object.entries(spot)) this.ground.setAttribute(name, value);
-    this.ground.setAttribute("aria-label", `${words.label} Arrow keys move the point${shown.view === "relief" ? ", with Shift they turn the relief" : ""}.`);
+    this.ground.setAttribute("aria-label", `${words.label} Arrow keys ${shown.view === "path" ? "step through the rounds" : "move the point"}${shown.view === "relief" ? ", with Shift they turn the relief" : ""}.`);
     if (shown.view === "relief") this.drawRelief();
     else this.drawMap(pixels / side);
-    this.drawMarks();
+    this.marks.draw();
     this.follow();
   }
 
-  frameOf(side) {
-    return { x: MARGIN.left, y: MARGIN.top, width: side - MARGIN.left - MARGIN.right, height: side - MARGIN.left - MARGIN.right };
+  // The axes' rectangle, px.
+  get box() {
+    const width = this.side - MARGIN.left - MARGIN.right;
+    return { x: MARGIN.left, y: MARGIN.top, width, height: width };
+  }
+
+  showProgress() {
+    const entry = this.shown.at.pending;
+    this.status.textContent = entry && entry.progress ? progressWords({ ...entry.progress, words: "" }) : "";
   }
 
   // Where a point is seen, px; `height` on a relief, by default that of the surface.
   seen(u, v, height) {
     const { half, view, scale, surface } = this.shown, side = this.side;
     if (view !== "relief") {
-      const { x, y, width, height: tall } = this.frameOf(side);
-      return [x + ((u + half) / (2 * half)) * width, y + ((half - v) / (2 * half)) * tall];
+      const { x, y, width, height: tall } = this.box, [right, up] = this.middle;
+      return [x + ((u - right + half) / (2 * half)) * width, y + ((half - v + up) / (2 * half)) * tall];
     }
     const own = height === undefined ? surface.height(u, v) : height;
     const share = Number.isFinite(own) ? (own - scale.low) / (scale.high - scale.low) : 0;
@@ -66,7 +77,7 @@ class Picture {
   }
 
   drawMap(ratio) {
-    const { fine, surface, scale, half } = this.shown, pen = this.canvas.getContext("2d"), box = this.frameOf(this.side);
+    const { fine, surface, scale, half } = this.shown, pen = this.canvas.getContext("2d"), { box } = this;
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, this.side, this.side);
     pen.imageSmoothingQuality = "high";
@@ -99,13 +110,15 @@ class Picture {
 
   drawAxes(half, { x, y, width, height }) {
     const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = tickStep(half);
-    for (let at = -Math.floor(half / step) * step; at <= half; at += step) {
-      const text = written(Math.abs(at) < step / 1e6 ? 0 : at, 2).replace("-", "−"), [px] = this.seen(at, 0), [, py] = this.seen(0, at);
-      parts.push(shape("text", { x: px, y: y + height + 13, "text-anchor": "middle" }, text));
-      parts.push(shape("text", { x: x - 5, y: py + 4, "text-anchor": "end" }, text));
-    }
-    parts.push(shape("text", { x: x + width, y: y + height + 26, "text-anchor": "end", class: "axis-name" }, "distance along u"));
-    parts.push(shape("text", { x: x + 6, y: y + 14, class: "axis-name inner" }, "v ↑"));
+    this.middle.forEach((middle, axis) => {
+      for (let at = Math.ceil((middle - half) / step) * step; at <= middle + half; at += step) {
+        const text = written(Math.abs(at) < step / 1e6 ? 0 : at, 2).replace("-", "−"), [px, py] = this.seen(at, at);
+        parts.push(axis === 0 ? shape("text", { x: px, y: y + height + 13, "text-anchor": "middle" }, text) : shape("text", { x: x - 5, y: py + 4, "text-anchor": "end" }, text));
+      }
+    });
+    const path = this.shown.view === "path";
+    parts.push(shape("text", { x: x + width, y: y + height + 26, "text-anchor": "end", class: "axis-name" }, path ? "along the first principal component" : "distance along u"));
+    parts.push(shape("text", { x: x + 6, y: y + 14, class: "axis-name inner" }, path ? "the second ↑" : "v ↑"));
     this.axes.replaceChildren(...parts);
   }
 
@@ -116,56 +129,11 @@ class Picture {
     this.stage.painter.paint(this.canvas, fine, { u: share(surface.u), v: share(surface.v) }, scale, this.stage.camera);
   }
 
-  // Models of the round: arrows from the start and the clients to their aggregate, and a mark with a name for each.
-  drawMarks() {
-    const { frame, fade, surface, scale } = this.shown, marks = scale.difference ? [] : frame.marks;
-    const to = marks.find((mark) => mark.kind === "aggregate");
-    const places = marks.map((mark) => ({ mark, at: this.seen(mark.u, mark.v), inside: surface.inside(mark.u, mark.v) })).filter((one) => one.inside);
-    const target = places.find((one) => one.mark === to);
-    const lines = [];
-    for (const { mark, at } of target ? places : []) {
-      if (mark === to || mark.kind === "end" || Math.hypot(at[0] - target.at[0], at[1] - target.at[1]) < 2 * NEAR) continue;
-      const way = Array.from({ length: 25 }, (_, i) => this.seen(mark.u + (i / 24) * (to.u - mark.u), mark.v + (i / 24) * (to.v - mark.v)));
-      const path = pathOf(shortened(way, target.at, 9));
-      const strong = mark.kind === "client" && Number(mark.name.slice(7)) === this.stage.state.client;
-      lines.push(shape("path", { d: path, class: "way halo" }), shape("path", { d: path, class: `way ${mark.kind}${strong ? " strong" : ""}`, "marker-end": "url(#stage-head)" }));
-    }
-    this.arrows.replaceChildren(...lines);
-    const end = places.find((one) => one.mark.kind === "end");
-    const same = end && target && Math.hypot(end.at[0] - target.at[0], end.at[1] - target.at[1]) < NEAR;
-    const boxes = places.map(({ at }) => ({ x: at[0] - 7, y: at[1] - 7, width: 14, height: 14 }));
-    const items = places.filter((one) => !(same && one === target)).sort((a, b) => (a.mark.kind === "client" ? 0 : 1) - (b.mark.kind === "client" ? 0 : 1));
-    const drawn = items.map(({ mark, at }) => this.mark(mark, at, boxes, same && mark.kind === "end"));
-    const active = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.mark : null;
-    const had = active && this.marks.contains(document.activeElement);
-    this.marks.replaceChildren(...drawn);
-    this.marks.style.opacity = this.arrows.style.opacity = fade;
-    if (had) [...this.marks.children].find((one) => one.dataset.mark === active)?.focus();
-  }
-
-  mark(mark, [x, y], boxes, both) {
-    const client = mark.kind === "client" ? Number(mark.name.slice(7)) : null, off = mark.away > 1e-6 * this.shown.half;
-    const picked = client !== null && client === this.stage.state.client;
-    const one = client === null ? null : this.shown.frame.cohort.find((other) => other.id === client), { classes } = this.stage.scene;
-    const holds = one ? `; ${one.samples} samples${one.counts.some(Boolean) ? `, labels ${one.counts.map((count, place) => [count, place]).filter(([count]) => count).map(([count, place]) => `${classes[place] ?? place}: ${count}`).join(", ")}` : ""}` : "";
-    const said = `${client === null ? KINDS[mark.kind] : mark.name}; ${this.shown.words.metric === "error" ? "test loss" : "loss"} ${written(mark.loss)}; ${off ? `${written(mark.away, 2)} from the plane` : "on the plane"}${holds}`;
-    const kind = `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`;
-    const body = { start: () => shape("rect", { x: x - 5, y: y - 5, width: 10, height: 10, rx: 1.5 }),
-      aggregate: () => shape("path", { d: `M${x} ${y - 7}L${x + 7} ${y}L${x} ${y + 7}L${x - 7} ${y}Z` }),
-      end: () => shape("circle", { cx: x, cy: y, r: 6 }), client: () => shape("circle", { cx: x, cy: y, r: 5.5 }) }[mark.kind]();
-    const text = client === null ? (both && this.side > 300 ? "end = aggregate" : mark.kind) : String(client);
-    const wide = 7.3 * text.length, place = freePlace(x, y, wide, boxes, this.shown.view === "relief" ? { x: 0, y: 0, width: this.side, height: this.side } : this.frameOf(this.side));
-    boxes.push({ ...place, width: wide, height: 13 });
-    const label = shape("text", { x: place.x, y: place.y + 11 }, text);
-    const pick = client === null ? {} : { click: () => this.stage.pickClient(client), keydown: (event) => { if (["Enter", " "].includes(event.key)) { event.preventDefault(); this.stage.pickClient(client); } } };
-    const role = client === null ? { role: "img" } : { role: "button", "aria-pressed": String(picked) };
-    return shape("g", { class: kind, tabindex: 0, "aria-label": said, "data-mark": mark.name, ...role, ...pick }, shape("title", {}, said), body, label);
-  }
-
   // The cursor of all pictures, and the ring at the point that was clicked.
   follow() {
     if (!this.shown || !this.shown.frame) return;
-    const { surface, words } = this.shown, { point } = this.stage.state, hover = this.stage.hover, parts = [];
+    const { surface, words, view, scale } = this.shown, hover = (view === "path") === (this.stage.hoverView === "path") ? this.stage.hover : null, parts = [];
+    const point = view === "path" ? null : this.stage.state.point;
     for (const [spot, kind] of [[hover, "hover"], [point, "ring"]]) {
       if (!spot || !surface.inside(...spot)) continue;
       const [x, y] = this.seen(...spot);
@@ -173,9 +141,10 @@ class Picture {
       else parts.push(shape("path", { d: `M${x - 8} ${y}H${x + 8}M${x} ${y - 8}V${y + 8}`, class: "cross halo" }), shape("path", { d: `M${x - 8} ${y}H${x + 8}M${x} ${y - 8}V${y + 8}`, class: "cross" }));
     }
     this.cursor.replaceChildren(...parts);
-    const spot = hover || point;
+    const spot = hover || point, near = view === "path" && hover ? this.marks.near(hover) : null;
+    if (near) { this.reading.textContent = `round ${near.round}: test loss ${written(near.loss)}, ${written(near.away, 2)} from the plane`; return; }
     this.reading.textContent = !spot ? words.reading
-      : surface.inside(...spot) ? `${words.quantity} at (${written(spot[0], 2)}, ${written(spot[1], 2)}): ${this.shown.scale.difference ? signed(surface.value(...spot)) : written(surface.value(...spot))}, interpolated`
+      : surface.inside(...spot) ? `${scale.difference ? "difference of " : ""}${words.metric} at (${written(spot[0], 2)}, ${written(spot[1], 2)}): ${this.shown.scale.difference ? signed(surface.value(...spot)) : written(surface.value(...spot))}, interpolated`
         : `(${written(spot[0], 2)}, ${written(spot[1], 2)}) is beyond this plane`;
   }
 
@@ -184,8 +153,8 @@ class Picture {
     const box = this.over.getBoundingClientRect(), { half, view, surface, scale } = this.shown;
     const [px, py] = [((event.clientX - box.left) / box.width) * this.side, ((event.clientY - box.top) / box.height) * this.side];
     if (view !== "relief") {
-      const { x, y, width, height } = this.frameOf(this.side);
-      return [((px - x) / width) * 2 * half - half, half - ((py - y) / height) * 2 * half];
+      const { x, y, width, height } = this.box, [right, up] = this.middle;
+      return [right + ((px - x) / width) * 2 * half - half, up + half - ((py - y) / height) * 2 * half];
     }
     const { right, up } = this.stage.camera.axes, { tall } = this.stage.camera.look;
     const a = (2 * (px / this.side) - 1) / ZOOM, b = (1 - 2 * (py / this.side)) / ZOOM - 0.02;
@@ -213,17 +182,25 @@ class Picture {
         }
         return;
       }
-      this.stage.point(this.under(event));
+      this.stage.point(this.under(event), this.shown.view);
     });
     this.ground.addEventListener("pointerleave", () => this.stage.point(null));
-    this.ground.addEventListener("click", (event) => { const spot = moved ? null : this.under(event); if (spot && this.shown.surface.inside(...spot)) this.stage.pickPoint(spot); });
+    this.ground.addEventListener("pointerup", () => { if (moved) this.stage.turned(); });
+    this.ground.addEventListener("click", (event) => {
+      const spot = moved ? null : this.under(event);
+      if (!spot) return;
+      if (this.shown.view !== "path") { if (this.shown.surface.inside(...spot)) this.stage.pickPoint(spot); return; }
+      const near = this.marks.near(spot);
+      if (near) this.stage.player.goTo(near.round);
+    });
     this.ground.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
       if (event.key === "Escape") this.stage.pickPoint(null);
       if (!step) return;
       event.preventDefault();
       event.stopPropagation();
-      if (event.shiftKey && this.shown.view === "relief") { this.stage.camera.turn(step[0] * 10, step[1] * 6); this.stage.redraw(); return; }
+      if (this.shown.view === "path") { this.stage.player.step(step[0] + step[1]); return; }
+      if (event.shiftKey && this.shown.view === "relief") { this.stage.camera.turn(step[0] * 10, step[1] * 6); this.stage.turned(); return; }
       const { surface, half } = this.shown, [u, v] = this.stage.state.point || [0, 0];
       const bound = (value, [low, high]) => Math.min(Math.max(value, low), high);
       this.stage.pickPoint([bound(u + (step[0] * half) / 25, surface.u), bound(v + (step[1] * half) / 25, surface.v)], true);
@@ -250,18 +227,4 @@ function coloured(fine, { low, high, table }) {
 function tickStep(half) {
   const raw = half / 2, power = 10 ** Math.floor(Math.log10(raw));
   return [5, 2, 1].find((times) => times * power <= raw) * power;
-}
-
-// A path without its last part, so that an arrow ends beside its target.
-function shortened(way, [x, y], by) {
-  const kept = way.filter(([px, py]) => Math.hypot(px - x, py - y) > by);
-  return kept.length > 1 ? kept : way;
-}
-
-// Where a label stands beside its mark: the first of eight places that is free and inside, else the first.
-function freePlace(x, y, width, boxes, frame) {
-  const places = [[9, -14], [-9 - width, -14], [9, 3], [-9 - width, 3], [-width / 2, -22], [-width / 2, 9], [14, -6], [-14 - width, -6], [16, -28], [16, 18], [-16 - width, -28], [-16 - width, 18], [-width / 2, 26], [-width / 2, -38]].map(([right, down]) => ({ x: x + right, y: y + down }));
-  const meets = (a, b) => a.x < b.x + b.width && b.x < a.x + width && a.y < b.y + b.height && b.y < a.y + 13;
-  const free = (place) => place.x > frame.x && place.x + width < frame.x + frame.width && place.y > frame.y && place.y + 13 < frame.y + frame.height && !boxes.some((box) => meets(place, box));
-  return places.find(free) || places[0];
 }

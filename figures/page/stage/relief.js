@@ -35,7 +35,10 @@ const towards = (azimuth, elevation) => {
 // The camera: far away, so that parallel lines stay parallel. Places are in units of the map's side, heights in [floor, tall].
 class Camera {
   constructor(look) { this.look = look; this.reset(); }
-  reset() { Object.assign(this, { azimuth: this.look.azimuth, elevation: this.look.elevation }); }
+  reset() { this.turnTo(null); }
+
+  // turn: azimuth and elevation, degrees; null: as at first.
+  turnTo(turn) { [this.azimuth, this.elevation] = turn || [this.look.azimuth, this.look.elevation]; }
 
   turn(right, up) {
     this.azimuth = ((this.azimuth - right + 540) % 360) - 180;

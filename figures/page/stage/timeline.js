@@ -1,72 +1,109 @@
-// The time line: accuracy and drift of the runs over all rounds, the rounds that have a landscape, events, and the handle.
+// The time line: two numbers of the runs over all rounds, the rounds that have a landscape, events, and the handle.
 
 const SIDES = { left: 58, right: 18, top: 16, gap: 12, bottom: 22 };
 
 class TimeLine {
   constructor(stage) {
     this.stage = stage;
-    this.drift = "client_variance";
-    this.play = make("button", { type: "button", class: "play", "aria-pressed": "false", click: () => stage.togglePlay() }, "▶ Play");
-    this.pick = make("select", { "aria-label": "Second curve of the time line", change: (event) => { this.drift = event.target.value; this.draw(); } },
-      ...Object.entries(stage.scene.series).filter(([name]) => name !== "accuracy" && stage.runs.some((run) => run.curves[name]))
-        .map(([name, { words }]) => make("option", { value: name, selected: name === this.drift }, words)));
+    this.play = make("button", { type: "button", class: "play", "aria-pressed": "false", click: () => stage.player.toggle() }, "▶ Play");
+    const pick = (label, field) => make("select", { "aria-label": label, change: (event) => stage.set({ [field]: event.target.value }) });
+    this.picks = { top: pick("First curve of the time line", "top"), below: pick("Second curve of the time line", "below") };
+    this.smooth = make("select", { "aria-label": "Smoothing of the curves", change: (event) => stage.set({ smooth: Number(event.target.value) }) }, ...SMOOTH.map((number) => make("option", { value: number }, number === 1 ? "not smoothed" : `mean of ${number} rounds`)));
+    this.all = make("button", { type: "button", hidden: true, click: () => stage.set({ span: null }) }, "All rounds");
+    this.last = make("input", { type: "checkbox", change: (event) => stage.set({ follow: event.target.checked }) });
     this.at = make("output", { class: "round-at" });
-    this.plot = shape("svg", { class: "curves", role: "slider", tabindex: 0, "aria-label": "Round on the stage" });
-    this.element = make("section", { class: "timeline", "aria-label": "Time line" }, make("div", { class: "timeline-side" }, this.play, this.at, this.pick), this.plot);
+    this.plot = shape("svg", { class: "curves", role: "slider", tabindex: 0, "aria-label": "Round on the stage", "aria-description": "Arrow keys step through the rounds; plus and minus zoom, 0 shows all" });
+    const follow = stage.link && make("label", { class: "small" }, this.last, " follow the last round");
+    this.element = make("section", { class: "timeline", "aria-label": "Time line" }, make("div", { class: "timeline-side" }, this.play, this.at, this.picks.top, this.picks.below, this.smooth, this.all, follow), this.plot);
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.plot);
   }
 
-  get rounds() { return [this.stage.firstRound, Math.max(this.stage.lastRound, this.stage.firstRound + 1)]; }
+  get rounds() {
+    const { firstRound, lastRound, state } = this.stage, whole = [firstRound, Math.max(lastRound, firstRound + 1)];
+    return state.span && state.span[0] < whole[1] ? [Math.max(state.span[0], whole[0]), Math.min(state.span[1], whole[1])] : whole;
+  }
   x(round) {
     const [first, last] = this.rounds;
     return SIDES.left + ((round - first) / (last - first)) * (this.width - SIDES.left - SIDES.right);
   }
 
-  draw() {
-    [this.width, this.height] = [this.plot.clientWidth || 600, this.plot.clientHeight || 118];
-    const { stage } = this, tall = this.height - SIDES.top - SIDES.gap - SIDES.bottom;
-    const bands = [["accuracy", SIDES.top, 0.55 * tall], [this.drift, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]];
-    this.plot.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
-    const parts = bands.flatMap(([name, top, height]) => this.band(name, top, height));
-    const base = this.height - SIDES.bottom;
-    for (const round of stage.rounds) parts.push(shape("circle", { cx: this.x(round), cy: base + 4, r: 2.6, class: "has" }));
-    const [first, last] = this.rounds, step = roundStep(last - first, this.width / 70);
-    for (let round = Math.ceil(first / step) * step; round <= last; round += step) {
-      parts.push(shape("text", { x: this.x(round), y: this.height - 4, "text-anchor": "middle", class: "tick" }, String(round)));
-    }
-    parts.push(...this.events(base));
-    this.line = shape("line", { y1: 6, y2: base + 4, class: "handle" });
-    this.knob = shape("circle", { cy: base + 4, r: 7, class: "handle-knob" });
-    this.plot.replaceChildren(...parts, this.line, this.knob);
-    this.move(stage.state.round);
+  // Numbers that can be shown: {name: {words, log}}.
+  get numbers() {
+    const { stage } = this, own = Object.entries(stage.scene.series).filter(([name]) => stage.runs.some((run) => run.curves[name]));
+    const more = stage.link && stage.looked.rounds.length ? stage.asks.want("numbers", { run: stage.memberOf(stage.looked) }).value || [] : [];
+    return { ...Object.fromEntries(own), ...Object.fromEntries(more.map((one) => [one.name, one])) };
   }
 
-  band(name, top, height) {
-    const { stage } = this, { words, log } = stage.scene.series[name];
-    const scaled = (value) => (log ? (value > 0 ? Math.log10(value) : NaN) : value);
-    const on = new Set(stage.state.runs), shown = stage.runs.filter((run) => run.curves[name]);
-    const values = shown.flatMap((run) => run.curves[name].map(scaled)).filter(Number.isFinite);
-    if (!values.length) return [shape("text", { x: SIDES.left, y: top + 14, class: "tick" }, `${words}: not recorded`)];
-    const [low, high] = [Math.min(...values), Math.max(...values)], y = (value) => top + height - ((value - low) / (high - low || 1)) * height;
-    const text = (value) => (name === "accuracy" ? `${(100 * value).toFixed(0)} %` : written(log ? 10 ** value : value, 2).replace("-", "−"));
-    const parts = [shape("rect", { x: SIDES.left, y: top, width: this.width - SIDES.left - SIDES.right, height, class: "band" }),
-      shape("text", { x: SIDES.left - 6, y: top + 9, "text-anchor": "end", class: "tick" }, text(high)),
-      shape("text", { x: SIDES.left - 6, y: top + height, "text-anchor": "end", class: "tick" }, text(low))];
-    for (const run of [...shown].sort((a, b) => on.has(a.key) - on.has(b.key))) {
-      const path = pathOf(run.rounds.map((round, i) => [this.x(round), y(scaled(run.curves[name][i]))]));
-      const strong = on.has(run.key), dash = run.dash.length ? run.dash.map((length) => length * 1.6).join(" ") : null;
-      parts.push(shape("path", { d: path, fill: "none", stroke: run.shade, "stroke-width": run.key === stage.state.look ? 2.6 : strong ? 1.8 : 1, opacity: strong ? 1 : 0.35, "stroke-dasharray": dash }));
+  // Rounds and values of a number of a run; null while it is read, or where there is none.
+  curve(run, name) {
+    const { stage } = this;
+    if (run.curves[name] && !stage.state.seeds[run.key]) return { rounds: run.rounds, values: run.curves[name] };
+    if (!stage.link || !stage.state.runs.includes(run.key)) return null;
+    const member = stage.memberOf(run), answer = stage.asks.want("series", { runs: [member], name }).value?.[member];
+    return answer && answer.values ? stage.land.remember(answer, "curve", () => ({ rounds: answer.rounds, values: [...floatsOf(answer.values)] })) : null;
+  }
+
+  draw() {
+    const { stage } = this, { state } = stage;
+    if (!stage.runs.length) return;
+    [this.width, this.height] = [this.plot.clientWidth || 600, this.plot.clientHeight || 118];
+    const numbers = this.numbers, tall = this.height - SIDES.top - SIDES.gap - SIDES.bottom;
+    const bands = [[state.top, SIDES.top, 0.55 * tall], [state.below, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]].map(([name, top, height]) => ({ name, top, height, about: numbers[name] || { words: name, log: false }, curves: stage.runs.map((run) => ({ run, curve: this.curve(run, name) })).filter(({ curve }) => curve) }));
+    this.offer(numbers);
+    const mark = JSON.stringify([this.width, this.height, stage.version, state.runs, state.look, state.top, state.below, state.smooth, state.span, state.seeds, stage.dark.matches, stage.rounds.length, bands.map(({ curves }) => curves.map(({ run }) => run.key))]);
+    if (mark !== this.mark) {
+      this.mark = mark;
+      this.plot.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
+      const parts = bands.flatMap((band) => this.band(band)), base = this.height - SIDES.bottom, [first, last] = this.rounds, within = (round) => round >= first && round <= last;
+      for (const round of stage.rounds.filter(within)) parts.push(shape("circle", { cx: this.x(round), cy: base + 4, r: stage.rounds.length > 200 ? 1.2 : 2.6, class: "has" }));
+      const step = roundStep(last - first, this.width / 70);
+      for (let round = Math.ceil(first / step) * step; round <= last; round += step) parts.push(shape("text", { x: this.x(round), y: this.height - 4, "text-anchor": "middle", class: "tick" }, String(round)));
+      parts.push(...this.events(base, within));
+      this.line = shape("line", { y1: 6, y2: base + 4, class: "handle" });
+      this.knob = shape("circle", { cy: base + 4, r: 7, class: "handle-knob" });
+      this.plot.replaceChildren(shape("defs", {}, shape("clipPath", { id: "stage-span" }, shape("rect", { x: SIDES.left, y: 0, width: Math.max(this.width - SIDES.left - SIDES.right + 4, 0), height: this.height }))), ...parts, this.line, this.knob);
     }
-    parts.push(shape("text", { x: SIDES.left + 6, y: top + 11, class: "band-name" }, words + (log ? ", logarithmic" : "")));
+    this.all.hidden = !state.span;
+    this.last.checked = state.follow;
+    this.smooth.value = String(state.smooth);
+    this.move(state.round);
+  }
+
+  offer(numbers) {
+    const names = Object.keys(numbers);
+    if (names.join() !== this.offered) {
+      this.offered = names.join();
+      for (const select of Object.values(this.picks)) select.replaceChildren(...names.map((name) => make("option", { value: name }, numbers[name].words)));
+    }
+    for (const [field, select] of Object.entries(this.picks)) select.value = this.stage.state[field];
+  }
+
+  band({ name, top, height, about: { words, log }, curves }) {
+    const { stage } = this, { smooth } = stage.state, on = new Set(stage.state.runs), [first, last] = this.rounds;
+    const scaled = (value) => (log ? (value > 0 ? Math.log10(value) : NaN) : value);
+    const lines = curves.map(({ run, curve }) => ({ run, points: curve.rounds.map((round, i) => [round, scaled(mean(curve.values, i, smooth))]) }));
+    const values = lines.flatMap(({ points }) => points.filter(([round]) => round >= first && round <= last).map(([, value]) => value)).filter(Number.isFinite);
+    if (!values.length) return [shape("text", { x: SIDES.left, y: top + 14, class: "tick" }, `${words}: ${stage.asks.wanted.size && stage.link ? "not recorded, or being read" : "not recorded"}`)];
+    const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b)), y = (value) => top + height - ((value - low) / (high - low || 1)) * height;
+    const text = (value) => (name === "accuracy" ? `${(100 * value).toFixed(0)} %` : written(log ? 10 ** value : value, 2).replace("-", "−"));
+    const parts = [shape("rect", { x: SIDES.left, y: top, width: Math.max(this.width - SIDES.left - SIDES.right, 0), height, class: "band" }),
+      shape("text", { x: SIDES.left - 6, y: top + 9, "text-anchor": "end", class: "tick" }, text(high)), shape("text", { x: SIDES.left - 6, y: top + height, "text-anchor": "end", class: "tick" }, text(low))];
+    for (const { run, points } of lines.sort((a, b) => on.has(a.run.key) - on.has(b.run.key))) {
+      const every = Math.max(1, Math.floor(points.length / (2 * this.width))), strong = on.has(run.key), dash = run.dash.length ? run.dash.map((length) => length * 1.6).join(" ") : null;
+      const path = pathOf(points.filter((_, i) => i % every === 0 || i === points.length - 1).map(([round, value]) => [this.x(round), y(value)])), end = points[points.length - 1];
+      parts.push(shape("path", { d: path, fill: "none", stroke: run.shade, "stroke-width": run.key === stage.state.look ? 2.6 : strong ? 1.8 : 1, opacity: strong ? 1 : 0.35, "stroke-dasharray": dash, "clip-path": "url(#stage-span)" }));
+      if (run.state === "growing" && end && end[0] <= last && Number.isFinite(end[1])) parts.push(shape("circle", { cx: this.x(end[0]), cy: y(end[1]), r: 4, fill: run.shade, class: "live" }, shape("title", {}, `${run.label} is being trained`)));
+    }
+    parts.push(shape("text", { x: SIDES.left + 6, y: top + 11, class: "band-name" }, words + (log ? ", logarithmic" : "") + (smooth > 1 ? `, mean of ${smooth} rounds` : "")));
     return parts;
   }
 
   // Flags where something begins, of the runs on the stage.
-  events(base) {
-    return this.stage.shown.flatMap((run) => run.events.map((event) => {
-      const x = this.x(event.round), said = `${run.label}, round ${event.round}: ${event.words}`;
-      return shape("g", { class: "event" }, shape("title", {}, said), shape("line", { x1: x, x2: x, y1: 12, y2: base, stroke: run.shade }),
+  events(base, within) {
+    return this.stage.shown.flatMap((run) => run.events.filter((event) => within(event.round)).map((event) => {
+      const x = this.x(event.round), words = `${run.label}, round ${event.round}: ${event.words}`;
+      return shape("g", { class: "event" }, shape("title", {}, words), shape("line", { x1: x, x2: x, y1: 12, y2: base, stroke: run.shade }),
         shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: x + 12, y: 11, class: "tick" }, event.words.split(/[:[]/)[0].trim()));
     }));
   }
@@ -74,30 +111,69 @@ class TimeLine {
   // The handle alone, at any place between two rounds.
   move(round) {
     if (!this.line) return;
+    const [first, last] = this.rounds, out = round < first || round > last;
     for (const side of ["x1", "x2"]) this.line.setAttribute(side, this.x(round));
     this.knob.setAttribute("cx", this.x(round));
-    this.at.textContent = `Round ${this.stage.state.round}`;
-    const [first, last] = this.rounds, now = { valuemin: first, valuemax: last, valuenow: this.stage.state.round, valuetext: `round ${this.stage.state.round}` };
+    for (const one of [this.line, this.knob]) one.style.display = out ? "none" : "";
+    const { state } = this.stage, now = { valuemin: this.stage.firstRound, valuemax: this.stage.lastRound, valuenow: state.round, valuetext: `round ${state.round}` };
+    if (this.at.textContent !== `Round ${state.round}`) this.at.textContent = `Round ${state.round}`;
     for (const [name, value] of Object.entries(now)) this.plot.setAttribute(`aria-${name}`, value);
   }
 
+  // Zooms around the round on the stage; a factor of 0 shows all.
+  zoom(factor) {
+    const { stage } = this, [first, last] = this.rounds, half = ((last - first) * factor) / 2, { round } = stage.state;
+    const [from, to] = [Math.max(Math.round(round - half), stage.firstRound), Math.min(Math.round(round + half), stage.lastRound)];
+    stage.set({ span: factor === 0 || (from === stage.firstRound && to === stage.lastRound) || to - from < 2 ? (factor < 1 && factor ? stage.state.span : null) : [from, to] });
+  }
+
+  // Across the curves a drag selects a span; on the ruler, and by touch, it moves the round. A double click shows all.
   listen() {
-    const to = (event) => {
-      const box = this.plot.getBoundingClientRect(), [first, last] = this.rounds;
-      const share = (event.clientX - box.left - SIDES.left) / (box.width - SIDES.left - SIDES.right);
-      this.stage.goTo(this.stage.nearest(first + share * (last - first)), { drag: event.type === "pointermove" });
+    let from = null, brush = null, before = null;
+    const roundAt = (event) => { const box = this.plot.getBoundingClientRect(), [first, last] = this.rounds; return first + ((event.clientX - box.left - SIDES.left) / (box.width - SIDES.left - SIDES.right)) * (last - first); };
+    const to = (event) => { const { stage } = this, [first, last] = this.rounds; stage.player.goTo(stage.land.nearest(Math.min(Math.max(roundAt(event), first), last), stage.rounds, stage.state.round), { drag: event.type === "pointermove" }); };
+    this.plot.addEventListener("pointerdown", (event) => {
+      const ruler = event.clientY > this.plot.getBoundingClientRect().bottom - SIDES.bottom - 8 || event.pointerType === "touch";
+      this.plot.setPointerCapture(event.pointerId);
+      this.stage.player.stop();
+      from = { x: event.clientX, round: roundAt(event), ruler };
+      if (ruler) to(event);
+    });
+    this.plot.addEventListener("pointermove", (event) => {
+      if (!event.buttons || !from) return;
+      if (from.ruler) { to(event); return; }
+      if (!brush && Math.abs(event.clientX - from.x) < 6) return;
+      const ends = [from.round, roundAt(event)].sort((a, b) => a - b).map((round) => this.x(round));
+      if (!brush) { brush = shape("rect", { class: "brush", y: SIDES.top, height: this.height - SIDES.top - SIDES.bottom }); this.plot.append(brush); }
+      brush.setAttribute("x", ends[0]);
+      brush.setAttribute("width", ends[1] - ends[0]);
+    });
+    const end = (event) => {
+      if (!from) return;
+      const [first, last] = this.rounds, [low, high] = [from.round, roundAt(event)].sort((a, b) => a - b), span = [Math.max(Math.round(low), first), Math.min(Math.round(high), last)];
+      if (brush) { brush.remove(); if (event.type === "pointerup" && span[1] - span[0] >= 1) this.stage.set({ span }); } else if (!from.ruler && event.type === "pointerup") { if (event.detail < 2 && !(before && performance.now() - before.time < 500)) before = { round: this.stage.state.round, time: performance.now() }; to(event); }
+      from = brush = null;
     };
-    this.plot.addEventListener("pointerdown", (event) => { this.plot.setPointerCapture(event.pointerId); this.stage.stop(); to(event); });
-    this.plot.addEventListener("pointermove", (event) => { if (event.buttons) to(event); });
+    this.plot.addEventListener("pointerup", end);
+    this.plot.addEventListener("pointercancel", end);
+    this.plot.addEventListener("dblclick", () => { this.stage.set({ span: null, ...(before ? { round: before.round } : {}) }, { replace: Boolean(before && before.round !== this.stage.state.round) }); before = null; });
     this.plot.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageUp: 3, PageDown: -3, Home: -1e6, End: 1e6 }[event.key];
-      if (!step) return;
+      const factor = { "+": 0.5, "-": 2, 0: 0 }[event.key], step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageUp: 3, PageDown: -3, Home: -1e6, End: 1e6 }[event.key];
+      if (step === undefined && factor === undefined) return;
       event.preventDefault();
       event.stopPropagation();
-      this.stage.stop();
-      this.stage.step(step);
+      this.stage.player.stop();
+      if (step) this.stage.player.step(step);
+      else this.zoom(factor);
     });
   }
+}
+
+// The mean of a value and as many on both sides as there are, of `wide` rounds at most.
+function mean(values, i, wide) {
+  if (wide < 2) return values[i];
+  const half = Math.min((wide - 1) / 2, i, values.length - 1 - i), part = values.slice(i - half, i + half + 1).filter(Number.isFinite);
+  return part.length ? part.reduce((a, b) => a + b, 0) / part.length : NaN;
 }
 
 // A round number of rounds between ticks.

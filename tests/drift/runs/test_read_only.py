@@ -7,7 +7,7 @@ import pytest
 import tiny
 
 import drift
-from drift.runs import cache
+from drift.runs import cache, unstored_results
 from figures import cli
 
 
@@ -17,7 +17,7 @@ def read_only(tmp_path, monkeypatch):
     run = tiny.trained(tmp_path / "runs")
     access = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: access(path, mode) and not mode & os.W_OK)
-    monkeypatch.setattr(cache, "_WARNED", set())
+    monkeypatch.setattr(unstored_results, "_WARNED", set())
     return run
 
 

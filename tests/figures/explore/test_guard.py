@@ -1,20 +1,29 @@
 """Who may talk to the explorer: only the holder of its token, from its own pages, by a name of its own."""
 
+import asyncio
 import http.client
+import json
 import re
 import socket
+import threading
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
 import tiny
 
-pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explore]'")
+pytest.importorskip("tornado", reason="no tornado here; pip install 'fedscape[explore]'")
 from exploring import exploring
+from tornado.httpclient import HTTPRequest
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
+from tornado.ioloop import IOLoop
+from tornado.locks import Event
+from tornado.websocket import websocket_connect
 
-from figures.explore.shell import server
-from figures.explore.shell.guard import Guard
-from figures.explore.shell.workspace import Workspace
+from figures.explore import server
+from figures.explore.guard import Guard
+from figures.explore.work.workspace import Workspace
+from figures.page import front_end
 
 
 class Connection:
@@ -115,21 +124,13 @@ def test_the_server_refuses_everything_without_the_cookie_and_lets_a_page_run_it
     tiny.trained(tmp_path)
     with exploring(tmp_path) as address:
         query = urlsplit(address).query
-        for path in (
-            "/",
-            "/ws",
-            "/plotly.js",
-            "/static/js/bokeh.min.js",
-            "/autoload.js?bokeh-autoload-element=1",
-            "/metadata",
-            "/nothing",
-        ):
+        for path in ("/", "/ws", "/static/x.js", "/metadata", "/nothing"):
             status, headers, text = asked(address, path)
             assert (status, text.count("The token is missing")) == (403, 1), path
             assert "script-src 'none'" in headers["Content-Security-Policy"]
         status, headers, _ = asked(address, f"/?{query}&view=round")
         assert (status, headers["Location"]) == (302, "/?view=round")
-        assert "HttpOnly" in headers["Set-Cookie"] and "samesite=lax" in headers["Set-Cookie"].lower()
+        assert "HttpOnly" in headers["Set-Cookie"] and "samesite=strict" in headers["Set-Cookie"].lower()
         mine = headers["Set-Cookie"].split(";")[0]
         assert asked(address, "/", Cookie=mine, Host="evil.example")[0] == 403
         assert asked(address, "/", Cookie=mine, Origin="http://evil.example")[0] == 403
@@ -141,38 +142,113 @@ def test_the_server_refuses_everything_without_the_cookie_and_lets_a_page_run_it
         }
         assert asked(address, "/ws", Cookie=mine, Origin="http://evil.example", **upgrade)[0] == 403
         status, headers, text = asked(address, "/", Cookie=mine)
-        assert status == 200
+        assert (status, headers["Cache-Control"]) == (200, "no-store")
         policy = headers["Content-Security-Policy"]
         nonces = set(re.findall(r'<script nonce="([^"]+)"', text))
         assert len(nonces) == 1 and f"'nonce-{nonces.pop()}'" in policy
         assert "default-src 'none'" in policy and "unsafe-eval" not in policy and "frame-ancestors 'none'" in policy
-        assert not re.findall(r"<script(?! nonce=)", text)
+        assert "unsafe-inline" not in policy.partition("script-src")[2].partition(";")[0]
+        assert not re.findall(r"<script(?! nonce=)", text) and not re.findall(r"<[^>]* on[a-z]+=", text)
         assert not re.findall(r'(?:src|href)="(?:https?:)?//', text), "nothing of another machine"
         assert headers["Referrer-Policy"] == "no-referrer" and headers["X-Content-Type-Options"] == "nosniff"
         again = asked(address, "/", Cookie=mine)[2]
         assert set(re.findall(r'nonce="([^"]+)"', again)) != set(re.findall(r'nonce="([^"]+)"', text))
-        style = "/components/figures.explore.shell.style/Explore/modifiers/explore.css"
-        for path, kept in (("/", "no-store"), ("/plotly.js", "private, max-age=86400, immutable"), (style, "no-cache")):
-            status, headers, _ = asked(address, path, Cookie=mine)
-            assert (status, headers["Cache-Control"]) == (200, kept), path
+        for path in ("/nothing", "/../run.json", "/%2e%2e/run.json"):
+            assert asked(address, path, Cookie=mine)[::2] == (404, "fedscape explore: no such page.\n"), path
+        assert asked(address, "/?round=%ff", Cookie=mine)[0] == 200
+
+
+def test_an_exception_while_the_page_is_built_is_a_line(tmp_path, monkeypatch, serving):
+    def broken(**options):
+        raise RuntimeError("a secret place")
+
+    monkeypatch.setattr(front_end, "front_end", broken)
+    address, mine = serving(tmp_path)
+    status, _, text = asked(address, "/", Cookie=mine)
+    assert (status, text) == (500, "fedscape explore: RuntimeError: the terminal has more.\n")
+
+
+@pytest.fixture
+def serving(jobs):
+    """Starts a server on a free port in a thread; its address and the cookie."""
+    with ExitStack() as stack:
+
+        def start(folder, host="127.0.0.1"):
+            workspace = Workspace([folder], jobs=jobs)
+            loops, addresses = [], []
+
+            async def serve():
+                started, address, _ = server.serve(lambda: workspace, 0, host)
+                loops.append(IOLoop.current())
+                addresses.append(address)
+                await stopped.wait()
+                started.stop()
+
+            stopped = Event()
+            thread = threading.Thread(target=lambda: asyncio.run(serve()))
+            thread.start()
+            while not addresses:
+                threading.Event().wait(0.01)
+            stack.callback(workspace.close)
+            stack.callback(thread.join)
+            stack.callback(lambda: loops[0].add_callback(stopped.set))
+            return addresses[0], asked(addresses[0], f"/?{urlsplit(addresses[0]).query}")[1]["Set-Cookie"].split(";")[0]
+
+        yield start
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_page_asks_by_its_websocket_also_by_the_number_of_six(tmp_path, serving, host):
+    run = tiny.trained(tmp_path)
+    address, mine = serving(tmp_path, host)
+    base = address.split("/?")[0]
+
+    async def talk():
+        request = HTTPRequest(f"{base.replace('http', 'ws')}/ws", headers={"Cookie": mine, "Origin": base})
+        socket = await websocket_connect(request)
+        answers = []
+        for number, (kind, args) in enumerate(
+            {"scene": {}, "point": {"run": run.name, "round": 1, "spot": [0, 0]}, "nothing": {}}.items()
+        ):
+            await socket.write_message(json.dumps({"id": number, "ask": kind, "args": args}))
+            while (message := json.loads(await socket.read_message())).get("id") != number:
+                pass
+            answers.append(message)
+        await socket.write_message("no json")
+        while await socket.read_message() is not None:
+            pass
+        socket.close()
+        return answers, socket.close_code
+
+    (scene, point, refused), code = asyncio.run(talk())
+    assert scene["value"]["runs"][0]["key"] == run.name and point["value"]["samples"] > 0
+    assert refused["error"].startswith("no ask named 'nothing'") and code == 1003
+
+
+def test_runs_that_cannot_be_opened_are_a_line_on_every_page(tmp_path):
+    (tmp_path / "file").write_text("x")
+    opening = server.WorkspaceOpening(lambda: Workspace([tmp_path / "file"]))
+    opening.wait()
+    assert opening.workspace is None and opening.problem.startswith(f"{tmp_path / 'file'} is a file; give the folder")
 
 
 # tornado leaves the socket that it could not bind to the garbage collector
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_usual_port_is_taken_where_it_is_free_and_a_port_that_was_asked_for_is_never_another(tmp_path, monkeypatch):
-    tiny.trained(tmp_path)
-    workspace = Workspace([tmp_path])
-    try:
+    async def ports():
         with socket.create_server(("127.0.0.1", 0)) as other:
             usual = other.getsockname()[1]
             monkeypatch.setattr(server, "PORT", usual)
-            started, address, _ = server.serve(workspace)
+            started, address, _ = server.serve(make)
             started.stop()
             assert urlsplit(address).port not in (0, usual)
             with pytest.raises(ValueError, match=f"cannot listen on port {usual} of 127.0.0.1"):
-                server.serve(workspace, usual)
-        started, address, _ = server.serve(workspace)
+                server.serve(make, usual)
+        started, address, _ = server.serve(make)
         started.stop()
         assert urlsplit(address).port == usual
-    finally:
-        workspace.close()
+
+    def make():
+        raise LookupError("no runs.")
+
+    asyncio.run(ports())

@@ -10,7 +10,7 @@ import torch
 
 from drift.analyses.landscapes.planes import round_plane
 from figures.page.remembered_runs import Failed
-from figures.page.scene import scene
+from figures.page.scene import scene, sent
 from figures.page.why import TERMS
 from figures.selection.groups import groups
 
@@ -24,7 +24,7 @@ def unpacked(text):
 @pytest.fixture(scope="module")
 def shown(runs):
     failed = Failed()
-    content = scene(groups(runs), POINTS, 1000, failed)
+    content = scene(groups(runs), sent(POINTS, 1000, failed), lambda first: "last")
     assert failed.reasons == {}
     return content
 

@@ -1,0 +1,97 @@
+"""The diagnosis of a run: a verdict, causes where they were tested, and what the record says."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from drift.diagnosis.causes import Cause, suspects
+from drift.diagnosis.diagnose import diagnose
+from drift.diagnosis.finding import Finding
+from drift.diagnosis.findings import is_odd
+from drift.diagnosis.outlying_clients import client_deviations
+from drift.runs.run import Run
+from figures.explore.ask import Ask
+from figures.page.diagnosis import read_words
+from figures.page.diagnosis_text import QUESTIONS, brackets, extent, interval, percent, verdict
+
+_RESULTS: dict[tuple[Any, ...], dict[str, Any]] = {}
+"""Diagnoses by run, its last round, and whether causes were tested, for all pages."""
+_LOCK = threading.Lock()
+
+
+def diagnosis(ask: Ask, run: str, tests: bool = False) -> dict[str, Any]:
+    """Diagnose a run, in a process of its own.
+
+    Args:
+        run: The run.
+        tests: Whether causes are tested by training, minutes to hours; else its record is read.
+
+    Returns:
+        verdict, extent and note (sentences); causes and findings: name, title, text, number (with its interval),
+        advice, figure (of the gallery), and client, an id or None, which it is about.
+
+    Raises:
+        LookupError: If the run has no complete round, or cannot be read.
+    """
+    opened = ask.run(run, -1)
+    key = (str(opened.folder), opened.identity, opened.head, tests)
+    with _LOCK:
+        known = _RESULTS.get(key)
+    if known is None:
+        known = ask.long(diagnosed, opened, not tests, title=f"diagnosis of {run}")
+        with _LOCK:
+            _RESULTS[key] = known
+    return known
+
+
+def diagnosed(run: Run, quick: bool) -> dict[str, Any]:
+    """The diagnosis; in a process of its own.
+
+    Args:
+        run: The run.
+        quick: Whether nothing is trained.
+    """
+    result = diagnose(run, quick=quick)
+    try:
+        deviations = run.cached(client_deviations)
+        odd = [int(number) for number in deviations.client.values if is_odd(deviations.sel(client=number))]
+        clients = list(dict.fromkeys([*suspects(deviations), *odd]))
+    except LookupError:  # nobody said which data its clients have
+        clients = []
+    return {
+        "verdict": verdict(result) if result.causes or not quick else read_words(result),
+        "extent": extent(result),
+        "note": brackets(),
+        "causes": [_cause(cause) for cause in result.causes],
+        "findings": [_finding(finding, clients) for finding in result.findings],
+    }
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    gain = interval(cause.gain.value, cause.gain.low, cause.gain.high, "nats")
+    tested = "; ".join(filter(None, (cause.test, cause.followed, cause.note)))
+    kind, _, number = cause.name.rpartition("-")
+    return {
+        "name": cause.name,
+        "title": cause.title,
+        "text": f"{'clear: ' if cause.clear else ''}gains {percent(cause.share)} of the loss ({tested})",
+        "number": gain,
+        "advice": cause.command if cause.clear else "",
+        "figure": cause.figure,
+        "client": int(number) if kind == "client" and number.isdigit() else None,
+    }
+
+
+def _finding(finding: Finding, clients: list[int]) -> dict[str, Any]:
+    has_number = finding.value == finding.value
+    ends = interval(finding.value, finding.low, finding.high, finding.unit)
+    return {
+        "name": finding.name,
+        "title": QUESTIONS.get(finding.name, finding.name),
+        "text": finding.statement,
+        "number": f"{finding.measure} {ends}" if has_number else "",
+        "advice": finding.suggestion,
+        "figure": finding.figure,
+        "client": clients[0] if finding.name == "clients" and clients else None,
+    }

@@ -1,0 +1,73 @@
+"""The landscape of a round: a rough one at once, then the one that is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from drift.runs.run import Run
+from figures.explore.ask import Ask
+from figures.explore.work import stopping
+from figures.explore.work.addresses import share_data
+from figures.explore.work.shelf import Shelf
+from figures.explore.work.versions import round_version
+from figures.page.sampled import SAMPLES
+from figures.page.stage_round import missing, stage_round
+
+POINTS, ROUGH_POINTS, ROUGH_SAMPLES = 15, 7, 200
+"""Grid points per axis of a landscape and of the first picture, and samples of the first picture."""
+
+
+@dataclass(frozen=True)
+class LandscapeQuery:
+    """A landscape, as `stage_round` takes it."""
+
+    index: int
+    points: int
+    samples: int | None
+    split: str
+    quantity: str
+    rough: bool = False
+
+
+def landscape(
+    ask: Ask,
+    run: str,
+    round: int,
+    points: int = POINTS,
+    samples: int | None = SAMPLES,
+    split: str = "test",
+    quantity: str = "loss",
+) -> dict[str, Any]:
+    """The value of `stage_round`, after a rough one where it takes longer.
+
+    Raises:
+        LookupError: If the run has no landscape of the round.
+    """
+    opened = ask.run(run, round)
+    if why := missing(opened):
+        raise LookupError(why)
+    wanted, title = LandscapeQuery(round, points, samples, split, quantity), f"landscape of {run}, round {round}"
+    if points > ROUGH_POINTS:
+        few = min(ROUGH_SAMPLES, samples or ROUGH_SAMPLES)
+        rough = replace(wanted, points=ROUGH_POINTS, samples=few, rough=True)
+        ask.rough(ask.quick(of_round, opened, rough, round, priority=10))
+    step = lambda done, total: ask.step(done, total, title)  # noqa: E731
+    value: dict[str, Any] = ask.quick(of_round, opened, wanted, round, title=title, priority=20, on_step=step)
+    return value
+
+
+def of_round(run: Run, wanted: LandscapeQuery) -> dict[str, Any]:
+    """The landscape, which is kept in memory too; in the process of the jobs."""
+    share_data(run)
+
+    def make() -> dict[str, Any]:
+        how: dict[str, Any] = {"split": wanted.split, "quantity": wanted.quantity, "rough": wanted.rough}
+        return stage_round(stopping.stoppable(run), wanted.index, wanted.points, wanted.samples, **how)
+
+    known = round_version(run, wanted.index), len(run.rounds()), id(run.context.user_task)
+    value: dict[str, Any] = _SHOWN.get((known, wanted), make)
+    return value
+
+
+_SHOWN = Shelf(64)

@@ -1,0 +1,31 @@
+"""Which numbers over rounds a run has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drift.analyses.rounds.numbers import OF_RECORD, quantity
+from figures.explore.ask import Ask
+
+FIRST = ("accuracy", "loss", "error", "local_loss")
+"""Recorded numbers that are offered first."""
+
+
+def numbers(ask: Ask, run: str) -> list[dict[str, Any]]:
+    """Of each, recorded ones first: name, words, unit, log and zero (its axis is logarithmic, or marks zero)."""
+    record = ask.runs.recorded(run)
+    recorded = set(record.number_names()) - OF_RECORD.keys()
+    ordered = [*(name for name in FIRST if name in recorded), *sorted(recorded - set(FIRST)), *OF_RECORD]
+    units = {str(name): str(values.attrs.get("units", "")) for name, values in record.numbers().items()}
+    return [_described(name, units.get(name, "")) for name in ordered]
+
+
+def _described(name: str, unit: str) -> dict[str, Any]:
+    about = quantity(name)
+    return {
+        "name": name,
+        "words": about.words,
+        "log": about.log,
+        "zero": about.zero,
+        "unit": "" if unit == "1" else unit,
+    }

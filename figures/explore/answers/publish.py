@@ -1,0 +1,46 @@
+"""The page that can be sent, of some runs."""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from drift.runs.run import Run
+from figures.explore.ask import Ask
+from figures.explore.work import stopping
+
+
+def publish(ask: Ask, runs: list[str]) -> dict[str, Any]:
+    """The file of `fedscape publish`.
+
+    Args:
+        runs: Names of runs.
+
+    Returns:
+        name of the file, base64 of it, and failed: what could not be drawn, a line each.
+
+    Raises:
+        LookupError: If no run is given, or one has no complete round.
+    """
+    opened = [ask.run(name, -1) for name in runs]
+    if not opened:
+        raise LookupError("no run is given; tick one.")
+    value: dict[str, Any] = ask.long(published, opened, title="the page to send")
+    return value
+
+
+def published(runs: Sequence[Run]) -> dict[str, Any]:
+    """The page; in a process of its own."""
+    from figures.page.remembered_runs import Failed
+    from figures.page.report import report
+
+    failed, parts = Failed(), 100
+    step = lambda done, note: stopping.step(round(parts * done), parts * len(runs))  # noqa: E731
+    with tempfile.TemporaryDirectory() as folder:
+        path = report([run.with_progress(None) for run in runs], Path(folder) / "p.html", progress=step, failed=failed)
+        content = base64.b64encode(path.read_bytes()).decode("ascii")
+    lines = [f"{name} {reason}" for name, reason in failed.reasons.items()]
+    return {"name": "fedscape.html", "base64": content, "failed": lines}

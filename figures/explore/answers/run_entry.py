@@ -1,0 +1,164 @@
+"""What the page knows of the runs of a group before their landscapes: curves, state and settings, from the record."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import xarray as xr
+
+from drift.analyses.rounds.run_state import lost_from, recorded_losses
+from drift.runs.growing_run import GrowingRun
+from drift.runs.metric_names import under_usual
+from drift.runs.run import Run
+from drift.simulation.compare import mean_words
+from drift.store import files
+from drift.store.round_headers import read_small_arrays
+from figures.explore.work.open_runs import PROBLEMS
+from figures.explore.work.record_numbers import known
+from figures.looks import palette
+from figures.page.packed import finite
+from figures.page.scene import LAST, SERIES, events, packed_series
+from figures.page.stage_round import missing
+from figures.selection.groups import settings
+from figures.selection.identity import seed_text
+from figures.selection.setting_text import value_text
+
+PATIENCE, ROUNDS = 60.0, 5
+"""Seconds, and times of the last round, after which a run without a new round counts as stopped."""
+
+
+def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[str], str]) -> dict[str, Any]:
+    """Fields of a group's entry.
+
+    Args:
+        group: Runs that differ in their seed only, read so far (`GrowingRun.update`).
+        names: Names of runs by folder.
+        problem: Why a run of that name cannot be read further; "" if it can.
+
+    Returns:
+        key (the name of the first run), names (name and seed of each), accuracy, series, events, note, shown (empty),
+        able (rounds read so far that can have a landscape), state (complete, growing, diverged, stopped, damaged),
+        planned (rounds of the whole run) and text (all settings: name, value).
+    """
+    run = _growing(group[0])
+    called = [names[member.folder] for member in group]
+    numbers, on_disk = run.numbers(), run.listed_rounds()
+    state, note, lost = _state(run, numbers, on_disk, problem(called[0]))
+    of_record, absent = known(run), missing(run)
+    series = {name: values for name in SERIES if (values := of_record.get(name, numbers.get(name))) is not None}
+    coherence = of_record.get("coherence")
+    return {
+        "key": called[0],
+        "names": [{"name": name, "seed": seed_text(member)} for name, member in zip(called, group, strict=True)],
+        "accuracy": finite(float(np.mean([_last_accuracies(member).mean() for member in group]))),
+        "series": {name: packed_series(values, run.rounds()) for name, values in series.items()},
+        "events": events(run, coherence, lost) if run.rounds() else [],
+        "note": " ".join(filter(None, (note, absent))),
+        "shown": {},
+        "able": [] if absent else run.kept("clients", least=3),
+        "state": state,
+        "planned": run.experiment.rounds,
+        "text": [(name, value_text(value)) for name, value in settings(run).items()],
+    }
+
+
+def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, Any]:
+    """The entry of a run without a complete round, or of one that cannot be read."""
+    known: dict[str, Any] = {"label": name, "colour": palette.colour(name), "seeds": [""], "planned": 0, "text": []}
+    try:
+        if run is not None:
+            known = _settings(run)
+    except PROBLEMS as reason:
+        problem = problem or " ".join(str(reason).split())
+    if problem:
+        state, note = "damaged", problem
+    elif run is not None and _is_growing(run, 0.0):
+        state, note = "growing", "No complete round yet; the first one appears here when it is done."
+    else:
+        state, note = "stopped", "It stopped before its first round was complete. Training it again begins anew."
+    return {
+        **known,
+        "key": name,
+        "dash": [],
+        "rounds": [],
+        "settings": [],
+        "names": [{"name": name, "seed": known["seeds"][0]}],
+        "accuracy": None,
+        "series": {},
+        "events": [],
+        "note": note,
+        "shown": {},
+        "able": [],
+        "state": state,
+    }
+
+
+def _settings(run: GrowingRun) -> dict[str, Any]:
+    return {
+        "label": palette.label(run.label),
+        "colour": palette.colour(run.label),
+        "seeds": [seed_text(run)],
+        "planned": run.experiment.rounds,
+        "text": [(name, value_text(value)) for name, value in settings(run).items()],
+    }
+
+
+def _state(run: GrowingRun, numbers: xr.Dataset, rounds: list[int], problem: str) -> tuple[str, str, int | None]:
+    """State of a run, a line on it, and the round of the lowest loss of one that diverged."""
+    if problem:
+        return "damaged", problem, None
+    planned, lost = run.experiment.rounds, None
+    if rounds and len(run.rounds()) == len(rounds):
+        classes = len(run.about.get("classes", []))
+        constant = math.log(classes) if classes > 1 and run.loss_units == "nats" else math.inf
+        lost = lost_from(run, recorded_losses(run, numbers), constant)
+    if lost is not None:
+        return "diverged", f"It diverged; its loss was lowest in round {lost}.", lost
+    done = rounds[-1] + 1 if rounds else 0
+    if done >= planned or run.about.get("imported"):
+        return "complete", "", None
+    seconds = float(np.nanmax(numbers.seconds.values[-ROUNDS:])) if "seconds" in numbers and rounds else 0.0
+    if _is_growing(run, seconds):
+        return "growing", "", None
+    return "stopped", f"It stopped after {done} of {planned} rounds; fedscape train goes on with it.", None
+
+
+def _is_growing(run: GrowingRun, seconds: float) -> bool:
+    """Whether a file of the run was written lately, for rounds that take so long."""
+    written = [stamp.written / 1e9 for stamp in run.stamp() if stamp is not None]
+    return bool(written) and time.time() - max(written) < PATIENCE + ROUNDS * (seconds if seconds == seconds else 0)
+
+
+def last_mean(runs: Sequence[Run]) -> str:
+    """What the accuracy of entries is the mean of, in words."""
+    spans = [(listed[-1] - listed[0] + 1) for run in runs if (listed := _growing(run).listed_rounds())]
+    return mean_words(spans or [0], [len(_last_accuracies(run)) for run in runs], LAST)
+
+
+def _last_accuracies(run: Run) -> np.ndarray:
+    """Accuracies of those of the last rounds that have one, also where these rounds are not read yet; NaN for none."""
+    record = _growing(run)
+    stamp = record.stamp()
+    if (stored := _LATE.get(record)) is None or stored[0] != stamp:
+        rounds = record.listed_rounds()
+        late = [_recorded(record, index).get("accuracy", np.nan) for index in rounds if index > rounds[-1] - LAST]
+        values = np.array([value for value in late if np.isfinite(value)] or [np.nan])
+        _LATE[record] = stored = stamp, values
+    return stored[1]
+
+
+_LATE: WeakKeyDictionary[GrowingRun, tuple[Any, np.ndarray]] = WeakKeyDictionary()
+
+
+def _growing(run: Run) -> GrowingRun:
+    assert isinstance(run, GrowingRun)  # noqa: S101 - for mypy
+    return run
+
+
+def _recorded(run: GrowingRun, index: int) -> Mapping[str, float]:
+    return under_usual(read_small_arrays(files.round_path(run.folder, index)).numbers(), run.metric_names)

@@ -1,0 +1,224 @@
+"""The explorer at an address of this machine: one page, one websocket, and a guard before both."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+from tornado.netutil import bind_sockets
+from tornado.routing import Rule
+from tornado.web import Application, RequestHandler
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from figures.explore.guard import Guard, RefusedRequest, SafeHeaders
+
+if TYPE_CHECKING:  # the port is open before torch is loaded
+    from figures.explore.session import Session
+    from figures.explore.work.workspace import Workspace
+
+PORT = 7333
+"""Usual port."""
+
+LOADED = ("changed_scene", "landscape", "point")
+"""Modules of what a page asks first, loaded before it asks."""
+
+LARGEST = 2**20
+"""Bytes of a message of a page."""
+
+HERE = Path(__file__).parent
+
+
+class WorkspaceOpening:
+    """The workspace, which is opened in a thread while the page is on its way.
+
+    Args:
+        make: Opens it.
+    """
+
+    def __init__(self, make: Callable[[], Workspace]) -> None:
+        self._make, self._done = make, threading.Event()
+        self.workspace: Workspace | None = None
+        self.problem = ""
+        threading.Thread(target=self._open, name="explore-opening", daemon=True).start()
+
+    def wait(self) -> None:
+        """Wait until it is open, or cannot be."""
+        self._done.wait()
+
+    def _open(self) -> None:
+        gc.disable()  # looking for garbage takes a sixth of the time of loading
+        from figures.explore.session import plain_line
+
+        try:
+            self.workspace = self._make()
+            for name in LOADED:
+                importlib.import_module(f"figures.explore.answers.{name}")
+        except Exception as reason:  # noqa: BLE001 - every page says it
+            self.problem = plain_line(reason)
+        self._done.set()
+        gc.enable()
+
+
+class StageHandler(RequestHandler):
+    """Answers with the page."""
+
+    def get(self) -> None:
+        """The page, which asks for all else by its websocket."""
+        from jinja2 import Template
+
+        from figures.page.front_end import front_end
+
+        template = Template((HERE / "page.html.j2").read_text(encoding="utf-8"), autoescape=False)
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.set_header("Cache-Control", "no-store")
+        self.finish(template.render(nonce=secrets.token_urlsafe(16), **front_end(live=True)))
+
+    def head(self) -> None:
+        """Say that the server is there."""
+
+    def write_error(self, status_code: int, **about: Any) -> None:
+        """One plain line."""
+        failed = about.get("exc_info")
+        words = f"{failed[0].__name__}: the terminal has more." if failed and status_code == 500 else "no such page."
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(f"fedscape explore: {words}\n")
+
+
+class NoPage(StageHandler):
+    """Answers that there is no such page."""
+
+    def get(self) -> None:
+        """404."""
+        self.send_error(404)
+
+    def head(self) -> None:
+        """404."""
+        self.set_status(404)
+
+
+class SocketHandler(WebSocketHandler):
+    """The connection of one page: messages as JSON, both ways."""
+
+    def initialize(self, opening: WorkspaceOpening) -> None:
+        """Whose runs it shows."""
+        self.opening = opening
+        self.session: Session | None = None
+        self.early: list[Any] | None = []
+        self.loop, self.ended = IOLoop.current(), False
+
+    def check_origin(self, origin: str) -> bool:
+        """The guard has compared it with the Host."""
+        return True
+
+    def open(self, *args: str, **kwargs: str) -> None:
+        """Begin a session once the runs are open."""
+        threading.Thread(target=self._begin, name="explore-page", daemon=True).start()
+
+    def on_message(self, message: str | bytes) -> None:
+        """Hand a message to the session."""
+        try:
+            content = json.loads(message)
+        except ValueError:
+            self.close(1003, "messages are JSON")
+            return
+        if self.early is not None:
+            self.early.append(content)
+        elif self.session is not None:
+            self.session.receive(content)
+        elif isinstance(content, dict):
+            self._say({"id": content.get("id"), "error": self.opening.problem})
+
+    def on_close(self) -> None:
+        """End the session."""
+        self.ended = True
+        if self.session is not None:
+            threading.Thread(target=self.session.close, daemon=True).start()
+
+    def _begin(self) -> None:
+        self.opening.wait()
+        from figures.explore.session import Session
+
+        workspace = self.opening.workspace
+        session = None if workspace is None else Session(workspace, self._send)
+        self.loop.add_callback(self._begun, session)
+
+    def _begun(self, session: Session | None) -> None:
+        early, self.early, self.session = self.early or [], None, session
+        if self.ended and session is not None:
+            session.close()
+            return
+        for content in early:
+            self.on_message(json.dumps(content))
+
+    def _send(self, message: dict[str, Any]) -> None:
+        """Send a message, from any thread."""
+        text = json.dumps(message, separators=(",", ":"), allow_nan=False)
+        self.loop.add_callback(self._write, text)
+
+    def _say(self, message: dict[str, Any]) -> None:
+        self._write(json.dumps(message))
+
+    def _write(self, text: str) -> None:
+        if not self.ended:
+            try:
+                self.write_message(text)
+            except WebSocketClosedError:
+                self.ended = True
+
+
+def serve(
+    make: Callable[[], Workspace], port: int | None = None, host: str = "127.0.0.1"
+) -> tuple[HTTPServer, str, bool]:
+    """A server that listens, the address to open with its token, and whether others than this machine can connect.
+
+    `IOLoop.current().start()` lets it answer.
+
+    Args:
+        make: Opens the runs; called in a thread.
+        port: 0 for a free one; None for the usual one, or a free one where that is taken.
+        host: Address to listen on.
+
+    Raises:
+        ValueError: If the port is taken or not allowed, or the host is none of this machine's.
+    """
+    guard, opening = Guard(host), WorkspaceOpening(make)
+    handlers: Any = [("/", StageHandler), ("/ws", SocketHandler, {"opening": opening})]
+    application = Application(
+        handlers,
+        default_handler_class=NoPage,
+        log_function=lambda handler: None,  # addresses have the token in them
+        websocket_max_message_size=LARGEST,
+        websocket_ping_interval=20,
+    )
+    application.add_handlers(".*", [Rule(guard, RefusedRequest), *handlers])
+    application.add_transform(SafeHeaders)
+    server = HTTPServer(application)
+    listens = _listen(server, (PORT, 0) if port is None else (port,), host)
+    return server, f"http://{guard.name}:{listens}/?token={guard.token}", guard.wide
+
+
+def _listen(server: HTTPServer, ports: Sequence[int], host: str) -> int:
+    """Listen on the first of the ports that it can have.
+
+    Raises:
+        ValueError: If it can have none.
+    """
+    for port in ports:
+        try:
+            sockets = bind_sockets(port, address=host)
+        except OSError as reason:
+            why = reason.strerror or str(reason)
+            message = f"cannot listen on port {port} of {host}: {why}. Give another --port (0: a free one) or --host."
+            problem = ValueError(message)
+            continue
+        server.add_sockets(sockets)
+        return int(sockets[0].getsockname()[1])
+    raise problem

@@ -1,0 +1,65 @@
+// What a server is asked: answers by question. A question that no part of the page has any more is cancelled.
+//
+// link: as link.js has it; null in a file.
+
+const REMEMBERED = 150; // answers
+const NOTHING = { pending: false };
+
+class Asks {
+  // changed: called when an answer arrives; moved: when a question's progress does.
+  constructor(link, changed, moved) { Object.assign(this, { link, changed, moved, entries: new Map(), wanted: new Set(), lost: false }); }
+
+  // The present answer to a question, asked now where it was not: {value, rough, error, progress, pending}.
+  want(kind, args) {
+    if (!this.link) return NOTHING;
+    const key = `${kind} ${JSON.stringify(args)}`, known = this.entries.get(key);
+    this.wanted.add(key);
+    if (known) { this.entries.delete(key); this.entries.set(key, known); return known; }
+    const entry = { kind, args, pending: true };
+    this.entries.set(key, entry);
+    this.start(key, entry);
+    return entry;
+  }
+
+  start(key, entry) {
+    const present = () => this.entries.get(key) === entry;
+    const answer = (changes) => { if (present()) { Object.assign(entry, changes); this.changed(entry.kind); } };
+    entry.promise = this.link.ask(entry.kind, entry.args, { onProgress: (progress) => { if (present()) { entry.progress = progress; this.moved(entry); } }, onRough: (rough) => answer({ rough }) });
+    entry.promise.then((value) => answer({ value, pending: false, rough: null }), (reason) => {
+      if (!present() || this.lost) return; // it is asked again once there is a connection
+      answer({ error: String(reason && reason.message ? reason.message : reason), pending: false });
+    });
+  }
+
+  // Ends what was asked and is not wanted since the last call; forgets the oldest answers.
+  sweep() {
+    for (const [key, entry] of this.entries) {
+      if (!entry.pending || this.wanted.has(key)) continue;
+      this.entries.delete(key);
+      if (entry.promise.cancel) entry.promise.cancel();
+    }
+    for (const key of [...this.entries.keys()].slice(0, Math.max(this.entries.size - REMEMBERED, 0))) if (!this.wanted.has(key)) this.entries.delete(key);
+    this.wanted.clear();
+  }
+
+  // Errors and questions about a run that has changed are asked anew.
+  forget(names) {
+    for (const [key, entry] of this.entries) {
+      const about = [entry.args.run, ...(entry.args.runs || [])];
+      if (entry.error || (["path", "diagnosis", "series", "numbers", "draw"].includes(entry.kind) && about.some((name) => names.has(name)))) this.entries.delete(key);
+    }
+  }
+
+  // After a lost connection: what was under way is asked again.
+  again() {
+    this.lost = false;
+    for (const [key, entry] of [...this.entries]) if (entry.pending || entry.error) { this.entries.delete(key); if (entry.promise.cancel) entry.promise.cancel(); }
+    this.changed();
+  }
+}
+
+// How far something is, in words.
+function progressWords({ done, total, left, words } = {}) {
+  const parts = [total > 1 ? `${Math.floor((100 * done) / total)} %` : "", left ? `${left < 1 ? "less than 1" : written(left, 2)} s left` : ""].filter(Boolean);
+  return [words || "", parts.join(", ")].filter(Boolean).join(": ");
+}

@@ -1,0 +1,51 @@
+// The figures of the gallery below the stage, by the question that they answer; the server draws them for the runs on the stage.
+
+class Gallery {
+  constructor(stage) {
+    this.stage = stage;
+    this.list = make("div", { class: "figure-list" });
+    this.shown = make("div", { class: "figure-shown", hidden: true });
+    this.element = make("section", { id: "stage-figures", "aria-label": "Figures" }, make("h2", {}, "Figures"), make("p", { class: "small" }, "Each figure is drawn for the runs on the stage, as fedscape figures draw does it."), this.shown, this.list);
+  }
+
+  open(figure) { this.stage.set({ figure, options: {} }); this.element.scrollIntoView({ behavior: this.stage.calm.matches ? "auto" : "smooth" }); }
+
+  draw() {
+    const { stage } = this, entry = stage.asks.want("figures", {});
+    if (!entry.value) { this.list.textContent = entry.error || ""; return; }
+    if (!this.buttons) {
+      this.buttons = new Map();
+      const questions = [...new Set(entry.value.map((one) => one.question))];
+      this.list.replaceChildren(...questions.map((question) => make("section", {}, make("h3", {}, question), make("ul", {}, ...entry.value.filter((one) => one.question === question).map((one) => {
+        const button = make("button", { type: "button", title: [one.needs, one.cost].filter((text) => typeof text === "string").join(" · "), click: () => this.open(one.name) }, make("b", {}, one.name), make("span", {}, one.shows));
+        this.buttons.set(one.name, button);
+        return make("li", {}, button);
+      })))));
+    }
+    const { figure, options } = stage.state;
+    for (const [name, button] of this.buttons) button.setAttribute("aria-pressed", String(name === figure));
+    this.shown.hidden = !figure;
+    if (!figure) return;
+    const runs = stage.shown.map((run) => stage.memberOf(run)), drawn = stage.asks.want("draw", { figure, runs, options, format: "svg" }), about = entry.value.find((one) => one.name === figure);
+    const mark = JSON.stringify([figure, runs, options, Boolean(drawn.value), drawn.error, drawn.progress]);
+    if (mark === this.mark) return;
+    this.mark = mark;
+    const close = make("button", { type: "button", class: "plain", "aria-label": "Close the figure", click: () => stage.set({ figure: "", options: {} }) }, "×");
+    const head = make("h3", {}, figure, close), shows = about && make("p", { class: "small" }, about.shows);
+    if (!drawn.value) { this.shown.replaceChildren(head, shows || "", make("p", { role: "status" }, drawn.error || progressWords(drawn.progress || { words: "Drawing" }) + " ...")); return; }
+    const { svg, alt, caption, command, python } = drawn.value;
+    const copy = (text, words) => make("div", { class: "code" }, make("pre", { tabindex: 0 }, text), make("button", { type: "button", "aria-label": `Copy ${words}`, click: async (event) => { await navigator.clipboard.writeText(text); event.target.textContent = "Copied"; } }, "Copy"));
+    const files = ["svg", "pdf", "png", "csv"].map((format) => make("button", { type: "button", click: (event) => this.save(event.target, { figure, runs, options, format }) }, format.toUpperCase()));
+    this.shown.replaceChildren(head, make("img", { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`, alt: alt || figure }), make("p", { class: "small" }, caption || ""), make("div", { class: "row" }, ...files), copy(command, "the command line"), copy(python, "the Python lines"));
+  }
+
+  async save(button, args) {
+    const text = button.textContent;
+    button.disabled = true;
+    try {
+      const { svg, base64, name } = await this.stage.link.ask("draw", args);
+      download(name, svg ?? new Blob([bytesOf(base64)]), "image/svg+xml");
+    } catch (reason) { button.title = String(reason.message || reason); }
+    Object.assign(button, { disabled: false, textContent: text });
+  }
+}

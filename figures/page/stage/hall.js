@@ -1,0 +1,76 @@
+// The hall: the pictures side by side with one scale and one extent, and the colours below them.
+
+class Hall {
+  constructor(stage) {
+    Object.assign(this, { stage, pictures: [], scales: {} });
+    this.element = make("div", { class: "hall" });
+    this.key = make("div", { class: "keys" });
+    new ResizeObserver(() => stage.redraw()).observe(this.element);
+  }
+
+  draw() {
+    const { stage } = this, { state, land, tween } = stage, share = tween ? tween.share : 1;
+    const present = land.surfaces(state.round), common = land.shared(present);
+    const before = tween && land.surfaces(tween.from), past = before && land.shared(before);
+    const mix = (a, b) => (past && Number.isFinite(a) ? a + share * (b - a) : b);
+    const halfOf = (i) => (state.axes === "own" || state.view === "path" ? mix(past && past.each[i], common.each[i]) : mix(past && past.half, common.half));
+    this.scales = Object.fromEntries(["value", "difference"].map((kind) => {
+      const [low, high] = common[kind].map((end, i) => mix(past && past[kind][i], end));
+      return [kind, { low, high: high > low ? high : low + 1e-6, count: stage.scene.levels, table: stage.tables[kind], difference: kind === "difference" }];
+    }));
+    while (this.pictures.length < present.length) this.pictures.push(new Picture(stage));
+    const elements = this.pictures.slice(0, present.length).map((picture) => picture.element);
+    if (elements.some((element, i) => this.element.children[i] !== element) || this.element.children.length !== elements.length) this.element.replaceChildren(...elements);
+    this.shown = this.pictures.slice(0, present.length);
+    const side = this.layOut(present.length);
+    present.forEach(({ run, other, surface, at }, i) => {
+      const old = before && before[i].surface, whole = surface && !surface.empty;
+      const moving = whole && old && !old.empty && old.log === surface.log && tween ? new Between(old, surface, share) : surface;
+      const small = whole && state.view !== "path" && common.each[i] < 0.4 * halfOf(i);
+      this.shown[i].draw({ run, other, at, frame: whole ? at.frame : null, surface: moving, fine: whole ? moving.fine : null, scale: this.scales[other ? "difference" : "value"], half: halfOf(i),
+        view: state.view === "path" ? "path" : state.view === "relief" && stage.painter.gl ? "relief" : "map", fade: tween ? share : 1, words: this.words({ run, other, at, surface, small }) }, side);
+    });
+    this.legend(present);
+  }
+
+  words({ run, other, at, surface, small }) {
+    const { stage } = this, { state, unit } = stage, { frame, round } = at, metric = state.view === "path" ? "loss" : state.metric;
+    const end = frame && frame.marks.find((mark) => mark.kind === "end");
+    const along = frame && frame.explained ? `${(100 * frame.explained).toFixed(0)} % of the way is on this plane; click a round` : "Click a round";
+    const reading = !frame ? "" : state.view === "path" ? along : other ? "Below zero: lies lower than the other" : end && metric === "loss" ? `loss after the round ${written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
+    const place = state.view === "path" || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, the nearest` : at.rough ? "rough, the exact one is coming" : "";
+    const absent = at.absent || (surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
+    const label = state.view === "path" ? `Path of ${run.label} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${run.label} minus ${other.label}` : `${stage.quantity} of ${run.label}`}, round ${round}.`;
+    return { absent, at: place, metric: stage.metricWords(metric), reading, label };
+  }
+
+  // How far the landscapes under way are.
+  progress() { for (const picture of this.shown || []) picture.showProgress(); }
+
+  // Places the pictures in rows so that they are as large as can be; the side of one, px.
+  layOut(number) {
+    const wide = this.element.clientWidth, tall = Math.max(this.element.clientHeight, 0), phone = innerWidth < 1000;
+    const side = (columns) => Math.min((wide - 14 * (columns - 1)) / columns, phone ? Infinity : (tall - 12) / Math.ceil(number / columns) - 62);
+    const columns = phone ? (wide > 620 ? Math.min(number, 2) : 1) : Array.from({ length: number }, (_, i) => i + 1).reduce((a, b) => (side(b) > side(a) + 4 ? b : a), 1);
+    this.element.style.gridTemplateColumns = `repeat(${columns}, max-content)`;
+    return Math.floor(Math.max(side(columns), 180));
+  }
+
+  // The colours and what they stand for.
+  legend(present) {
+    const { stage } = this, kinds = stage.state.view === "difference" && stage.shown.length > 1 ? ["value", "difference"] : ["value"];
+    const name = stage.state.view === "path" ? stage.quantityOf("loss") : stage.quantity;
+    this.legends = kinds.filter((kind) => Number.isFinite(this.scales[kind].low)).map((kind) => {
+      const { low, high, table, difference } = this.scales[kind], log = !difference && present.some(({ other, surface }) => surface && !other && surface.log);
+      const stops = Array.from({ length: 12 }, (_, i) => { const at = 3 * Math.round((255 * i) / 11); return `rgb(${table[at]}, ${table[at + 1]}, ${table[at + 2]})`; });
+      const ends = [0, 0.25, 0.5, 0.75, 1].map((share) => { const at = low + share * (high - low), value = difference ? (Math.abs(at) < 1e-9 * high ? 0 : at) : log ? 10 ** at : at; return value; });
+      const texts = [2, 3, 4].map((digits) => ends.map((value) => (difference ? signed(value, digits) : written(value, digits)))).find((all, i) => i === 2 || new Set(all).size === all.length);
+      return { name: difference ? `difference of ${name[0].toLowerCase()}${name.slice(1)} to ${stage.looked.label}` : name + (log ? ", logarithmic" : ""), stops, texts };
+    });
+    this.key.replaceChildren(...this.legends.map(({ name: words, stops, texts }) => {
+      const bar = make("span", { class: "colours", "aria-hidden": "true" });
+      bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+      return make("div", { class: "key" }, make("span", { class: "key-name" }, words), bar, make("span", { class: "ticks" }, ...texts.map((text) => make("span", {}, text))));
+    }));
+  }
+}

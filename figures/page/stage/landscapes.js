@@ -1,0 +1,103 @@
+// What a picture shows of a run: the frame of a round, its surface, a difference, a path; from the scene or a server.
+
+class Landscapes {
+  constructor(stage) { this.stage = stage; this.surfaces_ = new WeakMap(); this.last = new Map(); }
+
+  // Rounds of a run that have or can have a landscape.
+  rounds(run) {
+    const shown = Object.keys(run.shown || {}).filter((round) => typeof run.shown[round] !== "string").map(Number);
+    return [...new Set([...shown, ...(this.stage.link ? run.able || [] : [])])].sort((a, b) => a - b);
+  }
+
+  // Rounds of some runs, by their keys.
+  common(keys) { return [...new Set(this.stage.runs.filter((run) => keys.includes(run.key)).flatMap((run) => this.rounds(run)))].sort((a, b) => a - b); }
+
+  nearest(round, rounds, otherwise = round) { return rounds.length ? rounds.reduce((a, b) => (Math.abs(b - round) < Math.abs(a - round) ? b : a)) : otherwise; }
+
+  question(run, round) {
+    const { points, samples, split, metric } = this.stage.state;
+    return { run: this.stage.memberOf(run), round, points, samples, split, quantity: metric.startsWith("class") ? metric : "loss" };
+  }
+
+  // The frame of a run in a round, of the nearest one where that has none: {frame, round, absent, stale, rough, pending}.
+  frame(run, wanted = this.stage.state.round) {
+    const rounds = this.rounds(run), round = this.nearest(wanted, rounds, null);
+    if (round === null) return { frame: null, round, absent: run.note || Object.values(run.shown || {})[0] || "This run has no landscape." };
+    if (!this.stage.link || (run.shown[round] && this.plain(run))) return { frame: run.shown[round], round };
+    const entry = this.stage.asks.want("landscape", this.question(run, round)), frame = entry.value || entry.rough;
+    if (frame) {
+      this.last.set(run.key, { frame, round });
+      return { frame, round, rough: !entry.value, pending: entry.pending ? entry : null };
+    }
+    if (entry.error) return { frame: null, round, absent: entry.error };
+    const old = this.last.get(run.key);
+    return old ? { ...old, stale: true, coming: round, pending: entry } : { frame: null, round, pending: entry, absent: `Evaluating the landscape of round ${round} ...` };
+  }
+
+  // Whether the landscape asked for is the one that a scene has.
+  plain(run) {
+    const { state } = this.stage;
+    return ["points", "samples", "split"].every((name) => state[name] === PLAIN[name]) && !state.metric.startsWith("class") && !state.seeds[run.key];
+  }
+
+  // Whether the landscapes of a round are there; asks for those that are not.
+  ready(round) { return this.stage.shown.map((run) => this.frame(run, round)).every(({ pending, stale }) => !pending && !stale); }
+
+  surface(run, wanted) {
+    const { frame } = this.frame(run, wanted);
+    return frame ? this.surfaceIn(frame, this.stage.state.metric) : null;
+  }
+
+  surfaceIn(frame, metric) {
+    if (!frame.plane.metrics[metric]) return null;
+    return this.remember(frame, metric, () => new Surface(frame.plane, metric));
+  }
+
+  // What was computed from an object, as long as that lives.
+  remember(owner, key, compute) {
+    if (!this.surfaces_.has(owner)) this.surfaces_.set(owner, new Map());
+    const values = this.surfaces_.get(owner);
+    if (!values.has(key)) values.set(key, compute());
+    return values.get(key);
+  }
+
+  // The surfaces of a round on the stage: [{run, other, surface, at}], where `other` is subtracted.
+  surfaces(round) {
+    const { view, look, metric } = this.stage.state, base = this.stage.looked;
+    if (view === "path") return this.stage.shown.map((run) => { const at = this.path(run); return { run, other: null, at, surface: at.frame ? this.surfaceIn(at.frame, "loss") : null }; });
+    return this.stage.shown.map((run) => {
+      const at = this.frame(run, round), surface = at.frame ? this.surfaceIn(at.frame, metric) : null, against = this.surface(base, round);
+      if (view !== "difference" || run.key === look || !surface || !against) return { run, other: null, surface, at };
+      return { run, other: base, at, surface: this.remember(surface, against, () => new Difference(surface, against)) };
+    });
+  }
+
+  // The global models of a run on a plane of their own.
+  path(run) {
+    if (!this.stage.link) return run.path ? { frame: run.path, round: this.stage.state.round } : { frame: null, round: null, absent: "This page has no path of this run; fedscape explore shows it." };
+    const { points, samples } = this.stage.state, entry = this.stage.asks.want("path", { run: this.stage.memberOf(run), points: Math.max(points, 21), samples }), frame = entry.value;
+    if (frame) return { frame, round: this.stage.state.round, rough: !entry.value, pending: entry.pending ? entry : null };
+    return { frame: null, round: null, pending: entry.pending ? entry : null, absent: entry.error || "Reading the global models ..." };
+  }
+
+  // One range of colours and one extent for all pictures of a round.
+  shared(surfaces) {
+    const range = (some) => [Math.min(...some.map((one) => one.low)), Math.max(...some.map((one) => one.high))];
+    const able = surfaces.filter(({ surface }) => surface && !surface.empty), half = ({ u, v }) => Math.max((u[1] - u[0]) / 2, (v[1] - v[0]) / 2);
+    const values = able.filter(({ other }) => !other).map(({ surface }) => surface), differences = able.filter(({ other }) => other).map(({ surface }) => surface);
+    const extents = values.map(({ u, v }) => Math.max(...[...u, ...v].map(Math.abs))), marks = able.flatMap(({ at }) => at.frame.marks.flatMap(({ u, v }) => [u, v].map(Math.abs)));
+    const whole = Math.min(Math.max(...extents), Math.max(Math.min(...extents), 1.15 * Math.max(...marks))); // holds all models, and no more of the wider planes
+    const each = surfaces.map(({ surface }) => (surface && !surface.empty ? (this.stage.state.view === "path" ? half(surface) : Math.max(...[...surface.u, ...surface.v].map(Math.abs))) : 1));
+    return { half: Number.isFinite(whole) ? whole : 1, each, value: range(values), difference: range(differences) };
+  }
+
+  // Weights of the three clients of a plane at a place on it: [[id, weight]], which sum to 1; null where they are on a line.
+  weights(frame, [u, v]) {
+    const corners = frame.through.map((id) => frame.marks.find((mark) => mark.name === `client ${id}`));
+    if (corners.some((mark) => !mark)) return null;
+    const [a, b, c] = corners, det = (b.v - c.v) * (a.u - c.u) + (c.u - b.u) * (a.v - c.v);
+    if (Math.abs(det) < 1e-12) return null;
+    const first = ((b.v - c.v) * (u - c.u) + (c.u - b.u) * (v - c.v)) / det, second = ((c.v - a.v) * (u - c.u) + (a.u - c.u) * (v - c.v)) / det;
+    return frame.through.map((id, i) => [id, [first, second, 1 - first - second][i]]);
+  }
+}

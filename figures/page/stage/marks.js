@@ -1,0 +1,114 @@
+// The models on a picture: arrows to their aggregate and a mark with a name for each, or the way of the global model.
+
+const NEAR = 7; // px within which two marks are one
+const KINDS = { start: "start: what the clients received", aggregate: "aggregate: weighted mean of the clients", end: "end: the global model after the round", mix: "your weights: the clients with the weights of the card" };
+const TEXTS = { mix: "your weights" };
+
+class Marks {
+  constructor(picture) {
+    this.picture = picture;
+    this.stage = picture.stage;
+    this.arrows = shape("g", { class: "arrows", "aria-hidden": "true" });
+    this.element = shape("g", { class: "marks" });
+  }
+
+  draw() {
+    const { frame, fade, scale, view, at, run } = this.picture.shown, { state } = this.stage;
+    const focus = document.activeElement, active = focus && this.element.contains(focus) ? focus.dataset.mark : null;
+    if (view === "path") this.path(frame);
+    else {
+      const mix = run.key === state.look && !at.stale && !scale.difference ? this.stage.mixMark : null;
+      this.round(scale.difference ? [] : [...frame.marks, ...(mix ? [mix] : [])]);
+    }
+    this.element.style.opacity = this.arrows.style.opacity = at.stale ? null : fade;
+    if (active) [...this.element.children].find((one) => one.dataset.mark === active)?.focus();
+  }
+
+  // Models of a round: arrows from the start and the clients to their aggregate.
+  round(marks) {
+    const { surface } = this.picture.shown, seen = (u, v) => this.picture.seen(u, v);
+    const to = marks.find((mark) => mark.kind === "aggregate");
+    const places = marks.map((mark) => ({ mark, at: seen(mark.u, mark.v), inside: surface.inside(mark.u, mark.v) })).filter((one) => one.inside);
+    const target = places.find((one) => one.mark === to);
+    const lines = [];
+    for (const { mark, at } of target ? places : []) {
+      if (mark === to || ["end", "mix"].includes(mark.kind) || Math.hypot(at[0] - target.at[0], at[1] - target.at[1]) < 2 * NEAR) continue;
+      const way = Array.from({ length: 25 }, (_, i) => seen(mark.u + (i / 24) * (to.u - mark.u), mark.v + (i / 24) * (to.v - mark.v)));
+      const path = pathOf(shortened(way, target.at, 9));
+      const strong = mark.kind === "client" && Number(mark.name.slice(7)) === this.stage.state.client;
+      lines.push(shape("path", { d: path, class: "way halo" }), shape("path", { d: path, class: `way ${mark.kind}${strong ? " strong" : ""}`, "marker-end": "url(#stage-head)" }));
+    }
+    this.arrows.replaceChildren(...lines);
+    const end = places.find((one) => one.mark.kind === "end");
+    const same = end && target && Math.hypot(end.at[0] - target.at[0], end.at[1] - target.at[1]) < NEAR;
+    const boxes = places.map(({ at }) => ({ x: at[0] - 7, y: at[1] - 7, width: 14, height: 14 }));
+    const order = (mark) => ["client", "start", "aggregate", "end", "mix"].indexOf(mark.kind);
+    const items = places.filter((one) => !(same && one === target)).sort((a, b) => order(a.mark) - order(b.mark));
+    this.element.replaceChildren(...items.map(({ mark, at }) => this.mark(mark, at, boxes, same && mark.kind === "end")));
+  }
+
+  mark(mark, [x, y], boxes, both) {
+    const { shown, side } = this.picture, client = mark.kind === "client" ? Number(mark.name.slice(7)) : null, off = mark.away > 1e-6 * shown.half;
+    const picked = client !== null && client === this.stage.state.client;
+    const one = client === null ? null : shown.frame.cohort.find((other) => other.id === client), { classes } = this.stage.scene;
+    const holds = one ? `; ${one.samples} samples${one.counts.some(Boolean) ? `, labels ${one.counts.map((count, place) => [count, place]).filter(([count]) => count).map(([count, place]) => `${classes[place] ?? place}: ${count}`).join(", ")}` : ""}` : "";
+    const loss = mark.kind === "mix" && mark.loss === null ? "" : `${shown.words.metric === "loss" ? "loss" : "test loss"} ${written(mark.loss)}; `;
+    const words = `${client === null ? KINDS[mark.kind] : mark.name}; ${loss}${off ? `${written(mark.away, 2)} from the plane` : "on the plane"}${holds}`;
+    const body = { start: () => shape("rect", { x: x - 5, y: y - 5, width: 10, height: 10, rx: 1.5 }),
+      aggregate: () => shape("path", { d: `M${x} ${y - 7}L${x + 7} ${y}L${x} ${y + 7}L${x - 7} ${y}Z` }),
+      mix: () => shape("path", { d: `M${x} ${y - 9}L${x + 3} ${y - 3}L${x + 9} ${y}L${x + 3} ${y + 3}L${x} ${y + 9}L${x - 3} ${y + 3}L${x - 9} ${y}L${x - 3} ${y - 3}Z` }),
+      end: () => shape("circle", { cx: x, cy: y, r: 6 }), client: () => shape("circle", { cx: x, cy: y, r: 5.5 }) }[mark.kind]();
+    const text = client === null ? (both && side > 300 ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client);
+    const wide = 7.3 * text.length, place = freePlace(x, y, wide, boxes, shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.picture.box);
+    boxes.push({ ...place, width: wide, height: 13 });
+    const pick = client === null ? {} : pressed(() => this.stage.pickClient(client));
+    const role = client === null ? { role: "img" } : { role: "button", "aria-pressed": String(picked) };
+    return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, tabindex: 0, "aria-label": words, "data-mark": mark.name, ...role, ...pick }, shape("title", {}, words), body, shape("text", { x: place.x, y: place.y + 11 }, text));
+  }
+
+  // The round of a path that is nearest to a place, within 20 px.
+  near(spot) {
+    const [x, y] = this.picture.seen(...spot), far = (mark) => { const [px, py] = this.picture.seen(mark.u, mark.v); return Math.hypot(px - x, py - y); };
+    return this.picture.shown.frame.marks.filter((mark) => mark.kind === "round" && far(mark) < 20).sort((a, b) => far(a) - far(b))[0];
+  }
+
+  // The global models of all rounds, joined; a click on one shows its round. One stop of the keyboard.
+  path(frame) {
+    const { side } = this.picture, { state } = this.stage, marks = frame.marks.filter((mark) => mark.kind === "round"), places = marks.map((mark) => ({ mark, at: this.picture.seen(mark.u, mark.v) }));
+    const now = places.reduce((best, one) => (!best || Math.abs(one.mark.round - state.round) < Math.abs(best.mark.round - state.round) ? one : best), null);
+    const until = places.filter((one) => one.mark.round <= state.round).map((one) => one.at), line = pathOf(places.map((one) => one.at));
+    this.arrows.replaceChildren(shape("path", { d: line, class: "way halo" }), shape("path", { d: line, class: "way coming" }), shape("path", { d: pathOf(until), class: "way went" }));
+    const every = Math.max(1, Math.ceil(places.length / (side / 24))), boxes = places.map(({ at: [x, y] }) => ({ x: x - 5, y: y - 5, width: 10, height: 10 }));
+    const order = [now, places[0], places[places.length - 1], ...places.filter((_, i) => i % every === 0)].filter(Boolean), labels = new Map();
+    for (const { mark, at: [x, y] } of order) {
+      if (labels.has(mark)) continue;
+      const text = String(mark.round), place = freePlace(x, y, 7.3 * text.length, boxes, this.picture.box, null);
+      if (place) { labels.set(mark, place); boxes.push({ ...place, width: 7.3 * text.length, height: 13 }); }
+    }
+    this.element.replaceChildren(...places.map(({ mark, at: [x, y] }) => {
+      const here = now && mark === now.mark, place = labels.get(mark);
+      const words = `round ${mark.round}; test loss ${written(mark.loss)}; ${written(mark.away, 2)} from the plane`;
+      const go = pressed(() => this.stage.player.goTo(mark.round));
+      return shape("g", { class: `mark round${here ? " now" : ""}`, role: "button", "aria-pressed": String(here), "aria-label": words, "data-mark": mark.name, ...go },
+        shape("title", {}, words), shape("circle", { cx: x, cy: y, r: here ? 7 : 3.6 }), place && shape("text", { x: place.x, y: place.y + 11 }, mark.round === 0 ? "0" : String(mark.round)));
+    }));
+    oneStop(this.element, ".mark");
+  }
+}
+
+// What makes an element of a drawing a button: a click, Enter, the space bar.
+const pressed = (act) => ({ click: act, keydown: (event) => { if (["Enter", " "].includes(event.key)) { event.preventDefault(); event.stopPropagation(); act(); } } });
+
+// A path without its last part, so that an arrow ends beside its target.
+function shortened(way, [x, y], by) {
+  const outside = way.filter(([px, py]) => Math.hypot(px - x, py - y) > by);
+  return outside.length > 1 ? outside : way;
+}
+
+// Where a label stands beside its mark: the first of fourteen places that is free and inside; else `otherwise`, by default the first.
+function freePlace(x, y, width, boxes, frame, otherwise) {
+  const places = [[9, -14], [-9 - width, -14], [9, 3], [-9 - width, 3], [-width / 2, -22], [-width / 2, 9], [14, -6], [-14 - width, -6], [16, -28], [16, 18], [-16 - width, -28], [-16 - width, 18], [-width / 2, 26], [-width / 2, -38]].map(([right, down]) => ({ x: x + right, y: y + down }));
+  const meets = (a, b) => a.x < b.x + b.width && b.x < a.x + width && a.y < b.y + b.height && b.y < a.y + 13;
+  const free = (place) => place.x > frame.x && place.x + width < frame.x + frame.width && place.y > frame.y && place.y + 13 < frame.y + frame.height && !boxes.some((box) => meets(place, box));
+  return places.find(free) || (otherwise === undefined ? places[0] : otherwise);
+}

@@ -1,0 +1,59 @@
+// From round to round: steps, a gradual change of the landscapes, and play.
+
+const TWEEN = 450, PAUSE = 250; // ms from one round to the next, and that a round is shown while rounds are played
+
+class Player {
+  constructor(stage) { this.stage = stage; this.playing = false; }
+
+  step(by) {
+    const { rounds, state } = this.stage, at = rounds.indexOf(state.round);
+    if (rounds.length) this.goTo(rounds[Math.min(Math.max(at + by, 0), rounds.length - 1)]);
+  }
+
+  // Shows a round; landscapes that are there change gradually, unless the reader has asked for less motion.
+  goTo(round, { drag = false, then = null, changes = {} } = {}) {
+    const { stage } = this, from = stage.state.round, last = stage.rounds[stage.rounds.length - 1];
+    if (round === from) return;
+    const follow = stage.state.follow && round === last;
+    cancelAnimationFrame(this.moving);
+    stage.tween = null;
+    if (stage.calm.matches || drag || stage.state.view === "path" || !stage.land.ready(round)) { stage.set({ round, follow, ...changes }, { replace: drag || this.playing }); if (then) then(); return; }
+    stage.tween = { from, share: 0 };
+    stage.set({ round, follow, ...changes }, { replace: this.playing });
+    const begun = performance.now();
+    const frame = (now) => {
+      const share = Math.min((now - begun) / TWEEN, 1);
+      stage.tween = share < 1 ? { from, share: share * share * (3 - 2 * share) } : null;
+      stage.hall.draw();
+      stage.line.move(from + (round - from) * (stage.tween ? stage.tween.share : 1));
+      if (share < 1) this.moving = requestAnimationFrame(frame);
+      else if (then) then();
+    };
+    this.moving = requestAnimationFrame(frame);
+  }
+
+  toggle() {
+    if (this.playing) return this.stop();
+    const { stage } = this, { rounds } = stage;
+    if (rounds.length < 2) return;
+    this.playing = true;
+    this.show();
+    if (rounds.indexOf(stage.state.round) === rounds.length - 1) stage.set({ round: rounds[0] });
+    this.waiting = setTimeout(() => this.next(), PAUSE);
+  }
+
+  // The next round, once its landscapes are there; they are asked for while the present ones are looked at.
+  next() {
+    if (!this.playing) return;
+    const { stage } = this, { rounds } = stage, at = rounds.indexOf(stage.state.round);
+    if (at < 0 || at === rounds.length - 1) return this.stop();
+    if (!stage.land.ready(rounds[at + 1])) { stage.render(); this.waiting = setTimeout(() => this.next(), PAUSE); return; }
+    this.goTo(rounds[at + 1], { then: () => { this.waiting = setTimeout(() => this.next(), PAUSE); } });
+  }
+
+  stop() { this.playing = false; clearTimeout(this.waiting); this.show(); }
+  show() {
+    this.stage.line.play.textContent = this.playing ? "❚❚ Pause" : "▶ Play";
+    this.stage.line.play.setAttribute("aria-pressed", String(this.playing));
+  }
+}

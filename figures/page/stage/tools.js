@@ -1,0 +1,31 @@
+// What stands above the pictures: which view, which number, and the rest under Detail.
+
+function toolsOf(stage) {
+  const { state, land } = stage, { view, metric } = state, frames = stage.shown.map((run) => land.frame(run).frame).filter(Boolean);
+  const errors = frames.some((frame) => frame.plane.metrics.error) || metric !== "loss", file = stage.link ? "" : "needs fedscape explore: this page has no server";
+  const why = { map: "", difference: stage.shown.length < 2 ? "tick a second run to compare" : "", relief: stage.painter.gl ? "" : "this browser has no WebGL 2", path: stage.runs.some((run) => run.path) ? "" : file };
+  const views = segments("stage-view", "Picture", Object.entries(VIEWS).map(([name, text]) => [name, text, why[name]]), view, (name) => stage.set({ view: name }));
+  const option = (value, words) => make("option", { value, selected: value === metric }, words), test = stage.splitWords();
+  const classes = stage.link && stage.scene.classes.length ? [make("optgroup", { label: "error of one class" }, ...stage.scene.classes.map((name, i) => option(`class ${i}`, `error of class ${name}`)))] : [];
+  const select = make("select", { "aria-label": "Number on the map", disabled: !errors || view === "path", title: view === "path" ? "A path lies on the loss" : null, change: (event) => stage.set({ metric: event.target.value }) }, option("loss", `${test} loss`), option("error", `${test} error`), ...classes);
+  return [views, select, detailOf(stage, errors)];
+}
+
+function detailOf(stage) {
+  const { state, land } = stage, run = stage.looked, at = state.view === "path" ? land.path(run) : land.frame(run), { frame } = at;
+  const through = frame && frame.through ? `Planes go through clients ${frame.through.join(", ")} of each run: u from the first to the second, v across, towards the third; 0 is their mean.` : "";
+  const words = state.view === "path" ? ["The plane spans the first two principal components of the global models of all rounds. The dots are these models, projected onto it.", frame ? frame.samples : ""]
+    : [through, "The same place in two pictures is equally far from that mean; it is not the same model.", "Hollow marks lie off the plane and are projected onto it.", frame ? frame.samples : ""];
+  const button = (text, act, more = {}) => make("button", { type: "button", click: act, ...more }, text);
+  const choice = (label, values, present, act) => make("label", {}, `${label} `, make("select", { change: (event) => act(event.target.value) }, ...values.map(([value, text]) => make("option", { value, selected: String(value) === String(present) }, text))));
+  const splits = [["test", "test"], ["train", "training"], ...(run.proxy === false ? [] : [["proxy", "proxy"]]), ...(frame && frame.cohort ? frame.cohort.map((one) => [`client ${one.id}`, `client ${one.id}'s`]) : [])];
+  if (!splits.some(([value]) => value === state.split)) splits.push([state.split, stage.splitWords()]);
+  const live = stage.link ? [make("div", { class: "choices" }, choice("Samples of", splits, state.split, (split) => stage.set({ split })),
+    choice("at most", SAMPLES.map((value) => [value, value === "all" ? "all of them" : `${value} samples`]), state.samples, (value) => stage.set({ samples: value === "all" ? value : Number(value) })),
+    choice("Grid", POINTS.map((value) => [value, `${value} x ${value} models`]), state.points, (value) => stage.set({ points: Number(value) })))] : [];
+  const detail = make("details", { class: "detail" }, make("summary", {}, "Detail"), make("div", {}, ...words.filter(Boolean).map((text) => make("p", {}, text)), ...live,
+    make("label", {}, make("input", { type: "checkbox", checked: state.axes === "own", change: (event) => stage.set({ axes: event.target.checked ? "own" : "same" }) }), " Axes of its own for each picture"),
+    make("div", { class: "row" }, button("Turn the relief back", () => { stage.camera.reset(); stage.state.turn = null; stage.write(true); stage.redraw(); }), button("Numbers (CSV)", () => saveNumbers(stage)))));
+  detail.open = Boolean(stage.tools.querySelector("details[open]"));
+  return detail;
+}

@@ -1,0 +1,101 @@
+// The card of weights: the aggregate of the round at any weights of its clients. They belong to the run and round they were set for.
+
+class WeightsCard {
+  constructor(stage) {
+    this.stage = stage;
+    this.presets = make("div", { class: "row presets" });
+    this.sliders = make("div", { class: "sliders" });
+    this.numbers = make("p", { class: "what-if", role: "status" });
+    this.words = make("p", { class: "small" });
+    this.element = make("section", { class: "weights", hidden: true }, make("h3", {}, "Weights of the clients"), this.presets, this.sliders, this.numbers, this.words);
+    this.rows = new Map();
+  }
+
+  get own() { return Object.fromEntries(this.cohort.map((one) => [one.id, one.weight ?? 0])); }
+  get present() { return this.draft || this.stage.state.mix; }
+  question(mix) { const { samples, split } = this.stage.state; return { run: this.stage.memberOf(this.stage.looked), round: mix.round, weights: mix.weights, gamma: mix.gamma, split, samples }; }
+
+  draw(at) {
+    const { stage } = this, { state } = stage, { frame } = at;
+    this.element.hidden = !stage.link || !frame || at.stale || state.view === "path";
+    if (this.element.hidden) { this.draft = null; this.mark = ""; this.sliders.replaceChildren(); this.presets.replaceChildren(); this.numbers.textContent = this.words.textContent = ""; return; }
+    this.cohort = frame.cohort;
+    this.round = at.round;
+    const ids = this.cohort.map((one) => String(one.id)), foreign = state.mix && (Object.keys(state.mix.weights).length !== ids.length || Object.keys(state.mix.weights).some((id) => !ids.includes(id)));
+    if (foreign) { state.mix = null; stage.write(true); }
+    const mark = `${state.look} ${at.round} ${ids} ${state.client}`;
+    if (mark !== this.mark) { this.mark = mark; this.draft = null; this.build(); }
+    this.show();
+  }
+
+  build() {
+    const { stage } = this, { client } = stage.state, picked = this.cohort.some((one) => one.id === client);
+    const rules = [["own", "The round's own"], ["equal", "Equal"], ["fedlaw", "FedLAW's"], ...(picked ? [[`without ${client}`, `Without client ${client}`]] : [])];
+    this.presets.replaceChildren(...rules.map(([rule, text]) => make("button", { type: "button", click: () => this.preset(rule) }, text)));
+    this.rows = new Map(this.cohort.map(({ id }) => {
+      const slider = make("input", { type: "range", min: 0, max: 1, step: 0.005, "aria-label": `Weight of client ${id}`, input: (event) => this.moved(id, Number(event.target.value)), change: () => this.released() });
+      return [String(id), { slider, output: make("output", {}), row: null }];
+    }));
+    this.sliders.replaceChildren(...[...this.rows].map(([id, one]) => make("label", {}, make("span", {}, `client ${id}`), one.slider, one.output)));
+  }
+
+  // The weight of one client; the others share the rest as before.
+  moved(id, value) {
+    const before = this.present ? this.present.weights : this.own, rest = Object.entries(before).filter(([one]) => one !== String(id)), sum = rest.reduce((all, [, weight]) => all + weight, 0);
+    const weights = Object.fromEntries(Object.entries(before).map(([one, weight]) => [one, one === String(id) ? value : sum > 1e-9 ? (weight / sum) * (1 - value) : (1 - value) / rest.length]));
+    this.draft = { run: this.stage.state.look, round: this.round, gamma: this.present ? this.present.gamma : 1, weights: Object.fromEntries(Object.entries(weights).map(([one, weight]) => [one, Number(weight.toFixed(4))])) };
+    this.show();
+    this.stage.mixMark = this.markOf();
+    this.stage.redraw();
+  }
+
+  released() { const mix = this.draft; this.draft = null; if (mix) this.stage.set({ mix }); }
+
+  async preset(rule) {
+    const { stage } = this, { state } = stage, run = state.look, round = this.round, where = this.mark;
+    if (rule === "own") { this.draft = null; this.note = ""; stage.set({ mix: null }); return; }
+    this.words.textContent = rule === "fedlaw" ? "Learning the weights on the proxy set ..." : "Evaluating ...";
+    try {
+      const value = await stage.link.ask("best", { run: stage.memberOf(stage.looked), round, rule, split: state.split, samples: state.samples });
+      if (where !== this.mark) return;
+      const weights = Object.fromEntries(Object.entries(value.weights).map(([id, weight]) => [id, Number(weight.toFixed(4))]));
+      stage.set({ mix: { run, round, gamma: Number(value.gamma.toFixed(4)), weights } });
+      this.words.textContent = value.words;
+    } catch (reason) { if (where === this.mark) this.words.textContent = String(reason.message || reason); }
+  }
+
+  // Sliders and numbers of the present weights, against those of the round's own.
+  show() {
+    const { stage } = this, mix = this.present, weights = mix ? mix.weights : this.own, sum = Object.values(weights).reduce((all, one) => all + one, 0) || 1;
+    for (const [id, { slider, output }] of this.rows) {
+      const share = (weights[id] ?? 0) / sum;
+      if (document.activeElement !== slider || !this.draft) slider.value = share;
+      output.textContent = share.toFixed(2);
+    }
+    const base = stage.asks.want("weights", this.question({ round: this.round, weights: this.own, gamma: 1 }));
+    if (mix && (!this.asked || !this.asked.pending || !this.draft)) this.asked = stage.asks.want("weights", this.question(mix));
+    else if (mix && this.draft) { stage.asks.wanted.add([...stage.asks.entries].find(([, entry]) => entry === this.asked)?.[0]); this.again = true; }
+    const now = mix ? this.asked : base;
+    this.numbers.classList.toggle("stale", Boolean(now.pending));
+    const error = now.error || base.error;
+    if (error) { this.numbers.textContent = error; return; }
+    if (!now.value) { if (!this.numbers.textContent) this.numbers.textContent = "Evaluating ..."; return; }
+    const { loss, error: wrong } = now.value, gain = mix && base.value && loss !== null && base.value.loss !== null ? loss - base.value.loss : null;
+    const against = gain === null ? "" : Math.abs(gain) < 5e-7 ? "; as the round's aggregate" : `; ${written(Math.abs(gain), 3)}${stage.unit} ${gain < 0 ? "lower" : "higher"} than the round's aggregate`;
+    this.numbers.replaceChildren(make("b", {}, `Loss ${written(loss, 4)}${stage.unit}`), `${wrong === null ? "" : `, error ${(100 * wrong).toFixed(1)} %`}${against}`);
+    this.numbers.dataset.gain = gain === null ? "" : gain < 0 ? "lower" : "higher";
+    this.words.textContent = mix ? "The aggregate of this round with these weights. They are forgotten at another round." : "Move a slider: the others share the rest. The mark on the picture follows.";
+  }
+
+  // Where the weights lie on the plane: the mean of the clients' marks, weighted; the server's place where gamma is not 1.
+  markOf() {
+    const mix = this.present, { stage } = this;
+    if (!mix || !stage.link || !stage.looked) return null;
+    const { frame, stale } = stage.land.frame(stage.looked), value = !this.draft && stage.asks.want("weights", this.question(mix)).value;
+    if (!frame || stale) return null;
+    if (value && value.mark) return { name: "your weights", kind: "mix", ...value.mark, loss: value.loss };
+    const sum = Object.values(mix.weights).reduce((all, one) => all + one, 0) || 1;
+    const along = (axis) => Object.entries(mix.weights).reduce((all, [id, weight]) => all + (weight / sum) * (frame.marks.find((mark) => mark.name === `client ${id}`)?.[axis] ?? 0), 0);
+    return { name: "your weights", kind: "mix", u: along("u"), v: along("v"), away: 0, loss: null };
+  }
+}

@@ -1,0 +1,80 @@
+// The column at the right: why the round went as it did, the point, weights, clients, samples, and the whole run.
+
+class Why {
+  constructor(stage) {
+    this.stage = stage;
+    this.weights = new WeightsCard(stage);
+    this.samples = new SamplesCard(stage);
+    const box = () => make("div", {});
+    Object.assign(this, { head: box(), point: box(), clients: box(), run: box() });
+    this.element = make("aside", { class: "why", "aria-label": "Why" }, this.head, this.point, this.weights.element, this.clients, this.samples.element, this.run);
+  }
+
+  draw() {
+    const { stage } = this, { scene, state } = stage, run = stage.looked, at = stage.land.frame(run), { frame, round } = at;
+    this.element.classList.toggle("stale", Boolean(at.stale));
+    const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${run.label}, round ${round ?? state.round}`));
+    const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, number.replace(/(^|\s)-/, "$1−")), make("p", {}, text, " ", term(name, scene.terms))));
+    this.head.replaceChildren(title, frame ? make("ol", { class: "sentences" }, ...[comparison(stage), ...sentences].filter(Boolean)) : make("p", {}, at.absent));
+    this.point.replaceChildren(pointCard(stage));
+    this.weights.draw(at);
+    this.clients.replaceChildren(...(frame ? [clientsCard(stage, run, frame)] : []));
+    this.samples.draw(at);
+    this.run.replaceChildren(...[wholeRun(stage, run, at)].filter(Boolean));
+  }
+}
+
+// What the diagnosis says of the run; each answer leads to what it speaks of.
+function wholeRun(stage, run, at) {
+  if (!stage.link) return run.verdict && make("section", {}, make("h3", {}, "The whole run"), make("p", { class: "small" }, run.verdict));
+  if (!run.rounds.length || (at.pending && !at.rough)) return null;
+  const entry = stage.asks.want("diagnosis", { run: stage.memberOf(run) }), value = entry.value;
+  const words = entry.error || (entry.progress && progressWords(entry.progress)) || "Reading the record ...";
+  const answers = value ? [...(value.causes || []), ...value.findings].map((one) => {
+    const client = one.client ?? null, show = client !== null && [`Show client ${client}`, () => stage.set({ client })], draw = one.figure && [`Figure ${one.figure}`, () => stage.gallery.open(one.figure)];
+    return make("li", {}, make("b", {}, one.title || one.name), one.number && make("span", { class: "small" }, ` ${one.number}`), make("p", {}, one.text, one.advice ? ` ${one.advice}` : ""), ...[show, draw].filter(Boolean).map(([text, act]) => make("button", { type: "button", click: act }, text)));
+  }) : [];
+  return make("section", { class: "diagnosis" }, make("h3", {}, "The whole run"), make("p", { class: "small" }, value ? value.verdict : words), make("ul", {}, ...answers));
+}
+
+// Which of the runs on the stage has the lowest loss after the round.
+function comparison(stage) {
+  const ends = stage.shown.map((run) => ({ run, at: stage.land.frame(run) })).filter(({ at }) => at.frame && !at.stale)
+    .map(({ run, at }) => ({ run, round: at.round, loss: at.frame.marks.find((mark) => mark.kind === "end")?.loss ?? null })).filter((one) => one.loss !== null).sort((a, b) => a.loss - b.loss);
+  if (ends.length < 2) return null;
+  const first = ends[0], unit = stage.unit, after = new Set(ends.map((one) => one.round)).size === 1 ? `round ${first.round}` : "these rounds";
+  const lowest = ends.filter((one) => one.loss - first.loss < 1e-6 * Math.abs(first.loss)), rest = ends.slice(lowest.length);
+  const names = lowest.map((one) => one.run.label).join(" and "), meaning = term("End", stage.scene.terms);
+  if (!rest.length) return make("li", {}, make("p", {}, `${names} are equal after ${after}: ${written(first.loss)}${unit}. `, meaning));
+  const text = `${names} ${lowest.length > 1 ? "lie" : "lies"} lowest after ${after}: ${written(first.loss)} against ${rest.map((one) => `${one.run.label} ${written(one.loss)}`).join(", ")}. `;
+  return make("li", {}, make("b", { class: "number" }, signed(first.loss - rest[0].loss) + unit), make("p", {}, text, meaning));
+}
+
+// The clicked point: its value in every picture of the stage, and where the number comes from.
+function pointCard(stage) {
+  const { point: spot, metric, samples, split } = stage.state, { land } = stage;
+  if (!spot) return make("section", { class: "point" }, make("h3", {}, "Point"), make("p", { class: "small" }, "Click a landscape, or move with the arrow keys in it: the same place is read in every picture."));
+  let own = null, waits = false;
+  const rows = stage.shown.map((run) => ({ run, at: land.frame(run), surface: land.surface(run) })).filter((one) => one.surface).map(({ run, at, surface }) => {
+    const inside = surface.inside(...spot), entry = inside && !at.stale ? stage.asks.want("point", { run: stage.memberOf(run), round: at.round, spot, split, samples }) : {}, exact = entry.value;
+    if (run === stage.looked) own = exact;
+    waits ||= Boolean(entry.pending);
+    const number = !inside ? "beyond its plane" : exact ? written(metric === "loss" ? exact.loss : metric === "error" ? exact.error : exact.class_error[Number(metric.slice(6))] ?? null, 4) : `${stage.link ? "≈ " : ""}${written(surface.value(...spot), 4)}`;
+    return make("tr", {}, make("th", { scope: "row" }, swatch(run), run.label), make("td", { "data-run": run.key, title: entry.error || null }, number));
+  });
+  const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `${stage.looked.label}: = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ")}.`;
+  const surface = land.surface(stage.looked), source = !stage.link ? surface && `interpolated between ${surface.rows} x ${surface.columns} evaluated models` : waits ? "interpolated; the exact value is coming" : own ? `evaluated exactly on ${own.samples} samples${own.statistics === "recomputed" ? ", statistics of batch normalisation recomputed" : ""}` : "interpolated";
+  const forget = make("button", { type: "button", class: "plain", "aria-label": "Forget the point", click: () => stage.pickPoint(null) }, "×");
+  return make("section", { class: `point${waits ? " waits" : ""}` }, make("h3", {}, `Point (${spot.map((part) => written(part, 3)).join(", ")})`, forget), make("table", {}, make("tbody", {}, ...rows)), sum && make("p", { class: "small sum" }, sum),
+    own && classBars(own.class_error, stage), make("p", { class: "small" }, `${stage.quantity}, ${source}. Same distances from the mean of the three clients; other parameters in each run.`));
+}
+
+// The error of each class as bars.
+function classBars(errors, stage) {
+  if (!errors || !errors.length) return null;
+  return make("table", { class: "class-bars" }, make("caption", { class: "small" }, `Error of each class, ${stage.looked.label}`), make("tbody", {}, ...errors.map((error, i) => {
+    const bar = make("span", { class: "error-bar", "aria-hidden": "true" }, make("span", {}));
+    bar.firstChild.style.width = `${100 * (error ?? 0)}%`;
+    return make("tr", {}, make("th", { scope: "row" }, stage.className(i)), make("td", { class: "bar-cell" }, bar), make("td", { class: "figure" }, error === null ? "no sample" : `${(100 * error).toFixed(0)} %`));
+  })));
+}

@@ -1,0 +1,163 @@
+"""Runs that diverged, stopped, were damaged, replaced or cannot be written: a plain line, or the right numbers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+import tiny
+import torch
+from asking import page, unpacked
+
+from drift.record.recorder import Recorder
+from drift.runs import unstored_results
+from drift.runs.run import Run
+from drift.simulation.simulate import Diverged
+from figures.explore.answers.landscape import LandscapeQuery, of_round
+from landscape.results import netcdf_files
+
+DIGITS = ("task.dataset=digits", "task.dataset_options={}", "task.train_samples=80", "task.test_samples=40")
+DIVERGED = (*DIGITS, "task.model=mlp", "local.lr=1e4")
+
+
+def entry(one, name):
+    return next(entry for entry in one.ask("scene")["runs"] if name in [run["name"] for run in entry["names"]])
+
+
+def test_a_diverged_run_says_so_and_shows_no_number_that_is_none(jobs, tmp_path):
+    with pytest.raises(Diverged):
+        tiny.trained(tmp_path, *DIVERGED)
+    run = Run(tmp_path / tiny.experiment(*DIVERGED).slug)
+    with page(tmp_path, jobs=jobs) as one:
+        shown = entry(one, run.name)
+        assert shown["state"] == "diverged" and shown["note"].startswith("It diverged; its loss was lowest in round")
+        assert any("diverged" in event["words"] for event in shown["events"])
+        for index in shown["able"]:
+            message = one.answer(one.send("landscape", run=run.name, round=index, points=3, samples="all"))
+            assert "error" in message or all(
+                mark["loss"] is None or mark["loss"] >= 0 for mark in message["value"]["marks"]
+            )
+
+
+def test_a_run_that_kept_no_clients_has_no_landscape_and_says_what_to_do(jobs, tmp_path):
+    run = tiny.trained(tmp_path, "keep.clients=none", "keep.globals=none")
+    with page(tmp_path, jobs=jobs) as one:
+        shown = entry(one, run.name)
+        assert shown["able"] == [] and "--set keep.clients=all" in shown["note"]
+        for kind, more in {"landscape": {}, "point": {"spot": [0, 0]}, "weights": {"weights": {"0": 1}}}.items():
+            assert "kept" in one.error(kind, run=run.name, round=1, **more)
+        assert "kept no global model" in one.error("path", run=run.name)
+
+
+def test_a_client_without_samples_is_part_of_no_plane_and_costs_nothing(jobs, tmp_path):
+    cohort = ("clients.number=8", "clients.per_round=6", "clients.partition.variant=plain")
+    run = tiny.trained(tmp_path, *cohort, "clients.concentration=0.05", "seed=3")
+    index, client = next(
+        (record.index, client)
+        for record in map(run.round, run.rounds())
+        for client, size in zip(record.ids.tolist(), record.sizes.tolist(), strict=True)
+        if size == 0 and (record.sizes > 0).sum() >= 3
+    )
+    with page(tmp_path, jobs=jobs) as one:
+        value = one.ask("landscape", run=run.name, round=index, points=3, samples="all")
+        assert client not in value["through"]
+        (row,) = (row for row in value["cohort"] if row["id"] == client)
+        assert row["samples"] == 0 and row["own_after"] is None and row["cost"] == pytest.approx(0, abs=1e-6)
+        equal = one.ask("best", run=run.name, round=index, rule="equal")
+        assert equal["weights"][str(client)] == 0
+        assert "has no samples" in one.error("landscape", run=run.name, round=index, points=3, split=f"client {client}")
+
+
+def test_a_stopped_and_a_damaged_run_say_what_they_are(jobs, tmp_path, monkeypatch):
+    from figures.explore.answers import run_entry
+
+    monkeypatch.setattr(run_entry, "PATIENCE", -1e9)  # as if nothing was written for long
+    stopped, empty, damaged = (tiny.trained(tmp_path / name, f"seed={seed}") for seed, name in enumerate("abc"))
+    runs = tmp_path / "runs"
+    for run in (stopped, empty, damaged):
+        shutil.copytree(run.folder, runs / run.name)
+    shutil.rmtree(runs / empty.name / "rounds")
+    (runs / empty.name / "state.safetensors").unlink()
+    (runs / damaged.name / "run.json").write_text("{")
+    with page(runs, jobs=jobs) as one:
+        shown = entry(one, empty.name)
+        assert shown["state"] == "stopped" and "before its first round" in shown["note"] and shown["rounds"] == []
+        shown = entry(one, damaged.name)
+        assert shown["state"] == "damaged" and shown["note"] and "\n" not in shown["note"]
+        assert "once it has" not in json.dumps(one.messages)
+        one.error("landscape", run=damaged.name, round=1)
+        assert "no complete round" in one.error("landscape", run=empty.name, round=1)
+
+
+def test_a_damaged_round_is_a_line_and_the_rounds_before_it_stay(jobs, tmp_path):
+    run = tiny.trained(tmp_path)
+    path = run.folder / "rounds" / "000002.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-4] ^= 0xFF
+    path.write_bytes(bytes(content))
+    with page(tmp_path, jobs=jobs) as one:
+        assert entry(one, run.name)["rounds"][:2] == [0, 1]
+        assert "000002" in one.error("landscape", run=run.name, round=2, points=3)
+        assert one.ask("landscape", run=run.name, round=1, points=3)["plane"]["points"] == [3, 3]
+
+
+def test_a_run_that_was_replaced_has_its_own_numbers(jobs, tmp_path):
+    run = tiny.trained(tmp_path / "runs")
+    with page(tmp_path / "runs", jobs=jobs) as one:
+        one.ask("scene")
+        ids = sorted(run.round(1).ids.tolist())
+        before = one.ask("weights", run=run.name, round=1, weights={str(ids[0]): 1})["loss"]
+        run = tiny.replaced(run, "seed=6", "local.lr=0.5")
+        one.wait(lambda message: message.get("push") == "scene" and message["value"]["runs"])
+        record = run.round(1)
+        client = sorted(record.ids.tolist())[0]
+        after = one.ask("weights", run=run.name, round=1, weights={str(client): 1})["loss"]
+        samples = run.task.split("test")
+        theta = record.kept("clients")[record.ids.tolist().index(client)]
+        expected = float(run.task.per_sample(run.task.outputs(theta, samples), samples.targets).mean())
+        assert after == pytest.approx(expected, rel=1e-6) and abs(after - before) > 1e-3
+
+
+def test_a_run_that_is_gone_keeps_what_was_read_and_says_so(jobs, tmp_path):
+    run = tiny.trained(tmp_path / "runs")
+    with page(tmp_path / "runs", jobs=jobs) as one:
+        one.ask("scene")
+        run.folder.rename(tmp_path / "aside")
+        lines = one.wait(lambda message: message.get("push") == "problems" and message["value"])["value"]
+        assert len(lines) == 1 and f"run {run.name} is gone" in lines[0]
+        assert "is gone" in one.error("landscape", run=run.name, round=1)
+        assert entry(one, run.name)["rounds"] == [0, 1, 2]
+
+
+def test_a_full_disk_takes_no_number_away(tmp_path, monkeypatch):
+    run = tiny.trained(tmp_path)
+    expected = of_round(run, LandscapeQuery(1, 5, None, "test", "loss"))
+    other = tiny.trained(tmp_path / "other")
+    monkeypatch.setattr(unstored_results, "_WARNED", set())
+
+    def full(*arguments, **options):
+        raise OSError(28, "No space left on device", "results")
+
+    monkeypatch.setattr(netcdf_files, "save", full)
+    with pytest.warns(UserWarning, match="cannot be written .No space left on device.: results are computed"):
+        value = of_round(other, LandscapeQuery(1, 5, None, "test", "loss"))
+    assert value["plane"] == expected["plane"] and value["cohort"] == expected["cohort"]
+    assert torch.equal(other.round(1).kept("clients"), run.round(1).kept("clients"))
+    assert of_round(other, LandscapeQuery(1, 5, None, "test", "loss")) is value, "in memory"
+
+
+def test_a_run_recorded_without_its_data_shows_its_record(jobs, tmp_path):
+    task = tiny.trained(tmp_path / "source").task
+    recorder, state = Recorder(tmp_path / "runs" / "plain", task.model), task.model.state_dict()
+    for step in range(3):
+        moved = {client: ({name: value + step + client for name, value in state.items()}, 10) for client in range(3)}
+        recorder.round(start=state, clients=moved, end=moved[1][0])
+    with page(tmp_path / "runs", jobs=jobs) as one:
+        (shown,) = one.ask("scene")["runs"]
+        assert shown["able"] == [] and "without its data" in shown["note"]
+        assert "without its data" in one.error("landscape", run=shown["key"], round=1)
+        assert "without its data" in one.error("point", run=shown["key"], round=1, spot=[0, 0])
+        number = one.send("path", run=shown["key"])
+        assert "no map" in one.answer(number)["error"] and len(one.rough(number)[0]["marks"]) == 3
+        assert unpacked(one.ask("series", runs=[shown["key"]], name="end_norm")[shown["key"]]["values"]).shape == (3,)

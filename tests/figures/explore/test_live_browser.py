@@ -1,0 +1,210 @@
+"""The stage with a server, in a real browser: each change is drawn as its address is drawn when it is opened."""
+
+import numpy as np
+import pytest
+from browsing import MARKS, chromium
+from exploring import exploring
+
+pytestmark = MARKS
+VIEW = "document.getElementById('stage').view"
+IDLE = f"""() => {{ const view = {VIEW};
+    return view && !view.due && !view.tween && [...view.asks.entries.values()].every(one => !one.pending); }}"""
+DRAWN = """() => ({
+    address: location.hash, title: document.title,
+    pictures: [...document.querySelectorAll('#stage .picture')].map(one => [one.textContent,
+        one.querySelector('.over').outerHTML, one.querySelector('canvas').toDataURL()]),
+    text: ['.why', '.timeline', '.rail ul', '.keys', '.tour', '.figure-shown'].map(
+        name => document.querySelector(name)?.textContent ?? ''),
+    curves: document.querySelector('.curves').innerHTML,
+    controls: [...document.querySelectorAll('#stage :is(input, select)')].map(one =>
+        [one.type, one.checked, one.value]),
+    pressed: [...document.querySelectorAll('[aria-pressed="true"]')].map(one => one.textContent),
+})"""
+"""All that is seen."""
+
+
+@pytest.fixture(scope="module")
+def address(runs):
+    with exploring(runs[0].folder.parent) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def opened(browser, address):
+    """Opens an address of the page in a window; it may not complain, nor ask elsewhere."""
+    pages, errors, requests = [], [], []
+
+    def go(hash_=""):
+        page = browser.new_page(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
+        page.set_default_timeout(60_000)
+        page.on("pageerror", lambda problem: errors.append(str(problem)))
+        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(address + hash_)
+        idle(page)
+        pages.append(page)
+        return page
+
+    yield go
+    assert errors == []
+    assert {url.split("/")[2] for url in requests if url.startswith("http")} == {address.split("/")[2]}
+    for page in pages:
+        page.close()
+
+
+def idle(page):
+    page.wait_for_timeout(60)
+    page.wait_for_function(IDLE)
+
+
+def slide(page):
+    slider = page.locator("#stage .weights input[type=range]").first
+    box = slider.bounding_box()
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + box["height"] / 2, steps=6)
+    page.mouse.up()
+
+
+def brush(page):
+    box = page.locator("#stage .curves").bounding_box()
+    page.mouse.move(box["x"] + 60, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 50, steps=4)
+    page.mouse.up()
+
+
+def click_map(page):
+    box = page.locator("#stage .picture .ground").first.bounding_box()
+    page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 0.4 * box["height"])
+
+
+def click_round(page, number):
+    idle(page)
+    box = page.locator(f"#stage .mark.round[data-mark='round {number}'] circle").first.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+def segment(name):
+    return lambda page: page.check(f"#stage .segments input[value={name}]", force=True)
+
+
+def select(label, value):
+    return lambda page: page.select_option(f"#stage select[aria-label='{label}']", value)
+
+
+CHANGES = {
+    "round": lambda page: page.locator("#stage .curves").press("ArrowLeft"),
+    "point": click_map,
+    "client": lambda page: page.locator("#stage .clients button").first.click(),
+    "weights": slide,
+    "samples of the weights": select("of model", "weights"),
+    "relief": segment("relief"),
+    "cell": lambda page: page.locator("#stage .confusion button:not(:empty)").nth(1).click(),
+    "error": select("Number on the map", "error"),
+    "difference": segment("difference"),
+    "curve": select("First curve of the time line", "mean_cosine"),
+    "smoothing": select("Smoothing of the curves", "3"),
+    "brush": brush,
+    "looked at": lambda page: page.locator("#stage .look").nth(1).click(),
+    "path": segment("path"),
+    "round of the path": lambda page: click_round(page, 0),
+    "map": segment("map"),
+    "tour": lambda page: page.get_by_role("button", name="Tour").click(),
+    "next step": lambda page: page.get_by_role("button", name="Next").click(),
+    "one run": lambda page: page.locator("#stage .card input").first.uncheck(),
+    "back": lambda page: page.go_back(),
+}
+
+
+def test_after_each_change_the_page_is_as_its_address_is_opened(opened):
+    page = opened("#round=2&view=map")
+    for name, change in CHANGES.items():
+        before = page.evaluate("location.hash")
+        change(page)
+        idle(page)
+        assert page.evaluate("location.hash") != before, name
+        page.mouse.move(3, 3)
+        page.evaluate("document.activeElement.blur()")
+        fresh = opened(page.evaluate("location.hash"))
+        idle(page)
+        now, then = page.evaluate(DRAWN), fresh.evaluate(DRAWN)
+        fresh.close()
+        for part in now:
+            assert now[part] == then[part], f"{name}: {part}"
+
+
+def test_a_clicked_point_has_the_loss_of_its_model(opened, runs):
+    page = opened("#round=2&view=map&at=0.05,-0.02")
+    state = page.evaluate(f"(() => {{ const {{ asks, looked, land }} = {VIEW}; "
+                          "const { value, args } = [...asks.entries.values()].find(one => one.kind === 'point');"
+                          "const here = land.weights(land.frame(looked).frame, [0.05, -0.02]);"
+                          "return { value, args, here } })()")  # fmt: skip
+    run = next(run for run in runs if run.name == state["args"]["run"])
+    weights = {int(client): weight for client, weight in state["value"]["weights"].items()}
+    assert dict(state["here"]) == pytest.approx(weights, abs=1e-4)
+    record = run.round(2)
+    ids = record.ids.tolist()
+    theta = sum(weight * record.kept("clients")[ids.index(client)].double() for client, weight in weights.items())
+    samples = run.task.split("test")
+    wanted = float(run.task.per_sample(run.task.outputs(theta.float(), samples), samples.targets).mean())
+    assert state["value"]["loss"] == pytest.approx(wanted, rel=1e-4)
+    assert "evaluated exactly" in page.text_content("#stage .point")
+    assert "client" in page.text_content("#stage .point .sum")
+    assert page.locator("#stage .class-bars tbody tr").count() == len(run.dataset.classes)
+
+
+def test_weights_are_dropped_at_another_round(opened):
+    page = opened("#round=2&view=map")
+    slide(page)
+    idle(page)
+    assert "mix=" in page.evaluate("location.hash")
+    assert "than the round's aggregate" in page.text_content("#stage .what-if")
+    assert page.locator("#stage .mark.mix").count() == 1
+    page.locator("#stage .curves").press("ArrowLeft")
+    idle(page)
+    assert "mix=" not in page.evaluate("location.hash")
+    assert page.locator("#stage .mark.mix").count() == 0
+
+
+def test_a_click_on_a_path_selects_that_round(opened):
+    page = opened("#round=2&view=path")
+    click_round(page, 1)
+    assert page.evaluate(f"{VIEW}.state.round") == 1
+    click_round(page, 0)
+    assert page.evaluate(f"{VIEW}.state.round") == 0
+
+
+def test_nodes_and_listeners_stay_few_over_changes_of_view_and_round(opened):
+    page = opened("#round=2&view=map&at=0,0")
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+
+    def counted():
+        session.send("HeapProfiler.collectGarbage")
+        metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+        return np.array([metrics["Nodes"], metrics["JSEventListeners"]])
+
+    def change(times):
+        for step in range(times):
+            page.evaluate(
+                f"step => {VIEW}.set({{ view: ['map', 'relief', 'difference', 'path'][step % 4], round: step % 3 }})",
+                step,
+            )
+            if step < 12:
+                idle(page)
+
+    change(24)
+    page.evaluate(f"{VIEW}.set({{ view: 'map', round: 2 }})")
+    idle(page)
+    before = counted()
+    change(200)
+    page.evaluate(f"{VIEW}.set({{ view: 'map', round: 2 }})")
+    idle(page)
+    assert (counted() <= 1.1 * before + 50).all()
