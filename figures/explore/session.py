@@ -90,7 +90,10 @@ class Session:
             content = {"error": "cancelled."}
         except Exception as reason:  # noqa: BLE001 - becomes the page's line
             content = {"error": plain_line(reason)}
-        self._tell(number, content)
+        try:
+            self._tell(number, content)
+        except ValueError as reason:  # a number that JSON has not
+            self._tell(number, {"error": plain_line(reason)})
         with self._lock:
             self._asks.pop(number, None)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +14,9 @@ KINDS = (
     *("figures", "draw", "publish", "cancel"),
 )
 """Kinds of asks; each is answered by the function of its name in the module of its name."""
+
+LARGEST = 1e30
+"""Largest absolute number of a page; sums of larger ones and their models overflow."""
 
 MOST_POINTS, MOST_CARDS = 101, 500
 """Grid points per axis of a landscape, and samples that are shown, at most."""
@@ -60,8 +62,14 @@ def _integer(value: Any) -> int:
     return value
 
 
+def _count(value: Any) -> int:
+    if _integer(value) < 0:
+        raise ValueError
+    return int(value)
+
+
 def _number(value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= LARGEST:
         raise TypeError
     return float(value)
 
@@ -128,13 +136,13 @@ def _flag(value: Any) -> bool:
 
 CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "run": ("the name of a run", _text),
-    "round": ("the number of a round", _integer),
+    "round": ("the number of a round, 0 or more", _count),
     "points": (f"a whole number from 2 to {MOST_POINTS}", _points),
     "samples": ("a whole number from 1 on, or 'all'", _samples),
     "split": ("test, train, proxy, or 'client 3'", _text),
     "quantity": ("loss, error, or 'class 3'", _text),
-    "weights": ("finite numbers by the id of a client", _weights),
-    "gamma": ("a finite number", _number),
+    "weights": ("numbers by the id of a client, of at most 1e30", _weights),
+    "gamma": ("a number of at most 1e30", _number),
     "rule": ("fedavg, equal, own, fedlaw, proxy, or 'without 9'", _text),
     "model": ("end, start, aggregate, 'client 3', {spot: [u, v]} or {weights: {id: w}, gamma: 1}", _model),
     "against": ("the id of a client, or null", _integer_or_none),
@@ -149,6 +157,6 @@ CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "options": ("options by name", _table),
     "format": ("svg, pdf, png or csv", _text),
     "job": ("the number of a job", _integer),
-    "spot": ("two finite numbers: distances on the plane", _spot),
+    "spot": ("two numbers, distances on the plane, of at most 1e30", _spot),
 }
 """What an argument takes, in words, and its check, by name."""

@@ -11,6 +11,7 @@ from drift.analyses.landscapes.round_weights import Weights
 from drift.runs.run import Run
 from figures.explore.ask import Ask
 from figures.explore.work.points import Query, cohort, numbers, stage_plane
+from figures.page.packed import finite
 from landscape.geometry.planes import combine64, project
 
 LEAST = 1e-12
@@ -93,7 +94,7 @@ def of_mixture(run: Run, item: Mixture) -> dict[str, Any]:
     return {**value, "proxy_loss": proxy_loss, "mark": _mark(run, item)}
 
 
-def _mark(run: Run, item: Mixture) -> dict[str, float] | None:
+def _mark(run: Run, item: Mixture) -> dict[str, float | None] | None:
     """Where the aggregate is on the plane of the stage."""
     try:
         plane = stage_plane(run, item.query.round)
@@ -102,4 +103,5 @@ def _mark(run: Run, item: Mixture) -> dict[str, float] | None:
     model = combine64(cohort(run, item.query.round), np.array(item.row))
     foot = project([model], plane.sweep)
     u, v = (float(foot[f"mark_{name}"][0]) for name in ("alpha", "beta"))
-    return {"u": u - float(plane.centre[0]), "v": v - float(plane.centre[1]), "away": float(foot.distance[0])}
+    away = float(foot.distance[0])
+    return {"u": finite(u - plane.centre[0]), "v": finite(v - plane.centre[1]), "away": finite(away)}

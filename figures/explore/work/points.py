@@ -35,6 +35,9 @@ from landscape.sweep.evaluation import Evaluation
 from landscape.sweep.grid import Sweep
 from landscape.sweep.worker import Worker, mean_metrics
 
+FARTHEST = 1e35
+"""Absolute coefficients of a point that float32 holds with a margin."""
+
 
 @dataclass(frozen=True)
 class Query:
@@ -96,7 +99,12 @@ def numbers(run: Run, query: Query, row: Sequence[float]) -> dict[str, Any]:
         loss and error, means over the samples (error None where the task has none); class_error, of each class (None
         without samples of it); confusion, samples of each class (rows) by predicted class, empty without classes or
         where an output is NaN; samples, their number; statistics, of batch normalisation: own, recomputed, or "".
+
+    Raises:
+        ValueError: If the model of the point has no finite numbers, or there is no such split.
     """
+    if not np.abs(row).max(initial=0) < FARTHEST:
+        raise ValueError("this point is too far away: its model has no finite numbers; select a nearer one.")
     worker = _evaluator(run, query)
     with torch.no_grad():
         worker.take([[float(value) for value in row]])

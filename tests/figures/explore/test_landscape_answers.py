@@ -139,7 +139,11 @@ def test_weights_that_mean_nothing_are_refused_in_a_line(opened, run):
     assert "sum to 0" in opened.error("weights", run=run.name, round=ROUND, weights=none)
     assert "sum to 0" in opened.error("weights", run=run.name, round=ROUND, weights={"0": 1, "1": -1})
     assert "given for 77" in opened.error("weights", run=run.name, round=ROUND, weights={"77": 1})
-    assert "finite numbers" in opened.error("weights", run=run.name, round=ROUND, weights={"0": float("inf")})
+    for large in (float("inf"), float("nan"), 1e308):
+        assert "at most 1e30" in opened.error("weights", run=run.name, round=ROUND, weights={"0": large, "1": large})
+    assert "at most 1e30" in opened.error("point", run=run.name, round=ROUND, spot=[1e308, 0])
+    far = opened.ask("weights", run=run.name, round=ROUND, weights={"0": 1}, gamma=1e30)
+    assert far["loss"] is None or far["loss"] > 1e6
     assert "gamma is" in opened.error("weights", run=run.name, round=ROUND, weights={"0": 1}, gamma="big")
 
 

@@ -88,7 +88,7 @@ def test_what_is_asked_wrongly_is_refused_in_a_line(opened, folder):
         "no ask named 'landscapes'. Did you mean 'landscape'?": ("landscapes", {}),
         "the ask landscape lacks run, round.": ("landscape", {}),
         "points is 1; give a whole number from 2 to 101.": ("landscape", {"run": name, "round": 1, "points": 1}),
-        "spot is ['a', 1]; give two finite numbers: distances on the plane.": (
+        "spot is ['a', 1]; give two numbers, distances on the plane, of at most 1e30.": (
             "point",
             {"run": name, "round": 1, "spot": ["a", 1]},
         ),
@@ -100,7 +100,9 @@ def test_what_is_asked_wrongly_is_refused_in_a_line(opened, folder):
     }
     for line, (kind, args) in lines.items():
         assert opened.error(kind, **args).startswith(line), line
-    assert "round 'x'" in opened.error("landscape", run=name, round="x").replace("is ", "")
+    for number in ("x", -1, 1.5, True, None):
+        line = opened.error("landscape", run=name, round=number)
+        assert line == f"round is {number!r}; give the number of a round, 0 or more."
     before = len(opened.messages)
     for message in (None, [], "x", {"id": "7", "ask": "scene"}, {"ask": "scene"}, {"id": 9**9, "cancel": True}):
         opened.session.receive(message)
