@@ -46,7 +46,7 @@ ROOMS = {
     "figures": 150,
     "figures/axes": 1555,
     "figures/commands": 2580,
-    "figures/explore": 2500,
+    "figures/explore": 2480,
     "figures/films": 610,
     "figures/gallery": 4785,
     "figures/interactive": 570,
@@ -72,7 +72,7 @@ ROOMS = {
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 
-LINES, CODE_LINES = 250, 45_600
+LINES, CODE_LINES = 250, 45_520
 """Most lines of a file, and most code lines of the library."""
 
 WORDS = 63_400
