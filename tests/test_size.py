@@ -47,7 +47,7 @@ ROOMS = {
     "figures/assistants": 290,
     "figures/axes": 1555,
     "figures/commands": 2600,
-    "figures/explore": 2465,
+    "figures/explore": 2460,
     "figures/films": 610,
     "figures/gallery": 4830,
     "figures/interactive": 570,

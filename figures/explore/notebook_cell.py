@@ -90,6 +90,7 @@ class Explorer(anywidget.AnyWidget):
         elif "begin" in content:
             self._begin(content["page"])
         elif session := self._sessions.get(content["page"]):
+            self._tell(content["page"], {"heard": True})
             session.receive(content["message"])
 
     def _begin(self, page: str) -> None:

@@ -2,23 +2,33 @@
 // Its messages go through the model of the widget, over the notebook's connection to its kernel: no port is needed.
 
 const HEIGHT = 780; // px
-const ENDED = "The kernel of this notebook has ended or was started anew. Run the cell again; what is shown stays.";
+const PATIENCE = 15000; // ms until a kernel that does not say that it heard a message counts as gone
+const SILENT = "The kernel of this notebook does not answer: it is busy, or it has ended; then run the cell again. What is shown stays.";
 
 function render({ model, el }) {
-  const frame = document.createElement("iframe"), listeners = [];
+  const frame = document.createElement("iframe"), heard = {};
   const dark = document.body.dataset.jpThemeLight === "false"; // JupyterLab's theme; elsewhere that of the browser
-  const listen = (event, callback) => { listeners.push([event, callback]); model.on(event, callback); };
-  const quiet = () => listeners.splice(0).forEach(([event, callback]) => model.off(event, callback));
+  const quiet = (event) => { if (heard[event]) model.off(event, heard[event]); };
+  const listen = (event, callback) => { quiet(event); model.on(event, heard[event] = callback); };
   frame.title = "fedscape explorer";
   frame.style = `display: block; width: 100%; height: ${HEIGHT}px; border: 0; ${dark ? "color-scheme: dark" : ""}`;
   frame.host = { // read by the page whenever it is loaded, which is each time that the notebook moves the cell
     connect: (receive, opened, lost) => {
-      quiet();
       const page = Math.random().toString(36).slice(2);
-      listen("msg:custom", (content) => { if (content.page === page) { if (content.began) opened(); else receive(content.message); } });
-      listen("comm_live_update", () => lost(ENDED));
-      model.send({ page, begin: true });
-      return { send: (message) => model.send({ page, message }) };
+      let due = null;
+      const send = (content) => {
+        model.send({ page, ...content });
+        due ||= setTimeout(() => { quiet("msg:custom"); lost(SILENT); }, PATIENCE);
+      };
+      listen("msg:custom", (content) => {
+        if (content.page !== page) return;
+        clearTimeout(due);
+        due = null;
+        if (content.began) opened();
+        else if (content.message) receive(content.message);
+      });
+      send({ begin: true });
+      return { send: (message) => send({ message }) };
     },
     address: {
       read: () => model.get("address"),
@@ -30,7 +40,7 @@ function render({ model, el }) {
   frame.srcdoc = model.get("page");
   el.classList.add("fedscape-live"); // hides what a saved notebook shows
   el.append(frame);
-  return quiet;
+  return () => Object.keys(heard).forEach(quiet);
 }
 
 export default { render };

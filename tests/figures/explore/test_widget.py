@@ -47,6 +47,7 @@ def test_a_page_of_a_cell_is_told_that_it_is_heard_and_gets_its_own_answers(cell
     cell._handle_custom_msg({"page": "b", "message": {"id": 1, "ask": "sceen"}}, [])
     assert [run["state"] for run in answer(cell, "a", 1)["value"]["runs"]] == ["complete"]
     assert "sceen" in answer(cell, "b", 1)["error"]
+    assert {"page": "a", "heard": True} in cell.sent
 
 
 def test_the_oldest_page_is_forgotten_and_a_closed_cell_answers_none(cell):

@@ -3,6 +3,7 @@
 import base64
 import copy
 import json
+import pathlib
 import re
 
 import numpy as np
@@ -197,3 +198,38 @@ def test_a_phone_shows_it_without_scrolling_sideways(opened):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     sides = page.evaluate("[...document.querySelectorAll('#stage .plate')].map(one => one.clientWidth)")
     assert all(330 <= side <= 390 for side in sides)
+
+
+def test_a_drag_across_the_curves_zooms_and_a_double_click_shows_all(opened):
+    page = opened("#round=0&runs=fedavg&view=map&smooth=3")
+    assert "mean of 3 rounds" in page.locator("#stage .band-name").first.text_content()
+    box = page.locator("#stage .curves").bounding_box()
+    page.mouse.move(box["x"] + 60, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 40, steps=4)
+    page.mouse.up()
+    assert page.evaluate(f"{VIEW}.state.span") == [0, 1] and page.evaluate(f"{VIEW}.state.round") == 0
+    page.mouse.dblclick(box["x"] + 0.9 * box["width"], box["y"] + 40)
+    assert page.evaluate(f"{VIEW}.state.span") is None and page.evaluate(f"{VIEW}.state.round") == 0
+    page.go_back()
+    assert page.evaluate(f"{VIEW}.state.span") == [0, 1]
+
+
+@pytest.mark.parametrize(("form", "begins"), [("PNG", b"\x89PNG"), ("SVG", b"<svg")])
+def test_the_picture_can_be_saved(opened, form, begins):
+    page = opened("#round=2&runs=fedavg,fedlaw&view=difference")
+    page.click("#stage .save summary")
+    with page.expect_download() as started:
+        page.click(f"#stage .save button:has-text('({form})')")
+    content = pathlib.Path(started.value.path()).read_bytes()
+    assert content.startswith(begins) and len(content) > 20_000
+
+
+def test_the_tour_leads_through_five_addresses(opened):
+    page = opened("#round=2&runs=fedavg,fedlaw&view=map")
+    page.click("#stage .rail button:has-text('Tour')")
+    for step in range(1, 6):
+        assert f"tour={step}" in page.evaluate("location.hash")
+        assert page.text_content("#stage .tour h2").startswith(f"{step} of 5")
+        page.click("#stage .tour button >> nth=0")
+    assert "tour" not in page.evaluate("location.hash") and page.locator("#stage .tour").is_hidden()
