@@ -5,36 +5,100 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
+from _ext.claim_settings import CODE, NOTES, SHOWN_IN, of_claim
+from _ext.evidence_claims import anchor
+from _ext.evidence_runs import ByItem, added, fixed
 from _ext.evidence_tables import table
-from _ext.paper_settings import of_item
+from _ext.paper_settings import Setting, of_item
+from drift.claims import claims
 from drift.claims.campaign.plan import Plan, PlanItem
 from drift.claims.campaign.recorded_run import RecordedRun
+from drift.claims.claim import Claim
 from figures.looks.palette import label as written
 
 Named = Callable[[RecordedRun], str]
 """(run) -> written name of its method, with the options that tell the rows of an item from each other."""
 
 
-def page(campaign: Plan, runs: Mapping[str, Sequence[RecordedRun]], named: Named) -> str:
+def page(campaign: Plan, runs: ByItem, lost: ByItem, named: Named) -> str:
     """A section per item, which rows of docs/results.md link to."""
-    return "\n\n".join(_section(item, runs[item.name], named) for item in campaign.items)
+    asked = {claim.name: claim for claim in claims()}
+    late = added(runs, campaign)
+    return "\n\n".join(
+        _section(
+            item,
+            [asked[name] for name in item.claims if name in asked],
+            runs[item.name],
+            lost[item.name],
+            late.get(item.name, ()),
+            named,
+        )
+        for item in campaign.items
+    )
 
 
-def _section(item: PlanItem, runs: Sequence[RecordedRun], named: Named) -> str:
+def _section(
+    item: PlanItem,
+    asked: Sequence[Claim],
+    runs: Sequence[RecordedRun],
+    lost: Sequence[RecordedRun],
+    late: Sequence[int],
+    named: Named,
+) -> str:
     of_paper = "Questions across the papers" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
-    fixed = sum(run.plan in (item.digest, item.digest.partition("-")[0]) for run in runs)
-    parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip()]
-    settings = of_item(item)
-    if other := [(f"`{one.name}`", one.paper, f"**{one.ours}**") for one in settings if one.differs]:
-        parts.append(table(("setting that differs", "paper", "ours"), other))
-    if equal := [f"`{one.name}={one.ours}`" for one in settings if not one.differs]:
-        parts.append(f"{'Equal in both' if other else 'All as in the paper'}: {', '.join(equal)}.")
+    parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip(), *_settings(item, asked, bool(runs))]
+    parts += [NOTES[label] for label in NOTES if item.paper != "cross" and label in _labels(item)]
     parts.append(_commands(item))
-    said = f"{fixed} of {len(runs)} runs were trained after it was fixed" if runs else "no run is recorded yet"
-    parts.append(f"Plan `{item.digest}`: {said}.")
+    said = f"{sum(fixed(run, item) for run in runs)} of {len(runs)} runs were trained after it was fixed"
+    if late:
+        said += f", those of the seeds {', '.join(map(str, late))}, which were added after the others had been seen"
+    parts.append(f"Plan `{item.digest}`: {said if runs else 'no run is recorded yet'}.")
     if runs:
-        parts.append(_files(runs, named))
+        parts.append(_files("Files", runs, named))
+    if lost:
+        parts.append(_files("Files of runs that diverged", lost, named))
     return "\n\n".join(parts)
+
+
+def _settings(item: PlanItem, asked: Sequence[Claim], tested: bool) -> list[str]:
+    """A table of settings for all claims that the paper makes in one setting, then those of the other rows."""
+    groups: dict[tuple[Setting, ...], list[Claim]] = {}
+    for claim in asked:
+        groups.setdefault(of_claim(claim, item), []).append(claim)
+    parts = []
+    for settings, members in groups.items():
+        title = members[0].name.partition("-")[0]
+        shown = " and ".join(dict.fromkeys(SHOWN_IN[claim.name] for claim in members if claim.name in SHOWN_IN))
+        links = ", ".join(
+            f"[{claim.name}](results.md#{anchor(claim, item.name)})" if tested else f"`{claim.name}`"
+            for claim in members
+        )
+        where = f", made in the setting of {written(title)}, {shown}" if shown else ""
+        parts += [f"Claims {links}{where}:", *_table(settings, CODE[title])]
+    shown_names = {one.name for settings in groups for one in settings}
+    if rest := [one for one in of_item(item) if one.differs and one.name not in shown_names]:
+        parts += ["Rows without a claim:", *_table(rest, {})]
+    return parts
+
+
+def _table(settings: Sequence[Setting], code: Mapping[str, str]) -> list[str]:
+    def printed(one: Setting) -> str:
+        return f"{one.paper} (code, {code[one.name]})" if one.name in code else one.paper
+
+    parts = []
+    if other := [(f"`{one.name}`", printed(one), f"**{one.ours}**") for one in settings if one.differs]:
+        parts.append(table(("setting that differs", "paper", "ours"), other))
+    equal = [one for one in settings if not one.differs]
+    if texts := [
+        f"`{one.name}={one.ours}`" + (f" (code, {code[one.name]})" if one.name in code else "") for one in equal
+    ]:
+        parts.append(f"{'Equal in both' if other else 'All as in the paper'}: {', '.join(texts)}.")
+    return parts
+
+
+def _labels(item: PlanItem) -> set[str]:
+    """Methods of an item, and the bases that IMA averages."""
+    return {part for row in item.rows for part in item.trained(row).method.label.split("+")}
 
 
 def _commands(item: PlanItem) -> str:
@@ -49,10 +113,10 @@ def _commands(item: PlanItem) -> str:
     return f"{told}\n\n{place}: {named}." if others else told
 
 
-def _files(runs: Sequence[RecordedRun], named: Named) -> str:
+def _files(head: str, runs: Sequence[RecordedRun], named: Named) -> str:
     by_method: dict[str, list[str]] = {}
     for run in sorted(runs, key=lambda run: run.experiment.seed):
         link = f"[{run.experiment.seed}](results/data/{run.path.name})"
         by_method.setdefault(named(run), []).append(link)
     told = "; ".join(f"{name} {' '.join(links)}" for name, links in by_method.items())
-    return f"Files: {told}."
+    return f"{head}: {told}."
