@@ -26,7 +26,8 @@ from _ext.evidence_words import WORDS  # noqa: E402 - after the path is set
 from drift.claims import PAPERS, claims, questions  # noqa: E402 - after the path is set
 from drift.claims.campaign import judge, plan  # noqa: E402
 from drift.claims.campaign.recorded_run import RecordedRun  # noqa: E402
-from drift.claims.claim import Verdict, over_seeds  # noqa: E402
+from drift.claims.claim import Verdict  # noqa: E402
+from drift.claims.interval import over_seeds  # noqa: E402
 from drift.claims.measures import accuracy  # noqa: E402
 from drift.config.shipped import plans  # noqa: E402
 from drift.partitions.drift import Partition as DriftPartition  # noqa: E402

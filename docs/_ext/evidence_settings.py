@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from _ext.claim_settings import CODE, NOTES, SHOWN_IN, of_claim
 from _ext.evidence_claims import anchor
@@ -61,38 +61,42 @@ def _section(
 
 
 def _settings(item: PlanItem, asked: Sequence[Claim], tested: bool) -> list[str]:
-    """A table of settings for all claims that the paper makes in one setting, then those of the other rows."""
+    """Claims by the setting in which the paper makes them, and one table of all of these beside ours."""
     groups: dict[tuple[Setting, ...], list[Claim]] = {}
     for claim in asked:
         groups.setdefault(of_claim(claim, item), []).append(claim)
-    parts = []
+    rows: dict[str, dict[str, str]] = {}
+    ours: dict[str, str] = {}
+    equal: dict[str, str] = {}
+    heads, lines = [], []
     for settings, members in groups.items():
         title = members[0].name.partition("-")[0]
-        shown = " and ".join(dict.fromkeys(SHOWN_IN[claim.name] for claim in members if claim.name in SHOWN_IN))
+        shown = dict.fromkeys(SHOWN_IN.get(claim.name, item.item) for claim in members)
+        heads.append(head := f"{written(title)}, {' and '.join(shown)}")
         links = ", ".join(
             f"[{claim.name}](results.md#{anchor(claim, item.name)})" if tested else f"`{claim.name}`"
             for claim in members
         )
-        where = f", made in the setting of {written(title)}, {shown}" if shown else ""
-        parts += [f"Claims {links}{where}:", *_table(settings, CODE[title])]
-    shown_names = {one.name for settings in groups for one in settings}
-    if rest := [one for one in of_item(item) if one.differs and one.name not in shown_names]:
-        parts += ["Rows without a claim:", *_table(rest, {})]
-    return parts
-
-
-def _table(settings: Sequence[Setting], code: Mapping[str, str]) -> list[str]:
-    def printed(one: Setting) -> str:
-        return f"{one.paper} (code, {code[one.name]})" if one.name in code else one.paper
-
-    parts = []
-    if other := [(f"`{one.name}`", printed(one), f"**{one.ours}**") for one in settings if one.differs]:
-        parts.append(table(("setting that differs", "paper", "ours"), other))
-    equal = [one for one in settings if not one.differs]
-    if texts := [
-        f"`{one.name}={one.ours}`" + (f" (code, {code[one.name]})" if one.name in code else "") for one in equal
-    ]:
-        parts.append(f"{'Equal in both' if other else 'All as in the paper'}: {', '.join(texts)}.")
+        lines.append(f"- {head}: {links}")
+        for one in settings:
+            code = f" (code, {CODE[title][one.name]})" if one.name in CODE[title] else ""
+            if one.differs:
+                rows.setdefault(one.name, {})[head] = f"{one.paper}{code}"
+                ours[one.name] = one.ours
+            else:
+                equal[one.name] = f"`{one.name}={one.ours}`{code}"
+    if rest := [one for one in of_item(item) if one.differs and one.name not in rows]:
+        heads += [every] if (every := f"{written(item.paper)}, {item.item}") not in heads else []
+        for one in rest:
+            rows[one.name], ours[one.name] = {every: one.paper}, one.ours
+    parts = ["Claims, by the paper's setting:\n\n" + "\n".join(lines)] if lines else []
+    if rows:
+        cells = [
+            (f"`{name}`", *(row.get(head, "") for head in heads), f"**{ours[name]}**") for name, row in rows.items()
+        ]
+        parts.append(table(("setting that differs", *heads, "ours"), cells))
+    if texts := [text for name, text in equal.items() if name not in rows]:
+        parts.append(f"{'Equal in all' if rows else 'All as in the paper'}: {', '.join(texts)}.")
     return parts
 
 

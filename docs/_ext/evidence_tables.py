@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from drift.claims.claim import Interval
+from drift.claims.interval import Interval
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of texts."""
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    lines = [f"|{'|'.join(head)}|", f"|{'---|' * len(head)}"]
+    return "\n".join([*lines, *(f"|{'|'.join(row)}|" for row in rows)])
 
 
 def span(interval: Interval, digits: int, unit: str = "") -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
-from drift.analyses.over_seeds import VERDICT, t_interval
+from drift.analyses.over_seeds import VERDICT
+from drift.claims.interval import Interval, over_seeds
 from drift.runs.run import Run
 
 Effects = Mapping[int, float]
@@ -25,48 +25,6 @@ Judgement = Literal["agrees", "differs", "equivalent", "too few", "not tested"]
 
 Comparison = Literal["printed", "none", "margin"]
 """What a test compares an effect with: the paper's, none, or the margin."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Mean of one effect per seed with Student's interval; `p_at` tests a value.
-
-    Args:
-        mean: NaN without a seed.
-        low, high: 95 % interval; NaN below two seeds.
-        number: Of seeds.
-        error: Standard error of the mean; NaN below two seeds.
-        fisher: Whether the numbers above are Fisher's z of correlations, arctanh r.
-    """
-
-    mean: float
-    low: float
-    high: float
-    number: int
-    error: float = float("nan")
-    fisher: bool = False
-
-    @property
-    def shown(self) -> tuple[float, float, float]:
-        """Mean, low and high in the unit of the effect; those of Fisher's z as correlations, within -1 to 1."""
-        values = (self.mean, self.low, self.high)
-        return tuple(map(float, np.tanh(values))) if self.fisher else values
-
-    def inside(self, margin: float) -> bool:
-        """Whether all of it is smaller than a margin."""
-        return -margin < self.low and self.high < margin
-
-    def excludes(self, value: float, margin: float) -> bool:
-        """Whether it contains neither a value nor one within a margin of it."""
-        return self.low > value + margin or self.high < value - margin
-
-    def p_at(self, value: float) -> float:
-        """p of the two-sided test that the mean is a value."""
-        if self.number < 2:
-            return float("nan")
-        away = abs(self.mean - value)
-        ratio = away / self.error if self.error > 0 else np.inf if away else 0.0
-        return float(2 * stats.t.sf(ratio, self.number - 1))
 
 
 @dataclass(frozen=True)
@@ -251,17 +209,6 @@ class Claim:
         return dict(sorted(effects.items())), missing
 
 
-def over_seeds(values: Sequence[float]) -> Interval:
-    """Mean of one value per seed, with Student's interval for paired differences."""
-    nan, count = float("nan"), len(values)
-    if count < 2:
-        return Interval(float(values[0]) if count else nan, nan, nan, count)
-    if len(set(values)) == 1:  # without the rounding of their mean
-        return Interval(mean := float(values[0]), mean, mean, count, 0.0)
-    mean, low, high = (float(end[0]) for end in t_interval(np.array(values, dtype=np.float64)[:, None]))
-    return Interval(mean, low, high, count, float(np.std(values, ddof=1) / np.sqrt(count)))
-
-
 def adjusted(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The same verdicts with p adjusted by Holm over all tests of those that have three seeds or more.
 
@@ -274,5 +221,7 @@ def adjusted(verdicts: Sequence[Verdict]) -> list[Verdict]:
     every = sorted(p for verdict, tested in pairs if tested for p in verdict.tests)
     times = (np.array(every) * np.arange(len(every), 0, -1)).clip(max=1.0)
     holm = dict(zip(every, np.maximum.accumulate(times).tolist(), strict=True))
-    total = len(every)
-    return [replace(one, holm=holm[one.p] if tested else one.holm, family=total) for one, tested in pairs]
+    return [
+        replace(verdict, holm=holm[verdict.p] if tested else verdict.holm, family=len(every))
+        for verdict, tested in pairs
+    ]

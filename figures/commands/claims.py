@@ -78,10 +78,10 @@ def claims(
     tested = [verdict for verdict in verdicts if verdict.seeds]
     columns = {name: title for name, title in COLUMNS.items() if files or name not in ("setting", "printed")}
     console.table([_short(verdict) for verdict in tested], columns, empty="no claim could be tested.")
-    for one in tested:
-        if one.short:
-            of = f"{one.claim.name}, {one.setting}: {one.claim.instead} of {one.short} runs"
-            console.put(f"{of}, whose files lack the rest; fedscape reproduce measures them again.")
+    for verdict in tested:
+        if verdict.short:
+            taken = f"{verdict.claim.name}, {verdict.setting}: {verdict.claim.instead} of {verdict.short} runs"
+            console.put(f"{taken}, whose files lack the rest; fedscape reproduce measures them again.")
     if untested := [verdict for verdict in verdicts if not verdict.seeds]:
         console.put(f"not tested with these runs: {', '.join(verdict.claim.name for verdict in untested)}")
         console.say(f"why: fedscape claims {f'--files {files}' if files else 'RUNS'} --json")

@@ -18,7 +18,8 @@ from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.landscapes.averages import error_averaged
 from drift.analyses.landscapes.planes import global_line
 from drift.claims import PAPERS, check, claims, ima, measures, select_runs
-from drift.claims.claim import Claim, adjusted, over_seeds
+from drift.claims.claim import Claim, adjusted
+from drift.claims.interval import over_seeds
 from drift.claims.measures import SUBSETS, accuracy, mean_gain, mean_of, more_models, quarters
 from tests.tiny import trained
 

@@ -14,7 +14,7 @@ from blocks import ROOT
 
 from drift.claims import claims
 from drift.claims.campaign import execute, judge, plan
-from drift.claims.claim import over_seeds
+from drift.claims.interval import over_seeds
 from drift.config.shipped import plans
 from figures import cli
 
@@ -28,8 +28,12 @@ def evidence():
         yield evidence
 
 
-def test_the_pages_have_the_numbers_of_the_files(evidence):
-    blocks = evidence.numbers()
+@pytest.fixture(scope="module")
+def blocks(evidence):
+    return evidence.numbers()
+
+
+def test_the_pages_have_the_numbers_of_the_files(evidence, blocks):
     for page in evidence.PAGES:
         text = page.read_text(encoding="utf-8")
         assert evidence.filled(text, blocks) == text, f"python docs/_ext/evidence.py: {page.name}"
@@ -71,14 +75,14 @@ def test_effects_in_log2_are_written_as_ratios(evidence):
 
 
 def cells(line):
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+    return [cell.strip() for cell in line[1:-1].split("|")]
 
 
-def test_the_counts_of_the_page_are_those_of_the_list(evidence, capsys):
+def test_the_counts_of_the_page_are_those_of_the_list(evidence, blocks, capsys):
     with pytest.raises(SystemExit):
         cli.main(["reproduce", "--list", "--json", "--files", str(evidence.FILES)])
     listed = json.loads(capsys.readouterr().out)
-    rows = [cells(line) for line in evidence.numbers()["recorded"].splitlines() if line.startswith("| ")][1:]
+    rows = [cells(line) for line in blocks["recorded"].splitlines() if line.startswith("|")][2:]
     assert [row[0] for row in rows] == [one["item"] for one in listed]
     assert [row[3] for row in rows] == [one["runs"] for one in listed]
     assert [row[4].replace("`", "") for row in rows] == [one["lacking"] for one in listed]
@@ -111,8 +115,7 @@ def test_seeds_that_were_added_are_those_with_the_digest_where_others_have_none(
     assert evidence.evidence_runs.added({**empty, item.name: runs[1:]}, campaign) == {}
 
 
-def test_each_row_has_an_anchor_that_the_settings_link_to(evidence):
-    blocks = evidence.numbers()
+def test_each_row_has_an_anchor_that_the_settings_link_to(blocks):
     anchors = set(re.findall(r'<a id="([^"]+)"', blocks["claims"]))
     linked = set(re.findall(r"results\.md#([^)]+)\)", blocks["settings"]))
     assert anchors <= linked
