@@ -74,12 +74,13 @@ def numbers(files: Path = FILES) -> dict[str, str]:
     lost = {item.name: judge.diverged_of([item], campaign, recorded) for item in campaign.items}
     verdicts = judge.of_claims(claims(), campaign, recorded)
     answers = judge.of_claims(questions(), campaign, recorded)
+    tested = {evidence_claims.anchor(one.claim, one.setting) for one in verdicts if one.seeds}
     blocks = {
         "recorded": evidence_runs.recorded(campaign, runs, lost, list(recorded.values()), files),
         "accuracies": _accuracies(runs, lost),
         "claims": evidence_claims.rows(verdicts, campaign, evidence_runs.added(runs, campaign)),
         "tally": evidence_claims.tally(verdicts, campaign),
-        "settings": evidence_settings.page(campaign, runs, lost, variant),
+        "settings": evidence_settings.page(campaign, runs, lost, tested, variant),
         "waiting": evidence_claims.waiting(verdicts),
         "unasked": _unasked(),
         **evidence_runs.counts(campaign, runs, verdicts, answers),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from _ext.claim_settings import CODE, NOTES, SHOWN_IN, of_claim
 from _ext.evidence_claims import anchor
@@ -20,7 +20,7 @@ Named = Callable[[RecordedRun], str]
 """(run) -> written name of its method, with the options that tell the rows of an item from each other."""
 
 
-def page(campaign: Plan, runs: ByItem, lost: ByItem, named: Named) -> str:
+def page(campaign: Plan, runs: ByItem, lost: ByItem, tested: Collection[str], named: Named) -> str:
     """A section per item, which rows of docs/results.md link to."""
     asked = {claim.name: claim for claim in claims()}
     late = added(runs, campaign)
@@ -31,6 +31,7 @@ def page(campaign: Plan, runs: ByItem, lost: ByItem, named: Named) -> str:
             runs[item.name],
             lost[item.name],
             late.get(item.name, ()),
+            tested,
             named,
         )
         for item in campaign.items
@@ -43,10 +44,11 @@ def _section(
     runs: Sequence[RecordedRun],
     lost: Sequence[RecordedRun],
     late: Sequence[int],
+    tested: Collection[str],
     named: Named,
 ) -> str:
     of_paper = "Questions across the papers" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
-    parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip(), *_settings(item, asked, bool(runs))]
+    parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip(), *_settings(item, asked, tested)]
     parts += [NOTES[label] for label in NOTES if item.paper != "cross" and label in _labels(item)]
     parts.append(_commands(item))
     said = f"{sum(fixed(run, item) for run in runs)} of {len(runs)} runs were trained after it was fixed"
@@ -60,7 +62,7 @@ def _section(
     return "\n\n".join(parts)
 
 
-def _settings(item: PlanItem, asked: Sequence[Claim], tested: bool) -> list[str]:
+def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -> list[str]:
     """Claims by the setting in which the paper makes them, and one table of all of these beside ours."""
     groups: dict[tuple[Setting, ...], list[Claim]] = {}
     for claim in asked:
@@ -68,13 +70,14 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: bool) -> list[str]
     rows: dict[str, dict[str, str]] = {}
     ours: dict[str, str] = {}
     equal: dict[str, str] = {}
+    stated: dict[tuple[str, str], str] = {}
     heads, lines = [], []
     for settings, members in groups.items():
         title = members[0].name.partition("-")[0]
         shown = dict.fromkeys(SHOWN_IN.get(claim.name, item.item) for claim in members)
-        heads.append(head := f"{written(title)}, {' and '.join(shown)}")
+        heads.append(head := f"{written(title)}, {', '.join(shown)}")
         links = ", ".join(
-            f"[{claim.name}](results.md#{anchor(claim, item.name)})" if tested else f"`{claim.name}`"
+            f"[{claim.name}](results.md#{row})" if (row := anchor(claim, item.name)) in tested else f"`{claim.name}`"
             for claim in members
         )
         lines.append(f"- {head}: {links}")
@@ -85,6 +88,7 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: bool) -> list[str]
                 ours[one.name] = one.ours
             else:
                 equal[one.name] = f"`{one.name}={one.ours}`{code}"
+                stated[one.name, head] = f"{one.ours}{code}" if code else ""
     if rest := [one for one in of_item(item) if one.differs and one.name not in rows]:
         heads += [every] if (every := f"{written(item.paper)}, {item.item}") not in heads else []
         for one in rest:
@@ -92,7 +96,8 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: bool) -> list[str]
     parts = ["Claims, by the paper's setting:\n\n" + "\n".join(lines)] if lines else []
     if rows:
         cells = [
-            (f"`{name}`", *(row.get(head, "") for head in heads), f"**{ours[name]}**") for name, row in rows.items()
+            (f"`{name}`", *(row.get(head) or stated.get((name, head), "") for head in heads), f"**{ours[name]}**")
+            for name, row in rows.items()
         ]
         parts.append(table(("setting that differs", *heads, "ours"), cells))
     if texts := [text for name, text in equal.items() if name not in rows]:

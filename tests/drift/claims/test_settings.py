@@ -112,7 +112,7 @@ def test_a_claim_is_compared_with_the_setting_in_which_its_paper_makes_it(items,
 
 
 def test_what_only_the_code_states_says_so(items, pages):
-    text = "\n".join(pages.settings(items["fedeve-table1-mnist-dir1"], claims("fedeve")[:1], True))
+    text = "\n".join(pages.settings(items["fedeve-table1-mnist-dir1"], claims("fedeve")[:1], ()))
     assert "`local.batch=20` (code, [EVE-7](papers.md#eve-7))" in text
 
 
