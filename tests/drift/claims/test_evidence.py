@@ -120,3 +120,9 @@ def test_each_row_has_an_anchor_that_the_settings_link_to(blocks):
     linked = set(re.findall(r"results\.md#([^)]+)\)", blocks["settings"]))
     assert anchors == linked
     assert len(anchors) == blocks["claims"].count("<a id=")
+
+
+def test_no_line_begins_with_a_number_between_marks(evidence):
+    """Markdown takes a line that begins with a comment for HTML, and ends the paragraph."""
+    for page in evidence.PAGES:
+        assert not re.findall(r"(?m)^\s*<!-- [a-z0-9-]+ -->[^\n]+", page.read_text(encoding="utf-8")), page.name
