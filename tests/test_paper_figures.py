@@ -31,7 +31,7 @@ def test_every_figure_of_the_papers_has_a_source_and_the_page_counts_them(page):
     text = (blocks.ROOT / "docs/papers.md").read_text()
     block = re.search(r"<!-- figures-of-papers -->\n(.*?)\n<!-- end -->", text, re.DOTALL)[1]
     assert block == page.page(), "python docs/_ext/paper_figures.py"
-    rows = [line.split(" | ") for line in block.splitlines() if line.startswith("| ")][1:]
+    rows = [line[1:-1].split("|") for line in block.splitlines() if line.startswith("|")][2:]
     captioned = [row for row in rows if row[1] == "yes"]
     assert len(rows) == len(items)
     assert f"{len(items)} figures with data: {len(captioned)} are drawn in the captioned form" in block

@@ -27,7 +27,7 @@ SILENT = {
 ROOMS = {
     "drift": 25,
     "drift/analyses": 5430,
-    "drift/claims": 1240,
+    "drift/claims": 1290,
     "drift/config": 1005,
     "drift/diagnosis": 505,
     "drift/engines": 595,
@@ -46,7 +46,7 @@ ROOMS = {
     "figures": 155,
     "figures/assistants": 290,
     "figures/axes": 1555,
-    "figures/commands": 2600,
+    "figures/commands": 2615,
     "figures/explore": 2460,
     "figures/films": 610,
     "figures/gallery": 4830,

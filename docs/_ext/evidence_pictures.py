@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from _ext.evidence import variant
 from drift.claims.campaign import judge, plan
 from drift.claims.campaign.recorded_run import RecordedRun
-from drift.claims.claim import over_seeds
 from drift.claims.cross import costs, exact_terms, window_gains
+from drift.claims.interval import over_seeds
 from drift.config.shipped import plans
 from figures.looks import style
 

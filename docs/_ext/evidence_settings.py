@@ -3,38 +3,111 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
+from _ext.claim_settings import CODE, NOTES, SHOWN_IN, of_claim
+from _ext.evidence_claims import anchor
+from _ext.evidence_runs import ByItem, added, fixed
 from _ext.evidence_tables import table
-from _ext.paper_settings import of_item
+from _ext.paper_settings import Setting, of_item
+from drift.claims import claims
 from drift.claims.campaign.plan import Plan, PlanItem
 from drift.claims.campaign.recorded_run import RecordedRun
+from drift.claims.claim import Claim
 from figures.looks.palette import label as written
 
 Named = Callable[[RecordedRun], str]
 """(run) -> written name of its method, with the options that tell the rows of an item from each other."""
 
 
-def page(campaign: Plan, runs: Mapping[str, Sequence[RecordedRun]], named: Named) -> str:
+def page(campaign: Plan, runs: ByItem, lost: ByItem, tested: Collection[str], named: Named) -> str:
     """A section per item, which rows of docs/results.md link to."""
-    return "\n\n".join(_section(item, runs[item.name], named) for item in campaign.items)
+    asked = {claim.name: claim for claim in claims()}
+    late = added(runs, campaign)
+    return "\n\n".join(
+        _section(
+            item,
+            [asked[name] for name in item.claims if name in asked],
+            runs[item.name],
+            lost[item.name],
+            late.get(item.name, ()),
+            tested,
+            named,
+        )
+        for item in campaign.items
+    )
 
 
-def _section(item: PlanItem, runs: Sequence[RecordedRun], named: Named) -> str:
+def _section(
+    item: PlanItem,
+    asked: Sequence[Claim],
+    runs: Sequence[RecordedRun],
+    lost: Sequence[RecordedRun],
+    late: Sequence[int],
+    tested: Collection[str],
+    named: Named,
+) -> str:
     of_paper = "Questions across the papers" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
-    fixed = sum(run.plan in (item.digest, item.digest.partition("-")[0]) for run in runs)
-    parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip()]
-    settings = of_item(item)
-    if other := [(f"`{one.name}`", one.paper, f"**{one.ours}**") for one in settings if one.differs]:
-        parts.append(table(("setting that differs", "paper", "ours"), other))
-    if equal := [f"`{one.name}={one.ours}`" for one in settings if not one.differs]:
-        parts.append(f"{'Equal in both' if other else 'All as in the paper'}: {', '.join(equal)}.")
+    parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip(), *_settings(item, asked, tested)]
+    parts += [NOTES[label] for label in NOTES if item.paper != "cross" and label in _labels(item)]
     parts.append(_commands(item))
-    said = f"{fixed} of {len(runs)} runs were trained after it was fixed" if runs else "no run is recorded yet"
-    parts.append(f"Plan `{item.digest}`: {said}.")
+    said = f"{sum(fixed(run, item) for run in runs)} of {len(runs)} runs were trained after it was fixed"
+    if late:
+        said += f", those of the seeds {', '.join(map(str, late))}, which were added after the others had been seen"
+    parts.append(f"Plan `{item.digest}`: {said if runs else 'no run is recorded yet'}.")
     if runs:
-        parts.append(_files(runs, named))
+        parts.append(_files("Files", runs, named))
+    if lost:
+        parts.append(_files("Files of runs that diverged", lost, named))
     return "\n\n".join(parts)
+
+
+def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -> list[str]:
+    """Claims by the setting in which the paper makes them, and one table of all of these beside ours."""
+    groups: dict[tuple[Setting, ...], list[Claim]] = {}
+    for claim in asked:
+        groups.setdefault(of_claim(claim, item), []).append(claim)
+    rows: dict[str, dict[str, str]] = {}
+    ours: dict[str, str] = {}
+    equal: dict[str, str] = {}
+    stated: dict[tuple[str, str], str] = {}
+    heads, lines = [], []
+    for settings, members in groups.items():
+        title = members[0].name.partition("-")[0]
+        shown = dict.fromkeys(SHOWN_IN.get(claim.name, item.item) for claim in members)
+        heads.append(head := f"{written(title)}, {', '.join(shown)}")
+        links = ", ".join(
+            f"[{claim.name}](results.md#{row})" if (row := anchor(claim, item.name)) in tested else f"`{claim.name}`"
+            for claim in members
+        )
+        lines.append(f"- {head}: {links}")
+        for one in settings:
+            code = f" (code, {CODE[title][one.name]})" if one.name in CODE[title] else ""
+            if one.differs:
+                rows.setdefault(one.name, {})[head] = f"{one.paper}{code}"
+                ours[one.name] = one.ours
+            else:
+                equal[one.name] = f"`{one.name}={one.ours}`{code}"
+                stated[one.name, head] = f"{one.ours}{code}" if code else ""
+    if rest := [one for one in of_item(item) if one.differs and one.name not in rows]:
+        heads += [every] if (every := f"{written(item.paper)}, {item.item}") not in heads else []
+        for one in rest:
+            rows[one.name], ours[one.name] = {every: one.paper}, one.ours
+    parts = ["Claims, by the paper's setting:\n\n" + "\n".join(lines)] if lines else []
+    if rows:
+        cells = [
+            (f"`{name}`", *(row.get(head) or stated.get((name, head), "") for head in heads), f"**{ours[name]}**")
+            for name, row in rows.items()
+        ]
+        parts.append(table(("setting that differs", *heads, "ours"), cells))
+    if texts := [text for name, text in equal.items() if name not in rows]:
+        parts.append(f"{'Equal in all' if rows else 'All as in the paper'}: {', '.join(texts)}.")
+    return parts
+
+
+def _labels(item: PlanItem) -> set[str]:
+    """Methods of an item, and the bases that IMA averages."""
+    return {part for row in item.rows for part in item.trained(row).method.label.split("+")}
 
 
 def _commands(item: PlanItem) -> str:
@@ -49,10 +122,10 @@ def _commands(item: PlanItem) -> str:
     return f"{told}\n\n{place}: {named}." if others else told
 
 
-def _files(runs: Sequence[RecordedRun], named: Named) -> str:
+def _files(head: str, runs: Sequence[RecordedRun], named: Named) -> str:
     by_method: dict[str, list[str]] = {}
     for run in sorted(runs, key=lambda run: run.experiment.seed):
         link = f"[{run.experiment.seed}](results/data/{run.path.name})"
         by_method.setdefault(named(run), []).append(link)
     told = "; ".join(f"{name} {' '.join(links)}" for name, links in by_method.items())
-    return f"Files: {told}."
+    return f"{head}: {told}."

@@ -62,7 +62,7 @@ def of_item(item: PlanItem) -> list[Setting]:
     """
     if not item.original:
         return []
-    tables = {_title(row): (_flat(_paper(item, row)), _flat(item.trained(row))) for row in item.rows}
+    tables = {_title(row): (of_paper(item.paper, _paper(item, row)), flat(item.trained(row))) for row in item.rows}
     names = [name for both in tables.values() for side in both for name in side]
     result: list[Setting] = []
     for name in dict.fromkeys((*ALWAYS, *names)):
@@ -87,10 +87,27 @@ def _title(row: PlanRow) -> str:
     return ", ".join(text.removeprefix("method=").removeprefix("clients.").removeprefix("method.") for text in row.set)
 
 
-def _flat(experiment: Experiment) -> dict[str, str]:
+def of_paper(paper: str, experiment: Experiment) -> dict[str, str]:
+    """The same of a preset of a paper, with what the paper prints where the preset follows the authors' code.
+
+    LSS trains eight steps from a frozen model (section 4.1, algorithm 1), its code eight epochs from one that it trains
+    (FMA-3, LSS-1).
+    """
+    content = flat(experiment)
+    if paper == "lss":
+        content["local.steps"] = "8"
+        content.pop("local.epochs", None)
+        content |= {"method.pool_init": "frozen"} if "method.pool_init" in content else {}
+    return content
+
+
+def flat(experiment: Experiment) -> dict[str, str]:
+    """Settings as text by dotted name, without those of SILENT, and without the epochs where steps are counted."""
     content = {name: value for name, value in portable(experiment).items() if name not in SILENT}
     if content["init"] is not None:
         content["init"].pop("digest")
+    if content["local"]["steps"]:
+        content["local"].pop("epochs")
     return {name: _text(value) for name, value in dotted(content).items() if value not in (None, [])}
 
 

@@ -1,6 +1,7 @@
 """Claims of the four papers, checked on runs. Each claim is an entry of its paper's TOML file.
 
 claim      what a claim is, and how it is judged
+interval   the mean of its effect over seeds, with the interval
 entries    reads the entries; each names the function that measures its effect
 select_runs  the runs that a claim is about, picked from those given
 ima, fedlaw, lss, fedeve   the claims of each paper (.toml), and what they measure (.py)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
-from drift.analyses.over_seeds import VERDICT, t_interval
+from drift.analyses.over_seeds import VERDICT
+from drift.claims.interval import Interval, over_seeds
 from drift.runs.run import Run
 
 Effects = Mapping[int, float]
@@ -28,36 +28,6 @@ Comparison = Literal["printed", "none", "margin"]
 
 
 @dataclass(frozen=True)
-class Interval:
-    """Mean of one effect per seed with Student's interval; `p_at` tests a value.
-
-    Args:
-        mean: NaN without a seed.
-        low, high: 95 % interval; NaN below two seeds.
-        number: Of seeds.
-        error: Standard error of the mean; NaN below two seeds.
-    """
-
-    mean: float
-    low: float
-    high: float
-    number: int
-    error: float = float("nan")
-
-    def inside(self, margin: float) -> bool:
-        """Whether all of it is smaller than a margin."""
-        return -margin < self.low and self.high < margin
-
-    def p_at(self, value: float) -> float:
-        """p of the two-sided test that the mean is a value."""
-        if self.number < 2:
-            return float("nan")
-        away = abs(self.mean - value)
-        ratio = away / self.error if self.error > 0 else np.inf if away else 0.0
-        return float(2 * stats.t.sf(ratio, self.number - 1))
-
-
-@dataclass(frozen=True)
 class Verdict:
     """The verdict of runs on a claim.
 
@@ -70,6 +40,8 @@ class Verdict:
         p: Of the test that decided (`Claim.tests`), or that did not; NaN below two seeds.
         tests: p of all tests that could have decided, this one included.
         holm: p adjusted for all tests of the claims that were judged together (`adjusted`); NaN below three seeds.
+        family: Number of these tests; 0 before they are adjusted.
+        short: Runs that gave `Claim.instead` of what the claim asks for, as their files lack the rest.
     """
 
     claim: Claim
@@ -82,6 +54,20 @@ class Verdict:
     p: float = float("nan")
     tests: tuple[float, ...] = ()
     holm: float = float("nan")
+    family: int = 0
+    short: int = 0
+
+    @property
+    def wording(self) -> str:
+        """The outcome, with the side to which an effect differs, and without a paper's effect what it agrees in."""
+        if self.outcome == "differs":
+            decided = self.claim.decision(self.interval, self.printed)[1]
+            above = self.printed is not None and self.interval.mean > self.printed
+            sides = {"none": "against the claim", "margin": "outside the margin"}
+            return f"differs, {sides.get(decided, 'above the paper' if above else 'below the paper')}"
+        if self.outcome == "agrees" and self.printed is None:
+            return f"{'sign agrees' if self.interval.low > 0 else 'no less'}; no printed effect"
+        return self.outcome
 
 
 @dataclass(frozen=True)
@@ -96,11 +82,14 @@ class Claim:
         unit: Its unit.
         measure: Gives it seed by seed; both members of a difference come from one seed.
         test: What the statement says of the effect.
-        margin: Largest effect that counts as none, in the unit; needed by "no less" and "same".
+        margin: Largest effect that counts as none, and largest distance that counts as the paper's effect, in the unit;
+            needed by "no less" and "same".
         across: Whether it compares settings, so that several items of a campaign are judged together.
         section: Of docs/findings.md, for a question across the papers.
         of_run: Number of one run that such a claim compares; a campaign stores the results behind it with the run.
         how: The measure's name, its options and its selection of runs, for the digest of a plan.
+        correlation: Whether the effect is a correlation, whose interval is that of Fisher's z.
+        instead: What the measure takes of a file that lacks the results of several rounds; empty where it takes none.
     """
 
     name: str
@@ -115,6 +104,8 @@ class Claim:
     section: str = ""
     of_run: Callable[[Run], float] | None = None
     how: str = ""
+    correlation: bool = False
+    instead: str = ""
 
     def __post_init__(self) -> None:
         if self.test != "more" and not self.margin:
@@ -137,7 +128,7 @@ class Claim:
             reason: What a verdict without runs says.
         """
         effects, missing = self._by_seed(runs)
-        interval, seeds = over_seeds(list(effects.values())), tuple(effects)
+        interval, seeds = replace(over_seeds(list(effects.values())), fisher=self.correlation), tuple(effects)
         if not effects:
             why = next(iter(missing.values()), reason)
             return Verdict(self, "not tested", interval, (), why, setting, printed)
@@ -153,11 +144,17 @@ class Claim:
     def decision(self, interval: Interval, printed: float | None = None) -> tuple[Judgement, Comparison]:
         """What an interval says of the claim, and which of `tests` says so; for "too few" the test of its kind.
 
-        A claim of a difference ("more", "no less") differs where the interval excludes the paper's effect, agrees where
-        it lies above all that contradicts the claim (zero; the margin below zero for "no less"), differs where it lies
-        below, and is equivalent to none where it lies within the margin. A claim of no difference ("same") is
-        equivalent where the interval lies within the margin, and differs where it lies outside. All else, and fewer
-        than three seeds, is too few.
+        The first of these that applies. Too few: below three seeds. Differs: a claim of a difference ("more", "no
+        less") whose interval excludes the paper's effect and all within the margin of it. Equivalent: a claim of "more"
+        whose interval lies within the margin. Agrees: the interval lies above none (zero; minus the margin for "no
+        less"). Differs: it lies below. Else too few.
+
+        The margin is the same around none and around the paper's effect: what is too small to count as an effect is too
+        small to count as another effect. A paper's effect is a difference of means over its own seeds, and two tables
+        of one paper print one setting with effects up to a margin apart (EVE-9).
+
+        A claim of no difference ("same") is equivalent where the interval lies within the margin, and differs where it
+        lies outside; else too few.
         """
         margin = self.margin or 0.0
         if interval.number < VERDICT:
@@ -165,23 +162,26 @@ class Claim:
         if self.test == "same":
             outside = interval.low >= margin or interval.high <= -margin
             return "equivalent" if interval.inside(margin) else "differs" if outside else "too few", "margin"
-        if printed is not None and not interval.low <= printed <= interval.high:
+        if printed is not None and interval.excludes(printed, margin):
             return "differs", "printed"
+        if self.test == "more" and interval.inside(margin):
+            return "equivalent", "margin"
         if not interval.low <= self._none <= interval.high:
             return "agrees" if interval.low > self._none else "differs", "none"
-        return ("equivalent", "margin") if interval.inside(margin) else ("too few", "none")
+        return "too few", "none"
 
     def tests(self, interval: Interval, printed: float | None = None) -> dict[Comparison, float]:
         """p of every test that may decide, two-sided.
 
-        "printed": the effect is the paper's; "none": it is zero, for "no less" minus the margin; "margin": for a mean
-        within the margin, that the effect reaches it, the larger p of both ends (two one-sided tests), and for one
-        outside, that the effect is the margin.
+        "printed": the effect is within the margin of the paper's, tested at the nearest such value; "none": it is zero,
+        for "no less" minus the margin; "margin": for a mean within the margin, that the effect reaches it, the larger p
+        of both ends (two one-sided tests), and for one outside, that the effect is the margin.
 
         Source: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15 (two one-sided tests).
         """
         margin = self.margin or 0.0
-        compared: dict[Comparison, float | None] = {"none": self._none, "printed": printed}
+        near = None if printed is None else float(np.clip(interval.mean, printed - margin, printed + margin))
+        compared: dict[Comparison, float | None] = {"none": self._none, "printed": near}
         p = {name: interval.p_at(at) for name, at in compared.items() if at is not None and self.test != "same"}
         if margin and self.test != "no less":
             p["margin"] = max(interval.p_at(margin), interval.p_at(-margin))
@@ -201,20 +201,12 @@ class Claim:
             except LookupError as reason:
                 missing[seed] = str(reason)
                 continue
+            if self.correlation:
+                with np.errstate(divide="ignore"):  # a correlation of 1 has no z, and is named as missing
+                    measured = {name: float(np.arctanh(value)) for name, value in measured.items()}
             effects |= {name: value for name, value in measured.items() if np.isfinite(value)}
             missing |= {name: f"the effect is {value}" for name, value in measured.items() if np.isinf(value)}
         return dict(sorted(effects.items())), missing
-
-
-def over_seeds(values: Sequence[float]) -> Interval:
-    """Mean of one value per seed, with Student's interval for paired differences."""
-    nan, count = float("nan"), len(values)
-    if count < 2:
-        return Interval(float(values[0]) if count else nan, nan, nan, count)
-    if len(set(values)) == 1:  # without the rounding of their mean
-        return Interval(mean := float(values[0]), mean, mean, count, 0.0)
-    mean, low, high = (float(end[0]) for end in t_interval(np.array(values, dtype=np.float64)[:, None]))
-    return Interval(mean, low, high, count, float(np.std(values, ddof=1) / np.sqrt(count)))
 
 
 def adjusted(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -229,4 +221,7 @@ def adjusted(verdicts: Sequence[Verdict]) -> list[Verdict]:
     every = sorted(p for verdict, tested in pairs if tested for p in verdict.tests)
     times = (np.array(every) * np.arange(len(every), 0, -1)).clip(max=1.0)
     holm = dict(zip(every, np.maximum.accumulate(times).tolist(), strict=True))
-    return [replace(verdict, holm=holm[verdict.p]) if tested else verdict for verdict, tested in pairs]
+    return [
+        replace(verdict, holm=holm[verdict.p] if tested else verdict.holm, family=len(every))
+        for verdict, tested in pairs
+    ]

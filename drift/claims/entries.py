@@ -37,6 +37,8 @@ class ClaimEntry(Entry):
     methods: tuple[str, ...] = Field((), max_length=2, description="labels of runs that it is given; all if empty")
     over: str = Field("", description="setting: where it is smallest minus where it is largest, all else equal")
     where: str = Field("", pattern=r"^(\w+\.\w+)?$", description="FILE.FUNCTION that says whether a run suits")
+    correlation: bool = Field(False, description="whether the effect is one, whose interval is that of Fisher's z")
+    instead: str = Field("", description="what the measure takes of a file that lacks the results of several rounds")
     ima: dict[str, Any] = Field({}, description="options of IMA; runs of it with others are left out")
 
     @model_validator(mode="after")
@@ -65,6 +67,8 @@ class ClaimEntry(Entry):
             across=self.across,
             measure=self._effects,
             of_run=number if self.across else None,
+            correlation=self.correlation,
+            instead=self.instead,
             how=self.model_dump_json(include={"measure", "options", "methods", "over", "where", "ima"}),
         )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from figures.commands.opening import RunSource
 from figures.commands.options import Data, Json, RunNames, Runs, several
 from figures.texts import console
+from landscape.plugins import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,7 @@ def claims(
     /,
     *,
     paper: Annotated[list[str] | None, several("--paper", "NAME")] = None,
+    claim: Annotated[list[str] | None, several("--claim", "NAME")] = None,
     files: Path | None = None,
     plan: Path | None = None,
     runs: Runs = Path("runs"),
@@ -41,19 +43,21 @@ def claims(
 ) -> None:
     """Check the papers' claims on runs: effect, interval over seeds, and a verdict.
 
-    The 95 % interval is Student's over paired differences, one per seed; an effect above zero points as claimed. A
-    claim of a difference agrees where the interval lies above zero and contains the paper's effect, differs where it
-    excludes the paper's effect or lies below zero, and is equivalent where it lies within the margin. "At least as"
-    counts from minus the margin. A claim of no difference is equivalent within the margin and differs outside. All
-    else, and fewer than three seeds, is too few. "p, Holm" is that of the test which decided, adjusted for all tests
-    that could decide a claim of the table. What a claim is about, the gallery figure that shows it, and why it is not
-    tested, is in the JSON (--json). The files of a campaign (fedscape reproduce) stand for its runs; they alone have
-    effects of the paper, which are those of a setting.
+    The 95 % interval is Student's over paired differences, one per seed; an effect above zero points as claimed. The
+    first of these that applies is the verdict of a claim of a difference. It differs where the interval excludes the
+    paper's effect and all within the margin of it, is equivalent to none where it lies within the margin, agrees where
+    it lies above zero ("at least as": above minus the margin), and differs where it lies below. A claim of no
+    difference is equivalent within the margin and differs outside. All else, and fewer than three seeds, is too few.
+    "p, Holm" is that of the test which decided, adjusted for all tests that could decide a claim of the papers. What a
+    claim is about, the gallery figure that shows it, and why it is not tested, is in the JSON (--json). The files of a
+    campaign (fedscape reproduce) stand for its runs; they alone have effects of the paper, which are those of a
+    setting.
 
     Example: `fedscape claims runs --paper ima`
 
     Args:
         paper: Only claims of these papers (fedscape list papers). By default all.
+        claim: Only the rows of these claims, adjusted with all others of the papers. By default all.
         files: Folder of the small files of a campaign, judged in place of runs. By default none.
         plan: TOML file of the campaign's plan. By default that of fedscape.
     """
@@ -64,12 +68,20 @@ def claims(
         what = "both runs and --files" if run else "neither runs nor --files"
         raise ValueError(f"there are {what}; name runs, or a campaign's folder by --files FOLDER.")
     verdicts = _of_files(files, plan, paper or ()) if files else _of_runs(run or [], paper or (), runs, data)
+    for name in claim or ():
+        if name not in (names := sorted({verdict.claim.name for verdict in verdicts})):
+            raise ValueError(unknown("claim", name, names))
+    verdicts = [verdict for verdict in verdicts if not claim or verdict.claim.name in claim]
     if json:
         console.put_json([_full(verdict) for verdict in verdicts])
         return
     tested = [verdict for verdict in verdicts if verdict.seeds]
     columns = {name: title for name, title in COLUMNS.items() if files or name not in ("setting", "printed")}
     console.table([_short(verdict) for verdict in tested], columns, empty="no claim could be tested.")
+    for verdict in tested:
+        if verdict.short:
+            taken = f"{verdict.claim.name}, {verdict.setting}: {verdict.claim.instead} of {verdict.short} runs"
+            console.put(f"{taken}, whose files lack the rest; fedscape reproduce measures them again.")
     if untested := [verdict for verdict in verdicts if not verdict.seeds]:
         console.put(f"not tested with these runs: {', '.join(verdict.claim.name for verdict in untested)}")
         console.say(f"why: fedscape claims {f'--files {files}' if files else 'RUNS'} --json")
@@ -100,12 +112,13 @@ def _of_files(files: Path, plan: Path | None, papers: Sequence[str]) -> list[Ver
 
 def _short(verdict: Verdict) -> dict[str, Any]:
     unit, interval = "" if verdict.claim.unit == "1" else f" {verdict.claim.unit}", verdict.interval
+    mean, low, high = interval.shown
     return {
         "claim": verdict.claim.name,
         "setting": verdict.setting,
-        "verdict": verdict.outcome,
-        "effect": f"{interval.mean:+.3g}{unit}",
-        "interval": f"{interval.low:+.3g} to {interval.high:+.3g}" if interval.number > 1 else "-",
+        "verdict": verdict.wording,
+        "effect": f"{mean:+.3g}{unit}",
+        "interval": f"{low:+.3g} to {high:+.3g}" if interval.number > 1 else "-",
         "printed": "-" if verdict.printed is None else f"{verdict.printed:+.3g}",
         "margin": "-" if verdict.claim.margin is None else f"{verdict.claim.margin:g}",
         "holm": f"{verdict.holm:.2g}" if verdict.holm == verdict.holm else "-",
@@ -116,15 +129,20 @@ def _short(verdict: Verdict) -> dict[str, Any]:
 def _full(verdict: Verdict) -> dict[str, Any]:
     claim, interval = verdict.claim, verdict.interval
     about = {name: getattr(claim, name) for name in ("name", "item", "statement", "unit", "test", "margin")}
-    numbers = {"effect": interval.mean, "low": interval.low, "high": interval.high}
-    more = {name: getattr(verdict, name) for name in ("printed", "p", "holm", "seeds", "setting", "reason")}
+    numbers = dict(zip(("effect", "low", "high"), interval.shown, strict=True))
+    more = {
+        name: getattr(verdict, name)
+        for name in ("printed", "p", "holm", "family", "seeds", "setting", "reason", "short")
+    }
     return {
         **about,
         "measure": claim.effect,
         "picture": picture(claim.name.partition("-")[0], claim.item),
         "verdict": verdict.outcome,
+        "wording": verdict.wording,
+        "instead": claim.instead if verdict.short else "",
         **numbers,
-        "interval": "Student's t over paired differences, one per seed",
+        "interval": f"Student's t over {'Fisher z' if interval.fisher else 'paired differences'}, one per seed",
         **more,
     }
 

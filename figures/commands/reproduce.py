@@ -60,7 +60,7 @@ def reproduce(
 
     have = recorded(sets, files)
     if list:
-        console.table(_rows(selected, have), COLUMNS, json=json)
+        console.table(rows(selected, have), COLUMNS, json=json)
         return 0
     require_folder(runs)
     require_folder(files)
@@ -91,12 +91,13 @@ def _hours(text: str | None) -> float | None:
     return float(match[1]) * {"h": 1.0, "m": 1 / 60, "s": 1 / 3600}[match[2]]
 
 
-def _rows(plan: Any, have: dict[str, set[str]]) -> list[dict[str, Any]]:
-    rows = []
+def rows(plan: Any, have: dict[str, set[str]]) -> list[dict[str, Any]]:
+    """What --list prints, a row per item."""
+    table = []
     for item in plan.items:
         units = [unit for units in item.units for unit in units]
         remaining = [unit for unit in units if not _recorded([unit], have)]
-        rows.append(
+        table.append(
             {
                 "item": item.name,
                 "paper": f"{item.paper} {item.item}",
@@ -106,7 +107,7 @@ def _rows(plan: Any, have: dict[str, set[str]]) -> list[dict[str, Any]]:
                 "lacking": ", ".join(sorted(set().union(*(have.get(unit.identity, ()) for unit in units)))),
             }
         )
-    return rows
+    return table
 
 
 def _recorded(units: Any, have: dict[str, set[str]]) -> bool:

@@ -7,6 +7,7 @@ import resource
 import signal
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from multiprocessing.synchronize import Event as Begun
 from pathlib import Path
@@ -19,6 +20,7 @@ from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.programs import PROGRAMS, Program, prepared, reset
 from warm import warm
 
+from drift.runs import unstored_results
 from drift.store.locks import Busy
 
 
@@ -98,7 +100,9 @@ def _refused(program: Program, place: Path, number: int, error: int) -> str:
     """What is wrong with the message of a program that cannot write from an operation on; "" if it names the fault."""
     if not program.alone:
         return _limited(program, place)
-    with full(place, number, error) as count:
+    unstored_results._WARNED.clear()
+    with full(place, number, error) as count, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
         try:
             program.work(place)
         except (OSError, ValueError) as reason:
@@ -106,7 +110,8 @@ def _refused(program: Program, place: Path, number: int, error: int) -> str:
             return "" if named else f"told {reason}"
         except Exception as reason:  # noqa: BLE001 - whatever else comes out is a finding
             return f"{type(reason).__name__}: {reason}"
-        return "" if count() < number else "nothing was told"
+        told = any("not stored" in str(warning.message) for warning in said)
+        return "" if told or count() < number else "nothing was told"
 
 
 def _limited(program: Program, place: Path) -> str:

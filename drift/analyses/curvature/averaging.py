@@ -125,7 +125,7 @@ def _over_rounds(
     for record in map(run.round, run.context.track(indices)):
         rows.append({})
         if cohort := cohort_of(run, record):
-            around = Surroundings.around(run.task, with_buffers(cohort.mean, record.end_buffers), k, tested)
+            around = Surroundings.around(run, with_buffers(cohort.mean, record.end_buffers), k, tested)
             rows[-1] = {**measure(around, cohort, record), "cut": around.cut, "undetermined": around.undetermined}
     coords: dict[str, list[Any]] = {"round": indices} | ({"rank": list(range(1, k + 1))} if about is _SPAN else {})
     values = stack_rows(rows, about, coords, dict.fromkeys(_RANKED, ("rank",)))

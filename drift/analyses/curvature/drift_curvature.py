@@ -30,10 +30,10 @@ from landscape.model.samples import Samples
 
 Centre = Literal["mean", "start", "end"]
 
-KINDS = ("client", "step", "random")
-"""Displacements that need no other round and no training."""
+Kind = Literal["client", "step", "random", "change", "sampling"]
 
-ALL_KINDS = (*KINDS, "change", "sampling")
+KINDS: tuple[Kind, ...] = ("client", "step", "random")
+"""Displacements that need no other round and no training."""
 
 ROUNDS = 5
 """Default number of rounds."""
@@ -50,7 +50,7 @@ def drift_curvature(
     run: Run,
     *,
     rounds: Sequence[int] | None = None,
-    kinds: Sequence[str] = KINDS,
+    kinds: Sequence[Kind] = KINDS,
     at: Centre = "mean",
     k: int = 10,
     samples: int = 500,
@@ -97,8 +97,8 @@ def drift_curvature(
         LookupError: If a round, or the one before, did not keep what is needed.
         ValueError: If a kind or `at` is unknown, or k, samples or error is not positive.
     """
-    if not kinds or not set(kinds) <= set(ALL_KINDS):
-        raise ValueError(f"kinds are {list(kinds)}; give some of {', '.join(ALL_KINDS)}.")
+    if not kinds or not set(kinds) <= set(get_args(Kind)):
+        raise ValueError(f"kinds are {list(kinds)}; give some of {', '.join(get_args(Kind))}.")
     if at not in get_args(Centre):
         raise ValueError(f"at is {at!r}; give one of {', '.join(get_args(Centre))}.")
     if not error > 0:
@@ -126,7 +126,7 @@ def _measure(
         centre, moves, weights = displaced
         other = kind == "sampling" and at == "mean"
         if other not in known:
-            known[other] = Surroundings.around(run.task, _model(record, at, centre), k, samples)
+            known[other] = Surroundings.around(run, _model(record, at, centre), k, samples)
         for name, value in _means(known[other], moves, weights, error).items():
             values[name].append(value)
     return {**values, "undetermined": any(around.undetermined for around in known.values())}
@@ -202,7 +202,7 @@ def _columns(around: Surroundings, moves: Tensor, error: float) -> dict[str, Ten
     cost, quadratic = losses[1:] - losses[0], linear + around.curved(moves) / 2
     inside = moves @ around.span.T
     squares, sharp = (vectors.square().sum(1).double() for vectors in (moves, inside))
-    spans = around.task.layout.slices().values()
+    spans = around.run.layout.slices().values()
     squares_by, sharp_by = (
         torch.stack([vectors[:, span].square().sum(1).double() for span in spans], 1)
         for vectors in (moves, inside @ around.span)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from drift.analyses.evaluate_on import evaluate_models
 from drift.runs.run import Run
 from drift.store.column_blocks import weighted_models
 from drift.store.round_record import Round
@@ -19,7 +20,6 @@ from landscape.curvature.lanczos import Product
 from landscape.model.model import buffers_of, plain
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.sweep.evaluate import evaluate
 
 NEAR = 1e-2
 """Relative distance of eigenvalues k and k + 1 up to which the eigenspace counts as not unique."""
@@ -39,7 +39,7 @@ class Surroundings:
         products: Products that the search took.
     """
 
-    task: Task
+    run: Run
     samples: Samples
     model: Tensor
     product: Product
@@ -51,16 +51,16 @@ class Surroundings:
     products: int
 
     @classmethod
-    def around(cls, task: Task, model: Tensor, k: int, samples: Samples) -> Surroundings:
+    def around(cls, run: Run, model: Tensor, k: int, samples: Samples) -> Surroundings:
         """The surroundings of a model on some samples, with its k sharpest directions."""
-        product, gradient = _linearised(task, model, samples)
+        product, gradient = _linearised(run.task, model, samples)
         number = min(k + 1, model.numel())
-        pairs = top_eigenvalues(task, model, number, split=samples, tolerance=NEAR, max_products=100, vectors=True)
+        pairs = top_eigenvalues(run.task, model, number, split=samples, tolerance=NEAR, max_products=100, vectors=True)
         leading = pairs.isel(rank=slice(k))
         sizes = abs(pairs["eigenvalue"]).values
         gap = float("nan") if len(sizes) <= k else 0.0 if sizes[k - 1] == 0 else 1 - sizes[k] / sizes[k - 1]
         return cls(
-            *(task, samples, model, product, gradient),
+            *(run, samples, model, product, gradient),
             torch.from_numpy(leading["eigenvalue"].values).double(),
             torch.from_numpy(leading["eigenvector"].values).to(gradient),
             float((leading["residual"] / abs(leading["eigenvalue"]).where(leading["eigenvalue"] != 0)).max()),
@@ -75,10 +75,9 @@ class Surroundings:
     def losses(self, moves: Tensor) -> Tensor:
         """Losses of the model and of the model moved by `moves` (n, d), shape (1 + n,), float64."""
         basis = torch.cat([plain(self.model)[None], self.model + moves])
-        fixed, points = buffers_of(self.model), torch.eye(len(basis)).double()
+        fixed = buffers_of(self.model)
         buffers = None if fixed is None else fixed.expand(len(basis), -1)
-        losses = evaluate(self.task, basis, points, split=self.samples, metrics=("loss",), buffers=buffers)["loss"]
-        return losses.double()
+        return evaluate_models(self.run, basis, self.samples, buffers=buffers)["loss"].double()
 
     def curved(self, moves: Tensor) -> Tensor:
         """d'Hd of moves (n, d), shape (n,), float64."""
@@ -86,7 +85,7 @@ class Surroundings:
 
     def gradient_at(self, move: Tensor) -> Tensor:
         """Gradient (d,) at the model moved by d (d,)."""
-        return _linearised(self.task, self.model + move, self.samples, buffers_of(self.model))[1]
+        return _linearised(self.run.task, self.model + move, self.samples, buffers_of(self.model))[1]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -97,16 +98,25 @@ def _of_claim(claim: Claim, plan: Plan, recorded: Recorded) -> list[Verdict]:
     items = [item for item in plan.items if claim.name in item.claims]
     groups = [items] if claim.across else [[item] for item in items]
     verdicts = [
-        claim.judge(  # each file stands for its run
-            runs,  # type: ignore[arg-type]
-            setting=", ".join(item.name for item in group),
-            printed=group[0].printed.get(claim.name),
+        replace(
+            claim.judge(  # each file stands for its run
+                runs,  # type: ignore[arg-type]
+                setting=", ".join(item.name for item in group),
+                printed=group[0].printed.get(claim.name),
+            ),
+            short=_short(claim, runs) if claim.instead else 0,
         )
         for group in groups
         if (runs := runs_of(group, plan, recorded))
     ]
     tested = [verdict for verdict in verdicts if verdict.seeds]
     return tested or [_waiting(claim, items, plan, recorded)]
+
+
+def _short(claim: Claim, runs: Sequence[RecordedRun]) -> int:
+    """Runs whose files lack results that the claim asks for."""
+    ask(claim, observed := [records.Observed(run) for run in runs])
+    return sum(bool(run.lacking) for run in observed)
 
 
 def _waiting(claim: Claim, items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> Verdict:

@@ -1,6 +1,9 @@
 """Claims: how they are judged, how runs are picked for them, and that every one can be asked of any runs."""
 
 import copy
+import dataclasses
+import inspect
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,8 +17,9 @@ from torch.nn.utils import vector_to_parameters
 from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.landscapes.averages import error_averaged
 from drift.analyses.landscapes.planes import global_line
-from drift.claims import PAPERS, check, claims, ima, select_runs
-from drift.claims.claim import Claim, adjusted, over_seeds
+from drift.claims import PAPERS, check, claims, ima, measures, select_runs
+from drift.claims.claim import Claim, adjusted
+from drift.claims.interval import over_seeds
 from drift.claims.measures import SUBSETS, accuracy, mean_gain, mean_of, more_models, quarters
 from tests.tiny import trained
 
@@ -56,6 +60,7 @@ def test_a_verdict_needs_three_seeds_and_an_interval_on_one_side_of_zero(effects
 
 
 THREE = {0: 1.0, 1: 2.0, 2: 1.5}  # mean 1.5, interval 0.258 to 2.742
+MINUS = {0: -1.0, 1: -2.0, 2: -1.5}
 SMALL = {0: 0.1, 1: -0.1, 2: 0.06}  # mean 0.02, interval -0.241 to 0.281
 
 
@@ -65,11 +70,22 @@ SMALL = {0: 0.1, 1: -0.1, 2: 0.06}  # mean 0.02, interval -0.241 to 0.281
         (THREE, "more", None, 2.7, "agrees"),
         (THREE, "more", None, 2.8, "differs"),  # as claimed, and less than the paper's
         (THREE, "more", None, 0.2, "differs"),  # as claimed, and more than the paper's
-        (THREE, "more", 3.0, 2.8, "differs"),  # the paper's effect is excluded, whatever the margin
+        (THREE, "more", 2.7, 2.8, "agrees"),  # excluded, but within a margin of the paper's effect
+        (THREE, "more", 0.05, 2.79, "agrees"),  # 2.74 lies in the interval
+        (THREE, "more", 0.04, 2.79, "differs"),  # 2.75 does not
+        (THREE, "more", 0.05, 0.21, "agrees"),  # the same below: 0.26 lies in it
+        (THREE, "more", 0.04, 0.21, "differs"),
+        (THREE, "more", 3.0, 2.8, "equivalent"),  # lies above zero, and within the margin of none and of the paper
+        (THREE, "more", 3.0, 5.8, "differs"),  # within the margin of none, and outside that of the paper
+        (MINUS, "more", 3.0, None, "equivalent"),  # the same on the other side
+        (MINUS, "more", 2.7, None, "differs"),
         (SMALL, "more", None, 0.2, "too few"),  # both the paper's effect and none
         (SMALL, "more", 0.3, 0.2, "equivalent"),
         (SMALL, "more", 0.28, 0.2, "too few"),  # not wholly within
-        (SMALL, "more", 0.3, 0.3, "differs"),
+        (SMALL, "more", 0.3, 0.58, "equivalent"),
+        (SMALL, "more", 0.3, 0.59, "differs"),
+        (SMALL, "more", 0.3, -0.55, "differs"),
+        (THREE, "no less", 3.0, 2.8, "agrees"),  # "at least as" includes none
         (SMALL, "more", 0.3, None, "equivalent"),
         (SMALL, "no less", 0.25, 0.1, "agrees"),
         (SMALL, "no less", 0.24, 0.1, "too few"),
@@ -113,8 +129,9 @@ def test_p_is_that_of_the_test_that_the_claim_asks_for(effects):
         ({0: 0.3, 1: 0.31, 2: 0.32}, "same", 0.1, None, 0.1),
         ({0: -0.3, 1: -0.31, 2: -0.32}, "same", 0.1, None, -0.1),
         ({0: 0.01, 1: 0.0, 2: -0.01}, "more", None, 0.5, 0.5),
-        ({0: 0.3, 1: 0.31, 2: 0.32}, "no less", 0.1, 0.5, 0.5),
-        ({0: -0.3, 1: -0.31, 2: -0.32}, "no less", 0.1, -0.31, -0.1),
+        ({0: 0.3, 1: 0.31, 2: 0.32}, "no less", 0.1, 0.5, 0.4),
+        ({0: 0.3, 1: 0.31, 2: 0.32}, "more", 0.1, 0.1, 0.2),
+        ({0: -0.3, 1: -0.31, 2: -0.32}, "no less", 0.1, -0.25, -0.1),
         ({0: -0.3, 1: -0.31, 2: -0.32}, "more", None, None, 0.0),
         ({0: 0.1, 1: 0.1, 2: 0.1}, "more", None, 0.2, 0.2),
     ],
@@ -125,6 +142,47 @@ def test_a_claim_that_differs_has_the_p_of_the_test_that_says_so(effects, test, 
     expected = stats.ttest_1samp(list(effects.values()), compared).pvalue if spread else 0.0
     assert (verdict.outcome, verdict.p) == ("differs", pytest.approx(expected))
     assert verdict.p < 0.05 and verdict.p in verdict.tests
+
+
+@pytest.mark.parametrize(
+    ("effects", "test", "margin", "printed", "wording"),
+    [
+        (THREE, "more", None, 9.0, "differs, below the paper"),
+        (THREE, "more", None, -9.0, "differs, above the paper"),
+        (MINUS, "more", None, None, "differs, against the claim"),
+        (MINUS, "more", 0.1, -1.5, "differs, against the claim"),
+        (THREE, "same", 0.1, None, "differs, outside the margin"),
+        (THREE, "more", None, None, "sign agrees; no printed effect"),
+        (THREE, "more", None, 1.5, "agrees"),
+        (SMALL, "no less", 0.25, None, "no less; no printed effect"),
+        (SMALL, "more", 0.3, None, "equivalent"),
+    ],
+)
+def test_the_words_of_a_verdict_name_the_side_and_whether_the_paper_prints_an_effect(
+    effects, test, margin, printed, wording
+):
+    verdict = claim(effects, test, margin).judge([run_of(seed) for seed in effects], printed=printed)
+    assert verdict.wording == wording
+
+
+def test_an_effect_within_the_margin_of_the_papers_is_no_evidence_against_it():
+    verdict = claim(THREE, "more", 0.5).judge([run_of(seed) for seed in THREE], printed=1.9)
+    assert verdict.tests[1] == 1.0
+    outside = claim(THREE, "more", 0.5).judge([run_of(seed) for seed in THREE], printed=2.5)
+    assert outside.tests[1] == pytest.approx(stats.ttest_1samp(list(THREE.values()), 2.0).pvalue)
+
+
+def test_the_interval_of_correlations_is_that_of_fishers_z():
+    values = {0: 0.95, 1: 0.99, 2: 0.85, 3: 0.44}
+    asked = dataclasses.replace(claim(values), correlation=True)
+    verdict = asked.judge([run_of(seed) for seed in values])
+    z = np.arctanh(list(values.values()))
+    ends = stats.ttest_1samp(z, 0).confidence_interval()
+    assert verdict.interval.shown == pytest.approx(tuple(np.tanh([z.mean(), *ends])))
+    assert verdict.interval.shown[2] < 1 < over_seeds(list(values.values())).high
+    assert verdict.p == pytest.approx(stats.ttest_1samp(z, 0).pvalue)
+    perfect = dataclasses.replace(claim({0: 1.0, 1: 0.5}), correlation=True).judge([run_of(0), run_of(1)])
+    assert perfect.seeds == (1,) and "seed 0: the effect is inf" in perfect.reason
 
 
 def test_equal_effects_contain_the_value_that_they_have():
@@ -330,6 +388,20 @@ def test_a_mean_takes_the_numbers_that_are_there_and_else_the_one_in_their_place
         raise LookupError("no result")
 
     assert mean_of([lambda: 1.0, absent, lambda: 4.0], absent) == 2.5
-    assert mean_of([absent], lambda: 7.0) == 7.0
+    assert mean_of([absent], lambda: 7.0) == 7.0, "a claim says so: the test below"
     with pytest.raises(LookupError, match="no result"):
         mean_of([absent], absent)
+
+
+def test_a_claim_whose_measure_takes_one_number_for_several_says_which():
+    files = [measures, ima]
+    takes = {
+        f"{file.__name__.rpartition('.')[2]}.{name}"
+        for file in files
+        for name, function in vars(file).items()
+        if callable(function) and getattr(function, "__module__", "") == file.__name__
+        if name != "mean_of" and "mean_of(" in inspect.getsource(function)
+    }
+    assert takes == {"ima.mean_below", "ima.between_globals", "measures.more_models"}
+    for one in claims():
+        assert bool(one.instead) == (json.loads(one.how)["measure"] in takes), one.name

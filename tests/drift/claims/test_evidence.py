@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tiny
 from blocks import ROOT
 
-from drift.claims.claim import over_seeds
+from drift.claims import claims
+from drift.claims.campaign import execute, judge, plan
+from drift.claims.interval import over_seeds
+from drift.config.shipped import plans
+from figures import cli
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +28,12 @@ def evidence():
         yield evidence
 
 
-def test_the_pages_have_the_numbers_of_the_files(evidence):
-    blocks = evidence.numbers()
+@pytest.fixture(scope="module")
+def blocks(evidence):
+    return evidence.numbers()
+
+
+def test_the_pages_have_the_numbers_of_the_files(evidence, blocks):
     for page in evidence.PAGES:
         text = page.read_text(encoding="utf-8")
         assert evidence.filled(text, blocks) == text, f"python docs/_ext/evidence.py: {page.name}"
@@ -36,6 +49,13 @@ def test_a_page_is_filled_between_its_marks_alone(evidence):
         evidence.filled(page, {"one": "1"})
 
 
+def test_a_number_within_a_sentence_is_filled_too(evidence):
+    page = "so <!-- one -->9 of 9<!-- end --> and <!-- two --><!-- end -->.\n"
+    assert evidence.filled(page, {"one": "1 of 2", "two": "2"}) == (
+        "so <!-- one -->1 of 2<!-- end --> and <!-- two -->2<!-- end -->.\n"
+    )
+
+
 def test_rounds_that_runs_share_count_once(evidence):
     class Run:
         def __init__(self, seed, seconds):
@@ -43,12 +63,66 @@ def test_rounds_that_runs_share_count_once(evidence):
             self.content = {"seconds": seconds}
 
     shared = [Run(0, [10.0, 11.0, 12.0]), Run(0, [10.0, 11.0, 9.0]), Run(1, [10.0])]
-    assert evidence.seconds(shared) == 10 + 11 + 12 + 9 + 10
+    assert evidence.evidence_runs.seconds(shared) == 10 + 11 + 12 + 9 + 10
 
 
 def test_effects_in_log2_are_written_as_ratios(evidence):
-    assert evidence._span(over_seeds([-1.0, -1.0, -1.0]), 3, "log2") == "0.5 [0.5, 0.5]"
-    assert evidence._span(over_seeds([2.0]), 2) == "+2.00"
-    assert evidence._span(over_seeds([]), 2) == ""
-    low, high = (float(part) for part in evidence._span(over_seeds([1.0, 3.0, 2.0]), 2).split("[")[1][:-1].split(", "))
+    assert evidence.span(over_seeds([-1.0, -1.0, -1.0]), 3, "log2") == "0.5 [0.5, 0.5]"
+    assert evidence.span(over_seeds([2.0]), 2) == "+2.00"
+    assert evidence.span(over_seeds([]), 2) == ""
+    low, high = (float(part) for part in evidence.span(over_seeds([1.0, 3.0, 2.0]), 2).split("[")[1][:-1].split(", "))
     np.testing.assert_allclose([low, high], [2 - 4.3027 / 3**0.5, 2 + 4.3027 / 3**0.5], atol=0.01)
+
+
+def cells(line):
+    return [cell.strip() for cell in line[1:-1].split("|")]
+
+
+def test_the_counts_of_the_page_are_those_of_the_list(evidence, blocks, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["reproduce", "--list", "--json", "--files", str(evidence.FILES)])
+    listed = json.loads(capsys.readouterr().out)
+    rows = [cells(line) for line in blocks["recorded"].splitlines() if line.startswith("|")][2:]
+    assert [row[0] for row in rows] == [one["item"] for one in listed]
+    assert [row[3] for row in rows] == [one["runs"] for one in listed]
+    assert [row[4].replace("`", "") for row in rows] == [one["lacking"] for one in listed]
+    assert [float(row[6]) for row in rows] == [one["hours"] for one in listed]
+
+
+def test_a_row_whose_files_lack_several_rounds_says_what_it_has_instead(evidence):
+    asked = {one.name: one for one in claims()}
+    campaign = plan.load(plans()["reproduction"])
+    recorded = judge.by_identity(evidence.FILES)
+    (item,) = [one for one in campaign.items if one.name == "lss-table1-cifar10"]
+    (verdict, *_) = judge.of_claims([asked["lss-more-models"]], campaign, recorded)
+    short = sum(
+        "lss-more-models" in lacking for units in item.units for lacking in execute.lacking(units, recorded).values()
+    )
+    assert verdict.short == short
+    for number in (0, 2):
+        text = evidence.evidence_claims.rows([replace(verdict, short=number)], campaign, {})
+        said = "As taken: the last stored round alone; waits for 2 runs to be measured again."
+        assert (said in text) == (number > 0)
+
+
+def test_seeds_that_were_added_are_those_with_the_digest_where_others_have_none(evidence):
+    campaign = plan.load(plans()["reproduction"])
+    (item, *_) = campaign.items
+    spec = tiny.experiment
+    runs = [SimpleNamespace(plan=text, experiment=spec(f"seed={seed}")) for seed, text in enumerate(("", item.digest))]
+    empty = {one.name: [] for one in campaign.items}
+    assert evidence.evidence_runs.added({**empty, item.name: runs}, campaign) == {item.name: [1]}
+    assert evidence.evidence_runs.added({**empty, item.name: runs[1:]}, campaign) == {}
+
+
+def test_each_row_has_an_anchor_that_the_settings_link_to(blocks):
+    anchors = set(re.findall(r'<a id="([^"]+)"', blocks["claims"]))
+    linked = set(re.findall(r"results\.md#([^)]+)\)", blocks["settings"]))
+    assert anchors == linked
+    assert len(anchors) == blocks["claims"].count("<a id=")
+
+
+def test_no_line_begins_with_a_number_between_marks(evidence):
+    """Markdown takes a line that begins with a comment for HTML, and ends the paragraph."""
+    for page in evidence.PAGES:
+        assert not re.findall(r"(?m)^\s*<!-- [a-z0-9-]+ -->[^\n]+", page.read_text(encoding="utf-8")), page.name

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+from blocks import ROOT
 
 from docs._ext.paper_settings import of_item
+from drift.claims import claims
 from drift.claims.campaign.plan import PlanItem, load
 from drift.config.load import plans
 from figures.papers import load as paper
@@ -15,7 +19,7 @@ PRINTED = {  # as the papers print them: rate, its decay, momentum, weight decay
     "fedeve-table1-mnist-dir001": ("0.01", "1", "0", "0", "1", "20", "1500", "3400", "10"),
     "fedeve-fig3b-mnist": ("0.01", "1", "0", "0", "1", "20", "1500", "3400", "10"),
     "fedlaw-table3-cifar10-dir01": ("0.08", "0.99", "0.9", "0.0005", "3", "128", "200", "20", "20"),
-    "lss-table1-cifar10": ("0.0005", "1", "0.9", "0.0005", "8", "64", "3", "5", "5"),
+    "lss-table1-cifar10": ("0.0005", "1", "0.9", "0.0005", "-", "64", "3", "5", "5"),  # eight steps
 }
 NAMES = (
     "local.lr",
@@ -73,6 +77,43 @@ def test_every_departure_shows_and_what_rows_alone_have_is_named_by_the_row(item
     assert [one.name for one in of_item(item) if one.differs] == []
     ours = item.model_copy(update={"original": ("fedlaw-cifar10-dir1", "local.epochs=9")})
     assert [(one.name, one.paper, one.ours) for one in of_item(ours) if one.differs] == [("local.epochs", "9", "3")]
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    from _ext import claim_settings, evidence_settings
+
+    return SimpleNamespace(of_claim=claim_settings.of_claim, settings=evidence_settings._settings)
+
+
+def test_a_claim_is_compared_with_the_setting_in_which_its_paper_makes_it(items, pages):
+    asked = {one.name: one for one in claims()}
+
+    def differing(name, item):
+        return {one.name: (one.paper, one.ours) for one in pages.of_claim(asked[name], items[item]) if one.differs}
+
+    assert differing("ima-accuracy-fedavg", "ima-table1-fmnist-shards2") == {}
+    clients = differing("ima-mean-below", "ima-table1-fmnist-shards2")
+    assert clients["task.dataset"] == ("cifar10", "fashion_mnist")
+    assert clients["local.lr_decay"] == ("1", "0.99")
+    assert clients["rounds"] == ("400", "300")
+    assert differing("ima-more-models", "ima-table1-fmnist-shards2")["clients.number"] == ("10", "100")
+    assert differing("ima-rest-distance", "cross-fmnist-mlp-shards2")["task.model"] == ("cnn_cifar10", "mlp")
+    coherence = differing("fedlaw-coherence-falls", "fedlaw-table3-cifar10-dir01")
+    assert coherence["clients.partition.name"] == ("hybrid_dirichlet", "dirichlet")
+    assert differing("fedlaw-smaller-norm", "fedlaw-table3-cifar10-dir01")["method"] == ("FedLAW (GWS)", "FedLAW")
+    quick = differing("lss-accuracy-1", "lss-table1-cifar10")
+    assert (quick["local.steps"], quick["local.epochs"]) == (("8", "-"), ("-", "8"))
+    assert quick["lss: method.pool_init"] == ("frozen", "trained")
+    assert not {"local.steps", "lss: method.pool_init"} & set(
+        differing("lss-accuracy-1", "lss-table1-cifar10-resnet20")
+    )
+
+
+def test_what_only_the_code_states_says_so(items, pages):
+    text = "\n".join(pages.settings(items["fedeve-table1-mnist-dir1"], claims("fedeve")[:1], ()))
+    assert "`local.batch=20` (code, [EVE-7](papers.md#eve-7))" in text
 
 
 CELLS = {  # claim -> (paper, item, row, row of the other) where its effect is a difference of two printed cells

@@ -76,6 +76,16 @@ rows = [
     assert "table" in next(line for line in out.splitlines() if line.strip().startswith("fedeve-accuracy"))
 
 
+def test_the_rows_of_one_claim_keep_the_adjustment_of_all(folder, capsys):
+    assert call("claims", folder, "--paper", "fedeve", "--json") == 0
+    every = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert call("claims", folder, "--paper", "fedeve", "--claim", "fedeve-accuracy", "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row == every["fedeve-accuracy"]
+    assert call("claims", folder, "--paper", "fedeve", "--claim", "fedeve-accurate") == 2
+    assert "no claim named 'fedeve-accurate'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("tokens", [[], ["RUN", "--files", "."]])
 def test_runs_or_files_have_to_be_named(tokens, capsys):
     assert call("claims", *tokens) == 2

@@ -9,7 +9,7 @@ from scipy import stats
 
 from drift.analyses.over_seeds import INTERVAL, estimate, t_interval
 from drift.analyses.rounds.critical_point import critical_point
-from drift.claims.claim import over_seeds
+from drift.claims.interval import over_seeds
 from figures.axes import curves
 from figures.gallery import numbers_rounds
 from figures.looks import look, style

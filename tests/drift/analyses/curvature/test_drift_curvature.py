@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import oracles
@@ -19,6 +20,7 @@ from drift.analyses.curvature import drift_curvature as module
 from drift.analyses.curvature import surroundings
 from drift.analyses.curvature.averaging import measure_gap, measure_span
 from drift.analyses.curvature.surroundings import Surroundings, WeightedClients, principal_directions
+from drift.runs.context import Context
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -38,9 +40,14 @@ def cohort_around(mean, count=3, *, weights=(0.5, 0.3, 0.2), seed=1, scale=0.2):
     return WeightedClients(mean, mean + moves - p @ moves, list(range(count)), p)
 
 
+def stand_in(task):
+    """What the loss around a model takes of a run."""
+    return SimpleNamespace(task=task, context=Context())
+
+
 def around_quadratic(values, k):
     task = oracles.quadratic(len(values), eigenvalues=values)
-    return task, Surroundings.around(task.task, torch.ones(len(values)).double(), k, task.task.split("test"))
+    return task, Surroundings.around(stand_in(task.task), torch.ones(len(values)).double(), k, task.task.split("test"))
 
 
 def test_the_numbers_are_those_that_the_findings_stored(tmp_path):
@@ -149,7 +156,7 @@ def test_negative_curvature_counts_by_its_magnitude():
     values, vectors = np.linalg.eigh(matrix)
     order = np.abs(values).argsort()[::-1]
     k = next(rank for rank in range(1, 40) if values[order[rank - 1]] < 0) + 1  # the last but one is negative
-    around = Surroundings.around(task, theta, k, samples)
+    around = Surroundings.around(stand_in(task), theta, k, samples)
     np.testing.assert_allclose(around.eigenvalues, values[order[:k]], rtol=1e-3)
     assert values[order[:k]].min() < 0
     cohort = cohort_around(theta)

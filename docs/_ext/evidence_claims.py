@@ -1,0 +1,147 @@
+"""The rows of docs/results.md, each claim in a setting with its verdict, and the number of verdicts of each kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from _ext.claim_settings import of_claim
+from _ext.evidence_tables import span, table
+from drift.claims.campaign.plan import Plan
+from drift.claims.claim import Claim, Verdict
+
+Added = Mapping[str, Sequence[int]]
+"""Seeds that were added after others had been seen, by item."""
+
+WORDINGS = (
+    "agrees",
+    "sign agrees; no printed effect",
+    "no less; no printed effect",
+    "differs, above the paper",
+    "differs, below the paper",
+    "differs, against the claim",
+    "differs, outside the margin",
+    "equivalent",
+    "too few",
+)
+"""Verdicts in the order of the count."""
+
+
+def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
+    """A row per claim and setting; the words of a claim are in its first row alone."""
+    lines, last = [], ""
+    for verdict in verdicts:
+        if verdict.seeds:
+            claim, number = verdict.claim, verdict.interval.number
+            about = f"{claim.item}: {claim.statement} ({effect(claim)}{unit(verdict)}{_test(claim)}). `{claim.name}`"
+            later = sum(seed in added.get(verdict.setting, ()) for seed in verdict.seeds)
+            lines.append(
+                (
+                    f'<a id="{anchor(claim, verdict.setting)}"></a>'
+                    + " ".join(filter(None, ["" if claim.name == last else about, _taken(verdict)])),
+                    ", ".join(f"[{name}](results-settings.md#{name})" for name in verdict.setting.split(", ")),
+                    span(verdict.interval, 3),
+                    "" if verdict.printed is None else f"{verdict.printed:+.3g}",
+                    f"{number}, {later} added" if later else f"{number}",
+                    p_value(verdict),
+                    same_setting(verdict, campaign),
+                    f"**{verdict.wording}**",
+                )
+            )
+            last = claim.name
+    head = (
+        "claim (effect)",
+        "setting",
+        "mean [95 % interval]",
+        "paper",
+        "seeds",
+        "p, Holm",
+        "same setting?",
+        "verdict",
+    )
+    return table(head, lines) if lines else "None yet."
+
+
+def anchor(claim: Claim, setting: str) -> str:
+    """Name of a row's anchor."""
+    return f"{claim.name}--{setting.partition(',')[0]}"
+
+
+def departures(verdict: Verdict, campaign: Plan) -> int:
+    """Number of settings in which a row departs from that in which the paper makes its claim."""
+    items = {item.name: item for item in campaign.items}
+    return max(sum(one.differs for one in of_claim(verdict.claim, items[name])) for name in verdict.setting.split(", "))
+
+
+def same_setting(verdict: Verdict, campaign: Plan) -> str:
+    """Whether the setting of a row is that of its paper, or in how many values it differs."""
+    number = departures(verdict, campaign)
+    return f"{number} value{'s' if number > 1 else ''} differ{'' if number > 1 else 's'}" if number else "yes"
+
+
+def tally(verdicts: Sequence[Verdict], campaign: Plan) -> str:
+    """How many rows have each verdict, in the paper's setting and in all, and how many of them survive adjustment."""
+    tested = [verdict for verdict in verdicts if verdict.seeds]
+    lines = []
+    for wording in WORDINGS:
+        every = [verdict for verdict in tested if verdict.wording == wording]
+        sure = sum(verdict.holm < 0.05 for verdict in every if wording != "too few")
+        own = sum(not departures(verdict, campaign) for verdict in every)
+        if every:
+            lines.append((wording, f"{len(every)}", "" if wording == "too few" else f"{sure}", f"{own}"))
+    sure = sum(verdict.holm < 0.05 for verdict in tested if verdict.outcome != "too few")
+    own = sum(not departures(verdict, campaign) for verdict in tested)
+    lines.append(("all", f"{len(tested)}", f"{sure}", f"{own}"))
+    return table(("verdict", "rows", "of them p, Holm < 0.05", "of them in the paper's setting"), lines)
+
+
+def effect(claim: Claim) -> str:
+    """The effect, without the rounds of an accuracy, which the page states once."""
+    short = claim.effect.replace(" of the last 10 evaluated rounds", "")
+    return short.replace(", last 10 evaluated rounds", "")
+
+
+def _taken(verdict: Verdict) -> str:
+    """What a row is measured on where files lack the results of several rounds, triples or pairs."""
+    if not verdict.short:
+        return ""
+    runs = f"{verdict.short} run{'s' if verdict.short > 1 else ''}"
+    return f"**As taken: {verdict.claim.instead}; waits for {runs} to be measured again.**"
+
+
+def unit(verdict: Verdict) -> str:
+    return "" if verdict.claim.unit in ("1", "log2") else f", {verdict.claim.unit}"
+
+
+def p_value(verdict: Verdict) -> str:
+    return "" if verdict.holm != verdict.holm else "< 0.001" if verdict.holm < 0.001 else f"{verdict.holm:.3f}"
+
+
+def _test(claim: Claim) -> str:
+    """The test of a claim where it is not that of a difference, and its margin where it is not one point."""
+    point = claim.unit == "points" and claim.margin == 1
+    margin = "" if claim.margin is None or point else f", margin {claim.margin:g}"
+    none = ", no margin" if claim.unit == "points" and claim.margin is None else ""
+    return {"more": "", "no less": "; at least as", "same": "; no difference"}[claim.test] + margin + none
+
+
+def waiting(verdicts: Sequence[Verdict]) -> str:
+    """Claims without runs, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if not verdict.seeds:
+            claim = verdict.claim
+            reasons.setdefault(verdict.reason, []).append(f"{claim.item}: {claim.statement} (`{claim.name}`)")
+    lines = [
+        line for reason, names in reasons.items() for line in (f"\n*{reason}*\n", *(f"- {name}" for name in names))
+    ]
+    return "\n".join(lines).strip()
+
+
+def places(text: str) -> set[str]:
+    """Figures and tables in a text, such as "Figs. 5c and 7c", without the letters of panels."""
+    return {
+        f"{kind[0]}{name}"
+        for kind, names in re.findall(r"(Fig|Table)s?\.? ((?:\w+)(?:(?:, | and )\d\w*)*)", text)
+        for name in re.findall(r"[IVX]+|\d+", names)
+    }

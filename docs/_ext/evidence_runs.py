@@ -1,0 +1,126 @@
+"""Runs of the campaign: how many there are, what their files lack, and which were trained after the plan was fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from _ext.evidence_tables import table
+from drift.analyses.rounds.numbers import OF_RECORD
+from drift.claims.campaign import execute
+from drift.claims.campaign.plan import Plan, PlanItem
+from drift.claims.campaign.recorded_run import RecordedRun
+from drift.claims.claim import Verdict
+from drift.claims.cross import window_gains
+from figures.commands import reproduce
+from figures.looks.palette import label as written
+
+ByItem = Mapping[str, Sequence[RecordedRun]]
+"""Recorded runs by the name of their item."""
+
+
+def recorded(campaign: Plan, runs: ByItem, lost: ByItem, everything: Sequence[RecordedRun], files: Path) -> str:
+    """What is trained and what is left, as `fedscape reproduce --list` counts it."""
+    have = execute.recorded(campaign.sets(), files)
+    lines = []
+    for item, row in zip(campaign.items, reproduce.rows(campaign, have), strict=True):
+        units = [unit for units in item.units for unit in units]
+        own, diverged = runs[item.name], lost[item.name]
+        trained = f"{len(own) + len(diverged)} of {len(units)}" + f", {len(diverged)} diverged" * bool(diverged)
+        lacking = ", ".join(f"`{name}`" for name in row["lacking"].split(", ") if name)
+        of_paper = "findings" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
+        hours = f"{seconds([*own, *diverged]) / 3600:.2f}"
+        lines.append((item.name, of_paper, trained, row["runs"], lacking, hours, f"{row['hours']:.1f}"))
+    every = [unit for item in campaign.items for units in item.units for unit in units]
+    done = sum(unit.row.minutes for unit in every if unit.identity in have) / 60
+    total = (
+        f"{len(everything)} runs, {seconds(everything) / 3600:.2f} hours of training by the clock, {done:.1f} "
+        f"core-hours by the plan. The files of {sum(map(bool, have.values()))} runs lack numbers."
+    )
+    head = ("item of the plan", "paper", "trained", "complete", "no number for", "hours of training", "core-hours left")
+    return f"{total}\n\n{table(head, lines)}"
+
+
+def seconds(runs: Iterable[RecordedRun]) -> float:
+    """Seconds of all rounds of runs; rounds that one run took from another, with equal times, count once."""
+    parts = {
+        (repr(run.experiment.clients), run.experiment.task.model, run.experiment.seed, place, value)
+        for run in runs
+        for place, value in enumerate(run.content["seconds"])
+    }
+    return sum(value for *_, value in parts)
+
+
+def fixed(run: RecordedRun, item: PlanItem) -> bool:
+    """Whether a run was trained after its item was fixed as it is: its file states the digest."""
+    return run.plan in (item.digest, item.digest.partition("-")[0])
+
+
+def added(runs: ByItem, campaign: Plan) -> dict[str, list[int]]:
+    """Seeds of each item that were trained after it was fixed, where others had been trained before."""
+    late: dict[str, list[int]] = {}
+    for item in campaign.items:
+        seeds: dict[int, list[bool]] = {}
+        for run in runs[item.name]:
+            seeds.setdefault(run.experiment.seed, []).append(fixed(run, item))
+        after = sorted(seed for seed, states in seeds.items() if all(states))
+        if after and len(after) < len(seeds):
+            late[item.name] = after
+    return late
+
+
+def counts(campaign: Plan, runs: ByItem, verdicts: Sequence[Verdict], answers: Sequence[Verdict]) -> dict[str, str]:
+    """Numbers within sentences, by name."""
+    states = [fixed(run, item) for item in campaign.items for run in runs[item.name]]
+    seeds = {name: f"{', '.join(map(str, one))} of `{name}`" for name, one in added(runs, campaign).items()}
+    return {
+        "fixed": f"{sum(states)} of {len(states)}",
+        "added": "; ".join(seeds.values()),
+        "tests-claims": f"{max(one.family for one in verdicts)}",
+        "tests-findings": f"{max(one.family for one in answers)}",
+        "identical": identical(runs),
+        "first-window": first_window(runs),
+        "gain-rounds": gain_rounds(runs),
+    }
+
+
+def identical(runs: ByItem) -> str:
+    """In how many seeds the runs of IMA have FedAvg's losses until averaging begins, by item."""
+    texts = []
+    for name in ("cross-fmnist-mlp-shards2", "cross-cifar10-mlp-shards2", *_IMA):
+        bases = {run.experiment.seed: run for run in runs[name] if run.label == "fedavg"}
+        equal = []
+        for run in (run for run in runs[name] if run.label == "ima"):
+            first = run.method.first_round(run.experiment.rounds)
+            pair = [one.metrics()["loss"].values[:first] for one in (run, bases[run.experiment.seed])]
+            equal.append(np.array_equal(*pair, equal_nan=True))
+        texts.append(f"{sum(equal)} of {len(equal)} in `{name}`")
+    return ", ".join(texts)
+
+
+_IMA = ("ima-table1-fmnist-shards2", "ima-table1-fmnist-dir01")
+
+
+def first_window(runs: ByItem) -> str:
+    """In how many seeds a window of five raises the loss in the first of its rounds, by item."""
+    texts = []
+    for name in ("cross-fmnist-mlp-shards2", "cross-cifar10-mlp-shards2", "ima-table1-fmnist-shards2"):
+        gains = [window_gains(run)[1][0] for run in runs[name] if run.label == "fedavg"]  # type: ignore[arg-type]
+        texts.append(f"{sum(gain < 0 for gain in gains)} of {len(gains)} seeds of `{name}`")
+    return ", ".join(texts)
+
+
+def gain_rounds(runs: ByItem) -> str:
+    """FedEve's mean gain at Dirichlet 0.01 minus that at 1, over 300 rounds and over all, in the runs of Table 1."""
+    ends = [_gains(runs[f"fedeve-table1-mnist-{name}"]) for name in ("dir001", "dir1")]
+    seeds = sorted(set(ends[0]) & set(ends[1]))
+    short, whole = (float(np.mean([ends[0][seed][at] - ends[1][seed][at] for seed in seeds])) for at in (0, 1))
+    return f"{short:.3f} over 300 rounds and {whole:.3f} over 1,500, {len(seeds)} seeds"
+
+
+def _gains(runs: Sequence[RecordedRun]) -> dict[int, tuple[float, float]]:
+    """Mean gain over 300 rounds and over all, by seed."""
+    series = {run.experiment.seed: run.cached(OF_RECORD["gain"])["gain"] for run in runs if run.label == "fedeve"}
+    return {seed: (float(one.where(one["round"] < 300).mean()), float(one.mean())) for seed, one in series.items()}
