@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
-from torch import Tensor
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.counterfactual.noise_replays import (
-    Job,
+    Replayed,
     ReplayPlan,
     inner_products,
     plan_replays,
@@ -101,9 +100,9 @@ def noise_or_drift(
     """
     plans = _plans(run, rounds, clients, replays, fractions)
     jobs = [job for plan in plans for job in plan.jobs]
-    updates = share_jobs(run, replay, jobs, workers=workers, progress=run.context.progress)
-    known = dict(zip(jobs, updates, strict=True))
-    rows = [_measure(run, plan, known) for plan in plans]
+    replayed = share_jobs(run, replay, jobs, workers=workers, progress=run.context.progress)
+    results = dict(zip(jobs, replayed, strict=True))
+    rows = [_measure(plan, [results[job] for job in plan.jobs]) for plan in plans]
     coords: dict[str, Sequence[Any]] = {"round": [plan.index for plan in plans], "fraction": [*plans[0].fractions]}
     coords |= {"part": [*PARTS], "cause": [*CAUSES], "pair": [*PAIRS]}
     about = {name: (text, unit) for name, (_, text, unit) in _ABOUT.items()}
@@ -116,7 +115,7 @@ def noise_or_drift(
         clients=clients,
         number=run.experiment.clients.number,
         replays=replays,
-        trainings=len(jobs),
+        trainings=sum(len(replicates) for _, _, replicates, _ in jobs),
         d=run.layout.size,
     )
 
@@ -125,7 +124,8 @@ def noise_or_drift_effort(run: Run, **options: Any) -> Effort:
     """Effort of `noise_or_drift` with the same options."""
     values = complete_options(noise_or_drift, run, options)
     plans = _plans(run, values.rounds, values.clients, values.replays, values.fractions)
-    trainings, most = sum(len(plan.jobs) for plan in plans), max(len(plan.who) for plan in plans)
+    most = max(len(plan.who) for plan in plans)
+    trainings = sum(len(replicates) for plan in plans for _, _, replicates, _ in plan.jobs)
     samples = sum(len(run.parts_in(plan.index)[client]) for plan in plans for client in plan.who)
     memory = 4 * run.layout.size * (trainings * len(values.fractions) + most * (values.replays + 2))
     return effort(run, trainings=trainings, forwards=3 * samples, memory=memory, workers=values.workers)
@@ -146,8 +146,8 @@ def _plans(
     return [plan_replays(run, one, everyone=everyone, replays=replays, fractions=fractions) for one in indices]
 
 
-def _measure(run: Run, plan: ReplayPlan, updates: Mapping[Job, Tensor]) -> dict[str, np.ndarray | float]:
-    steps, products = inner_products(run, plan, updates)
+def _measure(plan: ReplayPlan, replayed: Sequence[Replayed]) -> dict[str, np.ndarray | float]:
+    steps, products = inner_products(plan, replayed)
     estimates = [None if one is None else one.estimated() for one in products]
     return {**_table(estimates, steps), "steps": steps, "clients": len(plan.who), "cohort": plan.cohort}
 

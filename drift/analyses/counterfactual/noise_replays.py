@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -11,22 +11,37 @@ import torch
 from torch import Tensor
 
 from drift.analyses.counterfactual.all_clients import ClientsToTrain, find_clients_to_train, frozen_update
-from drift.analyses.counterfactual.noise_terms import Replays
+from drift.analyses.counterfactual.noise_terms import LEAST, Replays
 from drift.methods.fednova import path_length
 from drift.runs.run import Run
 from drift.store.column_blocks import blocks
 from drift.store.row_matrices import filled
 from drift.training.client import Client, steps
+from drift.training.correction import Correction
 from landscape.model.samples import Samples
 
 Fractions = tuple[float, ...]
 """Shares of the local steps, ascending to 1."""
 
-Job = tuple[int, int, int, Fractions]
-"""(round, client, replicate, fractions)."""
+Job = tuple[int, int, tuple[int, ...], Fractions]
+"""(round, client, replicates, fractions)."""
 
-LEAST = 3
-"""Clients that an interval needs: one of them is left out in turn, and pairs remain."""
+
+@dataclass(frozen=True)
+class Replayed:
+    """Trainings of one client.
+
+    Args:
+        marks: Local steps at each fraction.
+        lengths: Lengths of the frozen update there, the whole one being 1, shape (n,).
+        frozen: Frozen update of the whole training, shape (d,).
+        updates: By replicate, after each fraction, shape (n, d).
+    """
+
+    marks: list[int]
+    lengths: Tensor
+    frozen: Tensor
+    updates: dict[int, Tensor]
 
 
 @dataclass(frozen=True)
@@ -34,13 +49,15 @@ class ReplayPlan:
     """Trainings of one round.
 
     Args:
+        name: Of the run.
         plan: The round, the weights of all K clients and the recorded models.
         who: Clients whose updates are compared, m of them.
-        jobs: Trainings that the record lacks.
+        jobs: Trainings that the record lacks, one job per client.
         replays: R, trainings of each client.
         fractions: Shares of the local steps after which updates are compared.
     """
 
+    name: str
     plan: ClientsToTrain
     who: list[int]
     jobs: list[Job]
@@ -94,7 +111,7 @@ def plan_replays(run: Run, index: int, *, everyone: bool, replays: int, fraction
     """
     plan, fixed = find_clients_to_train(run, index), tuple(map(float, fractions))
     if len(plan.record.extras.get("excluded", ())) or not bool(plan.record.kept("start").isfinite().all()):
-        raise ValueError(_diverged(run, index))
+        raise ValueError(_diverged(run.name, index))
     among = range(len(plan.counts)) if everyone else plan.record.ids.tolist()
     who = [client for client in among if plan.counts[client] > 0]
     if len(who) < LEAST:
@@ -102,28 +119,38 @@ def plan_replays(run: Run, index: int, *, everyone: bool, replays: int, fraction
             f"{len(who)} clients with samples count in round {index} of run {run.name}, and noise_or_drift needs "
             f"{LEAST}; name another round" + ("." if everyone else ", or give clients='all'.")
         )
-    jobs = [(index, k, replay, fixed) for k in who for replay in range(int(k in plan.recorded), replays)]
-    return ReplayPlan(plan, who, jobs, replays, fixed)
+    jobs = [(index, k, tuple(range(int(k in plan.recorded), replays)), fixed) for k in who]
+    return ReplayPlan(run.name, plan, who, jobs, replays, fixed)
 
 
-def _diverged(run: Run, index: int) -> str:
-    return f"a client diverged in round {index} of run {run.name}, and has no expected update; name other rounds."
+def _diverged(name: str, index: int) -> str:
+    return f"a client diverged in round {index} of run {name}, and has no expected update; name other rounds."
 
 
-def replay(run: Run, job: Job) -> Tensor:
-    """Updates (n, d) of a client after each fraction of its local steps; replicate 0 is the recorded training.
+def replay(run: Run, job: Job) -> Replayed:
+    """Trainings of a client from the recorded start; replicate 0 is the recorded one.
 
     Raises:
         ValueError: If the method changes the gradient at the start.
     """
-    index, number, replicate, fractions = job
-    client = run.client(index, number, replicate=replicate)
+    index, number, replicates, fractions = job
+    client = run.client(index, number)
     if (correction := run.method.correction(client)) is not None:
         gradient = torch.ones_like(client.start)
         correction(gradient, client.start)
         if not bool((gradient == 1).all()):
             raise ValueError(_other_training(run))
-    marks, models = _marks(client, fractions), list[Tensor]()
+    tau = steps(client)
+    marks = [min(tau, max(1, round(fraction * tau))) for fraction in fractions]
+    lengths = path_length(torch.tensor(marks, dtype=torch.float64), client.local.momentum)
+    again = (replace(client, replicate=replicate) for replicate in replicates)
+    updates = {one.replicate: _updates(one, correction, marks) for one in again}
+    return Replayed(marks, lengths / lengths[-1].clamp(min=1), frozen_update(client).cpu(), updates)
+
+
+def _updates(client: Client, correction: Correction | None, marks: Sequence[int]) -> Tensor:
+    """Updates (n, d) after numbers of steps."""
+    models: list[Tensor] = []
 
     def batches() -> Iterator[Samples]:
         for step, batch in enumerate(client.batches()):
@@ -135,46 +162,38 @@ def replay(run: Run, job: Job) -> Tensor:
     return torch.stack(models).sub_(client.start).cpu()
 
 
-def _marks(client: Client, fractions: Fractions) -> list[int]:
-    """Steps after which the updates of a client are compared."""
-    return [min(steps(client), max(1, round(fraction * steps(client)))) for fraction in fractions]
-
-
-def inner_products(
-    run: Run, plan: ReplayPlan, updates: Mapping[Job, Tensor]
-) -> tuple[np.ndarray, list[Replays | None]]:
+def inner_products(plan: ReplayPlan, replayed: Sequence[Replayed]) -> tuple[np.ndarray, list[Replays | None]]:
     """Mean number of local steps at each fraction, shape (n,), and the inner products of the updates there.
 
     None: fewer than two replays of a client are known at a fraction, as the record holds no model in between.
 
+    Args:
+        plan: The round.
+        replayed: Results of its jobs.
+
     Raises:
         ValueError: If a replay diverged.
     """
-    start, q, who, m = plan.plan.record.kept("start"), plan.shares, plan.who, len(plan.who)
-    ready = [run.client(plan.index, client) for client in who]
-    marks = np.array([_marks(client, plan.fractions) for client in ready])
-    lengths = path_length(torch.from_numpy(marks).double(), ready[0].local.momentum).numpy()
-    lengths /= lengths[:, -1:].clip(1)
-    frozen = [frozen_update(client).cpu() for client in ready]
+    start, q, m = plan.plan.record.kept("start"), plan.shares, len(plan.who)
     products: list[Replays | None] = []
     for place, fraction in enumerate(plan.fractions):
-        known = {job[1:3]: update[place] for job, update in updates.items() if job[0] == plan.index}
-        if fraction == 1:
-            known |= {(k, 0): model - start for k, model in plan.plan.recorded.items() if (k, 0) not in known}
-        names = [(k, replicate) for k in who for replicate in range(plan.replays)]
-        active = np.array([name in known for name in names]).reshape(m, -1)
+        known = [{replicate: update[place] for replicate, update in one.updates.items()} for one in replayed]
+        for client, updates in zip(plan.who, known, strict=True):
+            if fraction == 1 and client in plan.plan.recorded and 0 not in updates:
+                updates[0] = plan.plan.recorded[client] - start
+        active = np.array([[replicate in updates for replicate in range(plan.replays)] for updates in known])
         if (active.sum(1) < 2).any():
             products.append(None)
             continue
-        scaled = (part * float(factor) for part, factor in zip(frozen, lengths[:, place], strict=True))
-        rows = (known.get(name, torch.zeros_like(start)) for name in names)
-        gram = _gram(filled(m + len(names), start, chain(scaled, rows)))
+        frozen = (one.frozen * float(one.lengths[place]) for one in replayed)
+        rows = (updates.get(one, torch.zeros_like(start)) for updates in known for one in range(plan.replays))
+        gram = _gram(filled(m + active.size, start, chain(frozen, rows)))
         if not np.isfinite(gram).all():
-            raise ValueError(_diverged(run, plan.index))
+            raise ValueError(_diverged(plan.name, plan.index))
         shape = m, plan.replays, m, plan.replays
         mixed, own = gram[m:, :m].reshape(shape[:3]), gram[m:, m:].reshape(shape)
-        products.append(Replays(gram[:m, :m], mixed, own, active, q[who], int((q > 0).sum()), plan.cohort))
-    return q[who] @ marks / q[who].sum(), products
+        products.append(Replays(gram[:m, :m], mixed, own, active, q[plan.who], int((q > 0).sum()), plan.cohort))
+    return q[plan.who] @ np.array([one.marks for one in replayed]) / q[plan.who].sum(), products
 
 
 def _gram(vectors: Tensor) -> np.ndarray:

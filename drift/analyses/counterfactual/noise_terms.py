@@ -24,6 +24,9 @@ NAMES = (*PARTS, *(f"share {part}" for part in PARTS), *(f"mean {cause}" for cau
 SQUARE, SHARE, MEAN = slice(0, 4), slice(4, 8), slice(8, 12)
 """Entries of the parts, of their shares, and of the mean update."""
 
+LEAST = 3
+"""Clients, or replays of a client, that a jackknife needs: pairs remain where one is left out."""
+
 POINTS = 400
 """Places between which a difference is taken to be linear."""
 
@@ -94,19 +97,25 @@ class Replays:
         shares = parts / total if total > 0 else np.full(4, np.nan)
         return np.array([*parts, *shares, *causes, a, signal / error if error else np.nan])
 
-    def covariance(self) -> np.ndarray:
-        """Estimated covariance of `estimate`, by the jackknife in two stages: clients, and replays within them."""
+    def covariances(self) -> tuple[np.ndarray, np.ndarray]:
+        """Parts of the covariance of `estimate`, shape (c, n, n), and their degrees of freedom, shape (c,).
+
+        The jackknife in two stages: over clients, and over the replays of each client. A client with two replays has
+        no jackknife of its own; the clients then stand for a sample of more clients, which makes intervals wider.
+        """
         m, sampled = len(self.shares), len(self.shares) / self.number
-        has_three = bool((self.active.sum(1) >= 3).all())
-        total = np.zeros((len(NAMES), len(NAMES)))
-        if sampled < 1 or not has_three:
+        counts = self.active.sum(1)
+        within = bool((counts >= LEAST).all())
+        parts, degrees = [], []
+        if sampled < 1 or not within:
             left = np.array([self.estimate(without=client) for client in range(m)])
-            total += (1 - sampled if has_three else 1) * (m - 1) * np.cov(left.T, bias=True)
-        if has_three:
-            for client, replays in enumerate(self.active):
-                left = np.array([self.estimate(active) for active in self._lacking(client)])
-                total += sampled * (replays.sum() - 1) * np.cov(left.T, bias=True)
-        return total
+            parts.append((1 - sampled if within else 1) * (m - 1) * np.cov(left.T, bias=True))
+            degrees.append(m - 1)
+        for client in range(m if within else 0):
+            left = np.array([self.estimate(active) for active in self._lacking(client)])
+            parts.append(sampled * (counts[client] - 1) * np.cov(left.T, bias=True))
+            degrees.append(int(counts[client]) - 1)
+        return np.array(parts), np.array(degrees)
 
     def _lacking(self, client: int) -> Iterator[np.ndarray]:
         for replay in np.flatnonzero(self.active[client]):
@@ -116,8 +125,7 @@ class Replays:
 
     def estimated(self) -> Estimate:
         """The estimate with its covariance."""
-        quantile = float(stdtrit(len(self.shares) - 1, 0.975))
-        return Estimate(self.estimate(), self.covariance(), quantile, self.number, self.cohort)
+        return Estimate(self.estimate(), *self.covariances(), self.number, self.cohort)
 
 
 @dataclass(frozen=True)
@@ -126,21 +134,31 @@ class Estimate:
 
     Args:
         values: Shape (n,), by NAMES.
-        covariance: Shape (n, n).
-        quantile: Standard errors in half an interval: of Student's t with m - 1 degrees of freedom, for 95 %.
+        covariances: Parts of their covariance, which are independent, shape (c, n, n).
+        degrees: Degrees of freedom of the parts, shape (c,).
         number, cohort: As in `Replays`.
     """
 
     values: np.ndarray
-    covariance: np.ndarray
-    quantile: float
+    covariances: np.ndarray
+    degrees: np.ndarray
     number: int
     cohort: int
 
+    def error(self, contrasts: np.ndarray) -> np.ndarray:
+        """Half the widths of intervals of 95 % of contrasts (p, n) of the values, shape (p,).
+
+        The degrees of freedom are those of Satterthwaite, so that a client that dominates the variance widens them.
+        """
+        variances = np.einsum("pi,cij,pj->cp", contrasts, self.covariances, contrasts, optimize=True).clip(0)
+        total = variances.sum(0)
+        squares = np.maximum((variances**2 / self.degrees[:, None]).sum(0), np.finfo(float).tiny)
+        return stdtrit(np.maximum(total**2 / squares, 1.0), 0.975) * np.sqrt(total)
+
     @property
     def half(self) -> np.ndarray:
-        """Half the widths of the intervals, shape (n,)."""
-        return self.quantile * np.sqrt(self.covariance.diagonal())
+        """Half the widths of the intervals of the values, shape (n,)."""
+        return self.error(np.eye(len(self.values)))
 
     def differences(self, cohorts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Differences of the parts of the mean update of cohorts (n,), and half the widths of their intervals.
@@ -148,14 +166,12 @@ class Estimate:
         Each is divided by the sum of both sizes; shape (6, n), by PAIRS.
         """
         factors = np.array([coefficients(cohort, self.number) for cohort in cohorts])
-        causes, covariance = self.values[MEAN], self.covariance[MEAN, MEAN]
         rows = []
         for one, other in combinations(range(len(CAUSES)), 2):
-            contrast = np.zeros_like(factors)
-            contrast[:, one], contrast[:, other] = factors[:, one], -factors[:, other]
-            size = np.maximum(np.abs(contrast * causes).sum(1), np.finfo(float).tiny)
-            variance = np.einsum("ni,ij,nj->n", contrast, covariance, contrast)
-            rows.append((contrast @ causes / size, self.quantile * np.sqrt(variance.clip(0)) / size))
+            contrast = np.zeros((len(cohorts), len(NAMES)))
+            contrast[:, MEAN.start + one], contrast[:, MEAN.start + other] = factors[:, one], -factors[:, other]
+            size = np.maximum(np.abs(contrast * self.values).sum(1), np.finfo(float).tiny)
+            rows.append((contrast @ self.values / size, self.error(contrast) / size))
         difference, error = np.array(rows).transpose(1, 0, 2)
         return difference, error
 
