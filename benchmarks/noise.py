@@ -69,7 +69,7 @@ def experiment(setting: tuple, rounds: int) -> Experiment:
 def all_replays(run: drift.Run, index: int) -> Replays:
     """Inner products of 20 replays of all clients, and of five times three further ones before them."""
     number = 1 + REFERENCE + 3 * TIMES
-    plan = plan_replays(run, index, everyone=True, replays=number, fractions=(1.0,))
+    plan = plan_replays(run, index, all_clients=True, replays=number, fractions=(1.0,))
     jobs = [(index, client, tuple(range(1, number)), (1.0,)) for client in plan.who]
     plan = replace(plan, plan=replace(plan.plan, recorded={}), jobs=jobs)
     _, (products,) = inner_products(plan, [replay(run, job) for job in jobs])
@@ -135,7 +135,7 @@ def cost(name: str, *settings: str) -> str:
             drift.noise_or_drift(run, rounds=[run.committed - 1], replays=replays, fractions=fractions)
             used = time.process_time() - before
             parts.append(f"{replays} replays, {len(fractions)} fractions {used:.2f} s, {used / one:.2f} rounds")
-    return f"{name} {' '.join(settings)}: {'; '.join(parts)}"
+    return f"{name} {' '.join(settings[:2])}: {'; '.join(parts)}"
 
 
 def main() -> None:
@@ -165,9 +165,15 @@ def main() -> None:
             f"{kind}: median error {np.median(errors):.1f}, 95 % below {np.quantile(errors, 0.95):.1f}, "
             f"largest {errors.max():.1f}; intervals that hold the reference, %: {by_part}"
         )
-    short = ("rounds=20", "keep.globals=all", "keep.clients=all")
-    print(cost("common-fmnist", "clients.partition=shards", "clients.partition.shards=2", *short))
-    print(cost("common-fmnist", "clients.partition=shards", "clients.partition.shards=2", "local.epochs=1", *short))
+    short = (
+        "rounds=8",
+        "keep.globals=all",
+        "keep.clients=all",
+        "clients.partition=shards",
+        "clients.partition.shards=2",
+    )
+    for more in (("local.epochs=1",), ("local.epochs=5",), ("local.epochs=5", "task.model=cnn_fmnist")):
+        print(cost("common-fmnist", *more, *short), flush=True)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from drift.analyses.counterfactual.noise_terms import (
     PARTS,
     SHARE,
     SQUARE,
-    Estimate,
+    ReplayEstimate,
     equal_steps,
 )
 from drift.analyses.per_round import result, selected_rounds, stack_rows
@@ -142,24 +142,26 @@ def _plans(
         raise ValueError(f"fractions is {list(fractions)}; give ascending numbers above 0, of which the last is 1.")
     require_plain_training(run)
     indices = selected_rounds(run, "globals", rounds, ROUNDS)
-    everyone = clients == "all"
-    return [plan_replays(run, one, everyone=everyone, replays=replays, fractions=fractions) for one in indices]
+    all_clients = clients == "all"
+    return [
+        plan_replays(run, index, all_clients=all_clients, replays=replays, fractions=fractions) for index in indices
+    ]
 
 
 def _measure(plan: ReplayPlan, replayed: Sequence[Replayed]) -> dict[str, np.ndarray | float]:
     steps, products = inner_products(plan, replayed)
-    estimates = [None if one is None else one.estimated() for one in products]
+    estimates = [None if item is None else item.estimated() for item in products]
     return {**_table(estimates, steps), "steps": steps, "clients": len(plan.who), "cohort": plan.cohort}
 
 
-def _table(estimates: Sequence[Estimate | None], steps: np.ndarray) -> dict[str, np.ndarray | float]:
+def _table(estimates: Sequence[ReplayEstimate | None], steps: np.ndarray) -> dict[str, np.ndarray | float]:
     """Values of a round by name, with the bounds of their intervals."""
     rows: dict[str, np.ndarray | float] = {}
     missing = np.full((3, len(NAMES)), np.nan)
-    known = [missing if one is None else one.values + np.outer([0, -1, 1], one.half) for one in estimates]
+    known = [missing if item is None else item.values + np.outer([0, -1, 1], item.half) for item in estimates]
     values = np.array(known).transpose(1, 0, 2)
     spans: dict[str, slice | int] = {"square": SQUARE, "share": SHARE, "mean_square": MEAN, "scale": -2, "snr": -1}
-    sizes = [np.full((len(PAIRS), 3), np.nan) if one is None else one.equal_cohorts() for one in estimates]
+    sizes = [np.full((len(PAIRS), 3), np.nan) if item is None else item.equal_cohorts() for item in estimates]
     equal = {"cohort_size": np.moveaxis(np.array(sizes), -1, 0), "local_steps": equal_steps(estimates, steps).T}
     named = {name: values[:, :, span] for name, span in spans.items()} | equal
     for name, three in named.items():

@@ -102,7 +102,7 @@ def _other_training(run: Run) -> str:
     )
 
 
-def plan_replays(run: Run, index: int, *, everyone: bool, replays: int, fractions: Sequence[float]) -> ReplayPlan:
+def plan_replays(run: Run, index: int, *, all_clients: bool, replays: int, fractions: Sequence[float]) -> ReplayPlan:
     """What has to be trained for a round.
 
     Raises:
@@ -112,12 +112,12 @@ def plan_replays(run: Run, index: int, *, everyone: bool, replays: int, fraction
     plan, fixed = find_clients_to_train(run, index), tuple(map(float, fractions))
     if len(plan.record.extras.get("excluded", ())) or not bool(plan.record.kept("start").isfinite().all()):
         raise ValueError(_diverged(run.name, index))
-    among = range(len(plan.counts)) if everyone else plan.record.ids.tolist()
+    among = range(len(plan.counts)) if all_clients else plan.record.ids.tolist()
     who = [client for client in among if plan.counts[client] > 0]
     if len(who) < LEAST:
         raise ValueError(
             f"{len(who)} clients with samples count in round {index} of run {run.name}, and noise_or_drift needs "
-            f"{LEAST}; name another round" + ("." if everyone else ", or give clients='all'.")
+            f"{LEAST}; name another round" + ("." if all_clients else ", or give clients='all'.")
         )
     jobs = [(index, k, tuple(range(int(k in plan.recorded), replays)), fixed) for k in who]
     return ReplayPlan(run.name, plan, who, jobs, replays, fixed)
@@ -144,7 +144,7 @@ def replay(run: Run, job: Job) -> Replayed:
     marks = [min(tau, max(1, round(fraction * tau))) for fraction in fractions]
     lengths = path_length(torch.tensor(marks, dtype=torch.float64), client.local.momentum)
     again = (replace(client, replicate=replicate) for replicate in replicates)
-    updates = {one.replicate: _updates(one, correction, marks) for one in again}
+    updates = {copy.replicate: _updates(copy, correction, marks) for copy in again}
     return Replayed(marks, lengths / lengths[-1].clamp(min=1), frozen_update(client).cpu(), updates)
 
 
@@ -176,24 +176,24 @@ def inner_products(plan: ReplayPlan, replayed: Sequence[Replayed]) -> tuple[np.n
     """
     start, q, m = plan.plan.record.kept("start"), plan.shares, len(plan.who)
     products: list[Replays | None] = []
-    for place, fraction in enumerate(plan.fractions):
-        known = [{replicate: update[place] for replicate, update in one.updates.items()} for one in replayed]
-        for client, updates in zip(plan.who, known, strict=True):
-            if fraction == 1 and client in plan.plan.recorded and 0 not in updates:
-                updates[0] = plan.plan.recorded[client] - start
+    for column, fraction in enumerate(plan.fractions):
+        known = [{replicate: update[column] for replicate, update in client.updates.items()} for client in replayed]
+        for client_id, updates in zip(plan.who, known, strict=True):
+            if fraction == 1 and client_id in plan.plan.recorded and 0 not in updates:
+                updates[0] = plan.plan.recorded[client_id] - start
         active = np.array([[replicate in updates for replicate in range(plan.replays)] for updates in known])
         if (active.sum(1) < 2).any():
             products.append(None)
             continue
-        frozen = (one.frozen * float(one.lengths[place]) for one in replayed)
-        rows = (updates.get(one, torch.zeros_like(start)) for updates in known for one in range(plan.replays))
+        frozen = (client.frozen * float(client.lengths[column]) for client in replayed)
+        rows = (updates.get(number, torch.zeros_like(start)) for updates in known for number in range(plan.replays))
         gram = _gram(filled(m + active.size, start, chain(frozen, rows)))
         if not np.isfinite(gram).all():
             raise ValueError(_diverged(plan.name, plan.index))
         shape = m, plan.replays, m, plan.replays
-        mixed, own = gram[m:, :m].reshape(shape[:3]), gram[m:, m:].reshape(shape)
-        products.append(Replays(gram[:m, :m], mixed, own, active, q[plan.who], int((q > 0).sum()), plan.cohort))
-    return q[plan.who] @ np.array([one.marks for one in replayed]) / q[plan.who].sum(), products
+        mixed, inner = gram[m:, :m].reshape(shape[:3]), gram[m:, m:].reshape(shape)
+        products.append(Replays(gram[:m, :m], mixed, inner, active, q[plan.who], int((q > 0).sum()), plan.cohort))
+    return q[plan.who] @ np.array([client.marks for client in replayed]) / q[plan.who].sum(), products
 
 
 def _gram(vectors: Tensor) -> np.ndarray:

@@ -15,10 +15,10 @@ PARTS = ("signal", "data", "drift", "noise")
 CAUSES = ("signal", "drift", "sampling", "noise")
 """Parts of the mean update of a cohort: the signal, and the three causes of its error."""
 
-PAIRS = tuple(f"{one}={other}" for one, other in combinations(CAUSES, 2))
+PAIRS = tuple(f"{first}={second}" for first, second in combinations(CAUSES, 2))
 """Parts of the mean update that are compared."""
 
-NAMES = (*PARTS, *(f"share {part}" for part in PARTS), *(f"mean {cause}" for cause in CAUSES), "scale", "snr")
+NAMES = (*PARTS, *(f"share {name}" for name in PARTS), *(f"mean {cause}" for cause in CAUSES), "scale", "snr")
 """Entries of the vector that `Replays.estimate` returns."""
 
 SQUARE, SHARE, MEAN = slice(0, 4), slice(4, 8), slice(8, 12)
@@ -65,9 +65,9 @@ class Replays:
         n, q, m, K = weights.sum(1), self.shares[rows], len(rows), self.number
         weights /= n[:, None]
         ff, uf = self.frozen[np.ix_(rows, rows)], self.mixed[rows][:, :, rows]
-        own = self.updates[rows, :, rows]
+        inner = self.updates[rows, :, rows]
         uu = np.einsum("kr,krls,ls->kl", weights, self.updates[rows][:, :, rows], weights, optimize=True)
-        square = np.einsum("kr,krr->k", weights, own)
+        square = np.einsum("kr,krr->k", weights, inner)
         products = (n * uu.diagonal() - square) / (n - 1)  # of different replays of a client
         noise = square - products
         np.fill_diagonal(uu, products)
@@ -101,7 +101,7 @@ class Replays:
         """Parts of the covariance of `estimate`, shape (c, n, n), and their degrees of freedom, shape (c,).
 
         The jackknife in two stages: over clients, and over the replays of each client. A client with two replays has
-        no jackknife of its own; the clients then stand for a sample of more clients, which makes intervals wider.
+        no jackknife of its inner; the clients then stand for a sample of more clients, which makes intervals wider.
         """
         m, sampled = len(self.shares), len(self.shares) / self.number
         counts = self.active.sum(1)
@@ -123,13 +123,13 @@ class Replays:
             active[client, replay] = False
             yield active
 
-    def estimated(self) -> Estimate:
+    def estimated(self) -> ReplayEstimate:
         """The estimate with its covariance."""
-        return Estimate(self.estimate(), *self.covariances(), self.number, self.cohort)
+        return ReplayEstimate(self.estimate(), *self.covariances(), self.number, self.cohort)
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ReplayEstimate:
     """What `Replays.estimate` returns, with its covariance.
 
     Args:
@@ -167,9 +167,9 @@ class Estimate:
         """
         factors = np.array([coefficients(cohort, self.number) for cohort in cohorts])
         rows = []
-        for one, other in combinations(range(len(CAUSES)), 2):
+        for first, second in combinations(range(len(CAUSES)), 2):
             contrast = np.zeros((len(cohorts), len(NAMES)))
-            contrast[:, MEAN.start + one], contrast[:, MEAN.start + other] = factors[:, one], -factors[:, other]
+            contrast[:, MEAN.start + first], contrast[:, MEAN.start + second] = factors[:, first], -factors[:, second]
             size = np.maximum(np.abs(contrast * self.values).sum(1), np.finfo(float).tiny)
             rows.append((contrast @ self.values / size, self.error(contrast) / size))
         difference, error = np.array(rows).transpose(1, 0, 2)
@@ -181,17 +181,21 @@ class Estimate:
         return np.array([crossing(cohorts, *row) for row in zip(*self.differences(cohorts), strict=True)])
 
 
-def equal_steps(estimates: Sequence[Estimate | None], steps: np.ndarray) -> np.ndarray:
-    """Local steps at which parts are equal in the cohort, as `Estimate.equal_cohorts`, shape (6, 3).
+def equal_steps(estimates: Sequence[ReplayEstimate | None], steps: np.ndarray) -> np.ndarray:
+    """Local steps at which parts are equal in the cohort, as `ReplayEstimate.equal_cohorts`, shape (6, 3).
 
     Args:
         estimates: After numbers of steps; None where there is none.
         steps: Ascending, shape (n,); between them differences are interpolated over the logarithm.
     """
-    known = {step: one for step, one in zip(steps.tolist(), estimates, strict=True) if one is not None and step > 0}
+    known = {
+        step: estimate
+        for step, estimate in zip(steps.tolist(), estimates, strict=True)
+        if estimate is not None and step > 0
+    }
     if len(known) < 2:
         return np.full((len(PAIRS), 3), np.nan)
-    rows = [np.hstack(one.differences(np.array([one.cohort]))) for one in known.values()]
+    rows = [np.hstack(estimate.differences(np.array([estimate.cohort]))) for estimate in known.values()]
     between = np.geomspace(min(known), max(known), POINTS)
 
     def along(values: np.ndarray) -> np.ndarray:

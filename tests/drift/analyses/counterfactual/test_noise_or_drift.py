@@ -14,7 +14,10 @@ import drift
 from drift.analyses.counterfactual.all_clients import frozen_update
 from drift.analyses.counterfactual.noise_or_drift import noise_or_drift_effort
 
-FEW = ("task.dataset_options.samples=18", "local.batch=2", "local.lr=0.5", "rounds=2")
+FEW = (
+    *("task.train_samples=18", "local.batch=2", "local.lr=0.5", "rounds=2", "keep.clients=none"),
+    *("clients.partition.minimum=1",),
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +33,8 @@ def run(runs):
 def all_orders(client):
     """Updates (n!, d) of one epoch, for every order of the samples."""
     rows = []
-    for order in permutations(range(len(client.samples))):
-        batches = [client.samples[torch.tensor(part)] for part in torch.tensor(order).split(client.local.batch)]
+    for order in torch.tensor(list(permutations(range(len(client.samples))))):
+        batches = [client.samples[part] for part in order.split(client.local.batch)]
         rows.append(client.train(batches=batches).theta - client.start)
     return torch.stack(rows).double().numpy()
 
@@ -58,8 +61,6 @@ def test_estimates_are_those_of_all_orders_of_the_samples(runs, momentum):
     for variable, exact in (("square", squares), ("scale", scale)):
         assert (ds[f"{variable}_low"] <= exact).all()
         assert (exact <= ds[f"{variable}_high"]).all()
-    three = drift.noise_or_drift(run, rounds=[1], clients="all", replays=3).isel(round=0).sel(fraction=1)
-    assert ((three.square_low <= squares) & (squares <= three.square_high)).all()
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
@@ -79,7 +80,9 @@ def test_batches_of_all_samples_leave_no_noise_and_one_step_no_drift(runs, momen
 
 def test_a_client_with_one_sample_has_no_noise(runs):
     parts = ("clients.number=5", "clients.per_round=5", "clients.partition={name='dirichlet',concentration=0.2}")
-    thin = tiny.trained(runs, *parts, "task.dataset_options.samples=24", "clients.partition.minimum=1")
+    thin = tiny.trained(
+        runs, *parts, "task.dataset_options.samples=24", "clients.partition.minimum=1", "proxy.per_class=1"
+    )
     assert min(len(part) for part in thin.parts) == 1
     ds = drift.noise_or_drift(thin, rounds=[0])
     assert np.isfinite(ds.share.sel(fraction=1)).all()
@@ -108,18 +111,19 @@ def test_scale_and_sampling_are_those_of_counterfactual_without_noise(runs):
     np.testing.assert_allclose(ds.mean_square.sel(cause="signal"), exact.norm.sel(part="gradient") ** 2, rtol=1e-3)
     sampling = float(ds.mean_square.sel(cause="sampling")) * (1 / 3 - 1 / 4)
     np.testing.assert_allclose(sampling, exact.expected_sampling**2, rtol=1e-3)
-    assert ds.cohort_size.sel(pair="sampling=noise").isnull()
+    assert ds.cohort_size.sel(pair="sampling=noise") > 3.9, "equal where all clients take part, and both are zero"
 
 
 @pytest.mark.parametrize("method", ["fedavgm", "fedprox", "ima", "fednova"])
 def test_methods_of_the_server_and_fedprox_are_split(runs, method):
-    ds = drift.noise_or_drift(tiny.trained(runs, f"method={method}"), rounds=[2])
+    ds = drift.noise_or_drift(tiny.trained(runs, f"method={method}", "rounds=6"), rounds=[2])
     np.testing.assert_allclose(ds.share.sel(fraction=1).sum("part"), 1)
 
 
 @pytest.mark.parametrize("method", ["scaffold", "feddyn", "fedsam", "moon", "fedbn", "fedbabu", "lss"])
 def test_methods_with_another_gradient_at_the_start_are_refused(runs, method):
     model = ["task.model=tiny:normalised"] if method == "fedbn" else ["task.model=mlp"] if method == "moon" else []
+    model += ["local.momentum=0.0"] if method == "scaffold" else []
     other = tiny.trained(runs, f"method={method}", "rounds=1", *model)
     with pytest.raises(ValueError, match=r"holds for plain local SGD|is adam") as refusal:
         drift.noise_or_drift(other)

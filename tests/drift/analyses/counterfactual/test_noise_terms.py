@@ -40,9 +40,10 @@ def truth(frozen, means, noise, q):
 
 @pytest.mark.parametrize("R", [2, 3])
 def test_no_estimate_of_all_clients_is_biased_with_two_or_three_replays(R):
-    """Every outcome of noise with two values per client is taken in turn; weights are unequal, one client is noiseless."""
+    """All outcomes of noise with two values per client in turn; weights are unequal, and one client has no noise."""
     draw = np.random.default_rng(0)
-    frozen, means = draw.normal(size=(2, 3, 4))
+    frozen = draw.normal(size=(3, 4))
+    means = 0.5 * frozen + 0.1 * draw.normal(size=(3, 4))
     vectors, q = draw.normal(size=(3, 4)) * np.array([[1.0], [0.0], [3.0]]), np.array([0.5, 0.1, 0.4])
     found = []
     for signs in product([-1, 1], repeat=2 * R):
