@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from drift.analyses.counterfactual.noise_or_drift import noise_or_drift
 from drift.analyses.counterfactual.noise_terms import coefficients
 from drift.runs.run import Run
+from figures.axes import curves
 from figures.gallery import _runs, _selected
 from figures.looks import style
 
@@ -26,6 +27,8 @@ _LOOKS = {
     "drift": ("drift of local steps", "#009E73", "^"),
     "noise": ("minibatch noise", "#E69F00", "v"),
 }
+
+_STYLES = dict(zip(_LOOKS, ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), ":"), strict=True))
 
 
 @_selected.one_run
@@ -47,6 +50,7 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """Shares with 95 % intervals over rounds; the mean update's parts by cohort size and by local steps, last round."""
     figure, axs = style.panels(1, 3, height=2.6)
+    curves.require_values(ds.share)
     last, number = ds.isel(round=-1), int(ds.attrs["number"])
     for name in ds.part.values:
         share = ds.isel(fraction=-1).sel(part=name)
@@ -65,7 +69,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, name, text in zip(axs.flat, names, texts, strict=True):
         style.name_axes(ax, name, text, integers=5 if name == "round" else None)
     for ax in axs[0, 1:]:
-        ax.set(xscale="log", yscale="log")
+        ax.set(yscale="log")
     crossings = [
         _crossing(last, "m", "cohort_size", pair, f"1 to {number}") for pair in ("drift=sampling", "drift=noise")
     ]
@@ -76,7 +80,15 @@ def _line(
     ax: Axes, places: np.ndarray, values: np.ndarray | xr.DataArray, name: str, marker: str | None = None
 ) -> None:
     label, colour, usual = _LOOKS[name]
-    ax.plot(places, values, color=colour, label=label, marker=usual if marker is None else marker, markersize=2.8)
+    ax.plot(
+        places,
+        values,
+        color=colour,
+        label=label,
+        linestyle=_STYLES[name],
+        marker=usual if marker is None else marker,
+        markersize=2.8,
+    )
 
 
 def _positive(values: np.ndarray) -> np.ndarray:
