@@ -50,7 +50,8 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """Shares with 95 % intervals over rounds; the mean update's parts by cohort size and by local steps, last round."""
     figure, axs = style.panels(1, 3, height=2.6)
-    curves.require_values(ds.share)
+    for values in (ds.share, ds.cohort):
+        curves.require_values(values.where(values != 0))
     last, number = ds.isel(round=-1), int(ds.attrs["number"])
     for name in ds.part.values:
         share = ds.isel(fraction=-1).sel(part=name)
