@@ -20,12 +20,10 @@ from drift.analyses.counterfactual.noise_replays import (
 from drift.analyses.counterfactual.noise_terms import (
     CAUSES,
     MEAN,
-    NAMES,
     PAIRS,
     PARTS,
     SHARE,
     SQUARE,
-    ReplayEstimate,
     equal_steps,
 )
 from drift.analyses.per_round import result, selected_rounds, stack_rows
@@ -38,9 +36,6 @@ Who = Literal["cohort", "all"]
 ROUNDS = 5
 """Default number of rounds."""
 
-FRACTIONS = (0.125, 0.25, 0.5, 1.0)
-"""Default shares of the local steps."""
-
 
 @analysis("round", "fraction", "part", "cause", "pair", cost="training")
 def noise_or_drift(
@@ -49,7 +44,7 @@ def noise_or_drift(
     rounds: Sequence[int] | None = None,
     clients: Who = "cohort",
     replays: int = 3,
-    fractions: Sequence[float] = FRACTIONS,
+    fractions: Sequence[float] = (1.0,),
     workers: int = 1,
 ) -> xr.Dataset:
     """Shares of signal, data, drift and minibatch noise in clients' updates, and the cohort at which each dominates.
@@ -81,8 +76,8 @@ def noise_or_drift(
         rounds: Rounds that kept their start; negative count from the last. By default 5, evenly spaced.
         clients: "cohort", as a random sample of all K, or "all" K clients.
         replays: R, trainings of each client, 2 or more; the recorded one is the first where its exact bits were kept.
-        fractions: Of the local steps, after which the updates are compared too; ascending, the last is 1. Below 1 the
-            record has no model, so that two replays must be new.
+        fractions: Of the local steps, after which the updates are compared; ascending, the last is 1. The record has no
+            model before the end, so that with more than one fraction all R trainings are new.
         workers: Number of processes for the trainings.
 
     Returns:
@@ -90,9 +85,9 @@ def noise_or_drift(
         share of it. Over round, fraction and cause: mean_square, for drift and signal of the mean update, T^2 for
         sampling, N for noise. Over round, fraction and pair: cohort_size, m at which both parts of the mean update are
         as large, NaN where there is none from 1 to K. Over round and pair: local_steps, at which they are as large in
-        the recorded cohort, NaN where there is none between the fractions. Over round and fraction: scale (a), snr
-        (signal over error of the recorded cohort's mean update) and steps (mean over clients). Over round: cohort and
-        clients, numbers of those that count.
+        the recorded cohort, NaN where there is none between the fractions, or one fraction. Over round and fraction:
+        scale (a), snr (signal over error of the recorded cohort's mean update) and steps (mean over clients). Over
+        round: cohort and clients, numbers of those that count.
 
     Raises:
         LookupError: If the run has no data or method of its own, or no round, or one of those named, kept its start.
@@ -100,15 +95,13 @@ def noise_or_drift(
     """
     plans = _plans(run, rounds, clients, replays, fractions)
     jobs = [job for plan in plans for job in plan.jobs]
-    replayed = share_jobs(run, replay, jobs, workers=workers, progress=run.context.progress)
-    results = dict(zip(jobs, replayed, strict=True))
-    rows = [_measure(plan, [results[job] for job in plan.jobs]) for plan in plans]
-    coords: dict[str, Sequence[Any]] = {"round": [plan.index for plan in plans], "fraction": [*plans[0].fractions]}
+    results = iter(share_jobs(run, replay, jobs, workers=workers, progress=run.context.progress))
+    rows = [_measure(plan, [next(results) for _ in plan.jobs]) for plan in plans]
+    coords: dict[str, Sequence[Any]] = {"round": [plan.plan.record.index for plan in plans], "fraction": [*fractions]}
     coords |= {"part": [*PARTS], "cause": [*CAUSES], "pair": [*PAIRS]}
-    about = {name: (text, unit) for name, (_, text, unit) in _ABOUT.items()}
     return result(
-        stack_rows(rows, _ABOUT, coords, {name: dims for name, (dims, _, _) in _ABOUT.items()}),
-        {**about, "fraction": ("share of the local steps", "fraction")},
+        stack_rows(rows, _DIMS, coords, _DIMS),
+        _ABOUT,
         coords,
         analysis="noise_or_drift",
         source="this project, docs/noise-or-drift.md",
@@ -124,10 +117,10 @@ def noise_or_drift_effort(run: Run, **options: Any) -> Effort:
     """Effort of `noise_or_drift` with the same options."""
     values = complete_options(noise_or_drift, run, options)
     plans = _plans(run, values.rounds, values.clients, values.replays, values.fractions)
-    most = max(len(plan.who) for plan in plans)
     trainings = sum(len(replicates) for plan in plans for _, _, replicates, _ in plan.jobs)
-    samples = sum(len(run.parts_in(plan.index)[client]) for plan in plans for client in plan.who)
-    memory = 4 * run.layout.size * (trainings * len(values.fractions) + most * (values.replays + 2))
+    samples = sum(len(run.parts_in(plan.plan.record.index)[client]) for plan in plans for client in plan.who)
+    most = max(len(plan.who) for plan in plans) * (values.replays + 1)
+    memory = 4 * run.layout.size * (trainings * len(values.fractions) + most)
     return effort(run, trainings=trainings, forwards=3 * samples, memory=memory, workers=values.workers)
 
 
@@ -141,35 +134,27 @@ def _plans(
     if not len(fractions) or sorted({*fractions, 1.0}) != list(fractions) or fractions[0] <= 0:
         raise ValueError(f"fractions is {list(fractions)}; give ascending numbers above 0, of which the last is 1.")
     require_plain_training(run)
+    among, shares = clients == "all", tuple(map(float, fractions))
     indices = selected_rounds(run, "globals", rounds, ROUNDS)
-    all_clients = clients == "all"
-    return [
-        plan_replays(run, index, all_clients=all_clients, replays=replays, fractions=fractions) for index in indices
-    ]
+    return [plan_replays(run, index, all_clients=among, replays=replays, fractions=shares) for index in indices]
 
 
 def _measure(plan: ReplayPlan, replayed: Sequence[Replayed]) -> dict[str, np.ndarray | float]:
-    steps, products = inner_products(plan, replayed)
-    estimates = [None if item is None else item.estimated() for item in products]
-    return {**_table(estimates, steps), "steps": steps, "clients": len(plan.who), "cohort": plan.cohort}
-
-
-def _table(estimates: Sequence[ReplayEstimate | None], steps: np.ndarray) -> dict[str, np.ndarray | float]:
     """Values of a round by name, with the bounds of their intervals."""
-    rows: dict[str, np.ndarray | float] = {}
-    missing = np.full((3, len(NAMES)), np.nan)
-    known = [missing if item is None else item.values + np.outer([0, -1, 1], item.half) for item in estimates]
-    values = np.array(known).transpose(1, 0, 2)
-    spans: dict[str, slice | int] = {"square": SQUARE, "share": SHARE, "mean_square": MEAN, "scale": -2, "snr": -1}
-    sizes = [np.full((len(PAIRS), 3), np.nan) if item is None else item.equal_cohorts() for item in estimates]
-    equal = {"cohort_size": np.moveaxis(np.array(sizes), -1, 0), "local_steps": equal_steps(estimates, steps).T}
-    named = {name: values[:, :, span] for name, span in spans.items()} | equal
+    steps, products = inner_products(plan, replayed)
+    estimates = [one.estimated() for one in products]
+    values = np.array([one.values + np.outer([0, -1, 1], one.half) for one in estimates]).transpose(1, 0, 2)
+    named = {name: values[:, :, span] for name, span in _SPANS.items()}
+    named["cohort_size"] = np.moveaxis(np.array([one.equal_cohorts() for one in estimates]), -1, 0)
+    named["local_steps"] = equal_steps(estimates, steps).T
+    rows: dict[str, np.ndarray | float] = {"steps": steps, "clients": len(plan.who), "cohort": plan.cohort}
     for name, three in named.items():
-        rows |= {f"{name}{bound}": row for bound, row in zip(("", "_low", "_high"), three, strict=True)}
+        rows |= dict(zip((name, f"{name}_low", f"{name}_high"), three, strict=True))
     return rows
 
 
-_ROUND, _FRACTION = (), ("fraction",)
+_SPANS: dict[str, slice | int] = {"square": SQUARE, "share": SHARE, "mean_square": MEAN, "scale": -2, "snr": -1}
+_FRACTION = ("fraction",)
 _MEASURED: dict[str, tuple[tuple[str, ...], str, str]] = {
     "square": (("fraction", "part"), "mean square of the part", "1"),
     "share": (("fraction", "part"), "share of the mean square of the updates", "fraction"),
@@ -179,14 +164,13 @@ _MEASURED: dict[str, tuple[tuple[str, ...], str, str]] = {
     "cohort_size": (("fraction", "pair"), "cohort size at which parts are equal", "1"),
     "local_steps": (("pair",), "local steps at which parts are equal", "1"),
 }
-_BOUNDS = {"": "", "_low": ", lower bound", "_high": ", upper bound"}
-_ABOUT: dict[str, tuple[tuple[str, ...], str, str]] = {
-    **{
-        f"{n}{b}": (dims, text + more, unit)
-        for n, (dims, text, unit) in _MEASURED.items()
-        for b, more in _BOUNDS.items()
-    },
-    "steps": (_FRACTION, "local steps, mean over clients", "1"),
-    "clients": (_ROUND, "clients that were trained", "1"),
-    "cohort": (_ROUND, "clients of the cohort that count", "1"),
+_DIMS: dict[str, tuple[str, ...]] = {"steps": _FRACTION, "clients": (), "cohort": ()}
+_ABOUT = {
+    "steps": ("local steps, mean over clients", "1"),
+    "clients": ("clients that were trained", "1"),
+    "cohort": ("clients of the cohort that count", "1"),
+    "fraction": ("share of the local steps", "fraction"),
 }
+for _name, (_dims, _text, _unit) in _MEASURED.items():
+    for _end, _more in (("", ""), ("_low", ", lower bound"), ("_high", ", upper bound")):
+        _DIMS[_name + _end], _ABOUT[_name + _end] = _dims, (_text + _more, _unit)

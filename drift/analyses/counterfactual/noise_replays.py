@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 import torch
@@ -32,16 +31,14 @@ class Replayed:
     """Trainings of one client.
 
     Args:
-        marks: Local steps at each fraction.
-        lengths: Lengths of the frozen update there, the whole one being 1, shape (n,).
-        frozen: Frozen update of the whole training, shape (d,).
-        updates: By replicate, after each fraction, shape (n, d).
+        steps: Local steps at each fraction.
+        frozen: Frozen updates there, shape (n, d).
+        updates: Updates of r replays there, shape (r, n, d).
     """
 
-    marks: list[int]
-    lengths: Tensor
+    steps: list[int]
     frozen: Tensor
-    updates: dict[int, Tensor]
+    updates: Tensor
 
 
 @dataclass(frozen=True)
@@ -49,69 +46,50 @@ class ReplayPlan:
     """Trainings of one round.
 
     Args:
-        name: Of the run.
         plan: The round, the weights of all K clients and the recorded models.
         who: Clients whose updates are compared, m of them.
         jobs: Trainings that the record lacks, one job per client.
-        replays: R, trainings of each client.
-        fractions: Shares of the local steps after which updates are compared.
+        cohort: Clients of the recorded cohort that count.
     """
 
-    name: str
     plan: ClientsToTrain
     who: list[int]
     jobs: list[Job]
-    replays: int
-    fractions: Fractions
-
-    @property
-    def index(self) -> int:
-        """Number of the round."""
-        return self.plan.record.index
-
-    @property
-    def shares(self) -> np.ndarray:
-        """Weights q_k of all clients, shape (K,); they sum to 1."""
-        return (self.plan.counts / self.plan.counts.sum()).numpy()
-
-    @property
-    def cohort(self) -> int:
-        """Clients of the recorded cohort that count."""
-        return int((self.plan.counts[self.plan.record.ids] > 0).sum())
+    cohort: int
 
 
 def require_plain_training(run: Run) -> None:
     """Raise ValueError unless clients train on their own data by SGD from the start, LookupError without data."""
-    local, method = run.experiment.local, run.method
+    local, method, what = run.experiment.local, run.method, ""
     _ = run.task  # which refuses a run without its data
-    if local.optimizer != "sgd" or local.persist_optimizer:
-        what = f"is {local.optimizer}" if local.optimizer != "sgd" else "keeps its moments between rounds"
-        raise ValueError(
-            f"the local optimiser of run {run.name} {what}; noise_or_drift needs SGD that is new in each round."
-        )
-    if run.experiment.clients.partition.moves:
-        raise ValueError(f"clients of run {run.name} get other data in every round; noise_or_drift needs their own.")
-    if method.own_training or method.stateful:
-        raise ValueError(_other_training(run))
+    if local.optimizer != "sgd":
+        what = f"with {local.optimizer}"
+    elif local.persist_optimizer:
+        what = "with moments of the round before"
+    elif run.experiment.clients.partition.moves:
+        what = "on other data in every round"
+    elif method.own_training or method.stateful:
+        what = f"as {method.label} does"
+    if what:
+        raise ValueError(_other_training(run, what))
 
 
-def _other_training(run: Run) -> str:
+def _other_training(run: Run, what: str) -> str:
     return (
-        f"clients of {run.method.label} do not start with the gradient of their loss alone; noise_or_drift holds for "
-        "plain local SGD (fedavg, fedavgm, fedadam, fednova, fedlaw, ima, ..) and for fedprox."
+        f"clients of run {run.name} train {what}; noise_or_drift needs SGD on the client's own data and loss, new in "
+        "each round, as in fedavg, fedavgm, fedadam, fednova, fedlaw, ima and fedprox."
     )
 
 
-def plan_replays(run: Run, index: int, *, all_clients: bool, replays: int, fractions: Sequence[float]) -> ReplayPlan:
-    """What has to be trained for a round.
+def plan_replays(run: Run, index: int, *, all_clients: bool, replays: int, fractions: Fractions) -> ReplayPlan:
+    """What has to be trained for a round; the record is a replay where updates are compared at the end alone.
 
     Raises:
-        LookupError: If the round kept no start.
         ValueError: If a client of the round diverged, or fewer than three count.
     """
-    plan, fixed = find_clients_to_train(run, index), tuple(map(float, fractions))
-    if len(plan.record.extras.get("excluded", ())) or not bool(plan.record.kept("start").isfinite().all()):
-        raise ValueError(_diverged(run.name, index))
+    plan = find_clients_to_train(run, index)
+    if len(plan.record.extras.get("excluded", ())):
+        raise ValueError(_diverged(index))
     among = range(len(plan.counts)) if all_clients else plan.record.ids.tolist()
     who = [client for client in among if plan.counts[client] > 0]
     if len(who) < LEAST:
@@ -119,16 +97,17 @@ def plan_replays(run: Run, index: int, *, all_clients: bool, replays: int, fract
             f"{len(who)} clients with samples count in round {index} of run {run.name}, and noise_or_drift needs "
             f"{LEAST}; name another round" + ("." if all_clients else ", or give clients='all'.")
         )
-    jobs = [(index, k, tuple(range(int(k in plan.recorded), replays)), fixed) for k in who]
-    return ReplayPlan(run.name, plan, who, jobs, replays, fixed)
+    recorded = plan.recorded if len(fractions) == 1 else {}
+    jobs = [(index, client, tuple(range(int(client in recorded), replays)), fractions) for client in who]
+    return ReplayPlan(plan, who, jobs, int((plan.counts[plan.record.ids] > 0).sum()))
 
 
-def _diverged(name: str, index: int) -> str:
-    return f"a client diverged in round {index} of run {name}, and has no expected update; name other rounds."
+def _diverged(index: int) -> str:
+    return f"a client diverged in round {index}, so that it has no expected update; name other rounds."
 
 
 def replay(run: Run, job: Job) -> Replayed:
-    """Trainings of a client from the recorded start; replicate 0 is the recorded one.
+    """Trainings of a client from the recorded start.
 
     Raises:
         ValueError: If the method changes the gradient at the start.
@@ -139,13 +118,21 @@ def replay(run: Run, job: Job) -> Replayed:
         gradient = torch.ones_like(client.start)
         correction(gradient, client.start)
         if not bool((gradient == 1).all()):
-            raise ValueError(_other_training(run))
+            raise ValueError(_other_training(run, f"as {run.method.label} does"))
+    return replay_client(client, replicates, fractions, correction)
+
+
+def replay_client(
+    client: Client, replicates: Sequence[int], fractions: Fractions = (1.0,), correction: Correction | None = None
+) -> Replayed:
+    """Trainings of a client; replicate 0 is the recorded one."""
     tau = steps(client)
     marks = [min(tau, max(1, round(fraction * tau))) for fraction in fractions]
-    lengths = path_length(torch.tensor(marks, dtype=torch.float64), client.local.momentum)
-    again = (replace(client, replicate=replicate) for replicate in replicates)
-    updates = {copy.replicate: _updates(copy, correction, marks) for copy in again}
-    return Replayed(marks, lengths / lengths[-1].clamp(min=1), frozen_update(client).cpu(), updates)
+    lengths = path_length(torch.tensor(marks).double(), client.local.momentum)
+    lengths /= lengths[-1].clamp(min=1)
+    updates = [_updates(replace(client, replicate=replicate), correction, marks) for replicate in replicates]
+    frozen = frozen_update(client).cpu()
+    return Replayed(marks, lengths.to(frozen)[:, None] * frozen, torch.stack(updates))
 
 
 def _updates(client: Client, correction: Correction | None, marks: Sequence[int]) -> Tensor:
@@ -162,43 +149,33 @@ def _updates(client: Client, correction: Correction | None, marks: Sequence[int]
     return torch.stack(models).sub_(client.start).cpu()
 
 
-def inner_products(plan: ReplayPlan, replayed: Sequence[Replayed]) -> tuple[np.ndarray, list[Replays | None]]:
+def inner_products(plan: ReplayPlan, replayed: Sequence[Replayed]) -> tuple[np.ndarray, list[Replays]]:
     """Mean number of local steps at each fraction, shape (n,), and the inner products of the updates there.
-
-    None: fewer than two replays of a client are known at a fraction, as the record holds no model in between.
-
-    Args:
-        plan: The round.
-        replayed: Results of its jobs.
 
     Raises:
         ValueError: If a replay diverged.
     """
-    start, q, m = plan.plan.record.kept("start"), plan.shares, len(plan.who)
-    products: list[Replays | None] = []
-    for column, fraction in enumerate(plan.fractions):
-        known = [{replicate: update[column] for replicate, update in client.updates.items()} for client in replayed]
-        for client_id, updates in zip(plan.who, known, strict=True):
-            if fraction == 1 and client_id in plan.plan.recorded and 0 not in updates:
-                updates[0] = plan.plan.recorded[client_id] - start
-        active = np.array([[replicate in updates for replicate in range(plan.replays)] for updates in known])
-        if (active.sum(1) < 2).any():
-            products.append(None)
-            continue
-        frozen = (client.frozen * float(client.lengths[column]) for client in replayed)
-        rows = (updates.get(number, torch.zeros_like(start)) for updates in known for number in range(plan.replays))
-        gram = _gram(filled(m + active.size, start, chain(frozen, rows)))
-        if not np.isfinite(gram).all():
-            raise ValueError(_diverged(plan.name, plan.index))
-        shape = m, plan.replays, m, plan.replays
-        mixed, inner = gram[m:, :m].reshape(shape[:3]), gram[m:, m:].reshape(shape)
-        products.append(Replays(gram[:m, :m], mixed, inner, active, q[plan.who], int((q > 0).sum()), plan.cohort))
-    return q[plan.who] @ np.array([client.marks for client in replayed]) / q[plan.who].sum(), products
+    start = plan.plan.record.kept("start")
+    q = (plan.plan.counts / plan.plan.counts.sum()).numpy()
+    shares, number = q[plan.who], int((q > 0).sum())
+    products = []
+    for column in range(len(replayed[0].steps)):
+        rows = [item.frozen[column] for item in replayed]
+        for client, (_, _, replicates, _), item in zip(plan.who, plan.jobs, replayed, strict=True):
+            rows += [] if 0 in replicates else [plan.plan.recorded[client] - start]
+            rows += [*item.updates[:, column]]
+        products.append(products_of(filled(len(rows), start, rows), shares, number, plan.cohort))
+        if not np.isfinite(products[-1].updates).all():
+            raise ValueError(_diverged(plan.plan.record.index))
+    return shares @ np.array([item.steps for item in replayed]) / shares.sum(), products
 
 
-def _gram(vectors: Tensor) -> np.ndarray:
-    total = torch.zeros(len(vectors), len(vectors), dtype=torch.float64)
+def products_of(vectors: Tensor, shares: np.ndarray, number: int, cohort: int) -> Replays:
+    """Inner products of m frozen updates and the R updates of each client in turn, shape (m + m R, d)."""
+    gram, m = torch.zeros(len(vectors), len(vectors), dtype=torch.float64), len(shares)
     for _, block in blocks(vectors):
         wide = block.double()
-        total.addmm_(wide, wide.T)
-    return total.numpy()
+        gram.addmm_(wide, wide.T)
+    own, replays = gram.numpy(), (len(vectors) - m) // m
+    mixed, updates = own[m:, :m].reshape(m, replays, m), own[m:, m:].reshape(m, replays, m, replays)
+    return Replays(own[:m, :m], mixed, updates, shares, number, cohort)

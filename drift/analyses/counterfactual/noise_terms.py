@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -39,7 +39,6 @@ class Replays:
         frozen: <F_k, F_l>, shape (m, m).
         mixed: <U_kr, F_l>, shape (m, R, m).
         updates: <U_kr, U_ls>, shape (m, R, m, R).
-        active: Replays that count, bool (m, R); at least two of each client.
         shares: q_k of these clients, shape (m,); those of all K clients sum to 1.
         number: K, clients from which these were drawn at random without replacement.
         cohort: Size of the cohort whose mean update the entry snr is about.
@@ -48,31 +47,30 @@ class Replays:
     frozen: np.ndarray
     mixed: np.ndarray
     updates: np.ndarray
-    active: np.ndarray
     shares: np.ndarray
     number: int
     cohort: int
 
-    def estimate(self, active: np.ndarray | None = None, without: int | None = None) -> np.ndarray:
+    def estimate(self, without: int | None = None, replay: tuple[int, int] | None = None) -> np.ndarray:
         """The quantities of NAMES, as docs/noise-or-drift.md defines them.
 
         Args:
-            active: Replays that count, bool (m, R).
             without: Client that is left out.
+            replay: Client and number of a replay that is left out.
         """
-        rows = np.delete(np.arange(len(self.shares)), [] if without is None else without)
-        weights = (self.active if active is None else active)[rows].astype(float)
+        weights = np.ones(self.mixed.shape[:2])
+        if replay is not None:
+            weights[replay] = 0
+        rows = np.delete(np.arange(len(weights)), [] if without is None else without)
+        weights = weights[rows]
         n, q, m, K = weights.sum(1), self.shares[rows], len(rows), self.number
         weights /= n[:, None]
         ff, uf = self.frozen[np.ix_(rows, rows)], self.mixed[rows][:, :, rows]
-        inner = self.updates[rows, :, rows]
         uu = np.einsum("kr,krls,ls->kl", weights, self.updates[rows][:, :, rows], weights, optimize=True)
-        square = np.einsum("kr,krr->k", weights, inner)
+        square = np.einsum("kr,krkr->k", weights, self.updates[rows][:, :, rows])
         products = (n * uu.diagonal() - square) / (n - 1)  # of different replays of a client
-        noise = square - products
         np.fill_diagonal(uu, products)
-        along = np.einsum("krk->kr", uf)
-        mean_uf = np.einsum("kr,krl->kl", weights, uf)
+        along, mean_uf = np.einsum("krk->kr", uf), np.einsum("kr,krl->kl", weights, uf)
         covariance = np.einsum("kr,kr,krl->kl", weights, along, uf) - mean_uf.diagonal()[:, None] * mean_uf
         covariance /= (n - 1)[:, None]  # of the means over replays of <U_k, F_k> and <U_k, F_l>
 
@@ -80,52 +78,39 @@ class Replays:
         pair = np.full((m, m), K * (K - 1) / (m * (m - 1)))
         np.fill_diagonal(pair, single)
         pair *= np.outer(q, q)
-        total = single * q @ square
-        A, B = single * q @ mean_uf.diagonal(), single * q @ ff.diagonal()
         frozen_mean, mixed_mean, mean = (float((pair * matrix).sum()) for matrix in (ff, mean_uf, uu))
+        A, B = single * q @ mean_uf.diagonal(), single * q @ ff.diagonal()
         A2 = A**2 - single**2 * q**2 @ covariance.diagonal()
         AC = A * mixed_mean - single * float((q[:, None] * pair * covariance).sum())
-        a, a2 = (A / B, A2 / B**2) if B > 0 else (0.0, 0.0)
-        signal = a2 * frozen_mean
+        a, a2, cross = (A / B, A2 / B**2, AC / B) if B > 0 else (0.0, 0.0, 0.0)
+        signal, noise, h = a2 * frozen_mean, square - products, q / q.sum()
         parts = np.array([signal, a2 * B - signal, single * q @ products - a2 * B, single * q @ noise])
-
-        h = q / q.sum()
         distances = uu.diagonal() - 2 * uu @ h + h @ uu @ h
-        drift = mean - 2 * AC / B + signal if B > 0 else mean
-        causes = np.array([signal, drift, K**2 / (m - 1) * q**2 @ distances, K * single * q**2 @ noise])
+        sampling, mean_noise = K**2 / (m - 1) * q**2 @ distances, K * single * q**2 @ noise
+        causes = np.array([signal, mean - 2 * cross + signal, sampling, mean_noise])
         error = float(causes @ coefficients(self.cohort, K)) - signal
+        total = single * q @ square
         shares = parts / total if total > 0 else np.full(4, np.nan)
         return np.array([*parts, *shares, *causes, a, signal / error if error else np.nan])
 
-    def covariances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Parts of the covariance of `estimate`, shape (c, n, n), and their degrees of freedom, shape (c,).
+    def estimated(self) -> ReplayEstimate:
+        """The estimate with its covariance: the jackknife over clients, and over the replays of each client.
 
-        The jackknife in two stages: over clients, and over the replays of each client. A client with two replays has
-        no jackknife of its inner; the clients then stand for a sample of more clients, which makes intervals wider.
+        Two replays allow no jackknife of a client. The clients then stand for a sample of more, which makes intervals
+        wider.
         """
-        m, sampled = len(self.shares), len(self.shares) / self.number
-        counts = self.active.sum(1)
-        within = bool((counts >= LEAST).all())
+        m, R = self.mixed.shape[:2]
+        sampled, within = m / self.number, R >= LEAST
         parts, degrees = [], []
         if sampled < 1 or not within:
-            left = np.array([self.estimate(without=client) for client in range(m)])
-            parts.append((1 - sampled if within else 1) * (m - 1) * np.cov(left.T, bias=True))
+            left = [self.estimate(without=client) for client in range(m)]
+            parts.append((1 - sampled if within else 1) * (m - 1) * np.cov(np.transpose(left), bias=True))
             degrees.append(m - 1)
         for client in range(m if within else 0):
-            left = np.array([self.estimate(active) for active in self._lacking(client)])
-            parts.append(sampled * (counts[client] - 1) * np.cov(left.T, bias=True))
-            degrees.append(int(counts[client]) - 1)
-        return np.array(parts), np.array(degrees)
-
-    def _lacking(self, client: int) -> Iterator[np.ndarray]:
-        for replay in np.flatnonzero(self.active[client]):
-            active = self.active.copy()
-            active[client, replay] = False
-            yield active
-
-    def estimated(self) -> ReplayEstimate:
-        """The estimate with its covariance."""
-        return ReplayEstimate(self.estimate(), *self.covariances(), self.number, self.cohort)
+            left = [self.estimate(replay=(client, replay)) for replay in range(R)]
+            parts.append(sampled * (R - 1) * np.cov(np.transpose(left), bias=True))
+            degrees.append(R - 1)
+        return ReplayEstimate(self.estimate(), np.array(parts), np.array(degrees), self.number, self.cohort)
 
 
 @dataclass(frozen=True)
@@ -166,14 +151,14 @@ class ReplayEstimate:
         Each is divided by the sum of both sizes; shape (6, n), by PAIRS.
         """
         factors = np.array([coefficients(cohort, self.number) for cohort in cohorts])
-        rows = []
+        differences, errors = [], []
         for first, second in combinations(range(len(CAUSES)), 2):
             contrast = np.zeros((len(cohorts), len(NAMES)))
             contrast[:, MEAN.start + first], contrast[:, MEAN.start + second] = factors[:, first], -factors[:, second]
             size = np.maximum(np.abs(contrast * self.values).sum(1), np.finfo(float).tiny)
-            rows.append((contrast @ self.values / size, self.error(contrast) / size))
-        difference, error = np.array(rows).transpose(1, 0, 2)
-        return difference, error
+            differences.append(contrast @ self.values / size)
+            errors.append(self.error(contrast) / size)
+        return np.array(differences), np.array(errors)
 
     def equal_cohorts(self) -> np.ndarray:
         """Cohort sizes from 1 to K at which parts are equal, with the bounds of their intervals, shape (6, 3)."""
@@ -181,27 +166,22 @@ class ReplayEstimate:
         return np.array([crossing(cohorts, *row) for row in zip(*self.differences(cohorts), strict=True)])
 
 
-def equal_steps(estimates: Sequence[ReplayEstimate | None], steps: np.ndarray) -> np.ndarray:
+def equal_steps(estimates: Sequence[ReplayEstimate], steps: np.ndarray) -> np.ndarray:
     """Local steps at which parts are equal in the cohort, as `ReplayEstimate.equal_cohorts`, shape (6, 3).
 
+    NaN for one number of steps.
+
     Args:
-        estimates: After numbers of steps; None where there is none.
+        estimates: After numbers of steps.
         steps: Ascending, shape (n,); between them differences are interpolated over the logarithm.
     """
-    known = {
-        step: estimate
-        for step, estimate in zip(steps.tolist(), estimates, strict=True)
-        if estimate is not None and step > 0
-    }
-    if len(known) < 2:
+    if steps[0] == steps[-1]:
         return np.full((len(PAIRS), 3), np.nan)
-    rows = [np.hstack(estimate.differences(np.array([estimate.cohort]))) for estimate in known.values()]
-    between = np.geomspace(min(known), max(known), POINTS)
-
-    def along(values: np.ndarray) -> np.ndarray:
-        return np.interp(np.log(between), np.log(list(known)), values)
-
-    return np.array([crossing(between, *map(along, pair)) for pair in np.array(rows).transpose(1, 2, 0)])
+    places = np.log(np.maximum(steps, 1))
+    between = np.linspace(places[0], places[-1], POINTS)
+    rows = [np.hstack(estimate.differences(np.array([estimate.cohort]))) for estimate in estimates]
+    along = [[np.interp(between, places, values) for values in pair] for pair in np.array(rows).transpose(1, 2, 0)]
+    return np.array([crossing(np.exp(between), *pair) for pair in along])
 
 
 def coefficients(cohort: float, number: int) -> np.ndarray:
