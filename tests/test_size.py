@@ -26,7 +26,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 5415,
+    "drift/analyses": 5380,
     "drift/claims": 1360,
     "drift/config": 1005,
     "drift/diagnosis": 505,
@@ -48,7 +48,7 @@ ROOMS = {
     "figures/commands": 2580,
     "figures/explore": 5290,
     "figures/films": 610,
-    "figures/gallery": 4815,
+    "figures/gallery": 4805,
     "figures/interactive": 865,
     "figures/looks": 650,
     "figures/page": 1050,
@@ -72,10 +72,10 @@ ROOMS = {
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 
-LINES, CODE_LINES = 250, 48_960
+LINES, CODE_LINES = 250, 48_920
 """Most lines of a file, and most code lines of the library."""
 
-WORDS = 65_370
+WORDS = 64_750
 """Most words of all pages, code and tables included; lower it when pages have shrunk."""
 
 MANY = 35

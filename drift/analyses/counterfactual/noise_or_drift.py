@@ -64,7 +64,7 @@ def noise_or_drift(
 
     The expectation is never computed: squares of it are products of different replays of a client, so that R replays
     leave no bias of order 1/R. Such an estimate can be negative. Intervals of 95 % are by the jackknife over clients
-    and, where a client has three replays, over replays within clients. Definitions, proofs and limits are in
+    and, where a client has three replays, over replays within clients. Definitions, limits and coverage are in
     docs/noise-or-drift.md.
 
     Source: this project; Cochran 1977, chapters 2 and 10, for samples of clients; McCandlish et al. 2018 for the size
