@@ -142,10 +142,10 @@ def _plans(
 def _measure(plan: ReplayPlan, replayed: Sequence[Replayed]) -> dict[str, np.ndarray | float]:
     """Values of a round by name, with the bounds of their intervals."""
     steps, products = inner_products(plan, replayed)
-    estimates = [one.estimated() for one in products]
-    values = np.array([one.values + np.outer([0, -1, 1], one.half) for one in estimates]).transpose(1, 0, 2)
+    estimates = [item.estimated() for item in products]
+    values = np.array([item.values + np.outer([0, -1, 1], item.half) for item in estimates]).transpose(1, 0, 2)
     named = {name: values[:, :, span] for name, span in _SPANS.items()}
-    named["cohort_size"] = np.moveaxis(np.array([one.equal_cohorts() for one in estimates]), -1, 0)
+    named["cohort_size"] = np.moveaxis(np.array([item.equal_cohorts() for item in estimates]), -1, 0)
     named["local_steps"] = equal_steps(estimates, steps).T
     rows: dict[str, np.ndarray | float] = {"steps": steps, "clients": len(plan.who), "cohort": plan.cohort}
     for name, three in named.items():

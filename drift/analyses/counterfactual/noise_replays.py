@@ -176,6 +176,6 @@ def products_of(vectors: Tensor, shares: np.ndarray, number: int, cohort: int) -
     for _, block in blocks(vectors):
         wide = block.double()
         gram.addmm_(wide, wide.T)
-    own, replays = gram.numpy(), (len(vectors) - m) // m
-    mixed, updates = own[m:, :m].reshape(m, replays, m), own[m:, m:].reshape(m, replays, m, replays)
-    return Replays(own[:m, :m], mixed, updates, shares, number, cohort)
+    inner, replays = gram.numpy(), (len(vectors) - m) // m
+    mixed, updates = inner[m:, :m].reshape(m, replays, m), inner[m:, m:].reshape(m, replays, m, replays)
+    return Replays(inner[:m, :m], mixed, updates, shares, number, cohort)
