@@ -49,6 +49,7 @@ QUICK = {
     "eigen-rounds": {"rounds": 2, "k": 2},
     "sharpness-models": {"batches": 2},
     "sharpness-minibatch": {"rounds": 2, "batches": 2},
+    "noise-rounds": {"rounds": 2},
     "robustness-table": {"draws": 1, "after": [1]},
 }
 """Options of figures by name."""

@@ -26,7 +26,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 5430,
+    "drift/analyses": 5765,
     "drift/claims": 1290,
     "drift/config": 1005,
     "drift/diagnosis": 505,
@@ -49,7 +49,7 @@ ROOMS = {
     "figures/commands": 2615,
     "figures/explore": 2460,
     "figures/films": 610,
-    "figures/gallery": 4830,
+    "figures/gallery": 4900,
     "figures/interactive": 570,
     "figures/looks": 650,
     "figures/page": 1130,

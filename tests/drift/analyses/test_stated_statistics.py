@@ -22,6 +22,7 @@ LACKS = {
     "ranking_rounds": "candidates",
     "personal_accuracy": "held out samples",
     "interventions": "a method",
+    "noise_or_drift": "a method",
     "pool_barriers": "pools",
     "training_cost": "local settings",
     "aligned_barrier": "layers without normalisation",

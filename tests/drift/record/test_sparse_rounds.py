@@ -48,7 +48,7 @@ def runs(tmp_path_factory):
 
 
 KNOWN = registry.registered()
-TRAINED = ("counterfactual", "interventions", "update_change", "domain_accuracy", "ranking_rounds")
+TRAINED = ("counterfactual", "noise_or_drift", "interventions", "update_change", "domain_accuracy", "ranking_rounds")
 """What trains again or asks for other data, which this run can not."""
 
 SPAN = {

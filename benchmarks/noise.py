@@ -1,0 +1,176 @@
+"""How near three replays come to twenty in `drift.noise_or_drift`, and what they cost.
+
+    python -m benchmarks.noise [--rounds 1 8]
+
+Twelve settings, 20 clients each. The reference of a setting are 20 replays of all clients. Five times three further
+replays, and five times two, are estimates with all clients; with ten random clients the three replays are estimates
+of the same quantities. Stated per setting: the shares of the reference in the last round in percent, and half the
+largest of their intervals in points. Then, of the largest errors of the four shares in points, the median and the
+largest over both rounds and the five estimates. Below it is how often intervals of 95 % of estimate and reference
+agree. The cost is the processor time of the analysis over that of a round of training, evaluation and record included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
+
+import drift
+from drift.analyses.counterfactual.noise_replays import inner_products, plan_replays, replay
+from drift.analyses.counterfactual.noise_terms import PARTS, SHARE, Replays
+from drift.config.experiment import Experiment
+from landscape.sweep.processor import processor_line
+
+SETTINGS = (
+    ("digits", 0.1, 0.05, 1, 8, 0.0),
+    ("digits", 0.1, 0.05, 5, 8, 0.9),
+    ("digits", 0.1, 0.3, 5, 32, 0.0),
+    ("digits", 1.0, 0.05, 5, 8, 0.0),
+    ("digits", 1.0, 0.3, 2, 16, 0.5),
+    ("digits", 1.0, 0.01, 10, 4, 0.9),
+    ("digits", 100.0, 0.05, 1, 8, 0.0),
+    ("digits", 100.0, 0.05, 5, 8, 0.9),
+    ("digits", 100.0, 0.3, 5, 4, 0.0),
+    ("blobs", 0.3, 0.05, 1, 4, 0.0),
+    ("blobs", 0.3, 0.1, 5, 8, 0.9),
+    ("blobs", 100.0, 0.1, 3, 4, 0.0),
+)
+"""Dataset, concentration of Dirichlet, rate, epochs, batch size, momentum."""
+
+REFERENCE, TIMES, COHORT = 20, 5, 10
+CLIENTS = 20
+
+
+def experiment(setting: tuple, rounds: int) -> Experiment:
+    """The experiment of a setting."""
+    dataset, concentration, lr, epochs, batch, momentum = setting
+    options = {"dataset_options": {"samples": 1500}} if dataset == "blobs" else {}
+    partition = {"name": "dirichlet", "concentration": concentration, "minimum": 4}
+    return Experiment(
+        rounds=rounds,
+        seed=1,
+        task={"dataset": dataset, "model": "mlp", "model_options": {"hidden": [32]}, **options},
+        clients={"number": CLIENTS, "per_round": COHORT, "partition": partition},
+        local={"lr": lr, "epochs": epochs, "batch": batch, "momentum": momentum},
+        keep={"globals": "all", "clients": "all"},
+    )
+
+
+def all_replays(run: drift.Run, index: int) -> Replays:
+    """Inner products of 20 replays of all clients, and of five times three further ones before them."""
+    number = 1 + REFERENCE + 3 * TIMES
+    plan = plan_replays(run, index, all_clients=True, replays=number, fractions=(1.0,))
+    jobs = [(index, client, tuple(range(number)), (1.0,)) for client in plan.who]
+    plan = replace(plan, jobs=jobs)
+    _, (products,) = inner_products(plan, [replay(run, job) for job in jobs])
+    return products
+
+
+def few(products: Replays, replays: Sequence[int], clients: Sequence[int]) -> Replays:
+    """Some replays of some clients."""
+    rows, columns = np.array(clients), np.array(replays)
+    mixed = products.mixed[np.ix_(rows, columns, rows)]
+    updates = products.updates[np.ix_(rows, columns, rows, columns)]
+    return replace(
+        products,
+        frozen=products.frozen[np.ix_(rows, rows)],
+        mixed=mixed,
+        updates=updates,
+        shares=products.shares[rows],
+    )
+
+
+def measure(run: drift.Run, rounds: Sequence[int]) -> dict[str, np.ndarray]:
+    """The reference's shares (rounds, 4); errors in points and hits of intervals by kind (rounds, times, 4)."""
+    shares, halves, rows = [], [], {kind: ([], []) for kind in ("three", "two", "cohort")}
+    draw = np.random.default_rng(0)
+    for index in rounds:
+        products = all_replays(run, index)
+        everyone = range(len(products.shares))
+        truth = few(products, range(1 + 3 * TIMES, products.mixed.shape[1]), everyone).estimated()
+        shares.append(truth.values[SHARE])
+        halves.append(truth.half[SHARE])
+        for number in range(TIMES):
+            three = range(1 + 3 * number, 4 + 3 * number)
+            cohort = np.sort(draw.choice(len(everyone), COHORT, replace=False))
+            cases = {"three": (three, everyone), "two": (three[:2], everyone), "cohort": (three, cohort)}
+            for kind, (replays, clients) in cases.items():
+                estimate = few(products, replays, clients).estimated()
+                error = np.abs(estimate.values - truth.values)[SHARE]
+                rows[kind][0].append(100 * error)
+                rows[kind][1].append(error <= np.hypot(estimate.half, truth.half)[SHARE])
+    found = {f"{kind} error": np.array(errors) for kind, (errors, _) in rows.items()}
+    return {
+        "share": np.array(shares),
+        "half": np.array(halves),
+        **found,
+        **{f"{kind} hits": np.array(hits) for kind, (_, hits) in rows.items()},
+    }
+
+
+def cost(name: str, *settings: str) -> str:
+    """Processor time of the estimate over that of a round, for two and three replays of the cohort."""
+    with tempfile.TemporaryDirectory() as folder:
+        drift.simulate(drift.read(name, *settings, "rounds=1", "seed=1"), runs=folder)  # which loads modules
+        before = time.process_time()
+        run = drift.simulate(drift.read(name, *settings), runs=folder)
+        one = (time.process_time() - before) / run.committed
+        parts = [f"round {one:.2f} s"]
+        drift.noise_or_drift(run, rounds=[0], replays=2)  # which reads the data
+        for replays, fractions in ((2, (1.0,)), (3, (1.0,)), (3, (0.125, 0.25, 0.5, 1.0))):
+            before = time.process_time()
+            drift.noise_or_drift(run, rounds=[run.committed - 1], replays=replays, fractions=fractions)
+            used = time.process_time() - before
+            parts.append(f"{replays} replays, {len(fractions)} fractions {used:.2f} s, {used / one:.2f} rounds")
+    return f"{name} {' '.join(settings[:2])}: {'; '.join(parts)}"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, nargs="+", default=[1, 8])
+    options = parser.parse_args()
+    print(processor_line())
+    print("| data | Dir | rate | epochs | batch | momentum | " + " | ".join(PARTS) + " | +- | 3 | 2 | 10 clients |")
+    print("|---" * 14 + "|")
+    every: dict[str, list[np.ndarray]] = {}
+    for setting in SETTINGS:
+        with tempfile.TemporaryDirectory() as folder:
+            run = drift.simulate(experiment(setting, max(options.rounds) + 1), runs=folder)
+            measured = measure(run, options.rounds)
+        for name, values in measured.items():
+            every.setdefault(name, []).append(values)
+        cells = [*map(str, setting), *(f"{100 * share:.0f}" for share in measured["share"][-1])]
+        cells.append(f"{100 * measured['half'].max():.1f}")
+        largest = [measured[f"{kind} error"].max(1) for kind in ("three", "two", "cohort")]  # of the parts
+        cells += [f"{np.median(error):.1f}, {error.max():.1f}" for error in largest]
+        print("| " + " | ".join(cells) + " |", flush=True)
+    for kind in ("three", "two", "cohort"):
+        errors, hits = np.concatenate(every[f"{kind} error"]), np.concatenate(every[f"{kind} hits"])
+        by_part = ", ".join(f"{part} {100 * hit:.0f}" for part, hit in zip(PARTS, hits.mean(0), strict=True))
+        print(
+            f"{kind}: median error {np.median(errors):.1f}, 95 % below {np.quantile(errors, 0.95):.1f}, "
+            f"largest {errors.max():.1f}; intervals that hold the reference, %: {by_part}"
+        )
+    short = (
+        "rounds=8",
+        "keep.globals=all",
+        "keep.clients=all",
+        "clients.partition=shards",
+        "clients.partition.shards=2",
+    )
+    for more in (("local.epochs=1",), ("local.epochs=5",), ("local.epochs=5", "task.model=cnn_fmnist")):
+        print(cost("common-fmnist", *more, *short), flush=True)
+
+
+if __name__ == "__main__":
+    main()

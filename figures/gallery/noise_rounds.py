@@ -1,0 +1,98 @@
+"""Signal, data, drift and noise in clients' updates, and the cohort and local steps at which each is largest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drift.analyses.counterfactual.noise_or_drift import noise_or_drift
+from drift.analyses.counterfactual.noise_terms import coefficients
+from drift.runs.run import Run
+from figures.axes import curves
+from figures.gallery import _runs, _selected
+from figures.looks import style
+
+NEEDS = "a run of a method with plain local SGD that kept its globals"
+
+COST = "a minute per run"
+
+_LOOKS: dict[str, tuple[str, str, str, Any]] = {
+    "signal": ("signal", "#333333", "o", "-"),
+    "data": ("difference of data", "#0072B2", "s", "--"),
+    "sampling": ("sampling of clients", "#D55E00", "D", "-."),
+    "drift": ("drift of local steps", "#009E73", "^", (0, (5, 1, 1, 1, 1, 1))),
+    "noise": ("minibatch noise", "#E69F00", "v", ":"),
+}
+
+
+@_selected.one_run
+def data(
+    run: Run,
+    *,
+    rounds: int | Sequence[int] = 5,
+    clients: str = "cohort",
+    replays: int = 3,
+    fractions: Sequence[float] = (0.125, 0.25, 0.5, 1.0),
+    workers: int = 1,
+) -> xr.Dataset:
+    """share over round, fraction and part, mean_square over cause, cohort_size and local_steps over pair, with bounds.
+
+    Args:
+        rounds: The rounds that are trained again, or how many, evenly spread over those that kept their globals.
+        clients: "cohort", as a sample of all, or "all".
+        replays: Trainings of each client.
+        fractions: Of the local steps, at which the last panel has its points; the last is 1.
+        workers: Processes that share the trainings.
+    """
+    options = {"clients": clients, "replays": replays, "fractions": tuple(fractions), "workers": workers}
+    return run.cached(noise_or_drift, rounds=_runs.rounds_among(run.kept("globals"), rounds) or None, **options)
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Shares over rounds; squares in the mean update by cohort size and by local steps, last round; 95 % intervals."""
+    figure, axs = style.panels(1, 3, height=2.6)
+    for values in (ds.share, ds.cohort):
+        curves.require_values(values.where(values != 0))
+    last, number = ds.isel(round=-1), int(ds.attrs["number"])
+    cohorts = np.unique(np.geomspace(1, number, 25).round())
+    sizes = np.array([coefficients(cohort, number) for cohort in (*cohorts, float(last.cohort))]).T
+    for name in ds.part.values:
+        _line(axs[0, 0], ds["round"].values, 100 * _bounded(ds.isel(fraction=-1).sel(part=name), "share"), name)
+    for cause, factors in zip(ds.cause.values, sizes, strict=True):
+        square = _bounded(last.sel(cause=cause), "mean_square")
+        _line(axs[0, 1], cohorts, square[:, -1:] * factors[:-1], cause, markersize=0)
+        _line(axs[0, 2], last.steps.values, square * factors[-1], cause)
+    names = ("round", "cohort size m", "local steps")
+    texts = ("share of the update [%]", "squares in the mean update", f"the same for m = {int(last.cohort)}")
+    for ax, name, text in zip(axs.flat, names, texts, strict=True):
+        style.name_axes(ax, name, text, integers=5 if name == "round" else None)
+    threshold = max(1e-3 * float(last.mean_square.isel(fraction=-1).max()), 1e-30)
+    for ax in axs[0, 1:]:
+        ax.set_yscale("symlog", linthresh=threshold)
+    crossings = [_crossing(last, pair, f"1 to {number}") for pair in ("drift=sampling", "drift=noise")]
+    title = f"{'; '.join(crossings)}; below {threshold:.0e} the scale is linear, as estimates can be negative"
+    return style.key(figure, axs.flat, title=title, columns=5)
+
+
+def _bounded(ds: xr.Dataset, name: str) -> np.ndarray:
+    """A variable and both ends of its interval, in rows."""
+    return np.array([ds[f"{name}{end}"].values for end in ("", "_low", "_high")])
+
+
+def _line(ax: Axes, places: np.ndarray, bounded: np.ndarray, name: str, markersize: float = 2.8) -> None:
+    label, colour, marker, line = _LOOKS[name]
+    values, low, high = bounded
+    ax.plot(places, values, color=colour, label=label, linestyle=line, marker=marker, markersize=markersize)
+    ax.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def _crossing(last: xr.Dataset, pair: str, span: str) -> str:
+    """Cohort size at which two parts are equal, with its interval."""
+    where, low, high = _bounded(last.isel(fraction=-1).sel(pair=pair), "cohort_size")
+    text = pair.replace("=", " = ")
+    return f"{text} at m = {where:.3g} [{low:.3g}, {high:.3g}]" if where == where else f"{text}: not within m = {span}"
