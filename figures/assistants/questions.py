@@ -135,7 +135,9 @@ class Questions(RecordQuestions):
         with tempfile.TemporaryDirectory() as folder:
             draw_files(figure, opened, folder, stem="figure", formats=("png",), **dict(options or {}))
             read = {what: Path(folder, f"figure{end}") for what, end in (("caption", ".txt"), ("shows", ".alt.txt"))}
-            return Path(folder, "figure.png").read_bytes(), {what: path.read_text(encoding="utf-8") for what, path in read.items()}
+            return Path(folder, "figure.png").read_bytes(), {
+                what: path.read_text(encoding="utf-8") for what, path in read.items()
+            }
 
     def _result(
         self, run: Run, function: Callable[..., xr.Dataset], options: dict[str, Any], kind: str, seconds: float

@@ -18,8 +18,14 @@ from typing import Any
 from fedscape import packages as ours
 
 EXTRAS = {"data": "huggingface_hub", "parquet": "pyarrow", "explore": "tornado", "notebook": "jupyterlab", "hf": "peft"}
-EXTRAS |= {"flwr": "flwr_datasets", "cluster": "distributed", "topology": "gudhi", "film": "imageio_ffmpeg"}
-EXTRAS |= {"curvlinops": "curvlinops", "trackers": "mlflow", "mcp": "mcp", "docs": "sphinx", "test": "pytest", "dev": "ruff"}
+EXTRAS |= {
+    "flwr": "flwr_datasets",
+    "cluster": "distributed",
+    "topology": "gudhi",
+    "film": "imageio_ffmpeg",
+    "mcp": "mcp",
+}
+EXTRAS |= {"curvlinops": "curvlinops", "trackers": "mlflow", "docs": "sphinx", "test": "pytest", "dev": "ruff"}
 """A module of each optional part, whose presence stands for it."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 NEEDED = ("numpy", "scipy", "xarray", "h5netcdf", "safetensors", "matplotlib", "plotly", "pydantic")

@@ -42,7 +42,7 @@ def cohort_around(mean, count=3, *, weights=(0.5, 0.3, 0.2), seed=1, scale=0.2):
 
 def stand_in(task):
     """What the loss around a model takes of a run."""
-    return SimpleNamespace(task=task, context=Context())
+    return SimpleNamespace(task=task, layout=task.layout, context=Context())
 
 
 def around_quadratic(values, k):
