@@ -5,7 +5,7 @@ class Gallery {
     this.stage = stage;
     this.list = make("div", { class: "figure-list" });
     this.shown = make("div", { class: "figure-shown", hidden: true });
-    this.element = make("section", { id: "stage-figures", "aria-label": "Figures" }, make("h2", {}, "Figures"), make("p", { class: "small" }, "Each figure is drawn for the runs on the stage, as fedscape figures draw does it."), this.shown, this.list);
+    this.element = make("section", { id: stage.id("figures"), class: "stage-figures", "aria-label": "Figures" }, make("h2", {}, "Figures"), make("p", { class: "small" }, "Each figure is drawn for the runs on the stage, as fedscape figures draw does it."), this.shown, this.list);
   }
 
   open(figure) { this.stage.set({ figure, options: {} }); this.element.scrollIntoView({ behavior: this.stage.calm.matches ? "auto" : "smooth" }); }
