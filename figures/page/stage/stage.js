@@ -169,7 +169,7 @@ class Stage {
     this.tools = make("div", { class: "tools" });
     const head = shape("svg", { width: 0, height: 0, class: "unseen", "aria-hidden": "true" }, shape("defs", {}, shape("marker", { id: this.id("head"), viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto" }, shape("path", { d: "M0 0L8 4L0 8z", fill: "#101010" }))));
     this.none = make("div", { class: "none-yet", hidden: true });
-    this.root.replaceChildren(head, this.rail.element, make("section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.none, this.hall.element, this.hall.key, this.tour.element), this.why.element, this.line.element);
+    this.root.replaceChildren(head, this.rail.element, make(this.link && this.addressed ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.none, this.hall.element, this.hall.key, this.tour.element), this.why.element, this.line.element);
     if (this.gallery) this.root.after(this.gallery.element);
   }
 
