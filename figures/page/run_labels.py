@@ -17,19 +17,19 @@ def run_labels(methods: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]
             runs that two settings do not tell from each other are equal.
     """
     labels = []
-    for place, method in enumerate(methods):
-        rest = [other for other, name in enumerate(methods) if name == method and other != place]
+    for index, method in enumerate(methods):
+        rest = [other for other, name in enumerate(methods) if name == method and other != index]
         words = [method]
         while rest and len(words) <= MOST:
             same = {
-                name: [other for other in rest if values[other] == values[place]]
+                name: [other for other in rest if values[other] == values[index]]
                 for name, values in rows
-                if 0 < len(values[place]) <= LONGEST
+                if 0 < len(values[index]) <= LONGEST
             }
             best = min(same, key=lambda name: len(same[name]), default="")
             if not best or len(same[best]) == len(rest):
                 break
-            words.append(f"{_word(best)} {dict(rows)[best][place]}")
+            words.append(f"{_word(best)} {dict(rows)[best][index]}")
             rest = same[best]
         labels.append(", ".join(words))
     return labels

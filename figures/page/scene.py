@@ -24,6 +24,7 @@ from drift.methods.ima import IMA
 from drift.runs.run import Run
 from drift.simulation.compare import mean_of_last
 from figures.axes import relief
+from figures.axes.units import ABSENT
 from figures.interactive.curves import number
 from figures.interactive.lines import written_name
 from figures.looks import palette
@@ -34,7 +35,7 @@ from figures.page.remembered_runs import Failed, Job, Remembered
 from figures.page.run_labels import run_labels
 from figures.page.sampled import Samples
 from figures.page.stage_round import missing, stage_round
-from figures.page.tables import ABSENT, configuration
+from figures.page.tables import configuration
 from figures.page.why import TERMS
 from figures.selection.identity import seed_text
 
@@ -64,7 +65,8 @@ def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list
         title, classes, unit (of losses), last (what an accuracy is the mean of), series (words, unit and whether the
         axis is logarithmic, by name), terms (meanings by term), colours (256 x 3 bytes each in base64: values,
         differences), relief (constants of its light and camera), levels (their number), and runs: key, label, full (with all settings
-        that differ from others of its method), colour, dash, seeds, settings in which runs differ, rounds, and their detail.
+        that differ from others of its method), colour, dash, seeds, settings in which runs differ, rounds, and their
+        detail.
     """
     differing = configuration(grouped)["differing"]["rows"] if grouped else []
     first = [group[0] for group in grouped.values()]
