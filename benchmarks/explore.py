@@ -1,20 +1,14 @@
 """How fast `fedscape explore` answers in a real browser, and how much memory its server takes.
 
     python -m benchmarks.explore [--runs FOLDER] [--large] [--times 5]
-    python -m benchmarks.explore --first-view [--browser chromium-headless-shell]
 
 Trains small runs into FOLDER once (ten of 300 rounds; the FMNIST CNN of the IMA paper; digits), starts the explorer and
-a headless Chromium, and measures what a person waits for, from the key or the slider to the picture or number on the
-page, as 50th and 90th percentiles: first view, in a browser that knows nothing of the explorer (also from a server that
-has just started) and in one that opened it twice before and was started again; a round to its first coarse plane, to
-21 x 21 points that are interpolated between exact ones, and to all of them exact (1,000 samples, three clients, not
-stored); planes that are in memory, and planes that are stored, in a fresh server; a slider to its number (digits;
-FMNIST, 2,000 samples). Beside planes stands the ratio to the processor's seconds of one thread that evaluates their
-points by `landscape.evaluate`, which says more than seconds where other programs run. With --large also 100 runs of
-1,000 rounds. Results go to benchmarks/results/explore.json.
-
-Where there is no GPU, Chromium's own window is drawn by an emulated one, which takes a quarter to a third of the
-processor until a page is loaded. chromium-headless-shell is the same browser without a window.
+a headless Chromium, and measures what a person waits for, as 50th and 90th percentiles: ready, from the command to its
+address; first view, from the request to the first landscape on the page; next round, to its rough landscape and to the
+exact one (15 x 15 models, 1,000 samples), and one that is remembered; a clicked point to its exact value; a weight to
+its loss. Beside landscapes stands the ratio to the processor's seconds of one thread that evaluates their models by
+`landscape.evaluate`, which says more than seconds where other programs run. With --large also 100 runs of 1,000 rounds,
+of which none has a landscape: to the curves. Results go to benchmarks/results/explore.json.
 """
 
 from __future__ import annotations
@@ -26,11 +20,9 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,71 +32,47 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
-from drift.analyses.landscapes.models_plane import plane_sweep, task_with_classes
+from drift.analyses.landscapes.models_plane import task_with_classes
+from drift.analyses.landscapes.sweeps import client_sweep
 from drift.analyses.selected_samples import selected_samples
 from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.precision import Precision
 from landscape.sweep.processor import processor_line
 
 RESULTS = Path(__file__).resolve().parent / "results" / "explore.json"
 ARGUMENTS = ["--headless", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-TARGETS = {
-    "first view": 2000,
-    "first coarse plane": 700,
-    "21 x 21 plane": 6000,
-    "plane in memory": 150,
-    "stored plane": 150,
-    "slider, digits": 100,
-    "slider, FMNIST": 1000,
-}
+TARGETS = {"ready": 3000, "first view": 1500, "next round, rough": 500, "remembered round": 100, "point": 100}
 """Milliseconds that the project aims at, on two cores."""
 
-PRECISIONS: dict[str, Precision] = {
-    "first coarse plane": "fast",
-    "21 x 21 plane": "exact",
-    "21 x 21 plane, exact": "exact",
-}
-"""What the points of planes are computed in; the others of 21 x 21 are interpolated at first."""
+POINTS = 15
+"""Models per axis of a landscape."""
 
-WATCH = """() => {
-    window.within = root => [...root.querySelectorAll('*')].flatMap(part => [part,
-        ...(part.shadowRoot ? within(part.shadowRoot) : [])]);
-    window.drawing = label => within(document).find(part => part.classList.contains('js-plotly-plot')
-        && part.getAttribute('aria-label').includes(label));
-    window.aggregate = () => within(document).filter(part => part.matches('p.number')).at(-1)?.textContent;
-    window.slider = name => within(document).find(part => part.matches('input[type=range]')
-        && part.getAttribute('aria-label') === name);
-    window.until = (test, soon = requestAnimationFrame) => new Promise(done => {
-        const look = () => { const value = test(); value ? done(performance.now()) : soon(look); };
+VIEW = "document.getElementById('stage')?.view"
+DRAWN = f"() => {VIEW}?.pictures.some((picture) => picture.shown?.frame)"
+LISTED = f"() => {VIEW}?.runs.length"
+WATCH = f"""() => {{
+    const until = (test) => new Promise((done) => {{
+        const look = () => (test() ? done(performance.now()) : requestAnimationFrame(look));
         look();
-    });
-    window.later = look => setTimeout(look, 50); // looking at the whole page in every frame takes a part of a core
-    window.planes = () => {
-        const plot = drawing('on the plane'), before = Number(plot.dataset.drawn);
-        let begun;
-        addEventListener('keydown', () => { begun = performance.now(); }, { capture: true, once: true });
-        window.seen = (async () => {
-            const first = await until(() => Number(plot.dataset.drawn) > before);
-            const whole = await until(() => Number(plot.dataset.drawn) > before && plot._fullData[0].x.length >= 21);
-            const exact = await until(() => within(document).some(part => part.matches('p')
-                && /shown: 21 x 21 points exact/.test(part.textContent)), later);
-            return [first - begun, whole - begun, exact - begun];
-        })();
-    };
-    window.move = async (name, value) => {
-        const input = slider(name), before = aggregate(), begun = performance.now();
-        input.value = value;
-        input.dispatchEvent(new Event('input', { bubbles: true }));
-        const seen = await until(() => aggregate() !== before);
-        return seen - begun;
-    };
-}"""
-
-EXACT = """() => within(document).some(part => part.matches('p')
-    && /shown: 21 x 21 points exact/.test(part.textContent))"""
+    }});
+    const landscapes = () => {VIEW}.shown.map((run) => {VIEW}.land.frame(run));
+    window.turn = async (step) => {{
+        const begun = performance.now();
+        {VIEW}.player.step(step);
+        const rough = await until(() => landscapes().every((one) => one.frame && !one.stale));
+        const exact = await until(() => landscapes().every((one) => one.frame && !one.stale && !one.pending));
+        return [rough - begun, exact - begun];
+    }};
+    window.waits = async (changes, kind) => {{
+        const begun = performance.now();
+        {VIEW}.set(changes);
+        await new Promise(requestAnimationFrame);
+        const open = () => [...{VIEW}.asks.entries.values()].some((one) => one.kind === kind && one.pending);
+        return await until(() => !open()) - begun;
+    }};
+}}"""
 
 
 def runs_of(folder: Path) -> dict[str, Path]:
@@ -141,91 +109,77 @@ def large(folder: Path, runs: int = 100) -> Path:
 
 
 @contextmanager
-def explorer(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """A server and its address."""
+def explorer(folder: Path) -> Iterator[tuple[str, psutil.Process, float]]:
+    """A server, its address, and the milliseconds until it wrote it."""
     command = [sys.executable, "-m", "figures.cli", "explore", str(folder), "--no-browser"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    begun = time.perf_counter()
     server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
-        yield server.stdout.readline().strip(), psutil.Process(server.pid)  # type: ignore[union-attr]
+        address = server.stdout.readline().strip()  # type: ignore[union-attr]
+        yield address, psutil.Process(server.pid), 1e3 * (time.perf_counter() - begun)
     finally:
         server.terminate()
         server.wait(30)
 
 
-def opened(browser: Any, address: str, query: str) -> Any:
-    """A page of the explorer at a selection, ready to be measured."""
-    page = browser.new_page(viewport={"width": 1300, "height": 950})
-    page.set_default_timeout(600_000)
-    page.goto(f"{address}&{query}")
-    page.wait_for_selector("html[data-explorer] .view", state="attached")
-    page.evaluate(WATCH)
-    return page
-
-
-def first_view(browser: Any, address: str) -> float:
-    """Milliseconds from the request to curves on a new page; each page of a browser, not of a context, has no cache."""
-    page = browser.new_page()
-    page.set_viewport_size({"width": 1300, "height": 950})
+def opened(browser: Any, address: str, condition: str = DRAWN, hash_: str = "") -> tuple[Any, float]:
+    """A page on which a condition holds, and the milliseconds from its request to that."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.set_default_timeout(600_000)
     begun = time.perf_counter()
-    page.goto(f"{address}&view=runs")
-    page.wait_for_selector("html[data-explorer] .view", state="attached")
-    page.wait_for_selector(".js-plotly-plot", state="attached")
+    page.goto(address + hash_)
+    page.wait_for_function(condition)
     wait = 1e3 * (time.perf_counter() - begun)
-    page.close()
-    return wait
+    page.evaluate(WATCH)
+    return page, wait
 
 
-def later_views(start: Any, address: str, times: int) -> list[float]:
-    """Milliseconds of the first pages of browsers that are started with the profile of one that has had two pages."""
-    waits = []
-    with tempfile.TemporaryDirectory() as profile:
-        for _ in range(2 + times):
-            context = start(profile)
-            waits.append(first_view(context, address))
-            context.close()
-    return waits[2:]
-
-
-def planes(browser: Any, address: str, start: int, times: int, key: str) -> list[list[float]]:
-    """(first picture, 21 x 21 points interpolated, all exact) in milliseconds, for a round after the other."""
-    page = opened(browser, address, f"view=plane&round={start}")
-    page.wait_for_function(EXACT)
-    page.wait_for_timeout(2000)  # minimum and storing
+def first_views(browser: Any, address: str, times: int, condition: str = DRAWN) -> list[float]:
+    """Milliseconds to the first view of pages that are opened one after the other."""
     waits = []
     for _ in range(times):
-        page.evaluate("planes()")
-        page.keyboard.press(key)
-        waits.append(page.evaluate("() => seen"))
-        page.wait_for_timeout(1500)
-    page.close()
+        page, wait = opened(browser, address, condition)
+        page.close()
+        waits.append(wait)
     return waits
 
 
-def sliders(browser: Any, address: str, start: int, times: int) -> list[float]:
-    """Milliseconds from the move of a slider to the loss at these weights."""
-    page = opened(browser, address, f"view=weights&round={start}")
-    page.wait_for_function("() => drawing('Loss over the weights')?._fullData && aggregate()")
-    page.wait_for_timeout(2000)
-    name = page.evaluate("""() => slider('gamma').closest('.sliders').querySelector('input').ariaLabel""")
-    waits = []
-    for place in range(4 * times):
-        waits.append(page.evaluate(f"move('{name}', {0.15 + 0.8 * (place % 7) / 7:.3f})"))
-        page.wait_for_timeout(100)
+def rounds(browser: Any, address: str, times: int) -> dict[str, list[float]]:
+    """Milliseconds of rounds that are evaluated, forwards, and of the same ones, backwards."""
+    page, _ = opened(browser, address, hash_="#round=1")
+    page.wait_for_timeout(5000)
+    new = [page.evaluate("turn(1)") for _ in range(times)]
+    again = [page.evaluate("turn(-1)") for _ in range(times)]
     page.close()
-    return waits[2:]
+    rough, exact = (list(column) for column in zip(*new, strict=True))
+    return {"next round, rough": rough, "next round": exact, "remembered round": [wait for _, wait in again]}
 
 
-def processor_seconds(run: Run, index: int, precision: Precision) -> float:
-    """Seconds of one thread that evaluates the points of a 21 x 21 plane by `landscape.evaluate`, and its marks."""
-    names = [f"client {client}" for client in sorted(run.round(index).ids.tolist())[:3]]
-    sweep = plane_sweep(run, index, names, points=21, margin=0.3)
+def answers(browser: Any, address: str, times: int) -> dict[str, list[float]]:
+    """Milliseconds to the exact value of a point, and to the loss at other weights."""
+    page, _ = opened(browser, address, hash_="#round=3")
+    page.wait_for_timeout(5000)
+    mix = f"""(share) => {{ const at = {VIEW}.land.frame({VIEW}.looked);
+        const weights = Object.fromEntries(at.frame.cohort.map(({{ id }}, i) => [id, i ? 1 : share]));
+        return waits({{ mix: {{ run: {VIEW}.state.look, round: at.round, gamma: 1, weights }} }}, "weights"); }}"""
+    places = np.linspace(-0.1, 0.1, 4 * times)
+    waits = {
+        "point": [page.evaluate(f"waits({{ point: [{place}, 0.05] }}, 'point')") for place in places],
+        "weights": [page.evaluate(f"({mix})({1.5 + place})") for place in places],
+    }
+    page.close()
+    return {name: values[2:] for name, values in waits.items()}
+
+
+def processor_seconds(run: Run, index: int) -> float:
+    """Seconds of one thread that evaluates the models of a landscape by `landscape.evaluate`."""
+    _, _, sweep = client_sweep(run, index, None, points=POINTS, margin=0.3, box="symmetric")
     samples = selected_samples(run, index, "test", 1000)
     rows = torch.from_numpy(np.concatenate([sweep.mark_coefficients, sweep.coefficients]))
     task = task_with_classes(run, samples)
     begun = time.process_time()
-    evaluate(task, sweep.basis, rows, split=samples, precision=precision)
+    evaluate(task, sweep.basis, rows, split=samples)
     return time.process_time() - begun
 
 
@@ -240,26 +194,6 @@ def percentiles(values: list[float]) -> dict[str, float]:
     return {"p50": statistics.median(values), "p90": float(np.percentile(values, 90)), "n": len(values)}
 
 
-def say(
-    measured: dict[str, list[float]], memory: dict[str, dict[str, float]], ratios: dict[str, float] | None = None
-) -> dict[str, dict[str, Any]]:
-    """Print and return percentiles, aims and ratios of what was measured."""
-    table: dict[str, dict[str, Any]] = {
-        name: {**percentiles(values), "aim": TARGETS.get(name)} for name, values in measured.items()
-    }
-    for name, ratio in (ratios or {}).items():
-        table[name]["ratio"] = ratio
-    for name, row in table.items():
-        aim = f" (aim {row['aim']})" if row["aim"] else ""
-        beside = (
-            f", {row['ratio']:.2f} x one thread's {PRECISIONS[name]} evaluation of 21 x 21" if "ratio" in row else ""
-        )
-        print(f"{name}: {row['p50']:.0f} ms, 90 % {row['p90']:.0f}{aim}{beside}")
-    for name, sizes in memory.items():
-        print(f"memory, {name}: server {sizes['server']:.0f} MiB, computing {sizes['computing']:.0f} MiB")
-    return table
-
-
 def main() -> None:
     """Measure, print and store."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -267,7 +201,6 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="also 100 runs of 1,000 rounds")
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--browser", default="chromium")
-    parser.add_argument("--first-view", action="store_true", help="only this; printed, not written")
     options = parser.parse_args()
     torch.set_num_threads(1)
     folders, times = runs_of(options.runs), options.times
@@ -284,48 +217,39 @@ def main() -> None:
         if program is None:
             parser.error(f"there is no {options.browser} here; give the name of a Chromium, --browser NAME.")
         browser = started.chromium.launch(executable_path=program, args=ARGUMENTS)
-        start = partial(started.chromium.launch_persistent_context, executable_path=program, args=ARGUMENTS)
-        with explorer(folders["many"]) as (address, server):
-            measured["first view, a server that has just started"] = [first_view(browser, address)]
-            measured["first view"] = [first_view(browser, address) for _ in range(4 * times)]
-            measured["first view, scripts kept by the browser"] = later_views(start, address, times)
+        with explorer(folders["many"]) as (address, server, ready):
+            measured["ready"] = [ready]
+            measured["first view, a server that has just started"] = first_views(browser, address, 1)
+            measured["first view"] = first_views(browser, address, 4 * times)
             memory["ten runs of 300 rounds"] = resident(server)
-        if options.first_view:
-            browser.close()
-            say(measured, memory)
-            return
-        with explorer(folders["fmnist"]) as (address, server):
-            fresh = planes(browser, address, 1, times, "ArrowRight")
-            measured["first coarse plane"] = [first for first, _, _ in fresh]
-            measured["21 x 21 plane"] = [whole for _, whole, _ in fresh]
-            measured["21 x 21 plane, exact"] = [exact for _, _, exact in fresh]
-            again = planes(browser, address, 1 + times, times, "ArrowLeft")
-            measured["plane in memory"] = [first for first, _, _ in again]
-            measured["slider, FMNIST"] = sliders(browser, address, 3, times)
+        with explorer(folders["fmnist"]) as (address, server, ready):
+            measured["ready"].append(ready)
+            measured |= rounds(browser, address, times)
+            measured |= {f"{name}, FMNIST": waits for name, waits in answers(browser, address, times).items()}
             memory["FMNIST"] = resident(server)
-        with explorer(folders["fmnist"]) as (address, server):
-            stored = planes(browser, address, 1, times, "ArrowRight")
-            measured["stored plane"] = [first for first, _, _ in stored]
-        with explorer(folders["digits"]) as (address, server):
-            measured["slider, digits"] = sliders(browser, address, 3, times)
+        with explorer(folders["digits"]) as (address, _, ready):
+            measured["ready"].append(ready)
+            measured |= answers(browser, address, times)
         if options.large:
-            with explorer(large(options.runs)) as (address, server):
-                measured["first view, 100 runs of 1,000 rounds"] = [
-                    first_view(browser, address) for _ in range(1 + times)
-                ][1:]
+            with explorer(large(options.runs)) as (address, server, _):
+                waits = first_views(browser, address, 1 + times, LISTED)
+                measured["first view, 100 runs of 1,000 rounds"] = waits[1:]
                 memory["100 runs of 1,000 rounds"] = resident(server)
         browser.close()
     (run,) = [Run(path.parent) for path in folders["fmnist"].glob("*/run.json")]
-    seconds = {precision: processor_seconds(run, 3, precision) for precision in ("exact", "fast")}
-    ratios = {
-        name: percentiles(measured[name])["p50"] / 1e3 / seconds[precision] for name, precision in PRECISIONS.items()
+    seconds = processor_seconds(run, 3)
+    table: dict[str, dict[str, Any]] = {
+        name: {**percentiles(values), "aim": TARGETS.get(name)} for name, values in measured.items()
     }
-    table = say(measured, memory, ratios)
+    table["next round"]["ratio"] = table["next round"]["p50"] / 1e3 / seconds
+    for name, row in table.items():
+        aim = f" (aim {row['aim']})" if row["aim"] else ""
+        beside = f", {row['ratio']:.2f} x one thread's evaluation" if "ratio" in row else ""
+        print(f"{name}: {row['p50']:.0f} ms, 90 % {row['p90']:.0f}{aim}{beside}")
+    for name, sizes in memory.items():
+        print(f"memory, {name}: server {sizes['server']:.0f} MiB, computing {sizes['computing']:.0f} MiB")
     machine = {"processor": processor_line(), "load": load, "torch": torch.__version__, "one_thread_seconds": seconds}
-    print(
-        f"{machine['processor']}, load {load:.1f} before; one thread evaluates 21 x 21 points in "
-        f"{seconds['exact']:.1f} s exactly, {seconds['fast']:.1f} s in bfloat16"
-    )
+    print(f"{machine['processor']}, load {load:.1f} before; one thread evaluates a landscape in {seconds:.1f} s")
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps({"machine": machine, "milliseconds": table, "memory": memory}, indent=1) + "\n")
 

@@ -20,7 +20,7 @@ from figures.axes.weights import correlations as correlations
 from figures.axes.weights import epochs as epochs
 from figures.axes.weights import histogram as histogram
 from figures.axes.weights import shares as shares
-from figures.explore.shell.notebook import explorer as explorer
+from figures.explore.widget import explorer as explorer
 from figures.films.film import film as film
 from figures.films.lit_surface import lit_surface as lit_surface
 from figures.films.round_film import film_round as film_round

@@ -118,15 +118,14 @@ plt.show()
 # %% [markdown]
 # ## Look around
 #
-# The same views as in `fedscape explore`: what is selected in one is selected in all. *Plane* goes through three models
-# of the round; set *shows* to the loss of a client's own samples: its model now sits low, in a basin that the others do
-# not share. Click on the plane: that point is evaluated whole. *Round* shows the cohort, *Weights* what other weights
-# would have given. The list at the right puts a second view beside the first.
+# The page of `fedscape explore`. Each picture goes through three clients of the round. Under *Detail*, choose the
+# samples of one client: its model now sits low, in a basin that the others do not share. Click a landscape: that point
+# is evaluated exactly. *Weights of the clients* shows what other weights would have given.
 #
-# (The views need a running kernel. In a viewer without one you see the state that was saved, or nothing.)
+# (It needs a running kernel. In a viewer without one you see the last picture that was saved, or one line.)
 
 # %%
-figures.explorer([fedavg, ima], points=11, view="plane")
+figures.explorer([fedavg, ima])
 
 # %% [markdown]
 # ## Real sizes

@@ -130,10 +130,10 @@ print("mean eigenvalue", float(trace.trace) / len(last.end), "largest", float(to
 # ## Look around
 #
 # Early rounds have wide, shallow planes; late ones are narrow. Compare the map of the test loss with that of a client's
-# own samples, client by client; set *as* to a relief for three dimensions.
+# own samples, client by client (*Detail*); *Relief* has three dimensions.
 
 # %%
-figures.explorer(run, points=11, view="plane")
+figures.explorer(run)
 
 # %% [markdown]
 # ## Real sizes

@@ -124,11 +124,11 @@ for name, one in {"5 of 20 clients": run, "10 of 20 clients": more, "fair shares
 # %% [markdown]
 # ## Look around
 #
-# *Drift* has client drift, update change, gain and coherence over rounds; click a round, and *Round* shows who drifts
-# far in it. Click a client there and see in *Plane* where it stands. *Diagnosis* runs `diagnose` from the page.
+# The time line has client drift, update change, gain and coherence over rounds. Select a round: the table of its
+# clients shows who raises the loss. Click a client there and see on the picture where it stands.
 
 # %%
-figures.explorer([run, fair, more], points=11, view="drift", second="round")
+figures.explorer([run, fair, more], below="coherence")
 
 # %% [markdown]
 # ## Real sizes

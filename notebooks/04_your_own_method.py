@@ -178,11 +178,11 @@ accuracy.draw(accuracy.data([fedavg, balanced]))
 # %% [markdown]
 # ## Look around
 #
-# Choose a round in which the weights differ much. *Weights* tells what other weights of its clients would have given;
-# the list *run* above switches between the runs.
+# Choose a round in which the weights differ much. *Weights of the clients* shows what other weights would have given;
+# click the name of a run to look at it.
 
 # %%
-figures.explorer([fedavg, balanced, both], points=11, view="weights")
+figures.explorer([fedavg, balanced, both])
 
 # %% [markdown]
 # ## Real sizes

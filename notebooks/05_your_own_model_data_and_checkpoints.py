@@ -171,7 +171,7 @@ print("barrier between sites 0 and 1:", round(float(landscape.barrier(alone, *mo
 # The recorded run and the imported one, side by side; everything that works on runs trained here works on them.
 
 # %%
-figures.explorer([recorded, imported], points=11, view="round")
+figures.explorer([recorded, imported])
 
 # %% [markdown]
 # ## Real sizes

@@ -127,7 +127,7 @@ show("gain-alpha", uneven)
 # ## Look around
 
 # %%
-figures.explorer([fedavg, ima, fedlaw], points=11)
+figures.explorer([fedavg, ima, fedlaw])
 
 # %% [markdown]
 # ## Real sizes

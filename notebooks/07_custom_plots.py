@@ -152,12 +152,12 @@ mine.draw(mine.data([fedavg, ima], skip=3 * ROUNDS // 4))
 # ## Look around
 #
 # What the explorer shows is a value too: `show` selects in code what a person selects by hand, and
-# `explorer.selection` says what is selected now. *as figure* at each view has the named figure of what it shows, as
-# files, as a command and as Python lines.
+# `explorer.selection` is what is selected now. *Figures*, below the landscapes, has every figure of the gallery for
+# these runs, as files, as a command and as Python lines.
 
 # %%
-explorer = figures.explorer([fedavg, ima], points=11)
-explorer.show(view="plane", second="drift", round=moments[1])
+explorer = figures.explorer([fedavg, ima])
+explorer.show(view="path", round=moments[1])
 
 # %% [markdown]
 # ## Real sizes

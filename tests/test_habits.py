@@ -134,12 +134,6 @@ DOCUMENTED = {
 OPERATIONS = {f"torch.ops.{part}" for part in ("aten", "mkldnn", "prims", "prim")}
 """Parts of `torch.ops`, none of which is public."""
 
-PARTS_OF_PANEL = {
-    ("figures/explore/shell/style.py", "_process_param_change"),
-    ("figures/explore/shell/root.py", "_on_msg"),
-}
-"""Methods of Panel that the explorer covers; where Panel has none, nothing is covered (explore/test_style.py)."""
-
 
 def private_names(path: Path, own: set[str]) -> set[str]:
     """Private parts of other libraries that a file uses outside of functions that `probed` decorates."""
@@ -209,7 +203,7 @@ def _bound_names(paths: list[Path]) -> set[str]:
                 bound.add(node.id)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 bound.add(node.attr)
-    return bound - {name for _, name in PARTS_OF_PANEL}
+    return bound
 
 
 @pytest.mark.seconds
@@ -217,7 +211,7 @@ def test_private_parts_of_other_libraries_are_used_behind_the_probe_only():
     paths = sorted(path for package in PACKAGES[:3] for path in (ROOT / package).rglob("*.py"))
     own = _bound_names(paths)
     used = {(str(path.relative_to(ROOT)), name) for path in paths for name in private_names(path, own)}
-    assert used == PARTS_OF_PANEL, sorted(used ^ PARTS_OF_PANEL)
+    assert not used, sorted(used)
 
 
 @pytest.mark.parametrize(

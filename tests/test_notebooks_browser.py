@@ -1,4 +1,4 @@
-"""A notebook in a real JupyterLab in a headless Chromium, on a slow machine: its explorer is drawn and is used."""
+"""A notebook in a real JupyterLab in a headless Chromium: its explorer is used, reloaded, and seen without a kernel."""
 
 import importlib.util
 import json
@@ -11,19 +11,20 @@ import sys
 import time
 from pathlib import Path
 
+import nbformat
 import pytest
-from exploring import PLOT
+import tiny
 
 REPO = Path(__file__).parents[1]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = ["--headless", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-NEEDED = ("playwright", "jupyterlab", "ipykernel", "panel")
+NEEDED = ("playwright", "jupyterlab", "ipykernel", "anywidget")
 ABSENT = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-NAME = "01_first_run.ipynb"
-SLOWER = 4
-"""Times that the processor of the page is slowed down."""
-LARGEST = 10_000
-"""Bytes of the largest message from the page: what a person does takes hundreds, a view that is sent back 100,000s."""
+NAME = "explorer.ipynb"
+CELLS = ["import figures\nexplorer = figures.explorer('runs')\nexplorer", "explorer.show(round=0).selection['round']"]
+VIEW = "document.getElementById('stage').view"
+LARGEST = 1_000_000
+"""Bytes of a saved notebook."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,9 +37,12 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """Address of a JupyterLab whose folder holds the notebook and nothing else."""
+    """Address of a JupyterLab, and its notebook, next to runs."""
     folder = tmp_path_factory.mktemp("lab")
-    shutil.copy(REPO / "notebooks" / NAME, folder)
+    tiny.trained(folder / "runs")
+    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / NAME)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -54,7 +58,7 @@ def lab(tmp_path_factory):
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{port}", folder / NAME
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
 
@@ -68,7 +72,7 @@ def page(lab):
         found = opened.new_page(viewport={"width": 1400, "height": 1100})
         for _ in range(120):
             try:
-                found.goto(f"{lab}/lab/tree/{NAME}")
+                found.goto(f"{lab[0]}/lab/tree/{NAME}")
                 break
             except Error:  # not listening yet
                 time.sleep(0.5)
@@ -76,52 +80,49 @@ def page(lab):
         opened.close()
 
 
-def drawn(page, label, before=None):
-    """The plot whose label contains a text, once it is drawn and shows something else than before."""
-    other = f"plot.traces.length > 0 && JSON.stringify(plot.traces) !== {json.dumps(before)}"
-    page.wait_for_function(f"({PLOT})({label!r}).some(plot => {other})", timeout=200_000)
-    return page.evaluate(f"JSON.stringify(({PLOT})({label!r})[0].traces)")
+def stage_of(page):
+    """The frame of the explorer, once a landscape is drawn."""
+    frame = page.wait_for_selector("iframe[title='fedscape explorer']", timeout=200_000).content_frame()
+    frame.wait_for_function(f"() => {VIEW}?.pictures.some((picture) => picture.shown?.frame)", timeout=200_000)
+    return frame
 
 
-def turn_to(page, tab, view, other):
-    """Click a tab, and wait for its view and for the end of the other one."""
-    page.get_by_role("button", name=tab, exact=True).click()
-    page.locator(f".{view}").wait_for(state="attached", timeout=120_000)
-    page.locator(f".{other}").wait_for(state="detached", timeout=120_000)
+def saved(page, path):
+    """The outputs of the first cell, once the notebook is saved."""
+    page.keyboard.press("Control+s")
+    page.wait_for_timeout(3000)
+    return json.loads(path.read_text())["cells"][0]["outputs"]
 
 
-def test_the_explorer_is_drawn_and_used_in_a_cell_on_a_slow_machine(page, lab, tmp_path):
-    problems, asked, sent = [], [], []
+END_KERNELS = """async () => { for (const { id } of await (await fetch('/api/sessions')).json())
+    await fetch(`/api/sessions/${id}`, { method: 'DELETE',
+        headers: { 'X-XSRFToken': /_xsrf=([^;]+)/.exec(document.cookie)?.[1] ?? '' } }); }"""
+
+
+def test_a_cell_is_used_reloaded_and_seen_without_a_kernel(page, lab):
+    address, path = lab
+    problems = []
     page.on("pageerror", lambda problem: problems.append(str(problem)))
-    page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
-    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(frame)))
-    page.on("request", lambda request: asked.append(request.url))
-    page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=120_000)
     page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=120_000)
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_text("Run All Cells", exact=True).click()
-    page.wait_for_selector(".jp-OutputArea-output .view-plane", state="attached", timeout=400_000)
-    assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
-    begun = drawn(page, "on the plane")
-    keep = Path(os.environ.get("FEDSCAPE_SHOTS", tmp_path))
-    page.screenshot(path=keep / "explorer-begun.png")
+    page.locator(".jp-Notebook .jp-CodeCell .cm-content").first.click()
+    page.keyboard.press("Shift+Enter")
+    frame = stage_of(page)
+    assert frame.evaluate(f"{VIEW}.state.round") == 2
+    page.keyboard.press("Shift+Enter")
+    frame.wait_for_function(f"() => {VIEW}.state.round === 0", timeout=60_000)
+    frame.evaluate(f"{VIEW}.set({{ round: 1, view: 'relief' }})")
+    page.wait_for_timeout(5000)
+    outputs = saved(page, path)
+    assert "image/png" in outputs[1]["data"] and path.stat().st_size < LARGEST
 
-    page.locator(".noUi-handle").first.focus()
-    page.keyboard.press("ArrowLeft")
-    assert drawn(page, "on the plane", begun) != begun
-    page.get_by_text("round: 22").wait_for(timeout=120_000)
-    for _ in range(2):
-        turn_to(page, "Round", "view-round", "view-plane")
-        drawn(page, "cosine")
-        page.locator(".noUi-handle").first.focus()
-        page.keyboard.press("ArrowLeft")
-        turn_to(page, "Plane", "view-plane", "view-round")
-        drawn(page, "on the plane")
-    turn_to(page, "Round", "view-round", "view-plane")
-    page.get_by_text("round: 20").wait_for(timeout=120_000)
-    drawn(page, "cosine")
-    page.screenshot(path=keep / "explorer-used.png")
+    page.goto(f"{address}/lab/tree/{NAME}")
+    assert stage_of(page).evaluate(f"[{VIEW}.state.round, {VIEW}.state.view]") == [1, "relief"]
+
+    page.evaluate(END_KERNELS)
+    page.goto(f"{address}/lab/tree/{NAME}?reset")
+    page.get_by_text("when this cell is run").wait_for(timeout=120_000)
+    page.wait_for_timeout(5000)
+    assert page.locator(".jp-RenderedImage img").is_visible()
+    assert not page.get_by_text("model not found").is_visible()
     assert problems == []
-    assert 0 < max(map(len, sent)) < LARGEST
-    assert [url for url in asked if not url.startswith((lab, lab.replace("http", "ws"), "data:", "blob:"))] == []

@@ -46,15 +46,15 @@ ROOMS = {
     "figures": 150,
     "figures/axes": 1555,
     "figures/commands": 2580,
-    "figures/explore": 6710,
+    "figures/explore": 2480,
     "figures/films": 610,
     "figures/gallery": 4785,
-    "figures/interactive": 865,
+    "figures/interactive": 570,
     "figures/looks": 650,
-    "figures/page": 1125,
+    "figures/page": 1130,
     "figures/papers": 175,
     "figures/pictures": 320,
-    "figures/selection": 800,
+    "figures/selection": 785,
     "figures/texts": 760,
     "landscape": 85,
     "landscape/batched_training": 190,
@@ -72,10 +72,10 @@ ROOMS = {
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 
-LINES, CODE_LINES = 250, 50_100
+LINES, CODE_LINES = 250, 45_520
 """Most lines of a file, and most code lines of the library."""
 
-WORDS = 63_800
+WORDS = 63_400
 """Most words of all pages, code and tables included; lower it when pages have shrunk."""
 
 MANY = 35

@@ -25,15 +25,15 @@ ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 WIDE, HIGH = 1380, 860
 VIEWS = {
-    "plane": ("view=plane&second=weights&round=150", {}),
-    "runs": ("view=runs&number=accuracy", {}),
-    "samples": ("view=samples&round=150&truth=6", {}),
-    "drift": ("view=drift&second=path&round=150", {"color_scheme": "dark"}),
+    "plane": ("round=150&view=map", {}),
+    "samples": ("round=150&view=map&model=end", {}),
+    "drift": ("round=150&view=path&below=client_variance", {"color_scheme": "dark"}),
 }
 """Name: selection of the explorer, and options of the browser's page."""
 SECTIONS = {"landscape": "#runs=fedavg,ima&view=relief"}
 """Name: place in the report, or selection of its stage."""
-SETTLED = "() => document.querySelector('html').dataset.explorer && !document.querySelector('progress')"
+SETTLED = """() => { const view = document.getElementById("stage").view;
+    return view && !view.jobs.length && [...view.asks.entries.values()].every((one) => !one.pending); }"""
 FEDSCAPE = (sys.executable, "-m", "figures.cli")
 
 
@@ -47,9 +47,12 @@ def explorer(runs: Path) -> None:
             for name, (query, options) in VIEWS.items():
                 page = browser.new_page(viewport={"width": WIDE, "height": HIGH}, **options)
                 page.set_default_timeout(180_000)
-                page.goto(f"{address}&{query}")
+                page.goto(f"{address}#{query}")
+                page.wait_for_timeout(3_000)
                 page.wait_for_function(SETTLED)
-                page.wait_for_timeout(90_000)  # grids are coarse at first and refined
+                if name == "samples":
+                    page.locator("#stage .samples").scroll_into_view_if_needed()
+                page.wait_for_timeout(1_000)
                 page.screenshot(path=IMAGES / f"explore-{name}.png")
                 page.close()
     finally:

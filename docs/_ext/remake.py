@@ -34,7 +34,7 @@ from figures import gallery  # noqa: E402
 
 MEASURED = (
     *("findings-averaging", "findings-fedeve", "findings-start", "findings-loss", "findings-exact"),
-    *("explore-plane", "explore-runs", "explore-samples", "explore-drift"),
+    *("explore-plane", "explore-samples", "explore-drift"),
     *("report-landscape", "surface"),
 )
 """Pictures of docs/findings.md (docs/_ext/evidence.py), and of

@@ -17,7 +17,7 @@ from typing import Any
 
 from fedscape import packages as ours
 
-EXTRAS = {"data": "huggingface_hub", "parquet": "pyarrow", "explore": "panel", "notebook": "jupyterlab", "hf": "peft"}
+EXTRAS = {"data": "huggingface_hub", "parquet": "pyarrow", "explore": "tornado", "notebook": "jupyterlab", "hf": "peft"}
 EXTRAS |= {"flwr": "flwr_datasets", "cluster": "distributed", "topology": "gudhi", "film": "imageio_ffmpeg"}
 EXTRAS |= {"curvlinops": "curvlinops", "trackers": "mlflow", "docs": "sphinx", "test": "pytest", "dev": "ruff"}
 """A module of each optional part, whose presence stands for it."""

@@ -31,7 +31,7 @@ def explore(
     host: str = "127.0.0.1",
     no_browser: Annotated[bool, flag("--no-browser")] = False,
 ) -> None:
-    """Explore runs in the browser: planes, weights, clients, samples and drift, linked; also while they are trained.
+    """Explore runs in the browser: landscapes side by side, reasons, weights, samples; also while they are trained.
 
     The printed address contains a token; without it the server answers nothing. Ctrl-C ends it.
 

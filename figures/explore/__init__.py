@@ -1,10 +1,8 @@
-"""The explorer: linked views of runs in a browser or a notebook cell, made with Panel (extra `explore`).
+"""The explorer: the stage of figures/page, live, in a browser or a notebook cell (extra `explore`).
 
-work     open runs, jobs, processes, addresses; knows no widget
-shell    the page around the views, the server, the notebook cell
-plane    planes and triangles: points, values, maps, panels
-record   tables of runs, curves over rounds, drift, samples
-views    the views, one per file
-
-A room imports rooms above it in this list.
+server, guard             a page, one websocket, and who may talk to them
+widget, notebook_cell     the same page in a notebook, by the connection to the kernel
+session, ask, address     what a page asks and is told; what is selected, as text
+answers                   one file per kind of ask
+work                      open runs, jobs, processes; knows no page
 """

@@ -8,7 +8,6 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tornado.httpserver import HTTPServer
@@ -32,8 +31,6 @@ LOADED = ("changed_scene", "landscape", "point")
 
 LARGEST = 2**20
 """Bytes of a message of a page."""
-
-HERE = Path(__file__).parent
 
 
 class WorkspaceOpening:
@@ -72,14 +69,11 @@ class StageHandler(RequestHandler):
 
     def get(self) -> None:
         """The page, which asks for all else by its websocket."""
-        from jinja2 import Template
+        from figures.explore.live_page import live_page
 
-        from figures.page.front_end import front_end
-
-        template = Template((HERE / "page.html.j2").read_text(encoding="utf-8"), autoescape=False)
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Cache-Control", "no-store")
-        self.finish(template.render(nonce=secrets.token_urlsafe(16), **front_end(live=True)))
+        self.finish(live_page(secrets.token_urlsafe(16)))
 
     def head(self) -> None:
         """Say that the server is there."""

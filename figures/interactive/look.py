@@ -88,11 +88,6 @@ def log_axis(*values: np.ndarray) -> dict[str, Any]:
     return {"type": "log", "exponentformat": "power", **({"dtick": 1} if decades > 1.5 else {})}
 
 
-def is_log(variable: str, *values: xr.DataArray) -> bool:
-    """Whether maps are shown in logarithms: a loss, unless one of its values is zero or negative."""
-    return variable == "loss" and all(bool((surface.fillna(1) > 0).all()) for surface in values)
-
-
 def span(*values: xr.DataArray, log: bool) -> tuple[float, float]:
     """Smallest and largest finite value of several maps, as logarithms on request.
 

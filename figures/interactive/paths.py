@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
 from figures.axes.relief import direction
-from figures.interactive.cohort import PICKED
-from figures.interactive.contour_traces import HALO, contours, lay_flat
+from figures.interactive.contour_traces import contours, lay_flat
 from figures.interactive.look import axis, blank, small, span
 from figures.interactive.slider import Traces, playing
 from figures.looks import palette
@@ -33,66 +32,28 @@ def trajectory_play(ds: xr.Dataset, *, notes: Mapping[int, Mapping[int, str]] | 
     Raises:
         LookupError: If the map has no values.
     """
-    figure = _full_path(ds, True, height=460)
+    figure = _full_path(ds)
     rounds = [int(number) for number in ds.mark_round.values]
     frames = [_traces(ds, index, (notes or {}).get(number, {})) for index, number in enumerate(rounds)]
     playing(figure, frames, rounds)
-    return _name_axes(figure, ds, True)
+    return _name_axes(figure, ds)
 
 
-def path_until(ds: xr.Dataset, number: int, clients: Collection[int] = ()) -> go.Figure:
-    """The path of the global model up to a round, the rest pale, and that round's clients; on a map where there is one.
-
-    Customdata of the path: round, loss, distance; of the clients: their ids.
-
-    Args:
-        ds: Result of `drift.trajectory_plane`, or of `drift.trajectory_points`, which has no map.
-        number: Round; the last one of the path that is not after it is drawn.
-        clients: Ids of selected clients, which are named and filled.
-    """
-    has_map = "loss" in ds and bool(np.isfinite(ds.loss.values).any())
-    figure = _full_path(ds, has_map, height=520)
-    rounds = ds.mark_round.values.astype(int)
-    index = max(int(np.searchsorted(rounds, number, side="right")) - 1, 0)
-    mapped = ds if has_map else ds.assign(loss=ds.mark_loss.assign_attrs(long_name="recorded loss"))
-    path, cohort = _traces(mapped, index, {})
-    ids = _ids(ds, int(rounds[index]))
-    picked = np.isin(ids, list(clients))
-    cohort.update(customdata=ids.tolist(), mode="markers+text", textfont={"color": "black", "shadow": HALO})
-    cohort.update(
-        hovertext=cohort.text, text=[str(client) if marked else "" for client, marked in zip(ids, picked, strict=True)]
-    )
-    cohort.update(hovertemplate="%{hovertext}<extra></extra>", textposition="top center")
-    cohort.marker.update(color=np.where(picked, PICKED, "white").tolist(), size=11)
-    return _name_axes(figure.add_traces([path, cohort]), ds, has_map)
-
-
-def _full_path(ds: xr.Dataset, has_map: bool, height: int) -> go.Figure:
-    """The map, where there is one, and the whole path, pale."""
-    figure = blank(height=height, showlegend=False)
-    if has_map:
-        figure.add_trace(contours(ds, "loss", span(ds.loss, log=True), True))
-    pale = {"color": "rgba(255,255,255,0.75)" if has_map else palette.CLIENT, "width": 1.5, "dash": "dot"}
+def _full_path(ds: xr.Dataset) -> go.Figure:
+    """The map and the whole path, pale."""
+    figure = blank(height=460, showlegend=False)
+    figure.add_trace(contours(ds, "loss", span(ds.loss, log=True), True))
+    pale = {"color": "rgba(255,255,255,0.75)", "width": 1.5, "dash": "dot"}
     x, y = small(ds.mark_alpha), small(ds.mark_beta)
     return figure.add_trace(go.Scatter(x=x, y=y, mode="lines", line=pale, hoverinfo="skip", name="whole path"))
 
 
-def _name_axes(figure: go.Figure, ds: xr.Dataset, has_map: bool) -> go.Figure:
-    if has_map:
-        lay_flat(figure, ds, "loss")
-    else:
-        figure.update_yaxes(scaleanchor="x")
+def _name_axes(figure: go.Figure, ds: xr.Dataset) -> go.Figure:
+    lay_flat(figure, ds, "loss")
     for name, update in (("alpha", figure.update_xaxes), ("beta", figure.update_yaxes)):
         share = ds.attrs.get(f"explained_{name}")
         update(title=direction(ds, name) + ("" if share is None else f" ({100 * share:.0f} % of the variance)"))
     return figure
-
-
-def _ids(ds: xr.Dataset, number: int) -> np.ndarray:
-    """Ids of the clients of a round that are on the plane."""
-    if "client_alpha" not in ds or number not in ds["round"].values:
-        return np.zeros(0, int)
-    return ds.client_alpha.sel(round=number).dropna("client").client.values.astype(int)
 
 
 def _traces(ds: xr.Dataset, index: int, notes: Mapping[int, str]) -> Traces:

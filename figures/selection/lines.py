@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drift.analyses.over_seeds import Estimate, estimate, t_interval
+from drift.analyses.over_seeds import t_interval
 from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import recorded
 from drift.runs.run import Run
@@ -110,36 +110,3 @@ def interval_lines(group: Sequence[Line]) -> tuple[np.ndarray, np.ndarray]:
 def _table(group: Sequence[Line]) -> xr.DataArray:
     table = xr.concat([line.values for line in group], "seed", join="outer", combine_attrs="override")
     return table.dropna(group[0].values.dims[0], how="all")
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The mean of a group over a span of rounds.
-
-    Args:
-        group: Name of the group.
-        seeds: Number of its runs.
-        estimate: Mean over rounds and runs; its interval is over the runs.
-    """
-
-    group: str
-    seeds: int
-    estimate: Estimate
-
-
-def summaries(shown: Iterable[Line], rounds: Sequence[int] = ()) -> list[Summary]:
-    """Mean of each group over the rounds from the first to the last of `rounds`; without them, over the last ten."""
-    results = []
-    for group, members in by_group(shown).items():
-        means = [float(in_span(line.values, rounds).mean()) for line in members]
-        results.append(Summary(group, len(members), estimate(means)))
-    return results
-
-
-def in_span(values: xr.DataArray, rounds: Sequence[int]) -> xr.DataArray:
-    """The finite values from the first to the last of `rounds`; without them, the last ten."""
-    finite = values.dropna("round")
-    if len(rounds) != 2:
-        return finite[-10:]
-    first, last = sorted(rounds)
-    return finite[(finite["round"].values >= first) & (finite["round"].values <= last)]

@@ -21,7 +21,7 @@ from drift.methods.fedlaw import FedLAW
 from drift.runs.client_of_round import recorded_cohort
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.column_blocks import Updates, weighted_models
+from drift.store.column_blocks import Updates
 from drift.store.round_record import Round
 from landscape.model.model import plain
 from landscape.model.samples import Samples
@@ -180,17 +180,6 @@ def proxy_weights(run: Run, round: int) -> Weights:
     weights = torch.zeros(len(shares), dtype=torch.float64)
     weights[active] = float(shrink) * lambdas
     return Weights.from_values(weights[record.ids.argsort()])
-
-
-def step_beside(run: Run, round: int) -> float:
-    """Distance of the round's end from the aggregate at its own weights, as a fraction of the round's step.
-
-    0 for methods whose end is that aggregate; others (server momentum, averaging over rounds) add to it.
-    """
-    record = run.round(round)
-    aggregate = weighted_models(record.weights, record.kept("clients"))
-    length = float((record.kept("end") - record.kept("start")).norm())
-    return float((record.kept("end") - aggregate).norm()) / length if length > 0 else 0.0
 
 
 def _require_proxy(run: Run) -> Samples:

@@ -50,21 +50,6 @@ class LongJob:
             return None
         return (time.monotonic() - self._begun) / self.done * (self.total - self.done)
 
-    @property
-    def progress(self) -> str:
-        """Steps done of all, and the time left where it is known, like "3 of 10, 4 s left"; empty before it begins."""
-        seconds = self.seconds_left  # read once: another thread may change it
-        left = "" if seconds is None else f", {duration(seconds)} left"
-        return f"{self.done} of {self.total}{left}" if self.total else ""
-
     def cancel(self) -> None:
         """Stop it; nothing if it has ended. No callback comes afterwards except that of the end."""
         self._stop(self)
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words of a few letters."""
-    rounded = max(1, round(seconds))
-    if rounded < 90:
-        return f"{rounded} s"
-    return f"{round(rounded / 60)} min" if rounded < 5400 else f"{rounded / 3600:.1f} h"

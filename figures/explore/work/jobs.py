@@ -2,7 +2,6 @@
 
     jobs.quick(function, run, items, on_result=...)     function(run, item) for each item, most urgent first
     jobs.long(function, run, *arguments, on_end=...)    function(run, *arguments), with progress and time left
-    jobs.cached(run, analysis, **arguments)             run.cached(analysis, **arguments) as a long one
 
 Functions are those of modules. Callbacks come in a thread of the jobs; a page pushes from there.
 """
@@ -23,8 +22,6 @@ from figures.explore.work.quick_calls import (
     OnResult,
     OnStep,
     QuickCall,
-    call_cached,
-    call_cached_soon,
     cores,
     printed_errors,
 )
@@ -137,27 +134,6 @@ class Jobs:
             self._long.append((job, call, progress))
         self._start_long()
         return job
-
-    def cached(
-        self,
-        run: Run,
-        analysis: Callable[..., Any],
-        *,
-        title: str = "",
-        briefly: bool = False,
-        on_progress: OnJob = lambda job: None,
-        on_end: OnJob = lambda job: None,
-        **arguments: Any,
-    ) -> LongJob:
-        """Compute `run.cached(analysis, **arguments)` as a long computation; the result is the job's.
-
-        Args:
-            briefly: Whether it takes a moment only: no process is started for it, and there is no progress.
-        """
-        named = title or f"{analysis.__name__.replace('_', ' ')} of {run.name}"
-        if not briefly:
-            return self.long(call_cached, run, analysis, arguments, title=named, on_progress=on_progress, on_end=on_end)
-        return self.quick(call_cached_soon, run, [(analysis, arguments)], title=named, on_end=on_end)
 
     def close(self) -> None:
         """Stop everything."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from figures.explore.work.job import LongJob
 
 if TYPE_CHECKING:
-    from drift.runs.run import Run
     from figures.explore.work.addresses import Address
 
 LIVES = 2
@@ -43,17 +42,6 @@ def printed_errors() -> Iterator[None]:
         yield
     except Exception:  # noqa: BLE001 - see above
         traceback.print_exc(file=sys.stderr)
-
-
-def call_cached(run: Run, analysis: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    return run.cached(analysis, **arguments)
-
-
-def call_cached_soon(run: Run, item: tuple[Callable[..., Any], dict[str, Any]]) -> Any:
-    from figures.explore.work.addresses import share_data
-
-    share_data(run)
-    return call_cached(run, *item)
 
 
 def cores() -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
 
-Block = TypeVar("Block")
 
 _NOW = threading.local()
 _STOPPED: set[int] = set()
@@ -55,13 +54,6 @@ def step(done: int, total: int) -> None:
     require_wanted()
     if (number := getattr(_NOW, "number", None)) is not None:
         _NOW.steps(number, done, total)
-
-
-def until_stopped(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks, one after the other, until `require_wanted` ends them."""
-    for block in blocks:
-        require_wanted()
-        yield block
 
 
 def stoppable(run: Run) -> Run:

@@ -5,6 +5,13 @@ const SMOOTH = [1, 3, 5, 9, 21]; // rounds of a moving mean
 const PLAIN = { metric: "loss", axes: "same", split: "test", points: 15, samples: 1000, top: "accuracy", below: "client_variance", smooth: 1, show: "wrong" };
 const SAMPLES = ["200", "1000", "5000", "all"], POINTS = [9, 15, 25, 41];
 
+// Where the address stands: above the page; a notebook has another place (explore/widget.js).
+const ADDRESS_BAR = {
+  read: () => location.hash,
+  write: (text, replace) => history[replace ? "replaceState" : "pushState"](null, "", text),
+  follow: (callback) => { for (const event of ["popstate", "hashchange"]) addEventListener(event, callback); },
+};
+
 const decoded = (text) => { try { return decodeURIComponent(text); } catch { return ""; } };
 const whole = (text) => (/^\d{1,9}$/.test(text ?? "") ? Number(text) : null);
 
@@ -25,7 +32,8 @@ function readAddress(stage, hash, before) {
   const given = Object.fromEntries(hash.slice(1).split("&").map((pair) => pair.split("=")));
   const text = (name) => decoded(given[name] ?? ""), known = (key) => stage.runs.some((run) => run.key === key);
   const state = { ...blank(), round: before.round, runs: before.runs, look: before.look, view: before.view };
-  const keys = (given.runs || "").split(",").map(decoded).filter((key, i, all) => all.indexOf(key) === i && known(key)).slice(0, MOST);
+  const keyOf = (name) => { const run = stage.runs.find((one) => one.key === name || (one.names || []).some((member) => member.name === name)); return run && run.key; };
+  const keys = (given.runs || "").split(",").map(decoded).map(keyOf).filter((key, i, all) => key && all.indexOf(key) === i).slice(0, MOST);
   if (keys.length) state.runs = keys;
   state.look = state.runs.includes(text("look")) ? text("look") : state.runs.includes(state.look) ? state.look : state.runs[0] ?? "";
   const place = (name) => { const parts = text(name).split(","); return parts.length === 2 && parts.every((part) => part && Number.isFinite(Number(part))) ? parts.map(Number) : null; };

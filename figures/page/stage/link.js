@@ -4,6 +4,7 @@
 // message is one plain line. link.on(kind, callback) gets what is pushed: scene, jobs, problems, and "state", which is
 // "open" or "lost". A promise that was open when the connection was lost fails; who needs it asks again at "open".
 
+const STILL = 1500; // ms without a change until a notebook gets a picture
 const WAITS = [0.5, 1, 2, 4, 8]; // seconds until the next try to connect
 
 class Link {
@@ -75,18 +76,33 @@ function webSocket(receive, opened, lost) {
   return { send: (message) => socket.send(JSON.stringify(message)) };
 }
 
-// Begins the page of a server: the scene, then the stage; a line where there is none, or where the connection is lost.
+// Calls `send` with a PNG in base64 of what is on the stage whenever it has been still for a moment.
+function takePictures(view, root, send) {
+  let still, last = "";
+  const take = async () => {
+    if (!view.pictures.some((picture) => picture.shown.frame)) return;
+    const png = (await canvasOf(view, 1)).toDataURL("image/png").split(",")[1];
+    if (png !== last) send(last = png);
+  };
+  const wait = () => { clearTimeout(still); still = setTimeout(take, STILL); };
+  new MutationObserver(wait).observe(root, { subtree: true, childList: true, attributes: true });
+  wait();
+}
+
+// Begins the page: the scene, then the stage; a line where there is none, or where the connection is lost. The host of
+// the page, if it has one, is a cell of a notebook (explore/widget.js) with a connection and an address of its own.
 function begin(root, line, alert) {
-  const link = new Link(webSocket);
+  const host = window.frameElement && window.frameElement.host, link = new Link(host ? host.connect : webSocket);
+  if (host) link.address = host.address;
   let view = null;
   const show = () => link.ask("scene").then((scene) => {
     if (view) return;
-    if (scene.runs.length) { root.view = view = stage(root, scene, link); return; }
+    if (scene.runs.length) { root.view = view = stage(root, scene, link); if (host) takePictures(view, root, host.picture); return; }
     line.textContent = scene.none_yet;
   }).catch((reason) => { line.textContent = reason.message; });
-  link.on("state", (state) => {
+  link.on("state", (state, why) => {
     alert.hidden = state === "open";
-    alert.textContent = state === "open" ? "" : "The connection to fedscape is lost: it has ended, or the network is down. This page tries again; what it shows stays. If fedscape was started anew, open the address that it printed.";
+    alert.textContent = state === "open" ? "" : why || "The connection to fedscape is lost: it has ended, or the network is down. This page tries again; what it shows stays. If fedscape was started anew, open the address that it printed.";
     if (state === "open" && !view) show();
   });
   link.on("scene", () => { if (!view) show(); });

@@ -59,14 +59,15 @@ function pictureOf(stage) {
 const asText = (drawing) => new XMLSerializer().serializeToString(drawing);
 function saveDrawing(stage) { download(`${nameOfFile(stage)}.svg`, asText(pictureOf(stage).drawing), "image/svg+xml"); }
 
-// At twice the size on the screen.
-async function savePicture(stage) {
-  const { drawing, width, height } = pictureOf(stage), image = new Image(), canvas = make("canvas", { width: 2 * width, height: 2 * height }), pen = canvas.getContext("2d");
+// On a canvas, so many times as large as on the screen.
+async function canvasOf(stage, times) {
+  const { drawing, width, height } = pictureOf(stage), image = new Image(), canvas = make("canvas", { width: times * width, height: times * height });
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(asText(drawing))}`;
   await image.decode();
-  pen.drawImage(image, 0, 0, 2 * width, 2 * height);
-  canvas.toBlob((blob) => download(`${nameOfFile(stage)}.png`, blob));
+  canvas.getContext("2d").drawImage(image, 0, 0, times * width, times * height);
+  return canvas;
 }
+async function savePicture(stage) { (await canvasOf(stage, 2)).toBlob((blob) => download(`${nameOfFile(stage)}.png`, blob)); }
 
 // This page as one file that needs no server.
 async function savePage(stage, say) {

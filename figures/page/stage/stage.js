@@ -1,8 +1,8 @@
 // The stage: one state, which stands in the address, and the parts of the page that show it.
 //
 // stage(root, scene, link) draws `scene` (figures.page.scene) into an element. With a link to a server (asks.js) it asks
-// for what is not in the scene, and grows while runs grow; without it, it is a file. link.addressed false: the address
-// belongs to others, as in a notebook.
+// for what is not in the scene, and grows while runs grow; without it, it is a file. link.address is where the address
+// stands, if not above the page.
 
 const MOST = 4; // landscapes side by side
 
@@ -12,7 +12,7 @@ class Stage {
   constructor(root, scene, link) {
     Object.assign(this, { root, scene, link, runs: [], hover: null, version: 0, jobs: [], read_: new Set(), state: blank() });
     this.problems = scene.problems || [];
-    this.addressed = !link || link.addressed !== false;
+    this.address = (link && link.address) || ADDRESS_BAR;
     this.dark = matchMedia("(prefers-color-scheme: dark)");
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.unit = ["", "1", undefined].includes(scene.unit) ? "" : ` ${scene.unit}`;
@@ -27,8 +27,7 @@ class Stage {
     this.number = ++Stage.number;
     this.read();
     this.build();
-    addEventListener("popstate", () => this.readAgain());
-    addEventListener("hashchange", () => this.readAgain());
+    this.address.follow(() => this.readAgain());
     this.dark.addEventListener("change", () => this.render());
     if (link) this.follow(link);
     this.render();
@@ -96,8 +95,7 @@ class Stage {
   // ---- state ---------------------------------------------------------------------------------------------------------
 
   read() {
-    if (!this.addressed) return false;
-    const state = readAddress(this, location.hash, this.state);
+    const state = readAddress(this, this.address.read(), this.state);
     if (state) Object.assign(this.state, state);
     if (state) this.settle();
     this.camera.turnTo(this.state.turn);
@@ -113,9 +111,9 @@ class Stage {
   }
 
   write(replace) {
-    if (!this.addressed || !this.runs.length) return;
+    if (!this.runs.length) return;
     const hash = addressOfState(this.state);
-    if (hash !== location.hash) history[replace ? "replaceState" : "pushState"](null, "", hash);
+    if (hash !== this.address.read()) this.address.write(hash, replace);
   }
 
   // What does not fit together: a round that nobody has, weights that were set for another round.
@@ -195,7 +193,7 @@ class Stage {
       this.hall.shown = [];
       return;
     }
-    if (this.addressed) document.title = `${this.shown.map((run) => run.label).join(", ")} · round ${this.state.round} · ${this.state.view} - fedscape`;
+    document.title = `${this.shown.map((run) => run.label).join(", ")} · round ${this.state.round} · ${this.state.view} - fedscape`;
     this.tools.replaceChildren(...toolsOf(this));
     this.mixMark = this.why.weights.markOf();
     this.hall.draw();

@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 import drift
-from figures.explore.plane.points import numbers
-from figures.explore.plane.queries import PointQuery
+from figures.explore.work.points import Query, numbers
 from figures.selection.identity import sample_counts
 from landscape import make_task
 
@@ -75,11 +74,10 @@ def test_analyses_of_classes_take_ignored_labels(runs, label):
 
 @pytest.mark.parametrize("label", [-100, 9])
 def test_numbers_of_a_point_leave_ignored_labels_out(runs, label):
-    place = PointQuery(0, ("client 0", "client 1", "client 2"))
-    found, expected = (numbers(runs[key], (place, [1.0, 0, 0])) for key in (label, "without"))
-    np.testing.assert_array_equal(found.confusion, expected.confusion)
-    np.testing.assert_allclose(found.class_error, expected.class_error)
-    assert found.samples == expected.samples == found.confusion.sum()
+    found, expected = (numbers(runs[key], Query(0, "cohort"), [1.0, 0, 0]) for key in (label, "without"))
+    assert found["confusion"] == expected["confusion"]
+    np.testing.assert_allclose(found["class_error"], expected["class_error"])
+    assert found["samples"] == expected["samples"] == np.sum(found["confusion"])
 
 
 @pytest.mark.parametrize("label", [-100, 9])
@@ -123,4 +121,4 @@ def test_a_client_without_outputs_has_no_accuracy(tmp_path):
         shares = np.array([[(y[part] == c).double().mean() for c in range(3)] for part in parts])
         np.testing.assert_allclose(ds.ood.sel(client=client), shares @ of_class)
     assert np.isnan(ds.ood.sel(client=1)).all()
-    assert numbers(run, (PointQuery(0, ("client 0", "client 1", "client 2")), [0.0, 1, 0])).confusion.sum() == 0
+    assert numbers(run, Query(0, "cohort"), [0.0, 1, 0])["confusion"] == []

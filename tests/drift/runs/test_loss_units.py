@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 
-import numpy as np
 import pytest
 import torch
 from matplotlib.text import Text
@@ -15,7 +14,6 @@ import landscape
 from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.landscapes.topology import topology_rounds
 from drift.simulation.compare import mean_of_last
-from figures.explore.plane import triangles
 from figures.gallery import load
 from landscape.model.binary_losses import binary_cross_entropy
 from landscape.model.task import metric_units
@@ -85,9 +83,6 @@ def test_texts_of_figures_have_the_unit_of_the_loss(folder, loss, targets, units
     about_losses = [text for text in texts if "loss" in text or "barrier " in text]
     assert len(about_losses) >= 4
     assert any("nats" in text for text in texts) == (units == "nats")
-    shares = triangles.grid()
-    ds = triangles.surface(shares, np.ones(len(shares)), "abc", run.loss_units)
-    assert ds.loss.attrs["units"] == units
 
 
 def test_a_run_without_its_task_has_losses_of_no_known_unit(folder):

@@ -10,10 +10,8 @@ from matplotlib.colors import to_rgb
 from plotly.colors import unlabel_rgb
 
 from drift.analyses.landscapes.minima import round_minimum
-from drift.analyses.rounds.cohort_table import cohort_table
 from figures.axes import surfaces
 from figures.gallery import clients_round
-from figures.interactive.cohort import cosine_map
 from figures.looks import palette, style
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
@@ -32,14 +30,11 @@ def _is_red(colour):
 
 def test_a_cosine_of_one_is_red_and_one_of_minus_one_blue_in_every_picture(run):
     ends = []
-    trace = next(trace for trace in cosine_map(cohort_table(run, round=1), []).data if trace.type == "heatmap")
-    assert (trace.zmin, trace.zmax) == (-1, 1)
-    ends.append([colour for _, colour in (trace.colorscale[0], trace.colorscale[-1])])
     drawn = clients_round.draw(clients_round.data([run]))
     for mesh in [artist for ax in drawn.axes for artist in (*ax.collections, *ax.images)]:
         if mesh.get_array() is not None and mesh.get_clim() == (-1, 1):
             ends.append([tuple(mesh.cmap(end)[:3]) for end in (0.0, 1.0)])
-    assert len(ends) >= 2
+    assert ends
     for low, high in ends:
         assert _is_red(high) and not _is_red(low)
     assert style.SIGNED == palette.SIGNED

@@ -1,8 +1,7 @@
-"""What tests of surveys share."""
+"""What tests of the explorer share."""
 
 import pytest
 
-from figures.explore.plane import surveys
 from figures.explore.work.jobs import Jobs
 
 
@@ -12,9 +11,3 @@ def jobs():
     jobs = Jobs(threads=2)
     yield jobs
     jobs.close()
-
-
-@pytest.fixture
-def no_survey_remembered():
-    """Every survey is evaluated anew."""
-    surveys._FINISHED.clear()

@@ -1,19 +1,16 @@
-"""A view as a named figure: command line and Python lines make the same numbers."""
+"""A figure of the gallery: command line and Python lines make the same numbers."""
 
 from __future__ import annotations
 
 import shlex
-import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny
-import warm
 
-import figures
 from figures.commands.options import arguments
-from figures.explore.shell.as_figure import Request, toml_value
+from figures.explore.work.figure_command import FigureCommand, toml_value
 
 pytestmark = pytest.mark.usefixtures("not_laid_out")
 
@@ -27,22 +24,18 @@ def run(tmp_path_factory):
 def test_command_line_and_python_lines_write_the_same_table(run, figure, fedscape, tmp_path, monkeypatch):
     client = int(run.round(1).ids[0])
     own = {"clients": [client]} if figure == "clients-round" else {"model": f"client {client}", "groups": 3}
-    request = Request.from_runs(figure, run, round=1, **own)
-    code, _, errors = fedscape(*shlex.split(request.command(tmp_path / "by command"))[1:])
+    request = FigureCommand.from_runs(figure, [run], {"round": 1, **own})
+    monkeypatch.chdir(tmp_path)
+    code, _, errors = fedscape(*shlex.split(request.command())[1:])
     assert (code, "Traceback" in errors) == (0, False), errors
-    exec(compile(request.python(tmp_path / "by python"), "lines", "exec"), {})
-    tables = [(tmp_path / folder / f"{figure}.csv").read_bytes() for folder in ("by command", "by python")]
+    (tmp_path / "out").rename(tmp_path / "by command")
+    exec(compile(request.python(), "lines", "exec"), {})
+    (tmp_path / "out").rename(tmp_path / "by python")
+    tables = [(tmp_path / f"{by}/figures/{figure}.csv").read_bytes() for by in ("by command", "by python")]
     assert tables[0] == tables[1]
     assert f"{client}".encode() in tables[0]
     for kind in ("pdf", "png", "svg"):
-        assert (tmp_path / "by command" / f"{figure}.{kind}").stat().st_size > 1000
-
-
-def test_the_lines_run_in_a_fresh_python(run, tmp_path):
-    request = Request.from_runs("clients-round", run, round=0, losses=False)
-    warm.printed(request.python(tmp_path / "out"))
-    figures.draw("clients-round", [run], tmp_path / "here", round=0, losses=False)
-    assert (tmp_path / "out/clients-round.csv").read_bytes() == (tmp_path / "here/clients-round.csv").read_bytes()
+        assert (tmp_path / f"by command/figures/{figure}.{kind}").stat().st_size > 1000
 
 
 VALUES = [
@@ -78,19 +71,11 @@ def test_values_that_no_option_takes_are_refused():
         toml_value(np.zeros(2))
 
 
-def test_numbers_of_numpy_and_absent_options():
-    class Opened:
-        folder = Path("runs/a b")
-        context = type("Context", (), {"data": None, "user_task": None})
-
-    request = Request.from_runs("clients-round", [Opened()], round=np.int64(3), clients=np.array([1, 2]), method=None)
-    assert request.options == {"round": 3, "clients": [1, 2]}
-    assert tomllib.loads(f"value = {toml_value(request.options['clients'])}")["value"] == [1, 2]
-
-
 def test_paths_data_and_tasks_are_in_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    request = Request("clients-round", (tmp_path / "runs" / "a b", Path("/else")), {}, Path("/my data"), own_task=True)
+    request = FigureCommand(
+        "clients-round", (tmp_path / "runs" / "a b", Path("/else")), {}, Path("/my data"), own_task=True
+    )
     words = shlex.split(request.command())
     assert words[:6] == ["fedscape", "figures", "draw", "clients-round", "runs/a b", "/else"]
     assert words[6:] == ["--data", "/my data", "--task", "FILE.py:FUNCTION"]

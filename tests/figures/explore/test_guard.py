@@ -20,10 +20,9 @@ from tornado.ioloop import IOLoop
 from tornado.locks import Event
 from tornado.websocket import websocket_connect
 
-from figures.explore import server
+from figures.explore import live_page, server
 from figures.explore.guard import Guard
 from figures.explore.work.workspace import Workspace
-from figures.page import front_end
 
 
 class Connection:
@@ -159,10 +158,10 @@ def test_the_server_refuses_everything_without_the_cookie_and_lets_a_page_run_it
 
 
 def test_an_exception_while_the_page_is_built_is_a_line(tmp_path, monkeypatch, serving):
-    def broken(**options):
+    def broken(nonce):
         raise RuntimeError("a secret place")
 
-    monkeypatch.setattr(front_end, "front_end", broken)
+    monkeypatch.setattr(live_page, "live_page", broken)
     address, mine = serving(tmp_path)
     status, _, text = asked(address, "/", Cookie=mine)
     assert (status, text) == (500, "fedscape explore: RuntimeError: the terminal has more.\n")

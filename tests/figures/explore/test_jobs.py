@@ -7,12 +7,10 @@ import signal
 import threading
 import time
 
-import numpy as np
 import pytest
 import tiny
 
 import drift
-from drift.analyses.landscapes.planes import round_plane
 from figures.explore.work import stopping
 from figures.explore.work.jobs import Jobs
 
@@ -117,7 +115,10 @@ def test_what_a_hand_waits_for_has_a_thread_of_its_own(jobs, run):
 
 
 def wait_for_the_end(run, blocks):
-    return [time.sleep(0.01) for _ in stopping.until_stopped(range(blocks))] and os.getpid()
+    for _ in range(blocks):
+        stopping.require_wanted()
+        time.sleep(0.01)
+    return os.getpid()
 
 
 def test_a_cancelled_call_ends_between_two_blocks_and_frees_its_thread(jobs, run):
@@ -177,23 +178,6 @@ def test_a_long_computation_reports_and_is_killed_by_cancel(jobs, run):
         time.sleep(0.02)
     process, called = following.result
     assert following.state == "done" and process != os.getpid() and called == [run.name] * 2
-
-
-def test_a_cached_analysis_is_stored_in_the_run(jobs, run):
-    job = ended(lambda end: jobs.cached(run, round_plane, points=3, on_end=end))
-    assert job.error is None and job.total > 0
-    stored = sorted(path.name for path in (run.folder / "results").iterdir())
-    np.testing.assert_array_equal(job.result.loss, run.cached(round_plane, points=3).loss)
-    assert sorted(path.name for path in (run.folder / "results").iterdir()) == stored
-
-
-def test_a_brief_analysis_is_stored_too_and_starts_no_process(jobs, run):
-    job = ended(lambda end: jobs.cached(run, round_plane, points=4, briefly=True, on_end=end))
-    assert job.state == "done" and not jobs._lanes
-    expected = drift.open(run.folder).cached(round_plane, points=4)
-    np.testing.assert_array_equal(job.result.loss, expected.loss)
-    job = ended(lambda end: jobs.cached(run, round_plane, round=99, briefly=True, on_end=end))
-    assert job.state == "failed" and "99" in str(job.error)
 
 
 def test_a_run_that_is_gone_is_one_line(jobs, run, tmp_path):

@@ -12,10 +12,9 @@ from drift.record.recorder import Recorder
 from drift.runs.growing_run import GrowingRun
 from drift.simulation.simulate import simulate
 from figures import gallery
-from figures.explore.record.series import lines
 from figures.gallery._paired import paired
 from figures.selection.groups import groups
-from figures.selection.lines import differences
+from figures.selection.lines import differences, lines
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +47,7 @@ def test_runs_on_other_data_have_no_difference_anywhere(runs, other, named):
     growing = {run.name: GrowingRun(run.folder, run.context) for run in pair}
     for run in growing.values():
         run.update()
-    shown, _ = lines(growing, "loss")
+    shown = lines(growing.values(), lambda run: run.metrics().loss)
     compared, remarks = differences(shown, shown[0].group if shown[0].run.label == "fedavg" else shown[1].group)
     assert not compared
     assert remarks == [f"{runs[other].name}: it was trained on other data than the reference."]

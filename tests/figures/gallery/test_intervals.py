@@ -13,7 +13,7 @@ from drift.claims.claim import over_seeds
 from figures.axes import curves
 from figures.gallery import numbers_rounds
 from figures.looks import look, style
-from figures.selection.lines import Line, interval_lines, summaries
+from figures.selection.lines import Line, interval_lines
 from figures.texts import best_rows
 
 VALUES = np.array([0.3, 1.7, 0.9, 4.1, 2.2])
@@ -35,9 +35,7 @@ def test_five_seeds_have_the_same_interval_everywhere():
     lines = [
         Line(str(seed), "a", run, xr.DataArray([value], {"round": [0]}, ["round"])) for seed, value in enumerate(VALUES)
     ]
-    found["explorer"] = tuple(float(end[0]) for end in interval_lines(lines))
-    summary = summaries(lines)[0].estimate
-    found["explorer's table"] = (summary.low, summary.high)
+    found["report"] = tuple(float(end[0]) for end in interval_lines(lines))
     diagnosed = estimate(VALUES)
     found["diagnosis"] = (diagnosed.low, diagnosed.high)
     phase = critical_point(range(11), [*VALUES, *-VALUES, 0], window=1).before  # too short for a clear point
@@ -90,12 +88,6 @@ def test_an_infinite_seed_makes_the_mean_infinite_and_leaves_no_interval():
     assert np.isnan(best_rows.spread(np.array([1.0, np.inf, 3])))
     rows = np.array([[1.0, 1.1, 0.9], [0.5, np.inf, 0.5], [1.02, 1.08, 0.95]])
     assert best_rows.marks(rows, larger=False) == ["best", "", "tie"]
-    run = SimpleNamespace(label="fedavg")
-    lines = [
-        Line(str(n), "a", run, xr.DataArray([value], {"round": [0]}, ["round"])) for n, value in enumerate(table[:, 0])
-    ]
-    found = summaries(lines)[0].estimate
-    assert (found.value, found.number) == (np.inf, 3)
     for kind in ("interval", "band"):
         middle, low, high = curves._summary(table, kind, log=False)
         assert middle[0] == np.inf and np.isnan([low[0], high[0]]).all()

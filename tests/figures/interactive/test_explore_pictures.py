@@ -5,14 +5,10 @@ import json
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-import xarray as xr
 
 import figures
 from drift.analyses.landscapes.projected_plane import trajectory_plane
-from drift.analyses.landscapes.weight_simplex import weight_simplex
-from figures.interactive.simplex import rows, simplex
 from figures.interactive.words import label_words
-from landscape.geometry.simplex import on_triangle
 
 
 @pytest.fixture(scope="module")
@@ -53,46 +49,6 @@ def test_a_path_is_played_at_once_and_only_when_asked(path):
 def test_a_path_without_clients_has_none(run):
     figure = figures.trajectory_play(run.cached(trajectory_plane, points=4))
     assert all(len(frame.data[1].x) == 0 for frame in figure.frames)
-
-
-def triangle(step: float = 0.25) -> xr.Dataset:
-    """loss = 1 + 2 a + 3 b over the weights a, b >= 0, a + b <= 1."""
-    ticks = np.arange(0, 1 + step / 2, step)
-    loss = 1 + 2 * ticks[:, None] + 3 * ticks
-    loss[ticks[:, None] + ticks > 1 + 1e-9] = np.nan
-    ds = xr.Dataset({"loss": (("alpha", "beta"), loss)}, {"alpha": ticks, "beta": ticks}, {"round": 7})
-    ds = ds.assign_coords(mark=["client 4", "client <b>", "client 1", "mean", "by size"])
-    ds["mark_alpha"] = ("mark", [1, 0, 0, 1 / 3, 0.5])
-    ds["mark_beta"] = ("mark", [0, 1, 0, 1 / 3, 0.2])
-    ds["mark_loss"] = 1 + 2 * ds.mark_alpha + 3 * ds.mark_beta
-    ds.loss.attrs.update(long_name="loss", units="nats")
-    return ds
-
-
-def test_a_square_of_rows_holds_the_triangle():
-    values = rows(triangle())
-    third, share = np.linspace(0, 1, 5)[:, None], np.linspace(0, 1, 5)
-    np.testing.assert_allclose(values, 1 + 2 * (1 - third) * (1 - share) + 3 * (1 - third) * share)
-    x, y = on_triangle(np.array([1, 0, 0]), np.array([0, 1, 0]))
-    np.testing.assert_allclose(np.hypot(np.diff(x, append=x[0]), np.diff(y, append=y[0])), 1)
-
-
-def test_weights_of_three_clients_are_a_map_with_its_grid_points():
-    figure = simplex(triangle())
-    net, drawn, points, marks = figure.data[:4]
-    assert net.carpet == drawn.carpet
-    np.testing.assert_allclose(10**drawn.z, rows(triangle()), rtol=1e-5)
-    weights = points.customdata[:, :3]
-    np.testing.assert_allclose(weights.sum(1), 1, atol=1e-6)
-    np.testing.assert_allclose(points.customdata[:, 3], 1 + 2 * weights[:, 0] + 3 * weights[:, 1], rtol=1e-6)
-    assert len(points.x) == 15 and "client &lt;b&gt; %{customdata[1]" in points.hovertemplate
-    np.testing.assert_allclose(marks.customdata, triangle().mark_loss, rtol=1e-6)
-    assert list(marks.text) == ["client 4", "client &lt;b&gt;", "client 1", "", ""]
-
-
-def test_a_map_of_weights_below_zero_is_refused(run):
-    with pytest.raises(ValueError, match="without `extend`"):
-        simplex(run.cached(weight_simplex, step=0.5, extend=0.5))
 
 
 def test_labels_are_named_from_the_most_held_on():

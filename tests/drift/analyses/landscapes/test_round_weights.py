@@ -15,7 +15,6 @@ from drift.analyses.landscapes.round_weights import (
     own_weights,
     proxy_weights,
     round_weights,
-    step_beside,
 )
 from landscape.sweep.evaluate import evaluate
 
@@ -40,7 +39,6 @@ def test_losses_are_those_of_evaluate(run):
     assert float(found.loss.sel(mark="end")) == pytest.approx(run.round(1).metrics["loss"], rel=1e-6)
     own = round_weights(run, round=1)
     assert float(own.loss.sel(mark="these")) == pytest.approx(float(own.loss.sel(mark="end")), rel=1e-5)
-    assert step_beside(run, 1) < 1e-5
 
 
 def test_weights_follow_the_ids(run):

@@ -1,0 +1,112 @@
+"""The explorer of a notebook cell, without a notebook: messages, selection, and what is stored."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+import tiny
+
+pytest.importorskip("anywidget", reason="no anywidget here; pip install 'fedscape[explore]'")
+
+import figures
+from figures.explore.address import address_of, selection_of
+
+RUNS = ["fedavg-a-s0-1", "ima-b,c-s0-2"]
+
+
+@pytest.fixture
+def cell(tmp_path):
+    """An explorer, and what it sends."""
+    run = tiny.trained(tmp_path)
+    explorer = figures.explorer(run)
+    explorer.sent = sent = []
+    explorer.send = sent.append
+    yield explorer
+    explorer.close()
+
+
+def answer(explorer, page, number):
+    """The answer to an ask of a page."""
+    ends = time.monotonic() + 60
+    while True:
+        for content in list(explorer.sent):
+            message = content.get("message", {})
+            if content["page"] == page and message.get("id") == number and {"value", "error"} & message.keys():
+                return message
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def test_a_page_of_a_cell_is_told_that_it_is_heard_and_gets_its_own_answers(cell):
+    for page in ("a", "b"):
+        cell._handle_custom_msg({"page": page, "begin": True}, [])
+        assert {"page": page, "began": True} in cell.sent
+    cell._handle_custom_msg({"page": "a", "message": {"id": 1, "ask": "scene"}}, [])
+    cell._handle_custom_msg({"page": "b", "message": {"id": 1, "ask": "sceen"}}, [])
+    assert [run["state"] for run in answer(cell, "a", 1)["value"]["runs"]] == ["complete"]
+    assert "sceen" in answer(cell, "b", 1)["error"]
+    assert {"page": "a", "heard": True} in cell.sent
+
+
+def test_the_oldest_page_is_forgotten_and_a_closed_cell_answers_none(cell):
+    for page in "abcde":
+        cell._handle_custom_msg({"page": page, "begin": True}, [])
+    assert [*cell._sessions] == [*"bcde"]
+    sessions = list(cell._sessions.values())
+    cell.close()
+    assert all(session._closed.is_set() for session in sessions)
+
+
+def test_what_a_notebook_stores_of_a_cell_is_small(cell):
+    assert len(json.dumps(cell.get_state(), default=str)) < 4e5
+
+
+def test_a_saved_notebook_has_the_picture_of_the_page_and_a_line(cell, monkeypatch):
+    shown, changed = [], []
+
+    class Handle:
+        def update(self, data, raw):
+            changed.append(data)
+
+    def display(data, **options):
+        shown.append(data)
+        return Handle() if options.get("display_id") else None
+
+    monkeypatch.setattr("IPython.display.display", display)
+    cell._ipython_display_()
+    cell._handle_custom_msg({"picture": "aGVsbG8="}, [])
+    assert "when this cell is run" in shown[0]["text/html"] and "application/vnd.jupyter.widget-view+json" in shown[2]
+    assert [data["image/png"] for data in changed] == ["aGVsbG8="]
+
+
+def test_a_selection_is_read_as_it_is_shown():
+    fields = {"round": 3, "runs": RUNS, "look": RUNS[1], "view": "relief", "metric": "class 3", "point": [0.5, -2.0]}
+    address = address_of("#tour=2", fields, RUNS)
+    assert "tour=2" in address and "ima-b%2Cc-s0-2" in address
+    assert selection_of(address) == fields
+    weighted = address_of(address, {"weights": {3: 0.25, 9: 0.75}, "gamma": 0.5}, RUNS)
+    assert weighted.endswith("mix=ima-b%2Cc-s0-2,3,0.5,3:0.25,9:0.75")
+    assert selection_of(weighted) == {**fields, "weights": {3: 0.25, 9: 0.75}, "gamma": 0.5}
+    assert selection_of(address_of(weighted, {"weights": None, "point": None}, RUNS)).keys() == fields.keys() - {
+        "point"
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"rond": 3}, "round"),
+        ({"round": -1}, "round is -1"),
+        ({"view": "triangle"}, "map|relief"),
+        ({"runs": ["fedavg"]}, "fedavg-a-s0-1"),
+        ({"point": [1.0]}, "u and v"),
+        ({"point": [1.0, float("nan")]}, "finite"),
+        ({"weights": {3: 1}}, "look= and round="),
+        ({"round": 1, "look": RUNS[0], "weights": [1, 2]}, "by client"),
+    ],
+)
+def test_a_field_that_is_not_accepted_is_one_line(fields, words):
+    with pytest.raises(ValueError, match=words.replace("|", r"\|")):
+        address_of("", fields, RUNS)
