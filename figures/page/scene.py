@@ -64,9 +64,8 @@ def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list
     Returns:
         title, classes, unit (of losses), last (what an accuracy is the mean of), series (words, unit and whether the
         axis is logarithmic, by name), terms (meanings by term), colours (256 x 3 bytes each in base64: values,
-        differences), relief (constants of its light and camera), levels (their number), and runs: key, label, full (with all settings
-        that differ from others of its method), colour, dash, seeds, settings in which runs differ, rounds, and their
-        detail.
+        differences), relief (constants of its light and camera), levels (their number), and runs: key, label, full
+        (the label with all settings), colour, dash, seeds, settings in which runs differ, rounds, and their detail.
     """
     differing = configuration(grouped)["differing"]["rows"] if grouped else []
     first = [group[0] for group in grouped.values()]

@@ -227,7 +227,7 @@ def test_an_empty_folder_a_growing_run_and_a_damaged_one(browser, tmp_path):
         page.wait_for_function(f"() => {VIEW}.state.round === 39", timeout=60_000)
         idle(page)
         times = page.evaluate(
-            f"(() => {{ const {{ asks, runs, link }} = {VIEW}; const args = {{ run: runs[0].key, points: 9, samples: 20 }};"
+            f"(() => {{ const {{ asks, runs, link }} = {VIEW}, args = {{ run: runs[0].key, points: 9, samples: 20 }};"
             "for (let i = 0; i < 5; i++) { asks.want('path', args); asks.forget(runs); } return link.open.size; })()"
         )
         assert times == 1, "what is under way is not asked again while a run grows"
