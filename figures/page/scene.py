@@ -24,6 +24,7 @@ from drift.methods.ima import IMA
 from drift.runs.run import Run
 from drift.simulation.compare import mean_of_last
 from figures.axes import relief
+from figures.axes.units import ABSENT
 from figures.interactive.curves import number
 from figures.interactive.lines import written_name
 from figures.looks import palette
@@ -31,6 +32,7 @@ from figures.looks.style import SEQUENTIAL
 from figures.page.packed import finite, packed
 from figures.page.pictures import or_why
 from figures.page.remembered_runs import Failed, Job, Remembered
+from figures.page.run_labels import run_labels
 from figures.page.sampled import Samples
 from figures.page.stage_round import missing, stage_round
 from figures.page.tables import configuration
@@ -62,16 +64,18 @@ def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list
     Returns:
         title, classes, unit (of losses), last (what an accuracy is the mean of), series (words, unit and whether the
         axis is logarithmic, by name), terms (meanings by term), colours (256 x 3 bytes each in base64: values,
-        differences), relief (constants of its light and camera), levels (their number), and runs: key, label, colour,
-        dash, seeds, settings in which runs differ, rounds, and their detail.
+        differences), relief (constants of its light and camera), levels (their number), and runs: key, label, full
+        (the label with all settings), colour, dash, seeds, settings in which runs differ, rounds, and their detail.
     """
     differing = configuration(grouped)["differing"]["rows"] if grouped else []
     first = [group[0] for group in grouped.values()]
-    runs = []
+    texts = [(setting, ["" if value == ABSENT else value for value in values]) for setting, values in differing]
+    labels, runs = run_labels([palette.label(run.label) for run in first], texts), []
     for row, (name, group) in enumerate(grouped.items()):
         variant = [run.label for run in first[:row]].count(group[0].label)
-        settings = [(setting, values[row]) for setting, values in differing if values[row]]
-        runs.append({"key": name, **_run(name, group, variant), "settings": settings, **detail(name, group)})
+        settings = [(setting, values[row]) for setting, values in texts if values[row]]
+        known = {"key": name, "label": labels[row], **_run(name, group, variant), "settings": settings}
+        runs.append({**known, **detail(name, group)})
     return {
         "title": "; ".join(dict.fromkeys(run.task_name for run in first)),
         "classes": next(filter(None, map(_classes, first)), []),
@@ -136,7 +140,7 @@ def _run(name: str, group: list[Run], variant: int) -> dict[str, Any]:
     run = group[0]
     style = palette.dash(run.label, variant)
     return {
-        "label": written_name(name),
+        "full": written_name(name),
         "colour": palette.colour(run.label),
         "dash": [] if style == "-" else list(style[1]),
         "seeds": list(map(seed_text, group)),

@@ -81,7 +81,7 @@ def stage_round(
     ds = _plane(run, index, sweep, points, samples, split, quantity, stored=not rough)
     centre = [float(ds[f"mark_{name}"].sel(mark="mean")) for name in ("alpha", "beta")]
     losses = round_losses(run, record, samples, split)
-    cohort = cohort_values(run, record, losses, stored=not rough)
+    cohort = cohort_values(run, record, losses, rough=rough)
     metrics = {name: ds[name] for name in ("loss", "error") if name in ds}
     if quantity not in metrics:
         metrics[quantity] = _of_class(ds, quantity)
@@ -194,25 +194,22 @@ def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: x
     return marks
 
 
-def cohort_values(run: Run, record: Round, losses: xr.Dataset, *, stored: bool = True) -> list[dict[str, Any]]:
-    """For each client of a round the numbers that `stage_round` lists under cohort."""
-    analyses = (client_losses, cohort_table)
-    after, table = (
-        run.cached(analysis, round=record.index) if stored else analysis(run, round=record.index)
-        for analysis in analyses
-    )
+def cohort_values(run: Run, record: Round, losses: xr.Dataset, *, rough: bool = False) -> list[dict[str, Any]]:
+    """What `stage_round` lists under cohort; a rough picture does not wait for losses on the clients' own samples."""
+    after = None if rough else run.cached(client_losses, round=record.index)
+    table = cohort_table(run, round=record.index) if rough else run.cached(cohort_table, round=record.index)
     shares = label_shares(run, record.index)
     cohort = []
     for client in record.ids.tolist():
-        trained, geometry = after.sel(client=client), table.sel(client=client)
+        geometry, trained = table.sel(client=client), after and after.sel(client=client)
         size = int(geometry.samples)
         numbers = {
             "weight": geometry.relative_weight,
             "cosine": geometry.cosine_mean,
             "length": geometry.update_norm,
             "loss": losses.client.sel(id=client),
-            "own_before": trained.start_own_loss,
-            "own_after": trained.own_loss,
+            "own_before": np.nan if trained is None else trained.start_own_loss,
+            "own_after": np.nan if trained is None else trained.own_loss,
             "cost": losses.aggregate - losses.without.sel(id=client),
         }
         values = {name: finite(float(value)) for name, value in numbers.items()}

@@ -8,6 +8,7 @@ import io
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from torture.settings import DIGITS
 
 from drift.analyses.landscapes.planes import global_line
 from drift.config.load import read, validated
+from drift.runs import unstored_results
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify
@@ -59,14 +61,23 @@ def disk(budget: Budget) -> list[Outcome]:
 
 def _with_full_disk(work: Callable[[], str], place: Path, number: int) -> tuple[str, bool]:
     """What work under a disk that is full at operation `number` told, and whether it met that."""
-    with full(place, number) as count:
+    with full(place, number) as count, warned() as said:
         try:
             work()
         except OSError as error:
             return str(error), True
         except Exception as error:  # noqa: BLE001 - whatever else comes out is a finding
             return f"{type(error).__name__}: {error}", True
-    return "", count() >= number
+    return "; ".join(str(warning.message) for warning in said), count() >= number
+
+
+@contextmanager
+def warned() -> Iterator[list[warnings.WarningMessage]]:
+    """All warnings; those on results that are not stored, which come once per folder, anew."""
+    unstored_results._WARNED.clear()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        yield said
 
 
 def _after(folder: Path, fault: str, told: str, work: Callable[[], str]) -> Outcome:

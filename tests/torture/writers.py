@@ -7,20 +7,18 @@ import resource
 import signal
 import tempfile
 import time
-import warnings
 from collections.abc import Iterator
 from multiprocessing.synchronize import Event as Begun
 from pathlib import Path
 
 import numpy as np
 import torch
-from torture.disk import full
+from torture.disk import full, warned
 from torture.kills import begun, killed
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.programs import PROGRAMS, Program, prepared, reset
 from warm import warm
 
-from drift.runs import unstored_results
 from drift.store.locks import Busy
 
 
@@ -100,9 +98,7 @@ def _refused(program: Program, place: Path, number: int, error: int) -> str:
     """What is wrong with the message of a program that cannot write from an operation on; "" if it names the fault."""
     if not program.alone:
         return _limited(program, place)
-    unstored_results._WARNED.clear()
-    with full(place, number, error) as count, warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with full(place, number, error) as count, warned() as said:
         try:
             program.work(place)
         except (OSError, ValueError) as reason:

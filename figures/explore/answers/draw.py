@@ -54,7 +54,7 @@ def draw_file(runs: Sequence[Run], figure: str, options: dict[str, Any], format:
     with tempfile.TemporaryDirectory() as folder:
         paths = draw_files(figure, runs, folder, formats=("svg",) if format == "csv" else (format,), **options)
         stem = gallery.file_stem(figure)
-        read = lambda name: next((path.read_text("utf-8") for path in paths if path.name == name), "")  # noqa: E731
+        read = lambda name: next((path.read_text(encoding="utf-8") for path in paths if path.name == name), "")  # noqa: E731
         (file,) = (path for path in paths if path.name == f"{stem}.{format}")
         content = file.read_bytes()
         texts = {"caption": read(f"{stem}.txt").strip(), "alt": read(f"{stem}.alt.txt").strip(), "name": file.name}

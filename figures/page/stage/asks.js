@@ -14,8 +14,9 @@ class Asks {
     if (!this.link) return NOTHING;
     const key = `${kind} ${JSON.stringify(args)}`, known = this.entries.get(key);
     this.wanted.add(key);
-    if (known) { this.entries.delete(key); this.entries.set(key, known); return known; }
-    const entry = { kind, args, pending: true };
+    if (known) this.entries.delete(key);
+    if (known && (known.pending || !known.old)) { this.entries.set(key, known); return known; }
+    const entry = { kind, args, pending: true, value: known ? known.value : undefined }; // an old answer stays until the new one is there
     this.entries.set(key, entry);
     this.start(key, entry);
     return entry;
@@ -42,11 +43,14 @@ class Asks {
     this.wanted.clear();
   }
 
-  // Errors and questions about a run that has changed are asked anew.
-  forget(names) {
+  // Errors and questions about runs that changed are asked anew, what takes long once the runs do not grow any more. What is
+  // under way is waited for first.
+  forget(runs) {
+    const namesOf = (some) => new Set(some.flatMap((run) => (run.names || []).map(({ name }) => name))), all = namesOf(runs), settled = namesOf(runs.filter((run) => run.state !== "growing"));
     for (const [key, entry] of this.entries) {
-      const about = [entry.args.run, ...(entry.args.runs || [])];
-      if (entry.error || (["path", "diagnosis", "series", "numbers", "draw"].includes(entry.kind) && about.some((name) => names.has(name)))) this.entries.delete(key);
+      const about = [entry.args.run, ...(entry.args.runs || [])], names = { path: all, series: all, numbers: all, diagnosis: settled, draw: settled }[entry.kind];
+      if (entry.error) this.entries.delete(key);
+      else if (names && about.some((name) => names.has(name))) entry.old = true;
     }
   }
 

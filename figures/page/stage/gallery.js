@@ -5,7 +5,7 @@ class Gallery {
     this.stage = stage;
     this.list = make("div", { class: "figure-list" });
     this.shown = make("div", { class: "figure-shown", hidden: true });
-    this.element = make("section", { id: "stage-figures", "aria-label": "Figures" }, make("h2", {}, "Figures"), make("p", { class: "small" }, "Each figure is drawn for the runs on the stage, as fedscape figures draw does it."), this.shown, this.list);
+    this.element = make("section", { id: stage.id("figures"), class: "stage-figures", "aria-label": "Figures" }, make("h2", {}, "Figures"), make("p", { class: "small" }, "Each figure is drawn for the runs on the stage, as fedscape figures draw does it."), this.shown, this.list);
   }
 
   open(figure) { this.stage.set({ figure, options: {} }); this.element.scrollIntoView({ behavior: this.stage.calm.matches ? "auto" : "smooth" }); }
@@ -26,7 +26,10 @@ class Gallery {
     for (const [name, button] of this.buttons) button.setAttribute("aria-pressed", String(name === figure));
     this.shown.hidden = !figure;
     if (!figure) return;
-    const runs = stage.shown.map((run) => stage.memberOf(run)), drawn = stage.asks.want("draw", { figure, runs, options, format: "svg" }), about = entry.value.find((one) => one.name === figure);
+    let runs = stage.shown.map((run) => stage.memberOf(run)), drawn = stage.asks.want("draw", { figure, runs, options, format: "svg" });
+    const single = runs.length > 1 && /shows one run/.test(drawn.error || "") ? `It shows one run: ${stage.looked.label}, the one looked at.` : "";
+    if (single) { runs = [stage.memberOf(stage.looked)]; drawn = stage.asks.want("draw", { figure, runs, options, format: "svg" }); }
+    const about = entry.value.find((one) => one.name === figure);
     const mark = JSON.stringify([figure, runs, options, Boolean(drawn.value), drawn.error, drawn.progress]);
     if (mark === this.mark) return;
     this.mark = mark;
@@ -36,7 +39,7 @@ class Gallery {
     const { svg, alt, caption, command, python } = drawn.value;
     const copy = (text, words) => make("div", { class: "code" }, make("pre", { tabindex: 0 }, text), make("button", { type: "button", "aria-label": `Copy ${words}`, click: async (event) => { await navigator.clipboard.writeText(text); event.target.textContent = "Copied"; } }, "Copy"));
     const files = ["svg", "pdf", "png", "csv"].map((format) => make("button", { type: "button", click: (event) => this.save(event.target, { figure, runs, options, format }) }, format.toUpperCase()));
-    this.shown.replaceChildren(head, make("img", { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`, alt: alt || figure }), make("p", { class: "small" }, caption || ""), make("div", { class: "row" }, ...files), copy(command, "the command line"), copy(python, "the Python lines"));
+    this.shown.replaceChildren(head, make("img", { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`, alt: alt || figure }), make("p", { class: "small" }, [single, caption].filter(Boolean).join(" ")), make("div", { class: "row" }, ...files), copy(command, "the command line"), copy(python, "the Python lines"));
   }
 
   async save(button, args) {

@@ -39,7 +39,7 @@ class Hall {
     const along = frame && frame.explained ? `${(100 * frame.explained).toFixed(0)} % of the way is on this plane; click a round` : "Click a round";
     const reading = !frame ? "" : state.view === "path" ? along : other ? "Below zero: lies lower than the other" : end && metric === "loss" ? `loss after the round ${written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
     const place = state.view === "path" || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, the nearest` : at.rough ? "rough, the exact one is coming" : "";
-    const absent = at.absent || (surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
+    const absent = at.absent || (surface && metric.startsWith("class") ? `None of these samples is of class ${stage.className(Number(metric.slice(6)))}.` : surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
     const label = state.view === "path" ? `Path of ${run.label} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${run.label} minus ${other.label}` : `${stage.quantity} of ${run.label}`}, round ${round}.`;
     return { absent, at: place, metric: stage.metricWords(metric), reading, label };
   }

@@ -91,6 +91,18 @@ class Landscapes {
     return { half: Number.isFinite(whole) ? whole : 1, each, value: range(values), difference: range(differences) };
   }
 
+  // The exact answer for the clicked point in the landscape of a run; {} where it cannot be asked.
+  exact(run, at) {
+    const { point: spot, split, samples } = this.stage.state, surface = at.frame && this.surfaceIn(at.frame, this.stage.state.metric);
+    return surface && spot && !at.stale && surface.inside(...spot) ? this.stage.asks.want("point", { run: this.stage.memberOf(run), round: at.round, spot, split, samples }) : {};
+  }
+
+  // Its number on the map; undefined until it is there.
+  exactNumber(run, at) {
+    const { value } = this.exact(run, at), { metric } = this.stage.state;
+    return value && (metric === "loss" ? value.loss : metric === "error" ? value.error : value.class_error[Number(metric.slice(6))] ?? null);
+  }
+
   // Weights of the three clients of a plane at a place on it: [[id, weight]], which sum to 1; null where they are on a line.
   weights(frame, [u, v]) {
     const corners = frame.through.map((id) => frame.marks.find((mark) => mark.name === `client ${id}`));

@@ -36,7 +36,7 @@ class Marks {
       const way = Array.from({ length: 25 }, (_, i) => seen(mark.u + (i / 24) * (to.u - mark.u), mark.v + (i / 24) * (to.v - mark.v)));
       const path = pathOf(shortened(way, target.at, 9));
       const strong = mark.kind === "client" && Number(mark.name.slice(7)) === this.stage.state.client;
-      lines.push(shape("path", { d: path, class: "way halo" }), shape("path", { d: path, class: `way ${mark.kind}${strong ? " strong" : ""}`, "marker-end": "url(#stage-head)" }));
+      lines.push(shape("path", { d: path, class: "way halo" }), shape("path", { d: path, class: `way ${mark.kind}${strong ? " strong" : ""}`, "marker-end": `url(#${this.stage.id("head")})` }));
     }
     this.arrows.replaceChildren(...lines);
     const end = places.find((one) => one.mark.kind === "end");
@@ -61,7 +61,7 @@ class Marks {
     const text = client === null ? (both && side > 300 ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client);
     const wide = 7.3 * text.length, place = freePlace(x, y, wide, boxes, shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.picture.box);
     boxes.push({ ...place, width: wide, height: 13 });
-    const pick = client === null ? {} : pressed(() => this.stage.pickClient(client));
+    const pick = client === null ? { click: () => this.stage.pickPoint([mark.u, mark.v]) } : pressed(() => this.stage.pickClient(client));
     const role = client === null ? { role: "img" } : { role: "button", "aria-pressed": String(picked) };
     return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, tabindex: 0, "aria-label": words, "data-mark": mark.name, ...role, ...pick }, shape("title", {}, words), body, shape("text", { x: place.x, y: place.y + 11 }, text));
   }

@@ -144,8 +144,15 @@ class Picture {
     const spot = hover || point, near = view === "path" && hover ? this.marks.near(hover) : null;
     if (near) { this.reading.textContent = `round ${near.round}: test loss ${written(near.loss)}, ${written(near.away, 2)} from the plane`; return; }
     this.reading.textContent = !spot ? words.reading
-      : surface.inside(...spot) ? `${scale.difference ? "difference of " : ""}${words.metric} at (${written(spot[0], 2)}, ${written(spot[1], 2)}): ${this.shown.scale.difference ? signed(surface.value(...spot)) : written(surface.value(...spot))}, interpolated`
+      : surface.inside(...spot) ? `${scale.difference ? "difference of " : ""}${words.metric} at (${written(spot[0], 2)}, ${written(spot[1], 2)}): ${this.valueAt(spot, hover)}`
         : `(${written(spot[0], 2)}, ${written(spot[1], 2)}) is beyond this plane`;
+  }
+
+  // The number at a place in words: exact at the clicked point, once that is evaluated, and interpolated elsewhere.
+  valueAt(spot, hover) {
+    const { surface, scale, run, other, at } = this.shown, { land } = this.stage, [own, base] = [run, other].map((one) => (hover || !one ? undefined : land.exactNumber(one, one === run ? at : land.frame(one))));
+    const exact = other && own !== undefined ? (base === undefined || base === null || own === null ? undefined : own - base) : own;
+    return `${(scale.difference ? signed : written)(exact === undefined ? surface.value(...spot) : exact)}${exact === undefined ? ", interpolated" : ", evaluated exactly"}`;
   }
 
   // Coordinates below a place on the screen; on a relief of the first surface point that the line of sight meets.

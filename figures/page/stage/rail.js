@@ -15,7 +15,7 @@ class Rail {
     this.few = make("p", { class: "small" });
     this.list = make("ul", {});
     this.work = make("div", { class: "jobs" });
-    const rest = document.getElementById("summary") ? make("a", { class: "more", href: "#summary" }, "Tables and curves ↓") : stage.link ? make("a", { class: "more", href: "#stage-figures", click: (event) => { event.preventDefault(); stage.gallery.element.scrollIntoView(); } }, "Figures ↓") : null;
+    const rest = document.getElementById("summary") ? make("a", { class: "more", href: "#summary" }, "Tables and curves ↓") : stage.link ? make("a", { class: "more", href: `#${stage.id("figures")}`, click: (event) => { event.preventDefault(); stage.gallery.element.scrollIntoView(); } }, "Figures ↓") : null;
     this.element = make("nav", { class: "rail", "aria-label": "Runs" }, this.brand, this.title, make("div", { class: "row" }, button("Tour", () => stage.tour.go(1)), save), this.few, this.filter, this.list, this.work, rest);
   }
 
@@ -43,8 +43,8 @@ class Rail {
     const seeds = run.seeds.length > 1 ? `mean of seeds ${run.seeds.join(", ")}` : `seed ${run.seeds[0]}`;
     const accuracy = run.accuracy === null ? "accuracy not known" : `${(100 * run.accuracy).toFixed(1)} %`;
     const box = make("input", { type: "checkbox", checked: on, disabled: full, "aria-label": `Show ${run.label} on the stage`, title: full ? `${MOST} at most` : "On the stage", change: () => stage.compare(run.key) });
-    const name = make("button", { type: "button", class: "look", "aria-pressed": String(look), title: "Look at this run", click: () => stage.look(run.key) }, swatch(run), make("span", { class: "name" }, run.label));
-    const drawer = [["settings that differ", run.settings], ["all settings", run.text]].filter(([, rows]) => rows && rows.length).slice(0, 2).map(([title, rows]) => make("details", {}, make("summary", {}, title), make("dl", {}, ...rows.flatMap(([setting, value]) => [make("dt", {}, setting), make("dd", {}, String(value))]))));
+    const name = make("button", { type: "button", class: "look", "aria-pressed": String(look), title: run.full || run.key, click: () => stage.look(run.key) }, swatch(run), make("span", { class: "name" }, run.label));
+    const drawer = [["settings that differ", run.settings], ["all settings", run.text]].filter(([, rows]) => rows && rows.length).slice(0, 2).map(([title, rows]) => make("details", {}, make("summary", {}, title), make("dl", { tabindex: 0, "aria-label": `${title} of ${run.label}` }, ...rows.flatMap(([setting, value]) => [make("dt", {}, setting), make("dd", {}, String(value))]))));
     const seed = many && make("label", { class: "small" }, "Landscapes of seed ", make("select", { "aria-label": `Seed of ${run.label}`, change: (event) => stage.set({ seeds: { ...state.seeds, [run.key]: event.target.value } }) }, ...run.names.map((one) => make("option", { value: one.name, selected: one.name === stage.memberOf(run) }, one.seed))));
     const rounds = run.planned && run.rounds.length < run.planned ? `${run.rounds.length} of ${run.planned} rounds` : `${run.rounds.length} rounds`;
     const badge = run.state && run.state !== "complete" ? make("span", { class: `state ${run.state}` }, run.state) : null;

@@ -7,8 +7,10 @@
 const MOST = 4; // landscapes side by side
 
 class Stage {
+  static number = 0; // of stages on this page: ids and names of one are not those of another
+
   constructor(root, scene, link) {
-    Object.assign(this, { root, scene, link, runs: [], hover: null, version: 0, jobs: [], state: blank() });
+    Object.assign(this, { root, scene, link, runs: [], hover: null, version: 0, jobs: [], read_: new Set(), state: blank() });
     this.problems = scene.problems || [];
     this.address = (link && link.address) || ADDRESS_BAR;
     this.dark = matchMedia("(prefers-color-scheme: dark)");
@@ -22,6 +24,7 @@ class Stage {
     this.camera = new Camera(scene.relief);
     this.painter = new ReliefPainter();
     if (this.runs.length) this.state = beginning(this);
+    this.number = ++Stage.number;
     this.read();
     this.build();
     this.address.follow(() => this.readAgain());
@@ -29,6 +32,8 @@ class Stage {
     if (link) this.follow(link);
     this.render();
   }
+
+  id(name) { return `stage-${name}-${this.number}`; }
 
   get pictures() { return this.hall.shown; }
   get shown() { return this.state.runs.map((key) => this.runs.find((run) => run.key === key)).filter(Boolean); }
@@ -54,12 +59,14 @@ class Stage {
     for (const entry of entries) {
       const known = this.runs.find((run) => run.key === entry.key), run = known || entry;
       if (!known) this.runs.push(run);
-      Object.assign(run, entry);
+      Object.assign(run, entry, { said: entry.label });
       run.shown ||= {};
       run.events ||= [];
       run.curves = Object.fromEntries(Object.entries(run.series || {}).map(([name, text]) => [name, text === null ? [] : [...floatsOf(text)]]));
       run.shade = shadeOf(run.colour, this.dark.matches);
     }
+    const seen = new Map(); // labels of two runs are never equal
+    for (const run of this.runs) { const before = seen.get(run.said) || 0; seen.set(run.said, before + 1); run.label = before ? `${run.said} (${before + 1})` : run.said; }
     this.version += 1;
   }
 
@@ -71,11 +78,10 @@ class Stage {
       this.take(changed);
       if (keys) this.runs = keys.map((key) => this.runs.find((run) => run.key === key)).filter(Boolean);
       if (problems) this.problems = problems;
-      this.asks.forget(new Set(changed.flatMap((run) => (run.names || []).map(({ name }) => name))));
+      this.asks.forget(changed);
       if (!this.runs.length) return this.render();
-      const runs = this.state.runs.filter((key) => this.runs.some((run) => run.key === key)), rounds = this.rounds, last = rounds[rounds.length - 1];
+      const runs = this.state.runs.filter((key) => this.runs.some((run) => run.key === key));
       if (runs.length < this.state.runs.length) return this.set({ runs: runs.length ? runs : this.runs.slice(0, 1).map((run) => run.key) }, { replace: true });
-      if (this.state.follow && last !== undefined && last !== this.state.round) return this.player.goTo(last, { changes: { follow: true } });
       this.answered();
     });
     link.on("jobs", (value) => { this.jobs = value; this.rail.drawJobs(); });
@@ -114,7 +120,6 @@ class Stage {
   settle() {
     const { state } = this, { rounds } = this;
     if (!state.runs.includes(state.look)) state.look = state.runs[0] ?? "";
-    if (state.follow && rounds.length) state.round = rounds[rounds.length - 1];
     if (rounds.length && !rounds.includes(state.round)) state.round = this.land.nearest(state.round, rounds);
     if (state.mix && (state.mix.run !== state.look || state.mix.round !== state.round)) state.mix = null;
   }
@@ -160,16 +165,22 @@ class Stage {
     this.tour = new Tour(this);
     this.gallery = this.link ? new Gallery(this) : null;
     this.tools = make("div", { class: "tools" });
-    const head = shape("svg", { width: 0, height: 0, class: "unseen", "aria-hidden": "true" }, shape("defs", {}, shape("marker", { id: "stage-head", viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto" }, shape("path", { d: "M0 0L8 4L0 8z", fill: "#101010" }))));
+    const head = shape("svg", { width: 0, height: 0, class: "unseen", "aria-hidden": "true" }, shape("defs", {}, shape("marker", { id: this.id("head"), viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto" }, shape("path", { d: "M0 0L8 4L0 8z", fill: "#101010" }))));
     this.none = make("div", { class: "none-yet", hidden: true });
-    this.root.replaceChildren(head, this.rail.element, make("section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.none, this.hall.element, this.hall.key, this.tour.element), this.why.element, this.line.element);
+    this.root.replaceChildren(head, this.rail.element, make(this.link && this.addressed ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.none, this.hall.element, this.hall.key, this.tour.element), this.why.element, this.line.element);
     if (this.gallery) this.root.after(this.gallery.element);
   }
 
   redraw() { cancelAnimationFrame(this.drawing); this.drawing = requestAnimationFrame(() => this.hall.draw()); }
 
   // Answers came: the page is drawn once for all of a frame.
-  answered() { this.due ||= requestAnimationFrame(() => { this.due = 0; this.render(); }); }
+  answered() { this.due ||= requestAnimationFrame(() => { this.due = 0; this.render(); this.catchUp(); }); }
+
+  // Goes to the last round of runs that grow, where that is followed, once the present landscapes are there.
+  catchUp() {
+    const last = this.rounds[this.rounds.length - 1];
+    if (this.state.follow && last !== undefined && last !== this.state.round && this.land.ready(this.state.round)) this.player.goTo(last, { changes: { follow: true } });
+  }
 
   render() {
     for (const run of this.runs) run.shade = shadeOf(run.colour, this.dark.matches);

@@ -10,7 +10,7 @@ class TimeLine {
     this.picks = { top: pick("First curve of the time line", "top"), below: pick("Second curve of the time line", "below") };
     this.smooth = make("select", { "aria-label": "Smoothing of the curves", change: (event) => stage.set({ smooth: Number(event.target.value) }) }, ...SMOOTH.map((number) => make("option", { value: number }, number === 1 ? "not smoothed" : `mean of ${number} rounds`)));
     this.all = make("button", { type: "button", hidden: true, click: () => stage.set({ span: null }) }, "All rounds");
-    this.last = make("input", { type: "checkbox", change: (event) => stage.set({ follow: event.target.checked }) });
+    this.last = make("input", { type: "checkbox", change: (event) => { stage.set({ follow: event.target.checked }); stage.catchUp(); } });
     this.at = make("output", { class: "round-at" });
     this.plot = shape("svg", { class: "curves", role: "slider", tabindex: 0, "aria-label": "Round on the stage", "aria-description": "Arrow keys step through the rounds; plus and minus zoom, 0 shows all" });
     const follow = stage.link && make("label", { class: "small" }, this.last, " follow the last round");
@@ -49,7 +49,7 @@ class TimeLine {
     if (!stage.runs.length) return;
     [this.width, this.height] = [this.plot.clientWidth || 600, this.plot.clientHeight || 118];
     const numbers = this.numbers, tall = this.height - SIDES.top - SIDES.gap - SIDES.bottom;
-    const bands = [[state.top, SIDES.top, 0.55 * tall], [state.below, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]].map(([name, top, height]) => ({ name, top, height, about: numbers[name] || { words: name, log: false }, curves: stage.runs.map((run) => ({ run, curve: this.curve(run, name) })).filter(({ curve }) => curve) }));
+    const bands = [[state.top, SIDES.top, 0.55 * tall], [state.below, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]].map(([name, top, height]) => ({ name, top, height, about: numbers[name] || stage.scene.series[name] || { words: name, log: false }, curves: stage.runs.map((run) => ({ run, curve: this.curve(run, name) })).filter(({ curve }) => curve) }));
     this.offer(numbers);
     const mark = JSON.stringify([this.width, this.height, stage.version, state.runs, state.look, state.top, state.below, state.smooth, state.span, state.seeds, stage.dark.matches, stage.rounds.length, bands.map(({ curves }) => curves.map(({ run }) => run.key))]);
     if (mark !== this.mark) {
@@ -62,7 +62,7 @@ class TimeLine {
       parts.push(...this.events(base, within));
       this.line = shape("line", { y1: 6, y2: base + 4, class: "handle" });
       this.knob = shape("circle", { cy: base + 4, r: 7, class: "handle-knob" });
-      this.plot.replaceChildren(shape("defs", {}, shape("clipPath", { id: "stage-span" }, shape("rect", { x: SIDES.left, y: 0, width: Math.max(this.width - SIDES.left - SIDES.right + 4, 0), height: this.height }))), ...parts, this.line, this.knob);
+      this.plot.replaceChildren(shape("defs", {}, shape("clipPath", { id: stage.id("span") }, shape("rect", { x: SIDES.left, y: 0, width: Math.max(this.width - SIDES.left - SIDES.right + 4, 0), height: this.height }))), ...parts, this.line, this.knob);
     }
     this.all.hidden = !state.span;
     this.last.checked = state.follow;
@@ -92,7 +92,7 @@ class TimeLine {
     for (const { run, points } of lines.sort((a, b) => on.has(a.run.key) - on.has(b.run.key))) {
       const every = Math.max(1, Math.floor(points.length / (2 * this.width))), strong = on.has(run.key), dash = run.dash.length ? run.dash.map((length) => length * 1.6).join(" ") : null;
       const path = pathOf(points.filter((_, i) => i % every === 0 || i === points.length - 1).map(([round, value]) => [this.x(round), y(value)])), end = points[points.length - 1];
-      parts.push(shape("path", { d: path, fill: "none", stroke: run.shade, "stroke-width": run.key === stage.state.look ? 2.6 : strong ? 1.8 : 1, opacity: strong ? 1 : 0.35, "stroke-dasharray": dash, "clip-path": "url(#stage-span)" }));
+      parts.push(shape("path", { d: path, fill: "none", stroke: run.shade, "stroke-width": run.key === stage.state.look ? 2.6 : strong ? 1.8 : 1, opacity: strong ? 1 : 0.35, "stroke-dasharray": dash, "clip-path": `url(#${stage.id("span")})` }));
       if (run.state === "growing" && end && end[0] <= last && Number.isFinite(end[1])) parts.push(shape("circle", { cx: this.x(end[0]), cy: y(end[1]), r: 4, fill: run.shade, class: "live" }, shape("title", {}, `${run.label} is being trained`)));
     }
     parts.push(shape("text", { x: SIDES.left + 6, y: top + 11, class: "band-name" }, words + (log ? ", logarithmic" : "") + (smooth > 1 ? `, mean of ${smooth} rounds` : "")));

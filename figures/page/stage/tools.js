@@ -4,7 +4,7 @@ function toolsOf(stage) {
   const { state, land } = stage, { view, metric } = state, frames = stage.shown.map((run) => land.frame(run).frame).filter(Boolean);
   const errors = frames.some((frame) => frame.plane.metrics.error) || metric !== "loss", file = stage.link ? "" : "needs fedscape explore: this page has no server";
   const why = { map: "", difference: stage.shown.length < 2 ? "tick a second run to compare" : "", relief: stage.painter.gl ? "" : "this browser has no WebGL 2", path: stage.runs.some((run) => run.path) ? "" : file };
-  const views = segments("stage-view", "Picture", Object.entries(VIEWS).map(([name, text]) => [name, text, why[name]]), view, (name) => stage.set({ view: name }));
+  const views = segments(stage.id("view"), "Picture", Object.entries(VIEWS).map(([name, text]) => [name, text, why[name]]), view, (name) => stage.set({ view: name }));
   const option = (value, words) => make("option", { value, selected: value === metric }, words), test = stage.splitWords();
   const classes = stage.link && stage.scene.classes.length ? [make("optgroup", { label: "error of one class" }, ...stage.scene.classes.map((name, i) => option(`class ${i}`, `error of class ${name}`)))] : [];
   const select = make("select", { "aria-label": "Number on the map", disabled: !errors || view === "path", title: view === "path" ? "A path lies on the loss" : null, change: (event) => stage.set({ metric: event.target.value }) }, option("loss", `${test} loss`), option("error", `${test} error`), ...classes);

@@ -11,7 +11,9 @@ class WeightsCard {
     this.rows = new Map();
   }
 
-  get own() { return Object.fromEntries(this.cohort.map((one) => [one.id, one.weight ?? 0])); }
+  // What the round took: {weights, gamma}, and the answer with its loss.
+  get base() { const { samples, split } = this.stage.state; return this.stage.asks.want("best", { run: this.stage.memberOf(this.stage.looked), round: this.round, rule: "own", split, samples }); }
+  get own() { return this.base.value || { gamma: 1, weights: Object.fromEntries(this.cohort.map((one) => [one.id, one.weight ?? 0])) }; }
   get present() { return this.draft || this.stage.state.mix; }
   question(mix) { const { samples, split } = this.stage.state; return { run: this.stage.memberOf(this.stage.looked), round: mix.round, weights: mix.weights, gamma: mix.gamma, split, samples }; }
 
@@ -41,9 +43,9 @@ class WeightsCard {
 
   // The weight of one client; the others share the rest as before.
   moved(id, value) {
-    const before = this.present ? this.present.weights : this.own, rest = Object.entries(before).filter(([one]) => one !== String(id)), sum = rest.reduce((all, [, weight]) => all + weight, 0);
+    const { weights: before, gamma } = this.present || this.own, rest = Object.entries(before).filter(([one]) => one !== String(id)), sum = rest.reduce((all, [, weight]) => all + weight, 0);
     const weights = Object.fromEntries(Object.entries(before).map(([one, weight]) => [one, one === String(id) ? value : sum > 1e-9 ? (weight / sum) * (1 - value) : (1 - value) / rest.length]));
-    this.draft = { run: this.stage.state.look, round: this.round, gamma: this.present ? this.present.gamma : 1, weights: Object.fromEntries(Object.entries(weights).map(([one, weight]) => [one, Number(weight.toFixed(4))])) };
+    this.draft = { run: this.stage.state.look, round: this.round, gamma: Number(gamma.toFixed(4)), weights: Object.fromEntries(Object.entries(weights).map(([one, weight]) => [one, Number(weight.toFixed(4))])) };
     this.show();
     this.stage.mixMark = this.markOf();
     this.stage.redraw();
@@ -53,26 +55,27 @@ class WeightsCard {
 
   async preset(rule) {
     const { stage } = this, { state } = stage, run = state.look, round = this.round, where = this.mark;
-    if (rule === "own") { this.draft = null; this.note = ""; stage.set({ mix: null }); return; }
+    if (rule === "own") { this.draft = null; stage.set({ mix: null }); return; }
     this.words.textContent = rule === "fedlaw" ? "Learning the weights on the proxy set ..." : "Evaluating ...";
     try {
       const value = await stage.link.ask("best", { run: stage.memberOf(stage.looked), round, rule, split: state.split, samples: state.samples });
       if (where !== this.mark) return;
       const weights = Object.fromEntries(Object.entries(value.weights).map(([id, weight]) => [id, Number(weight.toFixed(4))]));
-      stage.set({ mix: { run, round, gamma: Number(value.gamma.toFixed(4)), weights } });
-      this.words.textContent = value.words;
+      const mix = { run, round, gamma: Number(value.gamma.toFixed(4)), weights };
+      this.note = { of: JSON.stringify(mix), words: value.words };
+      stage.set({ mix });
     } catch (reason) { if (where === this.mark) this.words.textContent = String(reason.message || reason); }
   }
 
   // Sliders and numbers of the present weights, against those of the round's own.
   show() {
-    const { stage } = this, mix = this.present, weights = mix ? mix.weights : this.own, sum = Object.values(weights).reduce((all, one) => all + one, 0) || 1;
+    const { stage } = this, mix = this.present, { weights } = mix || this.own, sum = Object.values(weights).reduce((all, one) => all + one, 0) || 1;
     for (const [id, { slider, output }] of this.rows) {
       const share = (weights[id] ?? 0) / sum;
       if (document.activeElement !== slider || !this.draft) slider.value = share;
       output.textContent = share.toFixed(2);
     }
-    const base = stage.asks.want("weights", this.question({ round: this.round, weights: this.own, gamma: 1 }));
+    const { base } = this;
     if (mix && (!this.asked || !this.asked.pending || !this.draft)) this.asked = stage.asks.want("weights", this.question(mix));
     else if (mix && this.draft) { stage.asks.wanted.add([...stage.asks.entries].find(([, entry]) => entry === this.asked)?.[0]); this.again = true; }
     const now = mix ? this.asked : base;
@@ -84,7 +87,8 @@ class WeightsCard {
     const against = gain === null ? "" : Math.abs(gain) < 5e-7 ? "; as the round's aggregate" : `; ${written(Math.abs(gain), 3)}${stage.unit} ${gain < 0 ? "lower" : "higher"} than the round's aggregate`;
     this.numbers.replaceChildren(make("b", {}, `Loss ${written(loss, 4)}${stage.unit}`), `${wrong === null ? "" : `, error ${(100 * wrong).toFixed(1)} %`}${against}`);
     this.numbers.dataset.gain = gain === null ? "" : gain < 0 ? "lower" : "higher";
-    this.words.textContent = mix ? "The aggregate of this round with these weights. They are forgotten at another round." : "Move a slider: the others share the rest. The mark on the picture follows.";
+    const scaled = mix && Math.abs(mix.gamma - 1) > 5e-5 ? ` The sum is scaled by ${written(mix.gamma, 4)}.` : "";
+    this.words.textContent = mix ? `${this.note && this.note.of === JSON.stringify(mix) ? this.note.words : "The aggregate of this round with these weights."}${scaled} They are forgotten at another round.` : "Move a slider: the others share the rest. The mark on the picture follows.";
   }
 
   // Where the weights lie on the plane: the mean of the clients' marks, weighted; the server's place where gamma is not 1.

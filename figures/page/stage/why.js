@@ -28,7 +28,10 @@ class Why {
 function wholeRun(stage, run, at) {
   if (!stage.link) return run.verdict && make("section", {}, make("h3", {}, "The whole run"), make("p", { class: "small" }, run.verdict));
   if (!run.rounds.length || (at.pending && !at.rough)) return null;
-  const entry = stage.asks.want("diagnosis", { run: stage.memberOf(run) }), value = entry.value;
+  const member = stage.memberOf(run);
+  if (!stage.read_.has(member) && !stage.land.ready(stage.state.round)) return null; // the landscapes come first
+  stage.read_.add(member);
+  const entry = stage.asks.want("diagnosis", { run: member }), value = entry.value;
   const words = entry.error || (entry.progress && progressWords(entry.progress)) || "Reading the record ...";
   const answers = value ? [...(value.causes || []), ...value.findings].map((one) => {
     const client = one.client ?? null, show = client !== null && [`Show client ${client}`, () => stage.set({ client })], draw = one.figure && [`Figure ${one.figure}`, () => stage.gallery.open(one.figure)];
@@ -52,14 +55,14 @@ function comparison(stage) {
 
 // The clicked point: its value in every picture of the stage, and where the number comes from.
 function pointCard(stage) {
-  const { point: spot, metric, samples, split } = stage.state, { land } = stage;
+  const { point: spot } = stage.state, { land } = stage;
   if (!spot) return make("section", { class: "point" }, make("h3", {}, "Point"), make("p", { class: "small" }, "Click a landscape, or move with the arrow keys in it: the same place is read in every picture."));
   let own = null, waits = false;
   const rows = stage.shown.map((run) => ({ run, at: land.frame(run), surface: land.surface(run) })).filter((one) => one.surface).map(({ run, at, surface }) => {
-    const inside = surface.inside(...spot), entry = inside && !at.stale ? stage.asks.want("point", { run: stage.memberOf(run), round: at.round, spot, split, samples }) : {}, exact = entry.value;
+    const inside = surface.inside(...spot), entry = land.exact(run, at), exact = entry.value;
     if (run === stage.looked) own = exact;
     waits ||= Boolean(entry.pending);
-    const number = !inside ? "beyond its plane" : exact ? written(metric === "loss" ? exact.loss : metric === "error" ? exact.error : exact.class_error[Number(metric.slice(6))] ?? null, 4) : `${stage.link ? "≈ " : ""}${written(surface.value(...spot), 4)}`;
+    const number = !inside ? "beyond its plane" : exact ? written(land.exactNumber(run, at), 4) : `${stage.link ? "≈ " : ""}${written(surface.value(...spot), 4)}`;
     return make("tr", {}, make("th", { scope: "row" }, swatch(run), run.label), make("td", { "data-run": run.key, title: entry.error || null }, number));
   });
   const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `${stage.looked.label}: = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ")}.`;

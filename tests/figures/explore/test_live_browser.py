@@ -1,7 +1,10 @@
 """The stage with a server, in a real browser: each change is drawn as its address is drawn when it is opened."""
 
+import threading
+
 import numpy as np
 import pytest
+import tiny
 from browsing import MARKS, chromium
 from exploring import exploring
 
@@ -208,3 +211,47 @@ def test_nodes_and_listeners_stay_few_over_changes_of_view_and_round(opened):
     page.evaluate(f"{VIEW}.set({{ view: 'map', round: 2 }})")
     idle(page)
     assert (counted() <= 1.1 * before + 50).all()
+
+
+def test_an_empty_folder_a_growing_run_and_a_damaged_one(browser, tmp_path):
+    page, errors = browser.new_page(reduced_motion="reduce"), []
+    page.on("pageerror", lambda problem: errors.append(str(problem)))
+    with exploring(tmp_path) as address:
+        page.goto(address)
+        page.wait_for_selector("#beginning:has-text('No run')")
+        training = threading.Thread(target=tiny.trained, args=(tmp_path, "rounds=40"))
+        training.start()
+        page.wait_for_selector("#stage .timeline input[type=checkbox]")
+        page.check("#stage .timeline input[type=checkbox]")
+        training.join()
+        page.wait_for_function(f"() => {VIEW}.state.round === 39", timeout=60_000)
+        idle(page)
+        times = page.evaluate(
+            f"(() => {{ const {{ asks, runs, link }} = {VIEW}, args = {{ run: runs[0].key, points: 9, samples: 20 }};"
+            "for (let i = 0; i < 5; i++) { asks.want('path', args); asks.forget(runs); } return link.open.size; })()"
+        )
+        assert times == 1, "what is under way is not asked again while a run grows"
+        assert page.evaluate(f"{VIEW}.state.follow")
+        (tmp_path / "broken").mkdir()
+        (tmp_path / "broken" / "run.json").write_text("{")
+        page.wait_for_selector("#stage .state.damaged")
+        assert "broken" in page.text_content("#stage .rail")
+    page.close()
+    assert errors == []
+
+
+def test_a_lost_connection_is_said_and_comes_back(browser, address):
+    page = browser.new_page(reduced_motion="reduce")
+    page.add_init_script(
+        "window.sockets = []; window.WebSocket = class extends WebSocket { constructor(url) { super(url); "
+        "window.sockets.push(this); } };"
+    )
+    page.goto(address + "#round=2&view=map")
+    idle(page)
+    page.evaluate("window.sockets.at(-1).close()")
+    page.wait_for_selector("#lost:not([hidden])")
+    page.evaluate(f"{VIEW}.set({{ round: 1 }})")
+    page.wait_for_selector("#lost", state="hidden")
+    page.wait_for_function(f"() => {VIEW}.land.ready(1)")
+    assert page.locator("#stage .plate.stale").count() == 0
+    page.close()

@@ -1,0 +1,42 @@
+"""Short labels of runs on the stage: the method, and the settings that tell a run from others of its method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MOST, LONGEST = 2, 24
+"""Settings in a label, and letters of a value in it."""
+
+
+def run_labels(methods: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """The label of each run: its method, and at most two settings, those that few others of the method share.
+
+    Args:
+        methods: Label of the method of each run.
+        rows: Settings that differ: name and the value of each run as a text, empty where the run has none. Labels of
+            runs that two settings do not tell from each other are equal.
+    """
+    labels = []
+    for index, method in enumerate(methods):
+        rest = [other for other, name in enumerate(methods) if name == method and other != index]
+        words = [method]
+        while rest and len(words) <= MOST:
+            same = {
+                name: [other for other in rest if values[other] == values[index]]
+                for name, values in rows
+                if 0 < len(values[index]) <= LONGEST
+            }
+            best = min(same, key=lambda name: len(same[name]), default="")
+            if not best or len(same[best]) == len(rest):
+                break
+            words.append(f"{_word(best)} {dict(rows)[best][index]}")
+            rest = same[best]
+        labels.append(", ".join(words))
+    return labels
+
+
+def _word(setting: str) -> str:
+    """A setting in a word: clients.partition.name is partition, local.lr is lr, keep.clients is kept clients."""
+    *above, last = setting.split(".")
+    word = above[-1] if above and last in ("name", "number") else f"kept {last}" if above == ["keep"] else last
+    return word.replace("_", " ")
