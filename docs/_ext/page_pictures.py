@@ -4,7 +4,7 @@
     python docs/_ext/page_pictures.py RUNS report
 
 The first starts `fedscape explore` on RUNS, a folder with the runs of FedAvg and IMA of seed 0 of the item
-`ima-table1-fmnist-shards2` (`fedscape reproduce --paper ima`). The second starts `fedscape publish` on RUNS, those of
+`cross-fmnist-mlp-shards2` (`fedscape reproduce --paper cross`). The second starts `fedscape publish` on RUNS, those of
 four methods that `fedscape demo` trains. Pages are opened in headless Chromium, and what they show goes to
 docs/images/explore-NAME.png and docs/images/report-NAME.png.
 """
@@ -25,9 +25,9 @@ ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 WIDE, HIGH = 1380, 860
 VIEWS = {
-    "plane": ("round=150&view=map", {}),
-    "samples": ("round=150&view=map&model=end", {}),
-    "drift": ("round=150&view=path&below=client_variance", {"color_scheme": "dark"}),
+    "plane": ("round=117&view=map", {}),
+    "samples": ("round=117&view=map&model=end", {}),
+    "drift": ("round=117&view=path&below=client_variance", {"color_scheme": "dark"}),
 }
 """Name: selection of the explorer, and options of the browser's page."""
 SECTIONS = {"landscape": "#runs=fedavg,ima&view=relief"}

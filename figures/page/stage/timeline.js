@@ -100,11 +100,14 @@ class TimeLine {
   }
 
   // Flags where something begins, of the runs on the stage.
+  // Words that would lie over those of another flag are left to its title.
   events(base, within) {
+    const taken = [];
     return this.stage.shown.flatMap((run) => run.events.filter((event) => within(event.round)).map((event) => {
-      const x = this.x(event.round), words = `${run.label}, round ${event.round}: ${event.words}`;
+      const x = this.x(event.round), brief = event.words.split(/[:[]/)[0].trim(), wide = 14 + 6.5 * brief.length;
+      const free = taken.every(([from, to]) => x + wide < from || x > to) && taken.push([x, x + wide]), words = `${run.label}, round ${event.round}: ${event.words}`;
       return shape("g", { class: "event" }, shape("title", {}, words), shape("line", { x1: x, x2: x, y1: 12, y2: base, stroke: run.shade }),
-        shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: x + 12, y: 11, class: "tick" }, event.words.split(/[:[]/)[0].trim()));
+        shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: x + 12, y: 11, class: "tick" }, free ? brief : ""));
     }));
   }
 
