@@ -106,6 +106,26 @@ def test_counterfactual(run):
         previous = mean
 
 
+@reference("drift.noise_or_drift", by="all clients by written-out gradient descent on all their samples, float64")
+def test_noise_or_drift(run):
+    """Batches of all samples leave no noise, so that two replays give the exact parts."""
+    found = drift.noise_or_drift(run, rounds=list(range(ROUNDS)), clients="all", replays=2).sel(fraction=1)
+    for index in range(ROUNDS):
+        start, own = run.round(index).start.double().numpy(), found.sel(round=index)
+        q, _ = own_weights(run, [len(indices) for indices in run.parts])
+        updates = np.array([trained(start, *part(run, k)) - start for k in range(4)])
+        frozen = np.array([-LR * EPOCHS * gradient(start, *part(run, k)) for k in range(4)])
+        a = q @ (updates * frozen).sum(1) / (q @ (frozen**2).sum(1))
+        signal = a * q @ frozen
+        squares = [np.sum(signal**2), q @ ((a * frozen - signal) ** 2).sum(1)]
+        squares += [q @ ((updates - a * frozen) ** 2).sum(1), 0.0]
+        agree("drift.noise_or_drift", own.scale, a, relative=1e-4)
+        agree("drift.noise_or_drift", own.square, squares, relative=1e-3, absolute=1e-9)
+        agree("drift.noise_or_drift", own.share, np.array(squares) / sum(squares), relative=1e-3, absolute=1e-6)
+        far = np.sum((q @ updates - signal) ** 2)
+        agree("drift.noise_or_drift", own.mean_square.sel(cause="drift"), far, relative=2e-3, absolute=1e-9)
+
+
 @reference("drift.update_change", by="all clients of both rounds by written-out gradient descent, float64")
 def test_update_change(run):
     found = drift.update_change(run, rounds=list(range(1, ROUNDS)))
