@@ -26,8 +26,8 @@ TERMS = {
 }
 """Meanings of the terms on the stage, as the glossary has them."""
 
-ALIGNED, OPPOSED = 0.5, 0.0
-"""Mean cosines from which updates are said to point one way, and at or below which against each other."""
+ALIGNED = 0.5
+"""Mean cosine from which updates are said to point one way; at half of the lowest possible one, against each other."""
 
 HIGHEST = 3
 """Classes of a client that a sentence names."""
@@ -82,7 +82,8 @@ def _agreement(run: Run, index: int) -> Sentence:
     cosine = float(series.mean_cosine.sel(round=index))
     if not np.isfinite(cosine):
         return _sentence("How well the updates agree is not known for this round.", "", "Mean cosine")
-    kind = "mostly agree" if cosine >= ALIGNED else "pull against each other" if cosine <= OPPOSED else "agree little"
+    opposed = -0.5 / max(len(run.round(index).ids) - 1, 1)  # unit vectors have no mean cosine below twice that
+    kind = "mostly agree" if cosine >= ALIGNED else "pull against each other" if cosine <= opposed else "agree little"
     point = critical_point(series["round"].values, series.coherence.values)
     text = f"The clients' updates {kind}. In the whole run: {critical_words(point)}."
     return _sentence(text, f"cosine {number(cosine, 3, sign=True)}", "Mean cosine")
