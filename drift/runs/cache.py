@@ -187,9 +187,14 @@ def _file_name(identity: dict[str, str]) -> str:
 
 
 def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> None:
+    if run.context.announce is not None and (effort := estimated_effort(run, analysis, arguments)) is not None:
+        run.context.announce(f"{analysis.__name__} of {run.name}: {effort}")
+
+
+def estimated_effort(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> Any:
+    """What the function of the analysis's name and `_effort` in its module says (an `Effort`); None without one."""
     estimate = getattr(sys.modules[analysis.__module__], f"{analysis.__name__}_effort", None)
-    if run.context.announce is not None and estimate is not None:
-        run.context.announce(f"{analysis.__name__} of {run.name}: {estimate(run, **arguments)}")
+    return None if estimate is None else estimate(run, **arguments)
 
 
 def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@ An answer that takes long is refused with its cost first; `seconds` of the call 
 from __future__ import annotations
 
 import math
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -145,8 +144,7 @@ class Questions(RecordQuestions):
         """The result that is stored or was computed before, else computed if it does not take longer than accepted."""
         key = (run.identity, run.head, function.__name__, cache.arguments_text(run, function, options))
         if (result := self._results.get(key)) is None and (result := cache.stored(run, function, options)) is None:
-            estimate = getattr(sys.modules[function.__module__], f"{function.__name__}_effort", None)
-            effort = None if estimate is None else estimate(run, **options)
+            effort = cache.estimated_effort(run, function, options)
             cost = TIMES[kind] if effort is None or math.isnan(effort.seconds) else effort.seconds
             require_time(cost, seconds, f"a computation of the kind {kind}" if effort is None else str(effort))
             result = run.cached(function, **options)
