@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import tiny
+from browsing import chromium
 from gallery_runs import QUICK, every_kind, suited
 
 from drift.store import locks
@@ -62,6 +63,13 @@ def numbers(kinds):
 def whole_report(runs, once):
     """The report of these runs, as a file in a folder of its own."""
     return once("report", lambda folder: report(runs, folder / "deep" / "r.html", points=4)) / "deep" / "r.html"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium for the tests of one file."""
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 import tiny
-from browsing import MARKS, chromium
+from browsing import MARKS
 from exploring import exploring
 
 pytestmark = MARKS
@@ -29,12 +29,6 @@ DRAWN = """() => ({
 @pytest.fixture(scope="module")
 def address(runs):
     with exploring(runs[0].folder.parent) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as started:
         yield started
 
 

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from browsing import MARKS, chromium
+from browsing import MARKS
 
 from figures.axes.relief import interpolated
 
@@ -25,12 +25,6 @@ def text(whole_report):
 @pytest.fixture(scope="module")
 def content(text):
     return json.loads(re.search(r'id="scene">(.*?)</script>', text, re.DOTALL)[1])
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture
