@@ -121,6 +121,7 @@ RECORDED: dict[str, tuple[str, ...]] = {
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "accuracy-curves": {"smooth": 10},
+    "accuracy-early-late": {"methods": ["fedadam", "fedasam", "fedprox"]},
     "accuracy-panels": {"methods": ["fedavg", "fedeve", "scaffold"], "smooth": 20},
     "accuracy-rounds": {"smooth": 10},
     "accuracy-setting": {"methods": ["fedavg", "fedeve", "fedavgm", "scaffold"]},
@@ -143,6 +144,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "error-averaged": {"by": "local.lr_decay"},
     "gap-scaling": {"rounds": 3},
     "heterogeneity-rounds": {"smooth": 10},
+    "lines-fma-ima": {"methods": ["fedavg", "ima", "fedlaw", "fedeve"]},
     "hessian-density": {"methods": ["fedavg", "ima", "fedlaw", "fedeve"]},
     "locality-rounds": {"by": "local.lr_decay"},
     "trace-rounds": {"products": 30, "rounds": 3},
