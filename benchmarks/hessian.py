@@ -1,11 +1,14 @@
-"""Hessian eigenvalues: this project against PyHessian, and against curvlinops where it is installed, side by side.
+"""Curvature at equal measured error: fedscape against PyHessian, curvlinops and hessian-eigenthings.
 
-    python -m benchmarks.hessian [--models cnn_fmnist cnn_digits] [--samples 500] [--batches 20] [--rounds 3]
-    python -m benchmarks.hessian --models all --samples 32 --batches 2 --batch 16 --rounds 1 --steps 20
+    python -m benchmarks.hessian [--models cnn_fmnist resnet8 transformer] [--samples 256] [--rounds 3]
+    python -m benchmarks.hessian --spectrum cnn_digits      trace and density alone, against all eigenvalues
 
-Real digits (enlarged and repeated over channels where the model wants that), a model trained for a
-few steps, float32, one thread, one process, A B A B; process CPU time. Errors are the largest over the eigenvalues or
-batches asked for, against a tight Lanczos run in float64. Writes benchmarks/results/hessian.json.
+Every program goes through its settings from cheap to dear. The first one whose error is at most the wanted one is timed.
+Errors are measured: of eigenvalues, the largest relative difference from a Lanczos run in float64; of the trace, relative
+to the sum of all eigenvalues, root mean square over five seeds; of the density, half the integrated difference from all
+eigenvalues, smoothed by the same Gaussian. A program that does not get there states the least error that it had. Float32,
+one thread, process CPU time in turns; peak memory above that of the model and samples, in a process of its own. Programs
+that are not installed are left out. Writes benchmarks/results/hessian.json.
 """
 
 from __future__ import annotations
@@ -13,173 +16,184 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable
-from copy import deepcopy
-from functools import partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
 
-from landscape import models
-from landscape.curvature.hessian import pose, top_eigenvalues
-from landscape.curvature.hessian_products import hvp
-from landscape.curvature.krylov import extreme, starting
-from landscape.curvature.minibatch_sharpness import minibatch_sharpness
-from landscape.datasets import open_dataset
-from landscape.model.samples import Samples
-from landscape.model.task import Task
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
+
+from benchmarks._curvature import (
+    Ladder,
+    Problem,
+    density_ladders,
+    differentiable,
+    eigenvalue_ladders,
+    smoothed,
+    trace_ladders,
+)
 from landscape.sweep.processor import processor
 
-GREY = {"cnn_fmnist": 28, "cnn_digits": 8, "lenet": 28, "lenet5": 28, "mlp": 28, "linear": 28}
-"""Sides of grey images, by model; all others take colour images of 32 x 32."""
+RESULTS = Path(__file__).resolve().parent / "results"
+WANTED = {"eigenvalues": 1e-3, "trace": 0.05, "density": 0.02}
+"""Largest error of a setting that is timed."""
 
-RESULTS = Path(__file__).parent / "results" / "hessian.json"
-TOLERANCE = 1e-2
-"""Of the own solver, whose square is the expected relative error: 1e-4."""
+SEEDS = range(5)
+PACKAGES = {"pyhessian": "PyHessian", "curvlinops": "curvlinops-for-pytorch", "hessian_eigenthings": "hessian-eigenthings"}
 
-Found = tuple[list[float], int]
-"""Eigenvalues (of all data, or the largest of each batch), and products spent (-1 where not counted)."""
+Errors = Callable[[Callable[[int], Any]], float]
+"""The measured error of a call."""
 
 
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", choices=["all", *models.names()], default=["cnn_fmnist", "cnn_digits"])
-    parser.add_argument("--samples", type=int, default=500)
-    parser.add_argument("--batches", type=int, default=20, help="minibatches")
-    parser.add_argument("--batch", type=int, default=64, help="samples in a minibatch")
-    parser.add_argument("--rounds", type=int, default=3, help="repetitions of A B")
+    parser.add_argument("--models", nargs="+", default=["cnn_fmnist", "resnet8", "transformer"])
+    parser.add_argument("--spectrum", default="cnn_digits", help="model of the trace and the density, of few parameters")
+    parser.add_argument("--samples", type=int, default=256)
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 5, 20], help="numbers of eigenvalues")
+    parser.add_argument("--rounds", type=int, default=3, help="times that every program is timed, in turns")
     parser.add_argument("--steps", type=int, default=150, help="training steps before")
-    parser.add_argument("--ranks", type=int, nargs="+", default=[5, 1], help="numbers of eigenvalues of all data")
-    parser.add_argument("--change", type=float, default=1e-3, help="PyHessian's tol: change of a value at its end")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    warnings.filterwarnings("ignore", message="Using backward.. with create_graph=True")
+    warnings.filterwarnings("ignore")
+    if chosen.child:
+        _child(*chosen.child, chosen)
+        return
+    about = processor()
+    print(", ".join(f"{key} {value}" for key, value in about.items() if value))
+    versions = {title: version(title) for module, title in PACKAGES.items() if find_spec(module)}
+    print(", ".join(f"{title} {number}" for title, number in versions.items()))
     rows = []
-    for name in models.names() if "all" in chosen.models else chosen.models:
-        task, everything = _trained(name, chosen.samples, chosen.steps)
-        pieces = torch.randperm(len(everything), generator=torch.Generator().manual_seed(0)).split(chosen.batch)
-        rows += _measured(name, task, everything, pieces[: chosen.batches], chosen)
-    RESULTS.parent.mkdir(exist_ok=True)
-    settings = {**vars(chosen), "tolerance": TOLERANCE}
-    RESULTS.write_text(json.dumps({"processor": processor(), "settings": settings, "results": rows}, indent=1) + "\n")
+    for name in chosen.models:
+        problem = Problem.of(name, chosen.samples, chosen.steps)
+        exact = problem.eigenvalues(max(chosen.ranks))
+        for k in chosen.ranks:
+            errors = _eigenvalue_errors(exact[:k])
+            rows.append(_row(problem, f"top {k}", eigenvalue_ladders(problem, k), errors, WANTED["eigenvalues"], chosen))
+    if chosen.spectrum:
+        problem = Problem.of(chosen.spectrum, chosen.samples, chosen.steps)
+        values = _spectrum(problem, chosen)
+        for job, ladders, errors in (
+            ("trace", trace_ladders(problem), _trace_errors(values)),
+            ("density", density_ladders(problem), _density_errors(values)),
+        ):
+            rows.append(_row(problem, job, ladders, errors, WANTED[job], chosen))
+    RESULTS.mkdir(exist_ok=True)
+    written = {"processor": about, "versions": versions, "wanted": WANTED, "samples": chosen.samples, "rows": rows}
+    (RESULTS / "hessian.json").write_text(json.dumps(written, indent=1) + "\n")
 
 
-def _measured(
-    name: str, task: Task, everything: Samples, pieces: tuple[Tensor, ...], chosen: argparse.Namespace
-) -> list[dict]:
-    samples, theta, change = task.split("train"), task.theta, chosen.change
-    reference = _reference(task, samples, max(chosen.ranks))
-    each = [_reference(task, everything[piece], 1)[0] for piece in pieces]
-    jobs: dict[str, tuple[list[float], dict[str, Callable[[], Found]]]] = {}
-    for k in chosen.ranks:
-        solvers: dict[str, Callable[[], Found]] = {
-            "native": partial(_own, task, theta, k),
-            "pyhessian": partial(_pyhessian, task, samples, k, change),
-        }
-        if find_spec("curvlinops"):
-            solvers["curvlinops"] = partial(_own, task, theta, k, backend="curvlinops")
-        jobs[f"top {k}"] = reference[:k], solvers
-    jobs["minibatches"] = (
-        each,
-        {
-            "native": partial(_own_batches, task, everything, pieces),
-            "pyhessian": partial(_pyhessian_batches, task, everything, pieces, change),
-        },
-    )
-    return [_compared(name, job, exact, solvers, chosen.rounds) for job, (exact, solvers) in jobs.items()]
-
-
-def _compared(model: str, job: str, exact: list[float], solvers: dict[str, Callable[[], Found]], rounds: int) -> dict:
-    seconds: dict[str, list[float]] = {solver: [] for solver in solvers}
-    last: dict[str, Found] = {}
-    for _ in range(rounds):
-        for solver, run in solvers.items():
-            begun = time.process_time()
-            try:
-                last[solver] = run()
-            except ValueError as reason:
-                print(f"{model}, {job}: {reason}")
+def _row(
+    problem: Problem, job: str, ladders: dict[str, Ladder], errors: Errors, wanted: float, chosen: argparse.Namespace
+) -> dict[str, Any]:
+    """What every program takes for the wanted error."""
+    found: dict[str, dict[str, Any]] = {}
+    calls: dict[str, Callable[[int], Any]] = {}
+    with differentiable():
+        for program, ladder in ladders.items():
+            tried = []
+            for number, (words, call) in enumerate(ladder):
+                try:
+                    tried.append((errors(call), number, words, call))
+                except Exception as problem_of_program:  # another program's: stated
+                    found[program] = {"failed": f"{type(problem_of_program).__name__}: {problem_of_program}"}
+                    break
+                if tried[-1][0] <= wanted:
+                    break
+            if program in found:
                 continue
-            seconds[solver].append(time.process_time() - begun)
-    medians = {solver: statistics.median(times) for solver, times in seconds.items() if times}
-    row: dict = {"model": model, "job": job, "solvers": {}}
-    print(f"\n{model}, {job}, CPU seconds (median of {rounds})")
-    for solver, (values, products) in last.items():
-        off = max(abs(value - true) / abs(true) for value, true in zip(values, exact, strict=True))
-        ratio = medians[solver] / medians["native"]
-        row["solvers"][solver] = {
-            "seconds": medians[solver], "all": seconds[solver], "ratio": ratio, "products": products, "error": off
-        }  # fmt: skip
-        spent = f"{products:4d} products" if products >= 0 else " " * 13
-        print(f"  {solver:10s} {medians[solver]:8.3f}   x {ratio:5.2f}   {spent}   largest relative error {off:.1e}")
-    return row
+            error, number, words, call = min(tried, key=lambda one: one[0])
+            found[program] = {"setting": words, "error": error, "reached": error <= wanted, "seconds": []}
+            calls[program] = call
+            found[program]["peak_mib"] = _peak(problem.name, job, f"{program}:{number}", chosen)
+        for round_number in range(chosen.rounds):
+            for program, call in calls.items():
+                begun = time.process_time()
+                call(round_number)
+                found[program]["seconds"].append(time.process_time() - begun)
+    own = statistics.median(found["fedscape"]["seconds"])
+    print(f"\n{problem.name}, {job}: error at most {wanted:g}; CPU seconds, median of {chosen.rounds}")
+    for program, one in found.items():
+        if "failed" in one:
+            print(f"  {program:20} {one['failed']}")
+            continue
+        one["ratio"] = statistics.median(one["seconds"]) / own
+        reached = "" if one["reached"] else "  NOT REACHED"
+        print(
+            f"  {program:20}{statistics.median(one['seconds']):9.3f} x {one['ratio']:6.2f}  error {one['error']:.1e}  "
+            f"{one['peak_mib']:6.0f} MiB  {one['setting']}{reached}",
+            flush=True,
+        )
+    return {"model": problem.name, "job": job, "wanted": wanted, "programs": found}
 
 
-def _trained(name: str, count: int, steps: int) -> tuple[Task, Samples]:
-    """A task of `count` samples whose model has been trained, and all samples."""
-    digits = open_dataset("digits").train
-    side = GREY.get(name, 32)
-    inputs: Any = digits.inputs
-    inputs = inputs if side == 8 else F.interpolate(inputs, size=side, mode="bicubic")
-    inputs = inputs if name in GREY else inputs.repeat(1, 3, 1, 1)
-    everything = Samples(inputs, digits.targets)
-    model = models.build_model(name, tuple(inputs.shape[1:]), 10, seed=0)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(steps):
-        part = everything[torch.randint(len(everything), (32,), generator=generator)]
-        optimizer.zero_grad()
-        F.cross_entropy(model(part.inputs), part.targets).backward()
-        optimizer.step()
-    return Task(model.eval(), {"train": everything[:count]}), everything
+def _eigenvalue_errors(exact: np.ndarray) -> Errors:
+    def errors(call: Callable[[int], Any]) -> float:
+        return max(float(np.abs(call(seed) / exact - 1).max()) for seed in (0, 1))
+
+    return errors
 
 
-def _reference(task: Task, samples: Samples, k: int) -> list[float]:
-    posed = pose(task, task.theta.double(), split=samples)
-    product = hvp(posed.flat, posed.theta, samples)
-    return extreme(product, starting(posed.theta, 1), k, tolerance=1e-3).values.tolist()
+def _trace_errors(values: np.ndarray) -> Errors:
+    def errors(call: Callable[[int], Any]) -> float:
+        return float(np.sqrt(np.mean([(call(seed) / values.sum() - 1) ** 2 for seed in SEEDS])))
+
+    return errors
 
 
-def _own(task: Task, theta: Tensor, k: int, backend: str = "native") -> Found:
-    ds = top_eigenvalues(task, theta, k, tolerance=TOLERANCE, backend=backend)
-    return ds.eigenvalue.values.tolist(), ds.attrs["products"]
+def _density_errors(values: np.ndarray) -> Errors:
+    def error(result: tuple[np.ndarray, np.ndarray, float]) -> float:
+        grid, heights, sigma = result
+        exact = smoothed(grid, values, np.full(len(values), 1 / len(values)), sigma)
+        return float(np.trapezoid(np.abs(heights - exact), grid)) / 2
+
+    def errors(call: Callable[[int], Any]) -> float:
+        return float(np.sqrt(np.mean([error(call(seed)) ** 2 for seed in SEEDS])))
+
+    return errors
 
 
-def _own_batches(task: Task, everything: Samples, pieces: tuple[Tensor, ...]) -> Found:
-    sizes: dict[str, Any] = {"batch": len(pieces[0]), "batches": len(pieces)}
-    ds = minibatch_sharpness(task, task.theta, split=everything, tolerance=TOLERANCE, **sizes)
-    return ds.eigenvalue.values.tolist(), ds.attrs["products"]
+def _spectrum(problem: Problem, chosen: argparse.Namespace) -> np.ndarray:
+    """All eigenvalues; computed once, as it takes minutes."""
+    path = RESULTS / f"spectrum-{problem.name}-{chosen.samples}-{chosen.steps}-{torch.__version__}.npy"
+    if not path.exists():
+        RESULTS.mkdir(exist_ok=True)
+        np.save(path, problem.spectrum())
+    return np.load(path)
 
 
-def _pyhessian(task: Task, samples: Samples, k: int, change: float) -> Found:
-    """PyHessian with its defaults on one batch, its fastest way; it resets gradients once a product."""
-    from pyhessian import hessian
-
-    model, resets = deepcopy(task.model), [0]
-    plain = model.zero_grad
-
-    def counted(set_to_none: bool = True) -> None:
-        resets[0] += 1
-        plain(set_to_none)
-
-    model.zero_grad = counted  # type: ignore[method-assign]
-    torch.manual_seed(0)
-    found = hessian(model, nn.CrossEntropyLoss(), data=(samples.inputs, samples.targets), cuda=False)
-    values, _ = found.eigenvalues(top_n=k, tol=change)
-    plain(True)
-    return sorted(values, key=abs, reverse=True), resets[0]
+def _peak(model: str, job: str, which: str, chosen: argparse.Namespace) -> float:
+    """MiB that one call adds to the peak of a process that has model and samples."""
+    settings = ["--samples", str(chosen.samples), "--steps", str(chosen.steps)]
+    command = [sys.executable, str(Path(__file__).resolve()), *settings, "--child", model, job, which]
+    return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()[-1])
 
 
-def _pyhessian_batches(task: Task, everything: Samples, pieces: tuple[Tensor, ...], change: float) -> Found:
-    found = [_pyhessian(task, everything[piece], 1, change) for piece in pieces]
-    return [values[0] for values, _ in found], sum(products for _, products in found)
+def _child(model: str, job: str, which: str, chosen: argparse.Namespace) -> None:
+    program, number = which.split(":")
+    problem = Problem.of(model, chosen.samples, chosen.steps)
+    kinds = {"trace": trace_ladders, "density": density_ladders}
+    ladders = kinds[job](problem) if job in kinds else eigenvalue_ladders(problem, int(job.split()[1]))
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    before = _memory("VmRSS")
+    with differentiable():
+        ladders[program][int(number)][1](0)
+    print(_memory("VmHWM") - before)
+
+
+def _memory(name: str) -> float:
+    """Of this process, in MiB, as Linux names it."""
+    return int(Path("/proc/self/status").read_text().split(f"{name}:")[1].split()[0]) / 1024
 
 
 if __name__ == "__main__":

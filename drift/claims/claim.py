@@ -90,6 +90,7 @@ class Claim:
         how: The measure's name, its options and its selection of runs, for the digest of a plan.
         correlation: Whether the effect is a correlation, whose interval is that of Fisher's z.
         instead: What the measure takes of a file that lacks the results of several rounds; empty where it takes none.
+        methods: Labels of the runs that the measure needs; empty where it takes all.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Claim:
     how: str = ""
     correlation: bool = False
     instead: str = ""
+    methods: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.test != "more" and not self.margin:

@@ -65,6 +65,7 @@ class ClaimEntry(Entry):
             test=self.test,
             margin=self.margin,
             across=self.across,
+            methods=self.methods,
             measure=self._effects,
             of_run=number if self.across else None,
             correlation=self.correlation,

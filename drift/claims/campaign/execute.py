@@ -79,12 +79,18 @@ def lacking(units: Sequence[Unit], have: Recorded) -> dict[Unit, set[str]]:
 
 
 def _unanswered(units: Sequence[Unit], have: Recorded) -> list[str]:
-    """Claims on a paired set that have no number, and why, where all of its runs have a file and none diverged."""
+    """Claims on a paired set that have no number, and why, where all of its runs have a file and none diverged.
+
+    A claim about methods that the plan does not train with the seed of the set is none of its claims.
+    """
     runs = [have[unit.identity] for unit in units if unit.identity in have]
     if len(runs) < len(units) or any(run.diverged for run in runs):
         return []
+    labels = {run.label for run in runs}
     asked = [
-        claim for claim in (*all_claims(), *questions()) if claim.name in units[0].item.claims and not claim.across
+        claim
+        for claim in (*all_claims(), *questions())
+        if claim.name in units[0].item.claims and not claim.across and labels.issuperset(claim.methods)
     ]
     verdicts = [claim.judge(runs, reason="") for claim in asked]  # type: ignore[arg-type]  # they stand for runs
     reasons = {verdict.claim.name: verdict.reason for verdict in verdicts if verdict.reason and not verdict.seeds}

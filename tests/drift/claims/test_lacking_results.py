@@ -69,6 +69,13 @@ def test_a_value_that_stays_missing_makes_its_set_incomplete(tmp_path, monkeypat
         assert incomplete.reason.startswith("ima-between-globals has no number: values that it reads of fedavg-")
 
 
+def test_a_claim_about_methods_that_the_plan_does_not_train_with_a_seed_is_not_missing(tmp_path):
+    rows = [{"set": [f"method={name}"], "seeds": count, "minutes": 6} for name, count in (("fedavg", 2), ("ima", 1))]
+    claimed = {"claims": ["cross-ima-accuracy"], "set": ["rounds=6"], "rows": rows}
+    plan, where = small_plan(tmp_path, **claimed), places(tmp_path)
+    assert [one.state for one in execute(plan.sets(), where)] == ["recorded"] * 3
+
+
 def test_a_run_without_a_critical_point_lacks_nothing(tmp_path):
     claimed = {"claims": ["cross-start-critical"], "set": ["rounds=6", "keep.clients=all"]}
     plan, where = small_plan(tmp_path, **claimed), places(tmp_path)
