@@ -53,10 +53,8 @@ lint: $(VENV)/.dev ## check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.core ## run every benchmark, one after the other
-	@set -e; for file in benchmarks/[!_]*.py; do \
-	  if [ -e "$$file" ]; then echo "== $$file"; $(BIN)/python "$$file" $(ARGS); fi; \
-	done
+bench: $(VENV)/.core ## measure what docs/performance.md shows: make bench ARGS=NAME-OF-THE-MACHINE
+	$(BIN)/python -m benchmarks.bench $(ARGS)
 
 docs: $(VENV)/.docs ## build the documentation into build/docs; a warning is an error
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs $(ARGS)

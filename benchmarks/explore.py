@@ -39,7 +39,7 @@ from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.processor import processor_line
+from landscape.sweep.processor import processor, processor_line
 
 RESULTS = Path(__file__).resolve().parent / "results" / "explore.json"
 ARGUMENTS = ["--headless", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
@@ -251,7 +251,8 @@ def main() -> None:
     machine = {"processor": processor_line(), "load": load, "torch": torch.__version__, "one_thread_seconds": seconds}
     print(f"{machine['processor']}, load {load:.1f} before; one thread evaluates a landscape in {seconds:.1f} s")
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({"machine": machine, "milliseconds": table, "memory": memory}, indent=1) + "\n")
+    content = {"processor": processor(), "machine": machine, "milliseconds": table, "memory": memory}
+    RESULTS.write_text(json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":

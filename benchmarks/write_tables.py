@@ -1,9 +1,9 @@
-"""The results of one or several machines as tables in Markdown, the machines of a row one below the other.
+"""The tables of docs/performance.md: what `make bench` measured on this machine, joined with other machines.
 
-    python -m benchmarks.write_tables [FOLDER ...]
+    python -m benchmarks.write_tables --machine NAME [--state quiet]    benchmarks/results, as machines/NAME-STATE.json
+    python -m benchmarks.write_tables                                   the page alone, from all of machines/
 
-Each FOLDER holds the results of a machine, as `make bench` writes them to benchmarks/results (the default): copy those
-of another machine beside it. Ratios are times of a contestant over ours: above 1 ours is faster.
+A ratio is the time of another program over that of fedscape: above 1 fedscape is faster.
 """
 
 from __future__ import annotations
@@ -11,108 +11,185 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).resolve().parent / "results"
+HERE = Path(__file__).resolve().parent
+RESULTS, MACHINES = HERE / "results", HERE / "machines"
+PAGE = HERE.parent / "docs" / "performance.md"
+BEGIN, END = "<!-- begin of the tables of benchmarks.write_tables -->", "<!-- end of the tables -->"
 
-LOOPS = ("classic", "loss-landscapes", "expert", "compiled", "ours, default", "ours, fast")
-PEERS = ("naive", "expert", "compiled", "flower", "pfl")
-SOLVERS = ("pyhessian", "curvlinops")
+LOOPS = {
+    "expert": "expert's loop",
+    "compiled": "compiled",
+    "better": "better of both",
+    "classic": "classic loop",
+    "loss-landscapes": "loss-landscapes",
+}
+TRAINERS = {"naive": "naive loop", "expert": "expert's loop", "compiled": "compiled", "flower": "Flower", "pfl": "pfl"}
+SOLVERS = ("PyHessian", "curvlinops", "hessian-eigenthings")
 
-Rows = dict[str, list[str]]
-"""Cells of a machine by the work that they are of."""
+Row = tuple[str, str, dict[str, str]]
+"""Work, what fedscape takes, and a cell per other program."""
 
 
 def main() -> None:
-    """Print the tables."""
+    """Write the file of this machine, if named, and the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="*", type=Path, default=[RESULTS], metavar="FOLDER")
-    folders = parser.parse_args().folders
-    if absent := [str(folder) for folder in folders if not folder.is_dir()]:
-        parser.error(f"no folder of results: {', '.join(absent)}; `make bench` writes {RESULTS}.")
-    print(tables(folders))
+    parser.add_argument("--machine", metavar="NAME", help="short name of this machine, such as epyc-zen4")
+    parser.add_argument("--state", choices=["quiet", "loaded"], default="quiet", help="what else it did meanwhile")
+    parser.add_argument("--only", nargs="+", help="benchmarks whose results are new; the file keeps its other parts")
+    chosen = parser.parse_args()
+    if chosen.machine:
+        MACHINES.mkdir(exist_ok=True)
+        path = MACHINES / f"{chosen.machine}-{chosen.state}.json"
+        earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        content = summary(RESULTS, chosen.state, chosen.only, earlier)
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    machines = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(MACHINES.glob("*.json"))]
+    head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    PAGE.write_text(f"{head}{BEGIN}\n\n{tables(machines)}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    print(tables(machines))
 
 
-def tables(folders: Iterable[Path]) -> str:
-    """Machines by number, then tables of planes, training and the Hessian, as far as there are results."""
-    machines = {str(number): folder for number, folder in enumerate(folders, start=1)}
-    parts = []
-    for title, name, heads, rows_of in (
-        ("Planes", "landscape", ["ours: s", *LOOPS, "of `@`", "of oneDNN"], planes),
-        ("Training", "training", ["ours: s", *PEERS, "of `@`", "of oneDNN"], training),
-        ("Hessian", "hessian", ["ours: s, error", *(f"{solver}, error" for solver in SOLVERS)], curvature),
-    ):
-        held = {number: _read(folder / f"{name}.json") for number, folder in machines.items()}
-        found = {number: content for number, content in held.items() if content}
-        if found:
-            about = [f"- {number}: {_named(content)}" for number, content in found.items()]
-            rows = {number: rows_of(content) for number, content in found.items()}
-            parts += [f"## {title}", "\n".join(about), _table(heads, rows)]
-    return "\n\n".join(parts) or "no results of planes, training or the Hessian in these folders"
+def summary(folder: Path, state: str, only: Sequence[str] | None, earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """Processor, state and rows: new ones of results in a folder, those of an earlier summary for the other parts.
+
+    Raises:
+        ValueError: If new results are of another processor or torch than the earlier summary.
+    """
+    parts, about = dict(earlier.get("parts", {})), earlier.get("processor")
+    for title, (name, rows) in PARTS.items():
+        path = folder / f"{name}.json"
+        if not path.exists() or (only is not None and name not in only):
+            continue
+        content = json.loads(path.read_text(encoding="utf-8"))
+        about = about or content["processor"]
+        if content["processor"] != about:
+            raise ValueError(f"{path.name} was measured on another machine: {content['processor']}; earlier: {about}.")
+        parts[title] = rows(content)
+    return {"processor": about, "state": state, "parts": parts}
 
 
-def planes(content: dict[str, Any]) -> Rows:
-    """Rows of benchmarks.landscape."""
-    rows = {}
+def tables(machines: Sequence[Mapping[str, Any]]) -> str:
+    """Machines by number, then one table per part; the machines of a work stand one below the other."""
+    numbered = list(enumerate(machines, start=1))
+    texts = ["\n".join(f"{number}. {_named(one)}" for number, one in numbered)]
+    for title in PARTS:
+        rows = {number: one["parts"][title] for number, one in numbered if title in one["parts"]}
+        if rows:
+            texts += [f"## {title}", _table(rows)]
+    return "\n\n".join(texts)
+
+
+def planes(content: Mapping[str, Any]) -> list[Row]:
+    """Rows of benchmarks.landscape, and their geometric means."""
+    rows: list[Row] = []
+    ratios: dict[str, list[float]] = {}
     for table in content["tables"]:
-        limits = [_percent(part) for part in table["of_limit"]["ours"].values()]
-        seconds = statistics.median(table["seconds"]["ours"])
-        cells = [f"{seconds:.3g}", *_ratios(table["ratio"], LOOPS), *limits]
-        rows[f"{table['model']}, {table['points']}^2 x {table['samples']}"] = cells
-    return rows
+        ratio = {name: value for name, value in table["ratio"].items() if name in LOOPS}
+        if {"expert", "compiled"} <= ratio.keys():
+            ratio["better"] = min(ratio["expert"], ratio["compiled"])
+        for name, value in ratio.items():
+            ratios.setdefault(name, []).append(value)
+        seconds = f"{statistics.median(table['seconds']['ours']):.3g} s"
+        rows.append(
+            (f"{table['model']}, {table['points']}^2 points, {table['samples']} samples", seconds, _cells(ratio, LOOPS))
+        )
+    means = {name: statistics.geometric_mean(values) for name, values in ratios.items() if len(values) == len(rows)}
+    return [*rows, ("geometric mean", "", _cells(means, LOOPS))] if len(rows) > 1 else rows
 
 
-def training(content: dict[str, Any]) -> Rows:
+def training(content: Mapping[str, Any]) -> list[Row]:
     """Rows of benchmarks.training."""
-    rows = {}
-    for table in content["tables"]:
-        seconds = statistics.median(table["seconds"]["ours"])
-        limits = [_percent(limit / seconds) for limit in table["limit"].values()]
-        rows[f"{table['case']}, {table['engine']}"] = [f"{seconds:.3g}", *_ratios(table["ratio"], PEERS), *limits]
+    return [
+        (
+            f"{table['case']}, `{table['engine']}`",
+            f"{statistics.median(table['seconds']['ours']):.3g} s",
+            _cells(table["ratio"], TRAINERS),
+        )
+        for table in content.get("tables", ())
+    ]
+
+
+def curvature(content: Mapping[str, Any]) -> list[Row]:
+    """Rows of benchmarks.hessian: seconds, error and memory of fedscape; ratios and memory of the others."""
+    rows: list[Row] = []
+    for row in content["rows"]:
+        own = row["programs"]["fedscape"]
+        cells = {name: _solved(row["programs"][name]) for name in SOLVERS if name in row["programs"]}
+        ours = f"{statistics.median(own['seconds']):.3g} s, {own['error']:.0e}, {own['peak_mib']:.0f} MiB"
+        rows.append((f"{row['model']}, {row['job']}", ours, cells))
     return rows
 
 
-def curvature(content: dict[str, Any]) -> Rows:
-    """Rows of benchmarks.hessian; runs of other settings are other work."""
-    rows, settings = {}, content["settings"]
-    sizes = ", ".join(f"{name} {settings[name]}" for name in ("samples", "batch", "steps", "change"))
-    for row in content["results"]:
-        solvers = row["solvers"]
-        own = solvers["native"]
-        others = [solvers.get(name) for name in SOLVERS]
-        cells = [f"{own['seconds']:.3g}, {own['error']:.1e}"]
-        cells += ["" if other is None else f"{other['ratio']:.2f}, {other['error']:.1e}" for other in others]
-        rows[f"{row['model']}, {row['job']} ({sizes})"] = cells
+def starts(content: Mapping[str, Any]) -> list[Row]:
+    """Rows of benchmarks.start."""
+    return [(row["work"], f"{row['seconds']:.2f} s", {"CPU": f"{row['cpu']:.2f} s"}) for row in content["rows"]]
+
+
+def explorer(content: Mapping[str, Any]) -> list[Row]:
+    """Rows of benchmarks.explore: medians, 90th percentiles, and aims."""
+    rows: list[Row] = []
+    for name, row in content["milliseconds"].items():
+        aim = {"aim": f"{row['aim'] / 1000:.2f} s"} if row["aim"] else {}
+        rows.append((name, f"{row['p50'] / 1000:.2f} s", {"90 % within": f"{row['p90'] / 1000:.2f} s", **aim}))
     return rows
 
 
-def _read(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+def cards(content: Mapping[str, Any]) -> list[Row]:
+    """Rows of benchmarks.gpu: points per second."""
+    rows: list[Row] = []
+    for row in content["planes"]:
+        per_second = row["per_second"]
+        chunks = [value for name, value in per_second.items() if name.startswith("vmap")]
+        found = {"expert's loop": per_second["expert"]} | ({"expert's `vmap`": max(chunks)} if chunks else {})
+        cells = {title: f"{value:,.0f}" for title, value in found.items()}
+        rows.append((f"{row['model']}, points a second", f"{per_second['ours']:,.0f}", cells))
+    return rows
 
 
-def _named(content: dict[str, Any]) -> str:
-    """The processor of results; those of earlier versions name none, or its name alone."""
-    about = content.get("processor", "not stated")
-    if isinstance(about, str):
-        return about
-    return " ".join(filter(None, (about["name"], about["number"], f"({about['flags']})", f"torch {about['torch']}")))
+PARTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], list[Row]]]] = {
+    "Planes": ("landscape", planes),
+    "Curvature": ("hessian", curvature),
+    "Training, an epoch of ten clients": ("training", training),
+    "Start": ("start", starts),
+    "Explorer": ("explore", explorer),
+    "Planes on a GPU": ("gpu", cards),
+}
+"""Title of a table: file of its results, and its rows."""
 
 
-def _table(heads: list[str], machines: dict[str, Rows]) -> str:
-    works = dict.fromkeys(work for rows in machines.values() for work in rows)
-    lines = [["work", "machine", *heads], ["---"] * (2 + len(heads))]
-    lines += [[work, number, *rows[work]] for work in works for number, rows in machines.items() if work in rows]
+def _solved(found: Mapping[str, Any]) -> str:
+    if "failed" in found:
+        return "fails"
+    missed = "" if found["reached"] else f", error {found['error']:.0e}"
+    return f"{found['ratio']:.2f}, {found['peak_mib']:.0f} MiB{missed}"
+
+
+def _named(machine: Mapping[str, Any]) -> str:
+    about = machine["processor"]
+    name = " ".join(filter(None, (about["name"], about.get("number"))))
+    return f"{name} ({about['flags']}), torch {about['torch']}, {machine['state']}"
+
+
+def _table(machines: Mapping[int, Sequence[Sequence[Any]]]) -> str:
+    works = dict.fromkeys(row[0] for rows in machines.values() for row in rows)
+    heads = list(dict.fromkeys(head for rows in machines.values() for row in rows for head in row[2]))
+    lines = [["work", "machine", "fedscape", *heads], ["---"] * (3 + len(heads))]
+    for work in works:
+        for number, rows in machines.items():
+            lines += [
+                [work, str(number), ours, *(cells.get(head, "") for head in heads)]
+                for name, ours, cells in rows
+                if name == work
+            ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _ratios(found: dict[str, float], names: Iterable[str]) -> list[str]:
-    return [f"{found[name]:.2f}" if name in found else "" for name in names]
-
-
-def _percent(part: float) -> str:
-    return f"{100 * part:.0f} %"
+def _cells(ratios: Mapping[str, float], names: Mapping[str, str]) -> dict[str, str]:
+    return {title: f"{ratios[name]:.2f}" for name, title in names.items() if name in ratios}
 
 
 if __name__ == "__main__":

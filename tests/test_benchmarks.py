@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from benchmarks._cohorts import LR, MOMENTUM, SETTINGS
+from benchmarks._curvature import smoothed
 from benchmarks._peer_settings import LR as PEER_LR
 from benchmarks._peer_settings import MOMENTUM as PEER_MOMENTUM
 from benchmarks._peer_settings import settings
-from benchmarks.write_tables import tables
+from benchmarks.hessian import _density_errors, _eigenvalue_errors
+from benchmarks.write_tables import summary, tables
 
 
 @pytest.mark.parametrize("name", ["cnn_fmnist", "cnn_cifar10", "mlp_digits", "mlp_digits_batch10"])
@@ -19,53 +22,69 @@ def test_peers_train_the_same_cohorts(name):
     assert (PEER_LR, PEER_MOMENTUM) == (LR, MOMENTUM)
 
 
-def _results(folder, name, seconds, models):
-    about = {"name": name, "number": "1-2-3", "flags": "avx2", "torch": "2.13"}
-    rows = [
-        {
-            "model": model,
-            "points": 6,
-            "samples": 100,
-            "seconds": {"ours": seconds},
-            "ratio": {"ours": 1.0, "expert": 1.25},
-            "of_limit": {"ours": {"left @ right": 0.5, "oneDNN": 0.25}},
-        }
-        for model in models
-    ]
-    folder.mkdir()
-    (folder / "landscape.json").write_text(json.dumps({"processor": about, "tables": rows}))
+MACHINE = {"name": "Fast", "number": "1-2-3", "flags": "avx2", "torch": "2.13"}
+
+
+def _results(folder, name, rows, about=MACHINE):
+    folder.mkdir(exist_ok=True)
+    key = {"landscape": "tables", "hessian": "rows"}[name]
+    (folder / f"{name}.json").write_text(json.dumps({"processor": about, key: rows}))
     return folder
 
 
+def _plane(model, seconds, **ratio):
+    return {"model": model, "points": 6, "samples": 9, "seconds": {"ours": seconds}, "ratio": {"ours": 1.0, **ratio}}
+
+
+def _cells(text, work):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if f"| {work}" in line]
+
+
 def test_machines_stand_one_below_the_other_for_each_work(tmp_path):
-    first = _results(tmp_path / "first", "Fast", [1.0, 3.0, 2.0], ["din", "mlp"])
-    second = _results(tmp_path / "second", "Slow", [5.0], ["mlp"])
-    lines = tables([first, second]).splitlines()
-    assert lines[2:4] == ["- 1: Fast 1-2-3 (avx2) torch 2.13", "- 2: Slow 1-2-3 (avx2) torch 2.13"]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[7:]]
-    assert [row[:3] for row in cells] == [
-        ["din, 6^2 x 100", "1", "2"],
-        ["mlp, 6^2 x 100", "1", "2"],
-        ["mlp, 6^2 x 100", "2", "5"],
+    rows = [_plane("din", [1.0, 3.0, 2.0], expert=1.25, compiled=0.5), _plane("mlp", [4.0], expert=5.0, compiled=8.0)]
+    first = summary(_results(tmp_path / "first", "landscape", rows), "quiet", None, {})
+    slow = _results(tmp_path / "second", "landscape", [_plane("mlp", [5.0], expert=2.0)], {**MACHINE, "name": "Slow"})
+    text = tables([first, summary(slow, "loaded", None, {})])
+    assert text.splitlines()[:2] == [
+        "1. Fast 1-2-3 (avx2), torch 2.13, quiet",
+        "2. Slow 1-2-3 (avx2), torch 2.13, loaded",
     ]
-    assert cells[0][3:] == ["", "", "1.25", "", "", "", "50 %", "25 %"]
+    assert _cells(text, "work") == [["work", "machine", "fedscape", "expert's loop", "compiled", "better of both"]]
+    assert _cells(text, "din") == [["din, 6^2 points, 9 samples", "1", "2 s", "1.25", "0.50", "0.50"]]
+    both = [["1", "4 s", "5.00", "8.00", "5.00"], ["2", "5 s", "2.00", "", ""]]
+    assert [row[1:] for row in _cells(text, "mlp")] == both
+    assert _cells(text, "geometric") == [["geometric mean", "1", "", "2.50", "2.00", "1.58"]]
 
 
-def test_folders_without_results_say_so(tmp_path):
-    assert tables([tmp_path]).startswith("no results")
+def test_a_machine_keeps_what_was_not_measured_again_and_takes_nothing_from_another_one(tmp_path):
+    folder = _results(tmp_path, "landscape", [_plane("mlp", [4.0], expert=5.0)])
+    earlier = summary(folder, "quiet", None, {})
+    _results(tmp_path, "landscape", [_plane("mlp", [9.0], expert=5.0)])
+    assert summary(folder, "quiet", ["hessian"], earlier) == earlier
+    assert summary(folder, "quiet", ["landscape"], earlier)["parts"]["Planes"][0][1] == "9 s"
+    _results(tmp_path, "landscape", [_plane("mlp", [9.0])], {**MACHINE, "torch": "2.9"})
+    with pytest.raises(ValueError, match="measured on another machine"):
+        summary(folder, "quiet", None, earlier)
 
 
-def test_curvature_of_other_settings_is_other_work(tmp_path):
-    solved = {"native": {"seconds": 1.0, "error": 1e-6}, "pyhessian": {"ratio": 2.0, "error": 1e-3}}
-    for name, samples in (("first", 32), ("second", 64)):
-        settings = {"samples": samples, "batch": 8, "steps": 5, "change": 1e-3}
-        rows = [{"model": "mlp", "job": "top 5", "solvers": solved}]
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "hessian.json").write_text(json.dumps({"settings": settings, "results": rows}))
-    found = [
-        line for line in tables([tmp_path / "first", tmp_path / "second"]).splitlines() if line.startswith("| mlp")
-    ]
-    assert found == [
-        f"| mlp, top 5 (samples {samples}, batch 8, steps 5, change 0.001) | {number} | 1, 1.0e-06 | 2.00, 1.0e-03 |  |"
-        for number, samples in ((1, 32), (2, 64))
-    ]
+def test_an_error_that_was_not_reached_is_stated(tmp_path):
+    own = {"seconds": [1.0], "ratio": 1.0, "error": 1e-4, "peak_mib": 20, "reached": True}
+    programs = {
+        "fedscape": own,
+        "PyHessian": {**own, "ratio": 3.0, "error": 0.2, "reached": False},
+        "curvlinops": {"failed": "no"},
+    }
+    folder = _results(tmp_path, "hessian", [{"model": "mlp", "job": "top 5", "programs": programs}])
+    text = tables([summary(folder, "quiet", None, {})])
+    assert _cells(text, "mlp")[0][2:] == ["1 s, 1e-04, 20 MiB", "3.00, 20 MiB, error 2e-01", "fails"]
+
+
+def test_equal_error_takes_the_first_setting_that_is_exact_enough():
+    values = np.linspace(-1, 3, 400)
+    grid = np.linspace(-2, 4, 2001)
+    exact = smoothed(grid, values, np.full(400, 1 / 400), 0.05)
+    assert abs(np.trapezoid(exact, grid) - 1) < 1e-6
+    errors = _density_errors(values)
+    assert errors(lambda seed: (grid, exact, 0.05)) < 1e-12
+    assert errors(lambda seed: (grid, smoothed(grid, values + 0.1, np.full(400, 1 / 400), 0.05), 0.05)) > 0.02
+    assert _eigenvalue_errors(np.array([4.0, -2.0]))(lambda seed: np.array([4.0, -2.02])) == pytest.approx(0.01)
