@@ -39,6 +39,16 @@ from landscape.sweep.processor import processor
 RESULTS = Path(__file__).resolve().parent / "results"
 PEER_SECONDS = 300.0
 
+LAYERS = (
+    "aten::mkldnn_convolution",
+    "aten::convolution_backward",
+    "aten::mm",
+    "aten::addmm",
+    "aten::bmm",
+    "aten::baddbmm",
+)
+"""Torch's names of convolutions and matrix products; `convolution_backward` calls oneDNN itself."""
+
 TINY = """
 import drift, sys
 settings = {
@@ -125,12 +135,23 @@ def table(name: str, chosen: argparse.Namespace, rates: dict[str, float]) -> dic
         print(f"  {run:14}{median:8.4f} s {result['ratio'][run]:7.2f} x ours, {rate:.0f} GFLOP/s  {limits}", flush=True)
     for run, note in result["missing"].items():
         print(f"  {run:14}{note}")
+    if chosen.device == "cpu":
+        result["layers"] = layers_share(runs["ours"])
+        print(f"  {result['layers']:.0%} of ours is inside convolutions and matrix products")
     if chosen.device.startswith("cuda"):
         result["device"] = torch.cuda.get_device_name()
         result["peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
         result["utilisation_percent"] = _utilisation(runs["ours"])
         print(f"  peak {result['peak_mib']:.0f} MiB, utilisation in ours {result['utilisation_percent']}")
     return result
+
+
+def layers_share(work: Callable[[], Any]) -> float:
+    """Share of its time that work spends inside torch's convolutions and matrix products, forward and backward."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        work()
+    spent = {event.key: event.self_cpu_time_total for event in profile.key_averages()}
+    return sum(spent.get(name, 0.0) for name in LAYERS) / sum(spent.values())
 
 
 def _utilisation(work: Callable[[], Any]) -> float | str:

@@ -102,15 +102,15 @@ def planes(content: Mapping[str, Any]) -> list[Row]:
 
 
 def training(content: Mapping[str, Any]) -> list[Row]:
-    """Rows of benchmarks.training."""
-    return [
-        (
-            f"{table['case']}, `{table['engine']}`",
-            f"{statistics.median(table['seconds']['ours']):.3g} s",
-            _cells(table["ratio"], TRAINERS),
-        )
-        for table in content.get("tables", ())
-    ]
+    """Rows of benchmarks.training; beside, the share of time inside convolutions and matrix products."""
+    rows: list[Row] = []
+    for table in content.get("tables", ()):
+        cells = _cells(table["ratio"], TRAINERS)
+        if "layers" in table:
+            cells["in layers"] = f"{table['layers']:.0%}"
+        seconds = f"{statistics.median(table['seconds']['ours']):.3g} s"
+        rows.append((f"{table['case']}, `{table['engine']}`", seconds, cells))
+    return rows
 
 
 def curvature(content: Mapping[str, Any]) -> list[Row]:
