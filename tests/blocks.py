@@ -46,13 +46,11 @@ NOT_RUN = {
     ("README.md", "fedscape import"): "its checkpoints are in howto-checkpoints.md",
     ("README.md", "fedscape figures draw --paper"): "needs the paper's runs; tests/figures/papers/test_papers.py",
     ("README.md", "fedscape figures gallery"): "minutes; tests/figures/gallery/test_gallery.py",
-    ("README.md", "fedscape sweep --workers"): "starts processes; tests/figures/commands/test_sweep_command.py",
     ("README.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py",
     ("docs/index.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py",
     ("README.md", "fedscape publish"): "seconds; that of howto-checkpoints.md is run",
     ("docs/index.md", "fedscape demo"): "minutes; tests/test_first_contact.py",
     ("docs/gallery.md", "fedscape figures draw"): "seconds; the README's is run",
-    ("README.md", "fedscape reproduce"): "its presets are tiny here; tests/drift/claims/test_campaign.py",
     ("docs/results.md", "fedscape reproduce"): "hours; tests/drift/claims/test_campaign.py",
     (
         "docs/results-settings.md",

@@ -52,7 +52,7 @@ def lines(text: str) -> str:
 
 
 def test_the_reader_of_the_readme(programs, tmp_path):
-    (block,) = [one.text for one in blocks.blocks(blocks.ROOT / "README.md") if "drift.simulate" in one.text]
+    (block,) = [one.text for one in blocks.blocks(blocks.ROOT / "README.md") if "fs.simulate" in one.text]
     code = [line for line in block.splitlines() if line.strip()]
     (tmp_path / "ten.py").write_text(lines("\n".join(code[:5])))
     ran(programs / "python", "ten.py", folder=tmp_path)
