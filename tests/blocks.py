@@ -43,7 +43,6 @@ NOT_RUN = {
     ("docs/howto-other-frameworks.md", "fedscape"): "needs its runs; tests/drift/record/test_frameworks.py",
     ("docs/howto-other-frameworks.md", "python"): "needs NVFlare and pfl; tests/drift/record/test_frameworks.py",
     ("README.md", "fedscape demo"): "minutes; tests/test_first_contact.py",
-    ("README.md", "fedscape import"): "its checkpoints are in howto-checkpoints.md",
     ("README.md", "fedscape figures draw --paper"): "needs the paper's runs; tests/figures/papers/test_papers.py",
     ("README.md", "fedscape figures gallery"): "minutes; tests/figures/gallery/test_gallery.py",
     ("README.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py",
@@ -60,7 +59,6 @@ NOT_RUN = {
     ("docs/results.md", "fedscape claims --files"): "needs the files; tests/drift/claims/test_evidence.py",
     ("docs/results.md", "fedscape figures draw settings-rounds"): "its own tests draw it",
     ("docs/diagnosis.md", "fedscape diagnose"): "seconds; tests/figures/commands/test_diagnose.py",
-    ("README.md", "fedscape diagnose"): "seconds; tests/figures/commands/test_diagnose.py",
     ("docs/gallery.md", "fedscape figures gallery"): "minutes; tests/figures/gallery/test_gallery.py",
     (
         "docs/howto-figure.md",
@@ -72,7 +70,6 @@ NOT_RUN = {
     ("docs/howto-transformers.md", "fedscape import"): "a pattern; tests/landscape/models/test_files_hf.py",
     ("docs/howto-flower.md", "fedscape"): "needs a Flower app; tests/drift/importers/test_flower.py",
     ("docs/howto-flower.md", "python"): "needs flwr; tests/drift/importers/test_flower.py",
-    ("README.md", "fedscape explore"): "a server; tests/figures/explore",
     ("docs/tutorial-federated.md", "fedscape diagnose"): "seconds; tests/figures/commands/test_diagnose.py",
     ("docs/tutorial-compare.md", "fedscape diagnose"): "seconds; tests/figures/commands/test_diagnose.py",
     ("docs/explore.md", "fedscape explore"): "a server; tests/figures/explore",
