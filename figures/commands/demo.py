@@ -11,9 +11,9 @@ from figures.texts import console
 
 
 def demo(*, out: Annotated[Path, OUT] = Path("out/demo"), workers: Workers = 2, json: Json = False) -> int:
-    """Train four methods on real images, draw seven figures of them, and write the report.
+    """Train four methods on real images, draw nine figures, and write the report.
 
-    Two methods are trained first, and the first picture is there within half a minute.
+    The first picture appears within half a minute.
 
     Example: `fedscape demo --out out/demo`
 
