@@ -44,8 +44,6 @@ NOT_RUN = {
     ("docs/howto-other-frameworks.md", "python"): "needs NVFlare and pfl; tests/drift/record/test_frameworks.py",
     ("README.md", "fedscape demo"): "minutes; tests/test_first_contact.py",
     ("README.md", "fedscape figures draw --paper"): "needs the paper's runs; tests/figures/papers/test_papers.py",
-    ("README.md", "fedscape figures gallery"): "minutes; tests/figures/gallery/test_gallery.py",
-    ("README.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py",
     ("docs/index.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py",
     ("README.md", "fedscape publish"): "seconds; that of howto-checkpoints.md is run",
     ("docs/index.md", "fedscape demo"): "minutes; tests/test_first_contact.py",
