@@ -2,11 +2,11 @@
 # # 1. A first run
 #
 # Federated learning averages models that were trained on different data. In this notebook you train two methods on
-# real images, look inside a round, and see the two things that this project is about: the *landscape*, that is the
-# loss as a function of the parameters, and *drift*, the way training moves across it.
+# real images and look inside a round. You see the *landscape*, that is the loss as a function of the parameters, and
+# *drift*, the way training moves across it.
 #
-# Everything is tiny on purpose, so that the whole notebook takes seconds. The one number to change for results that
-# mean something is `ROUNDS` in the next cell; the last section says what else.
+# Everything is tiny, so that the whole notebook takes seconds. For results that mean something, raise `ROUNDS` in the
+# next cell; the last section has other settings.
 
 # %%
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ RUNS = "runs"  # where runs lie; one that is there already is not trained again
 # 20 clients, two shards each. Most clients therefore know two of the ten digits. Five of them take part in a round,
 # and each trains three epochs on its own images before the server averages.
 #
-# Anything in a preset can be changed by name: `rounds=...`, `method="ima"`, `local__lr=0.05`.
+# You can change any setting of a preset by name: `rounds=...`, `method="ima"`, `local__lr=0.05`.
 
 # %%
 fedavg = drift.simulate("digits-shards2", method="fedavg", rounds=ROUNDS, runs=RUNS)
@@ -34,11 +34,12 @@ ima = drift.simulate("digits-shards2", method="ima", rounds=ROUNDS, runs=RUNS)
 print(fedavg.name, ima.name, sep="\n")
 
 # %% [markdown]
-# The folder's name ends in a hash of all settings: the same settings are the same run. Execute the cell again and it
-# returns at once; raise `ROUNDS` and another run begins. A run that you interrupt goes on where it stopped, with the
-# very numbers it would have had without you.
+# The folder's name ends in a hash of all settings: the same settings give the same run. Execute the cell again and it
+# returns at once; raise `ROUNDS` and another run begins. If you interrupt a run, the same cell resumes it with the
+# same bits.
 #
-# Who holds which digits, and what the five clients of each round hold together:
+# The next picture shows which digits each client holds, and which digits the five clients of each round hold
+# together:
 
 # %%
 labels = gallery.load("labels-partition")
@@ -46,12 +47,13 @@ labels.draw(labels.data([fedavg]))
 
 # %% [markdown]
 # In the bars on the right, ten equal colours would be a fair sample of the data. Rounds differ because other clients
-# take part: that is *sampling drift*. Within a round, clients differ because they hold other labels: *client drift*.
+# take part: that is *sampling drift*. Within a round, clients differ because they hold other labels: that is *client
+# drift*.
 #
 # ## What came out
 #
-# Whatever is measured is an `xarray.Dataset` with named dimensions and units, so it can be selected by name and drawn
-# in one line.
+# Every result is an `xarray.Dataset` with named dimensions and units. You can select from it by name and draw it in
+# one line.
 
 # %%
 for run in (fedavg, ima):
@@ -60,14 +62,14 @@ plt.legend()
 fedavg.metrics()
 
 # %% [markdown]
-# FedAvg goes up and down: each round it is pulled towards the digits of whoever took part. IMA averages its last five
-# models from three quarters of the rounds on; until then both curves are the same, point by point, because all methods
-# see the same initial model, the same cohorts and the same batches.
+# FedAvg goes up and down: each round pulls it towards the digits of the clients that took part. IMA averages its last
+# five models from three quarters of the rounds on. Until then both curves are the same, because all methods have the
+# same initial model, cohorts and batches.
 #
 # ## Inside a round
 #
-# Each round is one record: what clients received, what they sent back, what they weighed, and the new model. Every
-# model is a vector of 13,706 numbers.
+# Each round is one record: the model that clients received, their models, their weights, and the new global model.
+# Every model is a vector of 13,706 numbers.
 
 # %%
 last = fedavg.round(-1)
@@ -79,8 +81,8 @@ print("weighted mean of the clients is the new model, up to", float((mean - last
 # %% [markdown]
 # ## The landscape
 #
-# Three models span a plane. `round_plane` lays one through the models of three clients of a round and evaluates the
-# test loss on a grid of it.
+# Three models span a plane. `round_plane` evaluates the test loss on a grid of the plane through three clients of a
+# round.
 
 # %%
 ds = fedavg.cached(drift.round_plane, points=15)
@@ -90,12 +92,12 @@ surfaces.colorbar(ax.figure, [ax], levels, "test loss [nats]")
 plt.show()
 
 # %% [markdown]
-# Triangles are the clients, the white cross is their mean, the circle is the fitted minimum. One unit on either
-# axis is one unit of distance between models. Each client sits high up: on all ten digits a model that was
-# trained on two is poor. Their mean is far lower, which is why averaging works at all, but it is not the lowest point
-# of the plane. How far off it is, and in which direction, is what methods such as IMA, FedLAW or FedEve work on.
+# Triangles are the clients, the white cross is their mean, the circle is the fitted minimum. One unit on either axis
+# is one unit of distance between models. Each client lies high: a model that was trained on two digits is poor on all
+# ten. Their mean lies far lower, which is why averaging works, but it is not the lowest point of the plane. IMA,
+# FedLAW and FedEve try to come nearer to that point.
 #
-# The same surface in three dimensions; drag it.
+# The same surface in three dimensions; drag it to turn it.
 
 # %%
 figures.surface3d(ds)
@@ -103,9 +105,9 @@ figures.surface3d(ds)
 # %% [markdown]
 # ## Drift
 #
-# *Coherence* is high where the clients' updates point one way, and falls to 0 when they no longer do. The two
-# *variances* compare how much clients of one round differ (client drift) with how much a round's mean differs from
-# what was expected of it (update change).
+# *Coherence* is high where the clients' updates point in one direction, and 0 where they are orthogonal. The two
+# *variances* measure how much the clients of one round differ (client drift), and how much the mean update of a round
+# differs from the expected one (update change).
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
@@ -118,11 +120,11 @@ plt.show()
 # %% [markdown]
 # ## Look around
 #
-# The page of `fedscape explore`. Each picture goes through three clients of the round. Under *Detail*, choose the
-# samples of one client: its model now sits low, in a basin that the others do not share. Click a landscape: that point
-# is evaluated exactly. *Weights of the clients* shows what other weights would have given.
+# This is the page of `fedscape explore`. Each picture goes through three clients of the round. Under *Detail*, choose
+# the samples of one client: its model then lies low, in a basin that the others do not share. Click a landscape to
+# evaluate that point exactly. *Weights of the clients* shows the result of other weights.
 #
-# (It needs a running kernel. In a viewer without one you see the last picture that was saved, or one line.)
+# (It needs a running kernel. A viewer without one shows the last picture that was saved, or one line.)
 
 # %%
 figures.explorer([fedavg, ima])
@@ -134,7 +136,7 @@ figures.explorer([fedavg, ima])
 #   9])`: differences between methods are often smaller than those between seeds.
 # - `fedscape list experiments` names presets on Fashion-MNIST and CIFAR-10 with the papers' own settings.
 # - `points=41` for smoother maps; the cost grows with its square.
-# - All rounds keep all their models here. For larger models say `keep__clients="every 10, last 3"`.
+# - All rounds keep all their models here. For larger models set `keep__clients="every 10, last 3"`.
 #
-# Go on with [2. planes and curvature](02_planes_and_curvature.ipynb) or [3. drift and
+# Continue with [2. planes and curvature](02_planes_and_curvature.ipynb) or [3. drift and
 # diagnosis](03_drift_and_diagnosis.ipynb).

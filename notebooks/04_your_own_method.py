@@ -1,12 +1,13 @@
 # %% [markdown]
 # # 4. Your own method in one file
 #
-# A method is one file with one class: its hooks default to FedAvg, you override what differs, and everything else (the
-# round loop, resuming, all engines, all analyses, all figures) works with it unasked. In this notebook you write one,
+# A method is one file with one class. Its hooks default to FedAvg, and you override those that differ. The round
+# loop, resuming, engines, analyses and figures work with it without changes. In this notebook you write a method,
 # test it, and compare it.
 #
-# Notebook 3 found that labels differ between clients and that other *weights* than the numbers of samples would have
-# helped. So let the server weigh the clients of a round such that together they hold all digits as evenly as possible.
+# Notebook 3 showed that labels differ between clients, and that other *weights* than the numbers of samples would
+# have helped. So this server weighs the clients of a round such that together they hold all digits as evenly as
+# possible.
 
 # %%
 import inspect
@@ -30,10 +31,13 @@ PRESET = "digits-shards2"
 # %% [markdown]
 # ## What FedAvg leaves open
 #
-# Hooks are called in this order each round: `broadcast` (what clients receive), `schedule` (their settings), then on
-# each client `prepare`, `correction` (what is added to each gradient), `finish` (what is sent back beside the model),
-# and on the server `combine` (the plain aggregate) and `step` (from it to the new model). All are pure: values in,
-# values out. FedProx, for example, is this and nothing more:
+# Each round calls these hooks in this order; all are pure functions:
+#
+# - before training: `broadcast` (the model that clients receive) and `schedule` (their settings);
+# - on each client: `prepare`, `correction` (a term added to each gradient) and `finish` (values sent back);
+# - on the server: `combine` (the aggregate) and `step` (from it to the new model).
+#
+# FedProx, for example, is only this:
 
 # %%
 print(inspect.getsource(FedProx.correction))
@@ -41,10 +45,10 @@ print(inspect.getsource(FedProx.correction))
 # %% [markdown]
 # ## Write it
 #
-# Clients report how many samples of each class they hold (think about privacy before you do that in earnest). The
-# server looks for weights p that bring the mixture of classes, sum_k p_k q_k, as near to uniform as possible, by
-# multiplicative updates that stay on the simplex. Options are fields, with a range and a description; they become
-# settings such as `method.strength=0.5`, and an unknown or impossible one is refused in one line.
+# Clients report how many samples of each class they hold (consider privacy before you do that in practice). The
+# server searches weights p that bring the mixture of classes, sum_k p_k q_k, as near to uniform as possible. Its
+# multiplicative updates stay on the simplex. Options are fields with a range and a description; they become settings
+# such as `method.strength=0.5`.
 
 # %%
 TEXT = '''"""Balanced, an average whose clients together hold all classes as evenly as they can."""
@@ -94,14 +98,14 @@ if str(folder.resolve()) not in drift.methods.__path__:
     drift.methods.__path__.append(str(folder.resolve()))
 
 # %% [markdown]
-# The last line makes the folder one more place where methods are looked for, in this process. To keep a method, put
-# the file into `drift/methods/`: its file name is its public name, `fedscape list methods` shows it, and the
-# conformance tests (every engine, every analysis, resuming, round trips) run over it unasked.
+# The last line adds the folder to those in which this process looks for methods. To keep a method, put the file into
+# `drift/methods/`. Its file name is then its public name, `fedscape list methods` shows it, and the conformance tests
+# (every engine, every analysis, resuming) find it.
 #
 # ## Test it before you believe it
 #
-# A method that has a setting in which it must equal another one has a test for free. With `strength=0` every bit of
-# the final model must be FedAvg's:
+# A setting in which a method must equal another one is a simple test. With `strength=0` every bit of the final model
+# must be FedAvg's:
 
 # %%
 short = {"rounds": 3, "runs": "runs"}
@@ -110,8 +114,8 @@ none = drift.simulate(PRESET, "method.strength=0", method="balanced", **short)
 print("strength 0 is FedAvg:", torch.equal(plain.round(-1).end, none.round(-1).end))
 
 # %% [markdown]
-# And one step by hand: two clients, the second one alone knows class 1 and holds fewer samples. Even classes need
-# equal weights.
+# Then compute one step by hand. There are two clients; only the second one has class 1, and it has fewer samples.
+# Even classes need equal weights.
 
 # %%
 Balanced = load("balanced")
@@ -131,8 +135,8 @@ Balanced(classes=2).combine(None, {}, two).weights.tolist(), Balanced(classes=2)
 # %% [markdown]
 # ## Compare it
 #
-# Everything but the method is the same: initial model, partition, cohorts, batches. So rounds can be compared one by
-# one and not only in the mean. IMA averages *any* other method over the last rounds, yours included.
+# Initial model, partition, cohorts and batches are the same for all methods, so you can compare them round by round.
+# IMA averages *any* other method over the last rounds, yours included.
 
 # %%
 balanced = drift.simulate(PRESET, method="balanced", rounds=ROUNDS, runs="runs")
@@ -149,12 +153,11 @@ plt.show()
 
 # %% [markdown]
 # One seed says little. `drift.compare(PRESET, methods=["fedavg", "balanced"], seeds=range(8, 13))`
-# trains five of each, and every figure then draws the mean with a band of one standard deviation.
+# trains five of each, and every figure then draws the mean with its 95 % interval.
 #
 # ## See what it did
 #
-# Analyses know nothing about your method and need not: they read the record. The weights it gave, and what they did to
-# client drift:
+# Analyses read the record, so they work with your method. The next picture shows its weights and the client drift:
 
 # %%
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
@@ -169,7 +172,7 @@ right.legend()
 plt.show()
 
 # %% [markdown]
-# A dot at 0 is a client whose digits others of its cohort hold already. And any gallery figure takes your runs:
+# A dot at 0 is a client whose digits others of its cohort hold too. Every gallery figure takes your runs:
 
 # %%
 accuracy = gallery.load("accuracy-rounds")
@@ -178,8 +181,8 @@ accuracy.draw(accuracy.data([fedavg, balanced]))
 # %% [markdown]
 # ## Look around
 #
-# Choose a round in which the weights differ much. *Weights of the clients* shows what other weights would have given;
-# click the name of a run to look at it.
+# Choose a round in which the weights differ much. *Weights of the clients* shows the result of other weights; click
+# the name of a run to select it.
 
 # %%
 figures.explorer([fedavg, balanced, both])
@@ -188,8 +191,8 @@ figures.explorer([fedavg, balanced, both])
 # ## Real sizes
 #
 # - Options in a sweep: `fedscape sweep PRESET --grid method.strength=0,0.5,1 --grid seed=8,9,10`.
-# - A method whose clients keep something sets `stateful = True` and returns it in the update's `state`; what the
-#   server sends beside the model is named in `sends`. Both are stored, so that runs resume and one client can be
+# - A method whose clients have a state sets `stateful = True` and returns the state in the update's `state`. `sends`
+#   names what the server sends in addition to the model. Both are stored, so that runs resume and one client can be
 #   trained again.
-# - Local training of another kind overrides `local`; see `drift/methods/lss.py` and `fedsam.py`.
+# - To replace local training, override `local`; see `drift/methods/lss.py` and `fedsam.py`.
 # - CONTRIBUTING.md has the same recipe for datasets, models, partitions and figures.

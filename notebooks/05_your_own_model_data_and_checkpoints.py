@@ -1,14 +1,14 @@
 # %% [markdown]
 # # 5. Your own model, data and checkpoints
 #
-# Four ways in, from least to most of your own:
+# This notebook shows four ways to analyse what you have:
 #
-# 1. a model of yours, trained here on a dataset that is known here;
-# 2. a training loop of yours, on data of yours, which records its rounds by one call;
-# 3. a folder of checkpoints that some other program left behind;
+# 1. a model of your own, trained by fedscape on one of its datasets;
+# 2. your own training loop on your own data, which records its rounds by one call;
+# 3. a folder of checkpoints that another program wrote;
 # 4. three files of weights and a loss: a landscape without any federated training.
 #
-# All end in the same two values, a *task* and a *run*, and everything else works on these.
+# The first three give a *task* and a *run*, on which everything else works; the last one needs the task alone.
 
 # %%
 import shutil
@@ -32,9 +32,8 @@ ROUNDS = 8  # of each training here; yours has its own
 # %% [markdown]
 # ## 1. Your model on a known dataset
 #
-# A model is any function `(shape, classes, **options) -> nn.Module`, named `module:function`. It lies in a file, so
-# that a run can say how its model is made. `nn.Module`s of any library will do. Batch normalisation works too; its
-# statistics are handled apart from the parameters.
+# A model is a function `(shape, classes, **options) -> nn.Module` in a file, named `module:function`, so that a run
+# can record it. Modules of any library work, also with batch normalisation.
 
 # %%
 Path("my_model.py").write_text('''"""A small residual network for tiny images."""
@@ -66,15 +65,14 @@ mine = drift.simulate(
 print(mine.task.layout.size, "parameters, accuracy", float(mine.metrics().accuracy[-1]))
 
 # %% [markdown]
-# Whoever opens this run elsewhere needs `my_model.py`, and must say that they trust it: a run may come from anywhere,
-# and importing a module runs it. `drift.open(folder, trust="my_model:net")`, or `--trust my_model:net` on the command
-# line.
+# Other people who open this run need `my_model.py`, and must say that they trust it, because importing a module runs
+# it: `drift.open(folder, trust="my_model:net")`, or `--trust my_model:net` on the command line.
 #
 # ## 2. Your data and your training loop
 #
-# Here is a loop that knows nothing of this project: images of handwritten digits at six sites, each of which holds
-# mostly a third of the ten digits. The three lines with `recorder` are all that is added. (In a Flower app it is one
-# line, see `docs/howto-flower.md`.)
+# This loop does not use fedscape for training. It has images of handwritten digits at six sites, each of which holds
+# mostly a third of the ten digits. Only the three lines with `recorder` are added. (A Flower app needs one line, see
+# `docs/howto-flower.md`.)
 
 # %%
 digits = landscape.open_dataset("digits").test
@@ -119,9 +117,9 @@ for index in range(ROUNDS):
     recorder.round(start=start, clients=clients, end=copied(model), metrics={"accuracy": correct})
 
 # %% [markdown]
-# The record holds models, not data. Drift (norms, angles, variances) needs no more; for a landscape you give the task:
-# a model, a loss with one value for each sample, and samples by split. `parts` says who holds which training samples,
-# for analyses that ask.
+# The record has models, not data. Drift (norms, angles, variances) needs no more. A landscape needs the task: a
+# model, a loss with one value for each sample, and samples by split. `parts` has the training samples of each client,
+# for analyses that need them.
 
 # %%
 task = (net(), loss, {"train": (x[train], y[train]), "test": (x[test], y[test])})
@@ -133,14 +131,14 @@ figures.contour(recorded.cached(drift.round_plane, round=1, points=15), ax=right
 plt.show()
 
 # %% [markdown]
-# All six sites take part in every round, so update change is only what the rounds' mean changes from one to the next,
-# and it dies out. Client drift falls far more slowly: the sites go on to disagree.
+# All six sites take part in every round, so update change is only the change of the mean update between rounds, and
+# it falls quickly. Client drift falls far more slowly: the sites still disagree.
 #
 # ## 3. A folder of checkpoints
 #
-# The loop above also saved what programs usually save. A pattern tells which file is which; formats are .pt, .pth,
-# .safetensors and .npz, and nothing is unpickled but tensors. Where no start is saved, what clients received is the
-# global model of the round before, so the first round only serves as the start of the second.
+# The loop above also saved checkpoints, as programs usually do. A pattern tells which file is which; formats are .pt,
+# .pth, .safetensors and .npz, and no code of a file runs. Without a saved start, clients received the global model of
+# the previous round, so the first round is only the start of the second.
 
 # %%
 imported = record_checkpoints("checkpoints", Patterns("round{round}/client{client}.pt"), task=task, runs="runs")
@@ -148,13 +146,13 @@ same = torch.equal(imported.round(3).clients, recorded.round(3).clients)
 print(imported.name, "has rounds", imported.rounds(), "and the same models:", same)
 
 # %% [markdown]
-# On the command line: `fedscape import checkpoints --pattern "round{round}/client{client}.pt" --dry-run` says what it
-# understood before anything is written. `sizes.json` in the folder gives the samples of each client; without it all
-# count the same.
+# On the command line, `fedscape import checkpoints --pattern "round{round}/client{client}.pt" --dry-run` lists the
+# matching files and writes nothing. `sizes.json` in the folder has the number of samples of each client; without it
+# all count the same.
 #
 # ## 4. Three files of weights
 #
-# No rounds, no clients: a plane through any three models of one architecture.
+# A plane through any three models of one architecture needs no rounds and no clients.
 
 # %%
 files = [f"checkpoints/round{ROUNDS - 1}/{name}.pt" for name in ("client0", "client1", "client2")]
@@ -168,7 +166,7 @@ print("barrier between sites 0 and 1:", round(float(landscape.barrier(alone, *mo
 # %% [markdown]
 # ## Look around
 #
-# The recorded run and the imported one, side by side; everything that works on runs trained here works on them.
+# The recorded run and the imported one stand side by side. Everything that works on trained runs works on them.
 
 # %%
 figures.explorer([recorded, imported])
@@ -179,4 +177,4 @@ figures.explorer([recorded, imported])
 # - Models of a hundred million parameters: `keep__clients="every 10, last 3"`, `keep__dtype="bfloat16 deltas"`, or in
 #   a recorder `Recorder(folder, clients="last 3", rounds=N)`. The Gram matrix of each round is always kept.
 # - Models of `transformers`, adapters of `peft`: `docs/howto-transformers.md`. Inputs may be tuples or dicts.
-# - Anything but classification: give a `landscape.Task` with metrics of your own.
+# - For tasks other than classification, give a `landscape.Task` with metrics of your own.

@@ -1,11 +1,10 @@
 # %% [markdown]
 # # 6. The figures of the four papers
 #
-# Four papers are reproduced here: IMA and FedLAW on how to average, LSS on how to train so that averages are good,
-# FedEve on the two drifts. Each figure and table of theirs that shows data is one figure of the gallery, and a
-# catalogue says which runs it takes. This notebook looks through the catalogue, and draws a figure of each paper on
-# tiny runs: the same picture from a toy setting, to learn to read it. The papers' own settings are a command away, and
-# take hours to days.
+# fedscape draws the figures of four papers: IMA and FedLAW on how to average, LSS on how to train so that averages
+# are good, FedEve on the two drifts. Each of their figures and tables that shows data is one figure of the gallery,
+# and a catalogue lists the runs that it needs. This notebook reads the catalogue, and draws a figure of each paper
+# from tiny runs, so that you learn to read it. The papers' own settings take hours to days.
 
 # %%
 import pandas as pd
@@ -36,8 +35,8 @@ with pd.option_context("display.max_colwidth", 100):
 
 # %% [markdown]
 # An item names the *experiment* with the paper's setting, a *quick* variant that two cores finish in minutes on real
-# data, and the settings that are crossed. From these follow the commands. What is on disk is not trained again, and a
-# sweep that was stopped goes on.
+# data, the settings that are crossed, and the commands. Runs on disk are not trained again, and the same command
+# resumes a sweep that was stopped.
 
 # %%
 item = papers.load("ima").item("Fig. 6a")
@@ -47,14 +46,14 @@ for setting in item.settings:
         print(f"\n{'quick' if quick else 'the paper'}:", *papers.commands(item, setting, quick=quick), sep="\n  ")
 
 # %% [markdown]
-# Then `fedscape figures draw --paper ima runs` draws every item whose runs are there, and names the commands for each
-# other one. Where a paper prints numbers, the tables show them beside the measured ones, apart and in grey.
+# Then `fedscape figures draw --paper ima runs` draws every item whose runs exist, and prints the commands for the
+# others. Tables show the numbers of a paper in grey, next to the measured ones.
 #
 # ## IMA: where averages lie
 #
-# The paper's first figure: clients stand on the rim of a basin, their mean inside, off its centre. Its Fig. 5c walks
-# from the last aggregate (t = 0) to the mean of the last five (t = 1), and on. Where the loss between them is lower
-# than at both, the two lie on two sides of one valley: rounds overshoot, and averaging them goes back.
+# In the paper's first figure clients lie on the rim of a basin, and their mean lies inside, off its centre. Its Fig.
+# 5c is the line from the last aggregate (t = 0) through the mean of the last five (t = 1). If the loss between them
+# is lower than at both, the two lie on two sides of one valley: rounds overshoot, and averaging corrects this.
 
 # %%
 fedavg = drift.simulate(PRESET, method="fedavg", rounds=ROUNDS, runs="runs")
@@ -75,9 +74,9 @@ show("lines-fma-ima", [fedavg, ima], points=21)
 # %% [markdown]
 # ## FedLAW: weights that are learned
 #
-# The server learns the clients' weights, and one factor gamma for all, on a small balanced *proxy* set. Below 1, gamma
-# shrinks the model, which acts like weight decay; watch how it changes once the model has learned something. On the
-# right, red clients weigh more than their share of samples, blue ones less.
+# The server learns the clients' weights, and one factor gamma for all, on a small balanced *proxy* set. Below 1,
+# gamma shrinks the model, which acts like weight decay; it changes during training. On the right, red clients weigh
+# more than their share of samples, blue ones less.
 
 # %%
 fedlaw = drift.simulate(PRESET, method="fedlaw", rounds=ROUNDS, runs="runs")
@@ -87,8 +86,8 @@ show("weights-learned", [fedlaw])
 # ## LSS: pools that average well
 #
 # Each client trains several models near one another, so that their average is good, and the averages of clients too.
-# It wants few rounds from a good start. Here both begin from random values, so look at the shape and not at the gap:
-# the first rounds are what LSS is about.
+# LSS needs few rounds from a good start. Here both methods begin from random values, so compare the shapes in the
+# first rounds, not the final accuracies.
 
 # %%
 few = ROUNDS // 2
@@ -99,9 +98,9 @@ show("accuracy-early-late", [short, lss])
 # %% [markdown]
 # ## FedEve: two drifts, one gain
 #
-# Which labels a round's clients hold, and how trusting the fusion of prediction and observation is. The paper finds a
-# larger gain for more uneven clients (a smaller concentration), and hardly a change with the number of local epochs.
-# Our twelve rounds hardly tell the two concentrations apart.
+# The next pictures show the labels of the clients of a round, and the Kalman gain, which weighs observation against
+# prediction. The paper reports a larger gain for more uneven clients (a smaller concentration), and hardly a change
+# with the number of local epochs. In our twelve rounds the two concentrations hardly differ.
 
 # %%
 show("labels-scatter", [fedavg], rounds=12)
@@ -121,8 +120,8 @@ uneven = [
 show("gain-alpha", uneven)
 
 # %% [markdown]
-# Twelve rounds of one seed are no evidence for or against a claim. `fedscape claims RUNS` tests the papers' claims on
-# runs of three seeds or more, and says for each whether it holds, fails, or cannot be told.
+# Twelve rounds of one seed are not evidence for or against a claim. `fedscape claims RUNS` tests the papers' claims
+# on runs of three seeds or more, with a verdict for each.
 #
 # ## Look around
 
@@ -132,9 +131,8 @@ figures.explorer([fedavg, ima, fedlaw])
 # %% [markdown]
 # ## Real sizes
 #
-# - Data sets: `fedscape doctor` says which are found. CIFAR-10 and Fashion-MNIST come from a folder (`FEDSCAPE_DATA`)
-#   or the hub.
-# - Begin with the quick variants: `fedscape list experiments` shows them with their cost, and every item names its
-#   own.
-# - `docs/results.md` has measured numbers beside the papers', with the commands.
-# - The tables' numbers for your own paper: [7. custom plots](07_custom_plots.ipynb).
+# - Datasets: `fedscape doctor` lists those on this machine. CIFAR-10 and Fashion-MNIST come from a folder
+#   (`FEDSCAPE_DATA`) or the hub.
+# - Begin with the quick variants: `fedscape list experiments` shows them with their cost.
+# - `docs/results.md` has measured numbers next to the papers', with the commands.
+# - Use the numbers in your own paper: [7. custom plots](07_custom_plots.ipynb).

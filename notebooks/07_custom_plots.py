@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 7. Custom plots
 #
-# A gallery figure is two functions: `data(runs)` computes a labelled dataset, `draw(ds)` only draws. Below them lie
-# functions that draw one dataset on one pair of axes: yours. So there are three places to step in: take the numbers
-# and plot them with anything; lay out the axes yourself and let the project fill them; or write a figure of your own
-# that is listed and saved like the others.
+# A gallery figure has two functions: `data(runs)` computes a labelled dataset, and `draw(ds)` draws it. Other
+# functions draw one dataset on axes of yours. So there are three ways to a plot of your own. Take the numbers and
+# plot them with any library. Lay out the axes yourself and let fedscape fill them. Or write a figure that is listed
+# and saved like the others.
 
 # %%
 import sys
@@ -29,8 +29,8 @@ fedavg, ima = (next(run for run in runs if run.label == name) for name in ("feda
 # %% [markdown]
 # ## The numbers
 #
-# `data` of any figure gives the runs side by side: one dimension `algorithm`, one `seed`, one `round`. Select by name,
-# reduce by name; attributes carry units. `to_dataframe()` leads to pandas, seaborn or a CSV file.
+# `data` of a figure has the dimensions `algorithm`, `seed` and `round`. Select and reduce by name; attributes have
+# the units. `to_dataframe()` makes a table for pandas, seaborn or a CSV file.
 
 # %%
 ds = gallery.load("accuracy-rounds").data(runs)
@@ -41,9 +41,9 @@ ds.accuracy.to_dataframe().to_csv("out/accuracy.csv")
 late.std("round")
 
 # %% [markdown]
-# From three quarters of the rounds on IMA averages: its last rounds vary two to three times less, and their mean is
-# higher, while the best rounds of both are alike. A plot of your own of just that, in the project's colours (one
-# method has one colour in every figure):
+# IMA averages from three quarters of the rounds on. Its last rounds vary two to three times less, and their mean is
+# higher; the best rounds of both methods are alike. This plot of your own shows it, in fedscape's colours (a method
+# has one colour in every figure):
 
 # %%
 fig, ax = plt.subplots(figsize=(4, 2.8), layout="constrained")
@@ -57,9 +57,9 @@ plt.show()
 # %% [markdown]
 # ## Your layout
 #
-# Functions such as `figures.contour(ds, ax=...)` draw on the axes that they are given, and never compute, save or
-# show. `style.panels` makes axes in print size (3.3 or 6.9 inches, constrained layout); under `style.context()` fonts
-# and lines are those of a paper. Two maps compare only when they share their levels:
+# Functions such as `figures.contour(ds, ax=...)` draw on your axes, and never compute, save or show. `style.panels`
+# makes axes in print size (3.3 or 6.9 inches, constrained layout). Under `style.context()` fonts and lines are those
+# of a paper. Give two maps the same levels before you compare them:
 
 # %%
 moments = [ROUNDS // 3, 2 * ROUNDS // 3, ROUNDS - 1]
@@ -79,9 +79,8 @@ with style.context():
 figure
 
 # %% [markdown]
-# The first two columns agree: before IMA starts averaging, both methods are the same training. What `figures.save`
-# writes has its fonts embedded and no date inside, so the same data give the same bytes, and a diff of a paper's
-# folder shows what changed.
+# The first two columns agree: before IMA starts averaging, both methods train in the same way. `figures.save` embeds
+# fonts and writes no date, so the same data give the same bytes.
 
 # %%
 print(*figures.save(figure, "out/my-planes", formats=["pdf", "png"]), sep="\n")
@@ -89,7 +88,7 @@ print(*figures.save(figure, "out/my-planes", formats=["pdf", "png"]), sep="\n")
 # %% [markdown]
 # ## Interactive
 #
-# Plotly figures can be changed after they are made, like any other, and exported as a page that needs no network.
+# You can change plotly figures, and export them as a page that needs no network.
 
 # %%
 turned = figures.surface_rounds(list(planes.values())[:3])
@@ -100,9 +99,9 @@ turned
 # %% [markdown]
 # ## A figure of your own
 #
-# One file, whose name is the figure's name. Put into `figures/gallery/` it is listed by `fedscape figures list`, drawn
-# by `fedscape figures draw`, and tested with the others; here a folder beside the notebook does. `data` takes its
-# numbers from `run.cached(...)`, so that what is computed once stays.
+# A figure is one file, and its file name is its name. In `figures/gallery/` it is listed by `fedscape figures list`,
+# drawn by `fedscape figures draw`, and tested with the others; here it is in a folder next to the notebook. `data`
+# takes its numbers from `run.cached(...)`, which stores results with the run.
 
 # %%
 TEXT = '''"""How far the clients of a round end from their mean, one histogram a method."""
@@ -146,14 +145,14 @@ mine = gallery.load("distances")
 mine.draw(mine.data([fedavg, ima], skip=3 * ROUNDS // 4))
 
 # %% [markdown]
-# These are the rounds since IMA averages. The distances hardly differ: IMA moves the model that clients start from,
-# not how far they go from there.
+# These are the rounds in which IMA averages. The distances hardly differ: IMA changes the model that clients start
+# from, not how far they move.
 #
 # ## Look around
 #
-# What the explorer shows is a value too: `show` selects in code what a person selects by hand, and
-# `explorer.selection` is what is selected now. *Figures*, below the landscapes, has every figure of the gallery for
-# these runs, as files, as a command and as Python lines.
+# You can read and change the selection of the explorer in code: `show` selects, and `explorer.selection` is the
+# current selection. *Figures*, below the landscapes, has every figure of the gallery for these runs, as files, as a
+# command and as Python lines.
 
 # %%
 explorer = figures.explorer([fedavg, ima])
@@ -163,5 +162,5 @@ explorer.show(view="path", round=moments[1])
 # ## Real sizes
 #
 # - More seeds: `SEEDS = range(8, 13)`; `figures.curve` and the gallery draw them as a band and say so.
-# - `fedscape figures draw NAME RUNS -o FOLDER` saves picture and numbers; CSV and netCDF lie beside the PDF.
-# - CONTRIBUTING.md, *A figure*, says what a file of the gallery must hold.
+# - `fedscape figures draw NAME RUNS -o FOLDER` writes picture and numbers (PDF, CSV, netCDF).
+# - CONTRIBUTING.md, *A figure*, lists what a file of the gallery must have.

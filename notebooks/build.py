@@ -1,6 +1,6 @@
 """Notebooks from the texts beside this file: every NN_name.py (jupytext percent format) becomes NN_name.ipynb.
 
-python notebooks/build.py                    # writes those whose text differs, without outputs
+python notebooks/build.py                    # writes those whose text differs; outputs stay if the code is the same
 python notebooks/build.py --execute [NN]     # runs all, or those numbers, and stores what their cells show
 python notebooks/build.py --check            # writes none; names those whose text differs and exits with 1
 
@@ -41,6 +41,17 @@ def notebook(source: Path) -> str:
         cell["id"] = f"cell-{number:02d}"
         cell["metadata"] = {}
     made.nbformat, made.nbformat_minor = 4, 5
+    return _written(made)
+
+
+def refreshed(path: Path) -> str:
+    """Content of a notebook by its text, with the stored outputs if its code cells are those of the text."""
+    made = nbformat.reads(notebook(path.with_suffix(".py")), as_version=4)
+    stored = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4).cells if path.exists() else []
+    old, new = ([cell for cell in cells if cell["cell_type"] == "code"] for cells in (stored, made.cells))
+    if [cell["source"] for cell in old] == [cell["source"] for cell in new]:
+        for before, after in zip(old, new, strict=True):
+            after["outputs"], after["execution_count"] = before["outputs"], before["execution_count"]
     return _written(made)
 
 
@@ -109,7 +120,7 @@ def main() -> int:
     for path in found:
         print(path.name)
         if "--check" not in options:
-            path.write_text(notebook(path.with_suffix(".py")), encoding="utf-8")
+            path.write_text(refreshed(path), encoding="utf-8")
     return int("--check" in options and bool(found))
 
 

@@ -39,7 +39,7 @@ def test_the_demo_in_an_empty_folder(programs, tmp_path):
     told = ran(programs / "fedscape", "demo", folder=tmp_path, OMP_NUM_THREADS="1")
     first = re.search(r"the first picture is (\S+)", told.stderr)
     assert first is not None and (tmp_path / first[1]).stat().st_size > 10_000
-    assert len(list((tmp_path / "out" / "demo" / "figures").glob("*.png"))) == 15
+    assert len(list((tmp_path / "out" / "demo" / "figures").glob("*.png"))) == 9
     assert (tmp_path / "out" / "demo" / "report.html").stat().st_size > 1_000_000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
 
@@ -52,7 +52,7 @@ def lines(text: str) -> str:
 
 
 def test_the_reader_of_the_readme(programs, tmp_path):
-    (block,) = [one.text for one in blocks.blocks(blocks.ROOT / "README.md") if "drift.simulate" in one.text]
+    (block,) = [one.text for one in blocks.blocks(blocks.ROOT / "README.md") if "fs.simulate" in one.text]
     code = [line for line in block.splitlines() if line.strip()]
     (tmp_path / "ten.py").write_text(lines("\n".join(code[:5])))
     ran(programs / "python", "ten.py", folder=tmp_path)

@@ -15,7 +15,7 @@ MADE = {
     "howto-method.md": ["out/figures/accuracy-rounds.png", "out/figures/Spread.png"],
     "howto-paper.md": [
         *("figures/accuracy-rounds.png", "wide/accuracy-rounds.pdf", "slides/accuracy-rounds.png"),
-        *("figures/accuracy-table.png", "film.gif", "gain.pdf", "figures/accuracy-rounds.pdf", "two-figures.pdf"),
+        *("figures/accuracy-table.png", "film.gif", "figures/accuracy-rounds.pdf", "two-figures.pdf"),
     ],
     "howto-figure.md": ["out/figures/planes-clients.png", "out/figures/lines-fma-ima.png"],
 }

@@ -33,7 +33,7 @@ def experiment_file(source: str | Path) -> Path:
     if str(source) not in available:
         if path.is_dir():
             raise LookupError(
-                f"folder {source} is no run: it has no run.json. Give the name of a preset (fedscape list "
+                f"folder {source} is not a run: it has no run.json. Give the name of a preset (fedscape list "
                 "experiments), the path of a TOML file or the folder of a run."
             )
         if path.suffix == ".toml":

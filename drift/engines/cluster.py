@@ -27,7 +27,7 @@ from landscape.sweep.memory import keep_memory
 PATIENCE = 10.0
 """Seconds in which a scheduler has to answer."""
 
-RESUME = "Whole rounds are kept; give the same command again, with a scheduler or without one: it goes on from there."
+RESUME = "Whole rounds are kept; repeat the command, with a scheduler or without one: it resumes there."
 
 
 class Lost(RuntimeError):

@@ -38,7 +38,7 @@ def find(runs: str | Path, text: str) -> Path:
             f"{text!r} begins the names of {len(matches)} runs: {', '.join(matches)}. Give more of the name."
         )
     if path.is_dir():
-        raise LookupError(f"{text} is no run: it has no run.json. Give the folder of a run, or --runs DIR and a name.")
+        raise LookupError(f"{text} is not a run: it has no run.json. Give the folder of a run, or --runs and a name.")
     if not names:
         raise LookupError(f"no run named {text!r}: {runs} has no runs. Train one, or name the folder by --runs DIR.")
     message = plugins.unknown("run", text, names, listed=f"fedscape runs --runs {runs}")

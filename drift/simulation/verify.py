@@ -51,7 +51,7 @@ def verify(folder: str | Path) -> list[Problem]:
     if not folder.is_dir():
         raise LookupError(f"no folder {folder}; give the folder of a run.")
     if not any((folder / name).exists() for name in ("run.json", "rounds", files.STATE)):
-        raise LookupError(f"{folder} is no run: it has neither run.json nor rounds. Give the folder of a run.")
+        raise LookupError(f"{folder} is not a run: it has neither run.json nor rounds. Give the folder of a run.")
     problems = _foreign(folder)
     try:
         about = files.read_json(folder / "run.json")

@@ -23,7 +23,7 @@ def require_time(cost: float, accepted: float, words: str) -> None:
     if not cost <= accepted:
         time = f"about {cost:.0f} s" if math.isfinite(cost) else "a time that cannot be estimated"
         raise RefusedQuestion(
-            f"this takes {time} ({words}), and {accepted:g} s are accepted; say so, and call again with "
+            f"this takes {time} ({words}), and {accepted:g} s are accepted; tell the user, and call again with "
             f"seconds={math.ceil(cost) if math.isfinite(cost) else 1e9:.0f} if it is wanted."
         )
 

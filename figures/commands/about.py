@@ -33,7 +33,7 @@ _PAPER = re.compile(rf"\b(?:IMA|FedLAW|LSS|FedEve)(?: paper)?, {_WHERE}(?:(?:, |
 
 
 def list_(kind: Kind, /, *, json: Json = False) -> None:
-    """List the methods, models, datasets and so on that there are: one line each, with its source.
+    """List the available methods, models, datasets and so on: one line each, with its source.
 
     Example: `fedscape list methods`
 
@@ -47,7 +47,7 @@ def list_(kind: Kind, /, *, json: Json = False) -> None:
 
 
 def doctor(*, data: Data = None, json: Json = False) -> int:
-    """Check this machine: versions, cores, memory, data, and what to do about each problem.
+    """Check this machine: versions, cores, memory, data, and how to solve each problem.
 
     Exit code 2 if fedscape cannot work here.
 

@@ -62,8 +62,8 @@ def analyse(
 ) -> int:
     """Compute an analysis of runs; results are stored in the folders of the runs and not computed again.
 
-    With --workers or --cluster the results of several rounds or runs are computed in parallel. Of one result the points
-    of planes and lines are shared, and with --workers also the local trainings that an analysis repeats. The numbers
+    With --workers or --cluster the results of several rounds or runs are computed in parallel. Within one result, the
+    points of planes and lines are shared, and with --workers the local trainings that an analysis repeats. The numbers
     stay the same.
 
     Example: `fedscape analyse coherence fedavg-digits --out coherence.csv`
@@ -71,16 +71,15 @@ def analyse(
     Args:
         name: Name of an analysis (fedscape list analyses, which also names the options of each), or FILE.py:FUNCTION
             or module:FUNCTION of your own.
-        out: File for the numbers: .csv (for pandas), .nc (netCDF, for xarray), .vtk or .ply (a surface for
-            ParaView), .tex, .md or .html (a table); of several results with {run} or {round} in its name. By default
-            they are only stored in the run's folder.
-        rounds: Compute it for each of these rounds: all, kept (those whose client models are stored), numbers such as 0
-            10 -1, or FIRST:LAST; only for an analysis of one round. By default for the last one, or the one of --set
-            round=N.
+        out: File for the numbers: .csv (for pandas), .nc (netCDF, for xarray), .vtk or .ply (a surface for ParaView),
+            .tex, .md or .html (a table); for several results its name has {run} or {round}. By default they are only
+            stored in the run's folder.
+        rounds: Compute it for each of these rounds: all, kept (those with stored client models), numbers such as 0 10
+            -1, or FIRST:LAST; only for an analysis of one round. By default the last one, or that of --set round=N.
         tidy: How .csv is written: --wide has a column per number, as pandas and spreadsheets take it; --tidy has a row
             per value with its variable and units.
         metric: Function of your own, (outputs, targets) -> one value per sample, that planes and lines are evaluated
-            with beside the loss. May be repeated. By default none.
+            with in addition to the loss. May be repeated. By default none.
     """
     known = analyses()
     if name not in known:  # what is built in comes first
@@ -89,7 +88,7 @@ def analyse(
     if out is not None and out.suffix not in SUFFIXES:
         raise ValueError(f"cannot write {str(out)!r}; the suffix says the format: {', '.join(SUFFIXES)}.")
     if tidy and (out is None or out.suffix != ".csv"):
-        raise ValueError(f"--tidy is a form of .csv, and --out is {'not given' if out is None else out}; give a .csv.")
+        raise ValueError(f"--tidy needs a .csv file, and --out is {'not given' if out is None else out}; give one.")
     options, opened_runs = arguments(set), source.open_all(run)
     if rounds is not None and "round" in options:
         raise ValueError("both --rounds and --set round were given; give one of them.")

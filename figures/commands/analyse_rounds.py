@@ -58,7 +58,7 @@ def result_addresses(runs: Sequence[Run], rounds: Sequence[str] | None, function
     name, accepted = function.__name__, inspect.signature(function).parameters
     if "round" not in accepted:
         several = "choose its rounds by --set rounds=[0,5]" if "rounds" in accepted else "it covers the whole run"
-        raise ValueError(f"{name} is not of one round; leave --rounds out: {several}.")
+        raise ValueError(f"{name} is not an analysis of one round; leave --rounds out: {several}.")
     return [RunRound(run, index) for run in runs for index in _indices(run, rounds)]
 
 

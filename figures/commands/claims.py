@@ -43,22 +43,24 @@ def claims(
 ) -> None:
     """Check the papers' claims on runs: effect, interval over seeds, and a verdict.
 
-    The 95 % interval is Student's over paired differences, one per seed; an effect above zero points as claimed. The
-    first of these that applies is the verdict of a claim of a difference. It differs where the interval excludes the
-    paper's effect and all within the margin of it, is equivalent to none where it lies within the margin, agrees where
-    it lies above zero ("at least as": above minus the margin), and differs where it lies below. A claim of no
-    difference is equivalent within the margin and differs outside. All else, and fewer than three seeds, is too few.
-    "p, Holm" is that of the test which decided, adjusted for all tests that could decide a claim of the papers. What a
-    claim is about, the gallery figure that shows it, and why it is not tested, is in the JSON (--json). The files of a
-    campaign (fedscape reproduce) stand for its runs; they alone have effects of the paper, which are those of a
+    The 95 % interval is Student's over paired differences, one per seed; an effect above zero agrees in sign with the
+    claim. The verdict of a claim of a difference is the first of these that applies. "Differs": the interval excludes
+    the paper's effect and all values within the margin of it. "Equivalent to none": the interval lies within the
+    margin. "Agrees": it lies above zero (for "at least as": above minus the margin). "Differs": it lies below. A claim
+    of no difference is equivalent within the margin and differs outside. Otherwise, and below three seeds, the verdict
+    is "too few".
+
+    "p, Holm" belongs to the test that decided, and is adjusted for all tests that could decide a claim of the papers.
+    The JSON (--json) has more about each claim: its figure in the gallery, and why it is not tested. The files of a
+    campaign (fedscape reproduce) stand for its runs. Only they are compared with the paper's effects, which belong to a
     setting.
 
     Example: `fedscape claims runs --paper ima`
 
     Args:
         paper: Only claims of these papers (fedscape list papers). By default all.
-        claim: Only the rows of these claims, adjusted with all others of the papers. By default all.
-        files: Folder of the small files of a campaign, judged in place of runs. By default none.
+        claim: Only the rows of these claims; p stays adjusted for all of the papers. By default all.
+        files: Folder of the small files of a campaign, tested in place of runs. By default none.
         plan: TOML file of the campaign's plan. By default that of fedscape.
     """
     from drift.claims import require_papers

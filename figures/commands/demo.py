@@ -11,9 +11,9 @@ from figures.texts import console
 
 
 def demo(*, out: Annotated[Path, OUT] = Path("out/demo"), workers: Workers = 2, json: Json = False) -> int:
-    """Train four methods on real images, draw seven figures of them, and write the report.
+    """Train four methods on real images, draw nine figures, and write the report.
 
-    Two methods are trained first, and the first picture is there within half a minute.
+    The first picture appears within half a minute.
 
     Example: `fedscape demo --out out/demo`
 
@@ -29,9 +29,9 @@ def demo(*, out: Annotated[Path, OUT] = Path("out/demo"), workers: Workers = 2, 
     for name, reason in result.left_out.items():
         console.say(f"figure {name} is left out: {reason}")
     console.say(
-        f"figures: {result.figures} ({len(result.names)} as PDF, PNG and SVG, numbers beside;\n"
-        f"         those named 300-rounds are of longer runs, on Fashion-MNIST)\n"
-        f"runs:    {result.runs} (one seed: a demonstration, no evidence)\n"
+        f"figures: {result.figures} ({len(result.names)} as PDF, PNG and SVG, with their numbers;\n"
+        f"         and two named 300-rounds, of longer runs on Fashion-MNIST)\n"
+        f"runs:    {result.runs} (one seed: a demonstration, not evidence)\n"
         f"report:  {result.report} (open it in a browser)\n"
         f"next:    fedscape compare demo --methods lss fedavg --seeds 8 9 10 --runs {result.runs}\n"
         f"         fedscape explore {result.runs}\n"

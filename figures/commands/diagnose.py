@@ -29,14 +29,14 @@ def diagnose(
     memory: Memory = None,
     json: Json = False,
 ) -> None:
-    """Say what is wrong with a run, test what would help, and name the figures to look at.
+    """Find what is wrong with a run, test what would help, and name figures to look at.
 
     The tests train rounds of the run again with one change each; --quick leaves them out.
 
     Example: `fedscape diagnose fedavg-digits --quick`
 
     Args:
-        quick: Use only what the run recorded; no round is trained again.
+        quick: Use only the record of the run; no round is trained again.
     """
     diagnosed = source.open(run)
     from drift.diagnosis.diagnose import diagnose as diagnosis

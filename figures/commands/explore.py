@@ -31,22 +31,22 @@ def explore(
     host: str = "127.0.0.1",
     no_browser: Annotated[bool, flag("--no-browser")] = False,
 ) -> None:
-    """Explore runs in the browser: landscapes side by side, reasons, weights, samples; also while they are trained.
+    """Explore runs in the browser: landscapes side by side, reasons, weights, samples; also during training.
 
     The printed address contains a token; without it the server answers nothing. Ctrl-C ends it.
 
     Example: `fedscape explore out/demo/runs`
 
     Args:
-        paths: Runs: folder, name in --runs or beginning of a name; a folder of runs stands for all of them, also for
+        paths: Runs: folder, name in --runs or beginning of a name; a folder of runs stands for all of them, and for
             those that appear in it later. By default all of --runs.
-        port: Port to listen on; 0 takes a free one. By default 7333, or a free one where that is taken.
+        port: Port to listen on; 0 takes a free one. By default 7333, or a free one if that is taken.
         host: Address to listen on. By default only this machine can connect; with another one, such as 0.0.0.0,
-            everybody can who reaches it and has the token.
-        no_browser: Write the address only; open no browser.
+            everybody who can reach it and has the token can connect.
+        no_browser: Only print the address; open no browser.
     """
     if port is not None and not 0 <= port < 2**16:
-        raise ValueError(f"--port {port} is no port; give 1 to 65535, or 0 for a free one.")
+        raise ValueError(f"--port {port} is not a port; give 1 to 65535, or 0 for a free one.")
     _require_tornado()
     texts = paths or [str(runs)]
     folders = [_folder(text, runs, asked=bool(paths)) for text in texts]

@@ -28,13 +28,13 @@ def export(
 ) -> None:
     """Write a stored model of a run, or a table of all its rounds, for other programs.
 
-    The ending of --out says which of the two; with --to the rounds are written for a tracker.
+    The ending of --out selects model or table; with --to the rounds are written for a tracker.
 
     Example: `fedscape export fedavg-digits --out model.safetensors`
 
     Args:
-        out: File to write; its ending says what. One model: .pt, .pth, .safetensors, .npz, or a folder (no ending)
-            for transformers. A table of all rounds: .csv, .parquet.
+        out: File to write; its ending selects the format. One model: .pt, .pth, .safetensors, .npz, or a folder (no
+            ending) for transformers. A table of all rounds: .csv, .parquet.
         round: Round of the model, from 0; -1 is the last. By default the last.
         client: Number of a client, for its model of that round. By default the global model.
         to: Tracker, tensorboard, mlflow or wandb, whose files of all rounds are written to the folder --out. By

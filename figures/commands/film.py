@@ -29,29 +29,30 @@ def film(
 ) -> None:
     """Write a film of a run over rounds, or of one round by --round: its loss as a lit surface above its map.
 
-    With --round, the global model splits into the clients of that round, each slides along the steps of its training
-    into the part of the map where its own loss is lowest, and the server combines their models. Two bars then fill with
-    the loss that sampling drift and client drift cost. Two runs with the same clients in that round stand side by side.
-    It takes eight seconds. A GIF needs Pillow, MP4 and WebM need ffmpeg: pip install 'fedscape[film]' brings both.
+    With --round, the global model splits into the clients of that round. Each client slides along the steps of its
+    training into the part of the map where its own loss is lowest, and the server combines their models. Two bars then
+    show the loss due to sampling drift and to client drift. Two runs with the same clients in that round stand side by
+    side. It takes eight seconds. A GIF needs Pillow, MP4 and WebM need ffmpeg: pip install 'fedscape[film]' brings
+    both.
 
     Example: `fedscape figures film fedavg-digits -o film.mp4 --round 5`
 
     Args:
         out: File to write: .gif, .mp4 or .webm.
-        round: The round that is relived; negative counts from the last one that kept its clients. By default the global
-            model and its clients are shown over many rounds.
-        rounds: How many rounds are shown without --round, evenly spaced among those that were kept. By default 12.
+        round: Show this round alone; negative numbers count from the last one with stored client models. By default the
+            film shows the global model and its clients over many rounds.
+        rounds: Number of rounds without --round, evenly spaced among those with stored models. By default 12.
         points: Grid points per axis of the plane.
         frames: Frames per round, without --round. By default 8.
         rate: Frames per second.
-        ground: "dark" or "light".
+        ground: Background of the film.
     """
     from figures.films.encoders import require_encoder
 
     require_encoder(out)  # refused here, before the run is opened
     require_file(out)
     if round is not None and (rounds is not None or frames is not None):
-        raise ValueError("--rounds and --frames are of a film over rounds; leave them out, or leave out --round.")
+        raise ValueError("--rounds and --frames belong to a film over rounds; leave them out, or leave out --round.")
     rounds, frames = 12 if rounds is None else rounds, 8 if frames is None else frames
     opened_runs = [run.with_progress(None, console.say) for run in source.open_all(run)]
     if round is None and len(opened_runs) > 1:

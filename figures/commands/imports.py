@@ -29,30 +29,30 @@ def import_(
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Make a run of checkpoints that another program wrote: files of torch.save, .safetensors, .npz, or folders.
+    """Make a run from checkpoints that another program wrote: files of torch.save, .safetensors, .npz, or folders.
 
     Without --pattern the folder has round_000/global.pt, round_000/client_7.pt and so on; a file sizes.json may list
-    the number of samples of each client. Model and data are named by --model and --dataset, or by --task; without them
-    the run has models only, and --task is needed when it is analysed. What else is known of the training is noted by
-    --set: with --dataset as in fedscape train, else method.name, data, partition, seed or any other name.
+    the number of samples of each client. Name model and data by --model and --dataset, or by --task; without them the
+    run has models only, and an analysis of its loss needs --task. Describe the training by --set: with --dataset as in
+    fedscape train, else by method.name, data, partition, seed or any other name.
 
     Example: `fedscape import checkpoints --model mlp --dataset mnist --dry-run`
 
     Args:
         path: Folder of the checkpoints.
-        pattern: Paths of the clients' models in the folder, as in 'round{round}/client{client}.pt' or, of several state
-            dicts in a file, 'client{client}_{round}.pt[ema]'; or the program that wrote them: flower, pfllib, fl-bench,
-            fedlab, fedscape. By default fedscape.
-        globals: Paths of the global models, as in 'round{round}/global.pt'. By default those of --pattern.
-        starts: Paths of the models that clients received. By default the global model before.
+        pattern: Paths of the clients' models in the folder, such as 'round{round}/client{client}.pt' or, of several
+            state dicts in a file, 'client{client}_{round}.pt[ema]'; or the program that wrote them: flower, pfllib,
+            fl-bench, fedlab, fedscape. By default fedscape.
+        globals: Paths of the global models, such as 'round{round}/global.pt'. By default those of --pattern.
+        starts: Paths of the models that clients received. By default the previous global model.
         model: Model of the checkpoints: a name (fedscape list models) or module:function. Goes with --dataset. By
             default unknown.
         dataset: Dataset that loss and error are measured on (fedscape list datasets). Goes with --model. By default
             unknown.
         name: Name of the run. By default that of the folder.
-        method: Name of the method in figures and lists, as in FedProx. By default unknown.
-        dry_run: Only show what is understood of the files; nothing is written.
-        set: What is known of the training, one or more: --set seed=1 partition=iid. By default nothing.
+        method: Name of the method in figures and lists, such as FedProx. By default unknown.
+        dry_run: Only show which files match, and what is missing; nothing is written.
+        set: Description of the training, one or more: --set seed=1 partition=iid. By default nothing.
     """
     from dataclasses import replace
 
@@ -69,9 +69,9 @@ def import_(
     from drift.importers.path_patterns import SHIPPED, Patterns, parse_patterns
 
     if (model is None) != (dataset is None):
-        raise ValueError("--model and --dataset go together; or give --task FILE.py:FUNCTION, or none of them.")
+        raise ValueError("give --model and --dataset together, or --task FILE.py:FUNCTION, or none of them.")
     if model is not None and task is not None:
-        raise ValueError("both --model and --task were given; the one or the other says what the data is.")
+        raise ValueError("both --model and --task were given; give one of them.")
     notes = {key: value for key, value in (("name", name), ("method", method)) if value is not None}
     if model is None:
         notes = {**_notes(set or ()), **notes}

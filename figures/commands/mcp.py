@@ -18,8 +18,8 @@ def mcp(
     """Let an assistant ask about runs, over standard input and output (Model Context Protocol).
 
     Its tools list runs, read numbers, show a round, evaluate any weights of models, compute analyses, diagnose and
-    draw. Numbers come with their errors. What takes more than 30 s is refused with its cost, until it is accepted. In
-    the settings of the assistant, name this command with its arguments as a server of type stdio.
+    draw. Numbers come with their errors. A computation of more than 30 s is refused with its cost until the assistant
+    accepts it. In the settings of the assistant, enter this command with its arguments as a server of type stdio.
 
     Example: `fedscape mcp --runs out/demo/runs`
 

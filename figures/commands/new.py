@@ -31,9 +31,9 @@ COMMANDS = {
 
 
 def new(kind: Kind, name: str, /, *, folder: Path = Path()) -> None:
-    """Write a plug-in of your own and its test: files that work as they stand, to change.
+    """Write a plug-in of your own and its test: working files for you to change.
 
-    The plug-in is used by its file, as the last line of the output shows. Files that exist are never replaced.
+    The last line of the output shows how to use the plug-in. Existing files are never replaced.
 
     Example: `fedscape new method fedhalf`
 
@@ -44,7 +44,7 @@ def new(kind: Kind, name: str, /, *, folder: Path = Path()) -> None:
     """
     plain = name.replace("-", "_").lower()
     if not plain.isidentifier() or keyword.iskeyword(plain) or plain.startswith("_"):
-        raise ValueError(f"{name!r} is no name of a file of Python; use letters, digits and underscores: fed_half.")
+        raise ValueError(f"{name!r} is not a name for a Python file; use letters, digits and underscores: fed_half.")
     title = "".join(word.capitalize() for word in plain.split("_"))
     paths = folder / f"{plain}.py", folder / f"test_{plain}.py"
     if present := [path for path in paths if path.exists()]:
@@ -54,8 +54,8 @@ def new(kind: Kind, name: str, /, *, folder: Path = Path()) -> None:
     packages = {Path(str(package.__file__)).parent for package in (landscape, drift, figures)}
     if packages & {folder.resolve(), *folder.resolve().parents}:
         raise ValueError(
-            f"{folder} belongs to fedscape, whose own plug-ins are written as CONTRIBUTING.md says; choose a --folder "
-            "of your own."
+            f"{folder} belongs to fedscape; choose a --folder of your own, or follow CONTRIBUTING.md to add a plug-in "
+            "to fedscape."
         )
 
     def filled(text: str) -> str:

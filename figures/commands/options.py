@@ -41,7 +41,7 @@ def flag(name: str, **more: Any) -> Parameter:
 OUT = Parameter(name=["--out", "-o"])
 """Where a verb writes; its docstring says what."""
 
-Runs = Annotated[Path, Parameter(help="Folder that holds the runs; each run is a folder of its own in it.")]
+Runs = Annotated[Path, Parameter(help="Folder of the runs; each run is one folder in it.")]
 Data = Annotated[
     Path | None,
     Parameter(
@@ -79,8 +79,8 @@ Options = Annotated[
     several(
         "--set",
         "OPTION=VALUE",
-        help="Options of the analysis or figure, one or more: --set round=-1 points=21. By default its own values; one "
-        "that it does not have is refused, with those that it has.",
+        help="Options of the analysis or figure, one or more: --set round=-1 points=21. By default its own values; an "
+        "unknown one is refused with a list of those that it has.",
     ),
 ]
 Workers = Annotated[
@@ -104,8 +104,8 @@ Memory = Annotated[
     Parameter(
         metavar="SIZE",
         validator=_size,
-        help="Memory for the client models of rounds, as in 2GB; of larger rounds the models are read from their files "
-        "by blocks. The numbers stay the same. By default that of the environment variable FEDSCAPE_MEMORY, without it "
+        help="Memory for the client models of a round, such as 2GB; models of larger rounds are read from their files "
+        "in blocks. The numbers stay the same. By default that of the environment variable FEDSCAPE_MEMORY, without it "
         "half of the free memory.",
     ),
 ]
@@ -114,8 +114,8 @@ Cluster = Annotated[
     Parameter(
         metavar="ADDRESS",
         validator=_address,
-        help="Address of a Dask scheduler, as in tcp://HOST:8786, whose workers do the work in place of --workers. By "
-        "default none.",
+        help="Address of a Dask scheduler, such as tcp://HOST:8786, whose workers do the work in place of --workers. "
+        "By default none.",
     ),
 ]
 

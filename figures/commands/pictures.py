@@ -75,23 +75,23 @@ def draw(
     memory: Memory = None,
     json: Json = False,
 ) -> int:
-    """Draw one figure as PDF, PNG and SVG, with its numbers beside it as netCDF and CSV; or a paper's whole set.
+    """Draw one figure as PDF, PNG and SVG, with its numbers as netCDF and CSV; or all figures of a paper.
 
-    Every run that is named is drawn, or the command refuses and says which setting differs. Of a folder of runs a
-    figure may draw a part: what it leaves out is stated, on stderr and on the picture. The options from --methods to
-    --no-note say how it looks; one that a figure cannot honour is refused. In place of runs, the .nc file with the
-    numbers of an earlier picture draws it again, in another look for instance; nothing is computed.
+    All runs that you name are drawn, or the command refuses and names the setting that differs. From a folder of runs a
+    figure may draw a part; stderr and the picture say what it leaves out. The options from --methods to --no-note
+    change the look; a figure refuses those that it cannot follow. Name the .nc file of an earlier picture in place of
+    runs to draw it again, in another look for instance, without computing.
 
-    With --paper, every argument is a run or a folder of runs. Each figure of the paper whose runs are there is drawn,
-    and of each table the cells that have runs, beside the printed numbers; for the others, the commands that train
-    their runs are printed. Exit code 2 if none could be drawn.
+    With --paper, every argument is a run or a folder of runs. The command draws each figure of the paper whose runs
+    exist, and the cells of tables that have runs, next to the paper's numbers. For the others it prints the commands
+    that train their runs. Exit code 2 if none could be drawn.
 
     Example: `fedscape figures draw accuracy-rounds fedavg-digits`
 
     Args:
         name: Name of a figure (fedscape figures list); with --paper, a run or a folder of runs in its place.
         out: Folder for the pictures.
-        item: Only these figures and tables of the paper, as in fig6a table1. By default all.
+        item: Only these figures and tables of the paper, such as fig6a table1. By default all.
         formats: Formats of the picture: pdf, png, svg, eps. By default the first three.
     """
     require_folder(out)
@@ -102,7 +102,7 @@ def draw(
 
         load(paper)  # refused here, before any run is opened
         if set:
-            raise ValueError("--set is of one figure, and --paper takes the options of its items; leave one out.")
+            raise ValueError("--set changes one figure, and --paper uses the options of its items; leave one out.")
         from figures.commands.paper_set import draw_paper, opened_or_none
         from figures.looks.matplotlib_style import sheet
         from figures.looks.style import require_formats
@@ -129,10 +129,10 @@ def draw(
     options = {**arguments(set), **(look.words() if look is not None else {})}
     saved = next((text for text in run if text.endswith(".nc")), None)
     if saved is not None and len(run) > 1:
-        raise ValueError(f"{saved} has the numbers of a picture, and {len(run)} are named; give it alone.")
+        raise ValueError(f"{saved} has the numbers of a picture, and {len(run)} names are given; give it alone.")
     needless = {"--data": source.data, "--task": source.task, "--memory": memory}
     if saved is not None and (asked := [option for option, value in needless.items() if value is not None]):
-        raise ValueError(f"{asked[0]} is for runs, and {saved} has numbers that are computed; leave it out.")
+        raise ValueError(f"{asked[0]} is for runs, and {saved} has computed numbers; leave it out.")
     opened_runs = [] if saved is not None else source.select(run)
     from drift.runs.metric_names import stated
     from figures.commands._draw_files import draw_one, left_out
@@ -174,8 +174,7 @@ def gallery(
 ) -> int:
     """Draw every figure that these runs allow; exit code 2 if they allow none.
 
-    A figure may draw a part of the runs, such as one method: what each leaves out is stated, on stderr and on the
-    picture.
+    A figure may draw a part of the runs, such as one method; stderr and the picture say what it leaves out.
 
     Example: `fedscape figures gallery runs --tiny`
 

@@ -26,9 +26,9 @@ def pretrain(
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Make a pre-trained start for an experiment: train its model centrally, without clients, on other data.
+    """Train the model of an experiment centrally, without clients, on other data, as its pre-trained start.
 
-    The experiment then starts from it by --set init=CHECKPOINT (with init.head=new where the classes differ). Data that
+    The experiment then starts from it by --set init=CHECKPOINT (with init.head=new if the classes differ). Data that
     its clients train on are refused: name another dataset, or other classes than its task.classes.
 
     Example: `fedscape pretrain ima-fmnist-shards2 --dataset mnist --epochs 5`
@@ -37,7 +37,7 @@ def pretrain(
         dataset: Dataset to train on (fedscape list datasets). By default the experiment's own.
         epochs: Number of passes over all samples.
         out: File for the trained model, .safetensors. By default pretrained/DATASET-MODEL-sSEED.safetensors.
-        dataset_options: Options of that dataset, one or more, as in size=32. By default its own values.
+        dataset_options: Options of that dataset, one or more, such as size=32. By default its own values.
         classes: Classes to train on, as whole numbers from 0. By default all of the dataset.
     """
     require_names(experiment, set, None if dataset is None else [f"task.dataset={dataset}"])

@@ -39,19 +39,18 @@ def publish(
     At its top one to four landscapes stand side by side, with a time line of all rounds and the reasons in words. A
     clicked point is interpolated, and the page says so. Tables and curves follow below.
 
-    What takes time is stored in the folders of the runs: stopped, the same command goes on from there. A picture that
-    cannot be drawn is left out, with the reason in its place; exit code 2 then. Of a run that was recorded without its
-    data the page shows what the record says; --task adds the rest.
+    Long computations are stored in the folders of the runs: if you stop it, the same command resumes there. A picture
+    that cannot be drawn is replaced by the reason, and the exit code is 2. For a run that was recorded without its
+    data, the page shows the record; --task adds the rest.
 
     Example: `fedscape publish runs --out page.html --figures lines-globals planes-clients`
 
     Args:
         out: HTML file to write.
-        also: Figures (fedscape figures list) that the page shows as well; FILE.py:NAME for your own. By default none.
-        samples: Samples that planes, the path and the centre offset (test) and the largest eigenvalue (training) are
-            computed on at most, selected at random; the page says so, with the standard error. Where there are fewer,
-            and with all, they are all taken: of 60,000 that may take hours. Figures that take all samples are left out
-            where the page takes fewer.
+        also: Further figures of the page (fedscape figures list); FILE.py:NAME for your own. By default none.
+        samples: Most samples for planes, the path, the centre offset (test) and the largest eigenvalue (training),
+            selected at random; the page states the standard error. With all, or if there are fewer, all are used: for
+            60,000 that may take hours. Figures that need all samples are left out if the page uses fewer.
     """
     require_file(out)
     from drift.plugins.trust import allow_figure

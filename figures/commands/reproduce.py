@@ -37,9 +37,9 @@ def reproduce(
     """Train the runs that test the papers' claims, most useful first, and write one small file per finished run.
 
     A plan lists the runs, each with its worth and its core-hours; they are trained in order of worth per core-hour. All
-    of them take days: --list shows them, --budget limits them. Stopped at any moment, the same command resumes where it
-    was, on any machine that has the files: a run whose file has a number for each of its claims is not trained again.
-    A run that diverges is recorded up to there. Exit code 2 if a run failed, or gives no results for its claims.
+    of them take days: --list shows them, --budget limits them. If you stop it, the same command resumes, on any machine
+    that has the files. A run is not trained again if its file has a number for each of its claims. A run that diverges
+    is recorded up to that round. Exit code 2 if a run failed, or gives no results for its claims.
 
     Example: `fedscape reproduce --paper ima --budget 2h --workers 2`
 

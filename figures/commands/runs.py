@@ -43,15 +43,15 @@ def runs(
 ) -> None:
     """List the runs in folders: method, data, rounds done, accuracy (fraction 0-1).
 
-    No code of a method, partition or dataset of your own is needed. A value of --where may have * for any text; of
-    several columns all have to fit. Runs without a value come last in --sort.
+    The code of your own plug-ins is not needed. In --where, * stands for any text, and a run must match all columns.
+    With --sort, runs without a value come last.
 
     Example: `fedscape runs out/demo/runs --where method=fedavg --sort accuracy --descending`
 
     Args:
         folder: Folders of runs, and runs. By default --runs.
-        where: List these alone: --where method=fedavg 'dataset=cifar*'. By default all.
-        sort: Order by a column or number, as in loss. By default by name.
+        where: List only these runs: --where method=fedavg 'dataset=cifar*'. By default all.
+        sort: Order by a column or number, such as loss. By default by name.
         descending: The largest first.
     """
     from drift.runs.metric_names import stated
@@ -150,10 +150,10 @@ def verify(
     data: Data = None,
     json: Json = False,
 ) -> int:
-    """Read every file of runs and name what is damaged, missing or not part of them; exit code 2 if anything is.
+    """Read every file of runs and name those that are damaged, missing or foreign; exit code 2 if there are any.
 
     With --repair, damaged results and left-overs of stopped writes are removed, and lost rounds are trained again from
-    the round before them where that gives the same bits. Nothing whole is deleted; exit code 2 if anything stays
+    the round before them if that gives the same bits. Intact files are never deleted; exit code 2 if anything stays
     damaged.
 
     Example: `fedscape verify fedavg-digits --repair`

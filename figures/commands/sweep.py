@@ -40,8 +40,8 @@ def sweep(
 ) -> int:
     """Train one run for each combination of settings; exit code 2 if one failed or was refused.
 
-    Runs on disk are not trained again. A run that fails, or whose method refuses the setting, is named with its reason
-    and does not stop the others. Stopped at any moment, the same command resumes where it was.
+    Runs on disk are not trained again. If a run fails, or its method refuses the setting, the reason is shown, and the
+    others train. If you stop it, the same command resumes it.
 
     Example: `fedscape sweep digits-shards2 --grid method=fedavg,ima seed=0,1,2 --workers 2`
 

@@ -61,8 +61,8 @@ def train(
 ) -> None:
     """Train one run; rounds that are on disk already are not trained again.
 
-    Stopped at any moment, the same command resumes where it was. With --workers or --cluster the clients of a round
-    are trained in parallel; the result is the same to the last bit, and the number may change when a run is resumed.
+    If you stop it, the same command resumes it. With --workers or --cluster the clients of a round are trained in
+    parallel; the result has the same bits, and you may resume a run with another number of them.
 
     Example: `fedscape train digits-shards2 --set method=fedprox rounds=20`
 
@@ -116,9 +116,9 @@ def compare(
 ) -> int:
     """Train several methods and seeds of one experiment and tabulate them.
 
-    For one seed, all methods have the same initial model, partition, clients per round and batches; runs on disk are
-    not trained again. A method that refuses the setting is named with its reason, and the others train. Exit code 2 if
-    one was refused or stopped early.
+    For one seed, all methods have the same initial model, partition, cohorts and batches; runs on disk are not trained
+    again. If a method refuses the setting, its reason is shown, and the others train. Exit code 2 if one was refused or
+    stopped early.
 
     Example: `fedscape compare digits-shards2 --methods fedavg fedprox --seeds 0 1 2`
 
@@ -191,7 +191,7 @@ def naming_whole_rounds(runs: list[Run]) -> Iterator[None]:
             f"the disk is full ({shutil.disk_usage(existing).free / 1e6:.0f} MB free at {existing})"
             f"{f'; {reason.filename} could not be written' if reason.filename else ''}. "
             f"{complete or 'No round is whole yet'}. Free space or keep less (--set keep.clients='every 10, last 3' is "
-            "another run), then give the same command again: it goes on from there."
+            "another run), then repeat the command: it resumes there."
         ) from reason
 
 

@@ -94,7 +94,7 @@ def relived_rounds(runs: Sequence[Run], index: int, points: int, samples: int) -
         LookupError: If the round kept no clients or no start.
     """
     if not 1 <= len(runs) <= 2:
-        raise ValueError(f"{len(runs)} runs are given; a round is relived in one run, or in two side by side.")
+        raise ValueError(f"{len(runs)} runs are given; a film of a round shows one run, or two side by side.")
     records = [round_clients(run, index, None)[0] for run in runs]
     cohorts = [sorted(record.ids.tolist()) for record in records]
     if cohorts[0] != cohorts[-1]:

@@ -38,7 +38,7 @@ def draw(
     if format not in FORMATS:
         raise ValueError(f"format is {format!r}; give {', '.join(FORMATS)}.")
     if reserved := sorted({"folder", "stem", "formats", "name", "runs"} & {*(options or {})}):
-        raise ValueError(f"{reserved[0]} is no option of a figure.")
+        raise ValueError(f"{reserved[0]} is not an option of a figure.")
     opened = [ask.run(name) for name in runs]
     if not opened:
         raise LookupError("no run is given; tick one.")

@@ -134,7 +134,7 @@ def _at_spot(run: Run, index: int, spot: tuple[float, float]) -> str:
     plane = stage_plane(run, index)
     row = plane.row(spot)
     if len(row) > 3 and row[3]:
-        raise ValueError("the three clients lie on one line, and this point beside it; select a point on the line.")
+        raise ValueError("the three clients lie on one line, and this point does not; select a point on the line.")
     return sum_name([f"client {client}" for client in plane.clients], row[:3].tolist())
 
 

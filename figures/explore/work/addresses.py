@@ -65,7 +65,7 @@ class _Opened:
 
     def run(self, address: Address) -> Run:
         if (stated := stamp(address.folder / "run.json")) is None:
-            raise LookupError(f"run {address.folder.name} is not there any more.")
+            raise LookupError(f"run {address.folder.name} no longer exists.")
         key = (address, stated)
         with self._lock:
             if key not in self._runs:

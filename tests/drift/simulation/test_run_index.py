@@ -187,5 +187,5 @@ def test_what_is_not_found_is_said(tmp_path):
     with pytest.raises(LookupError, match=f"Did you mean '{name}'"):
         find(tmp_path, name.replace("blobs", "blops"))
     (tmp_path / "folder").mkdir()
-    with pytest.raises(LookupError, match=r"is no run: it has no run\.json"):
+    with pytest.raises(LookupError, match=r"is not a run: it has no run\.json"):
         find(tmp_path, str(tmp_path / "folder"))

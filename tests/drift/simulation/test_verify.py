@@ -181,7 +181,7 @@ def test_a_damaged_result_is_named(run):
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(LookupError, match="no folder"):
         verify(tmp_path / "nowhere")
-    with pytest.raises(LookupError, match="is no run"):
+    with pytest.raises(LookupError, match="is not a run"):
         verify(tmp_path)
 
 

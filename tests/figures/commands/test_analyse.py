@@ -84,7 +84,7 @@ def test_a_series_is_written_as_a_table_and_is_no_surface(run, tmp_path, capsys)
     rows = [row for row in csv.DictReader(path.read_text().splitlines()) if row["variable"] == "coherence"]
     assert [(int(row["round"]), float(row["value"])) for row in rows] == list(enumerate(result.coherence.values))
     assert call("analyse", "coherence", run.folder, "--out", path.with_suffix(".nc"), "--tidy") == 2
-    assert "--tidy is a form of .csv" in capsys.readouterr().err
+    assert "--tidy needs a .csv file" in capsys.readouterr().err
     assert call("analyse", "coherence", run.folder, "--out", path.with_suffix(".vtk")) == 2
     assert "export it as CSV" in capsys.readouterr().err
     assert not path.with_suffix(".vtk").exists()
@@ -142,7 +142,7 @@ def test_a_round_that_cannot_be_computed_stops_no_other(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("coherence", "--rounds", "all"), "coherence is not of one round; leave --rounds out: it covers"),
+        (("coherence", "--rounds", "all"), "coherence is not an analysis of one round; leave --rounds out: it covers"),
         (("eigenvalues", "--rounds", "0"), r"choose its rounds by --set rounds=\[0,5\]"),
         (("client-losses", "--rounds", "x"), "--rounds x cannot be read; give all, kept"),
         (("client-losses", "--rounds", "9"), "has no round 9; it has 0 to 2"),

@@ -64,10 +64,10 @@ def test_nothing_is_replaced_and_names_are_checked(fedscape, tmp_path):
     assert (tmp_path / "mine.py").read_text() == "kept" and not (tmp_path / "test_mine.py").exists()
     for name in ("3d", "class", "a b", "_x"):
         code, _, err = fedscape("new", "method", name)
-        assert code == 2 and "is no name of a file of Python" in err
+        assert code == 2 and "is not a name for a Python file" in err
     code, _, err = fedscape("new", "method", "other", "--folder", "nowhere")
     assert code == 2 and "there is no folder nowhere" in err
     code, _, err = fedscape("new", "method", "other", "--folder", Path(drift.__file__).parent / "methods")
-    assert code == 2 and "belongs to fedscape, whose own plug-ins are written as CONTRIBUTING.md says" in err
+    assert code == 2 and "belongs to fedscape; choose a --folder of your own, or follow CONTRIBUTING.md" in err
     code, _, err = fedscape("new", "methods", "other")
     assert code == 2 and "method" in err

@@ -189,4 +189,4 @@ def test_a_run_that_is_gone_is_one_line(jobs, run, tmp_path):
     assert results(jobs, slow, gone, [0.0])[0].state == "done"
     shutil.rmtree(folder)
     job, _ = results(jobs, slow, gone, [0.0])
-    assert job.state == "failed" and "not there any more" in str(job.error)
+    assert job.state == "failed" and "no longer exists" in str(job.error)

@@ -143,7 +143,7 @@ def test_a_figure_is_drawn_as_its_command_line_draws_it(opened, run, tmp_path):
         "draw", figure="accuracy-rounds", runs=[run.name], options={"shade": 1}
     )
     stem = opened.error("draw", figure="accuracy-rounds", runs=[run.name], options={"stem": "../other"})
-    assert stem == "stem is no option of a figure."
+    assert stem == "stem is not an option of a figure."
     assert "no figure named" in opened.error("draw", figure="accuracy", runs=[run.name])
     assert opened.error("draw", figure="accuracy-rounds", runs=[]) == "no run is given; tick one."
 

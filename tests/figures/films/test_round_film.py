@@ -154,7 +154,7 @@ def test_clients_of_the_same_numbers_with_other_data_are_refused(tmp_path):
 
 def test_words_of_the_other_film_are_refused(run, fedscape):
     code, _, err = fedscape("figures", "film", run.folder, "-o", "r.gif", "--round", 1, "--frames", 3)
-    assert (code, err.count("--rounds and --frames are of a film over rounds")) == (2, 1)
+    assert (code, err.count("--rounds and --frames belong to a film over rounds")) == (2, 1)
 
 
 def test_the_command_films_one_round(run, fedscape):
