@@ -1,4 +1,5 @@
-"""The numbers of docs/results.md and docs/findings.md, and the pictures of findings, from docs/results.
+"""The numbers of docs/results.md and docs/findings.md, the pictures of findings, and the papers' claims in
+docs/papers.md, from docs/results.
 
     python docs/_ext/evidence.py               fill the pages and draw the pictures again
     python docs/_ext/evidence.py --no-pictures
@@ -12,7 +13,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -37,9 +38,11 @@ from figures.papers import load as paper  # noqa: E402
 RESULTS = ROOT / "docs" / "results"
 FILES = RESULTS / "data"
 PAGES = (
-    *(ROOT / "docs" / f"{name}.md" for name in ("results", "results-settings", "findings", "trust")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("results", "results-settings", "findings", "trust", "papers")),
     ROOT / "paper/findings.md",
 )
+OTHERS = ("figures-of-papers",)
+"""Blocks of these pages that `paper_figures.py` fills."""
 
 PRINTED = {
     "ima-table1-fmnist-shards2": ("ima", "Table I", "FMNIST CNN #C=2"),
@@ -50,8 +53,8 @@ PRINTED = {
 """Items of the plan that have a paper's whole setting: paper, item and column of its numbers."""
 
 
-def filled(text: str, blocks: Mapping[str, str]) -> str:
-    """A page with its numbers replaced, on lines of their own or within one.
+def filled(text: str, blocks: Mapping[str, str], others: Collection[str] = ()) -> str:
+    """A page with its numbers replaced, on lines of their own or within one; blocks of others stay as they are.
 
     Raises:
         LookupError: If the page has a name that there are no numbers for.
@@ -59,6 +62,8 @@ def filled(text: str, blocks: Mapping[str, str]) -> str:
 
     def block(match: re.Match[str]) -> str:
         name = match[1]
+        if name in others:
+            return match[0]
         if name not in blocks:
             raise LookupError(f"there are no numbers called {name}; known: {', '.join(blocks)}")
         return f"<!-- {name} -->{match[2]}{blocks[name]}{match[2]}<!-- end -->"
@@ -80,6 +85,7 @@ def numbers(files: Path = FILES) -> dict[str, str]:
         "accuracies": _accuracies(runs, lost),
         "claims": evidence_claims.rows(verdicts, campaign, evidence_runs.added(runs, campaign)),
         "tally": evidence_claims.tally(verdicts, campaign),
+        "claims-of-papers": evidence_claims.of_paper(verdicts),
         "settings": evidence_settings.page(campaign, runs, lost, tested, variant),
         "waiting": evidence_claims.waiting(verdicts),
         "unasked": _unasked(),
@@ -194,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     blocks = numbers()
     for page in PAGES:
-        page.write_text(filled(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
+        page.write_text(filled(page.read_text(encoding="utf-8"), blocks, OTHERS), encoding="utf-8")
     if not options.no_pictures:
         from _ext.evidence_pictures import draw
 

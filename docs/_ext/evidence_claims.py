@@ -39,7 +39,7 @@ def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
                 (
                     f'<a id="{anchor(claim, verdict.setting)}"></a>'
                     + " ".join(filter(None, ["" if claim.name == last else about, _taken(verdict)])),
-                    ", ".join(f"[{name}](results-settings.md#{name})" for name in verdict.setting.split(", ")),
+                    ", ".join(map(_links, verdict.setting.split(", "))),
                     span(verdict.interval, 3),
                     "" if verdict.printed is None else f"{verdict.printed:+.3g}",
                     f"{number}, {later} added" if later else f"{number}",
@@ -60,6 +60,24 @@ def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
         "verdict",
     )
     return table(head, lines) if lines else "None yet."
+
+
+def _links(item: str) -> str:
+    """Links of a row to the settings of an item, the command that repeats it and its runs."""
+    place = f"results-settings.md#{item}"
+    return f"[{item}]({place}) [command]({place}-command) [runs]({place}-runs)"
+
+
+def of_paper(verdicts: Sequence[Verdict]) -> str:
+    """A row per claim of a paper, which links to its rows here; a claim without runs to where the reason is."""
+    settings: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        place = anchor(verdict.claim, verdict.setting) if verdict.seeds else "not-tested"
+        text = verdict.setting.partition(",")[0] if verdict.seeds else "not tested"
+        settings.setdefault(verdict.claim.name, []).append(f"[{text}](results.md#{place})")
+    asked = {verdict.claim.name: verdict.claim for verdict in verdicts}
+    rows = [(asked[name].item, asked[name].statement, ", ".join(links)) for name, links in settings.items()]
+    return table(("item", "claim", "rows"), rows)
 
 
 def anchor(claim: Claim, setting: str) -> str:

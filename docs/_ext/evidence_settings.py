@@ -55,6 +55,7 @@ def _section(
     if late:
         said += f", those of the seeds {', '.join(map(str, late))}, which were added after the others had been seen"
     parts.append(f"Plan `{item.digest}`: {said if runs else 'no run is recorded yet'}.")
+    parts[-1] = f'<a id="{item.name}-runs"></a>{parts[-1]}'
     if runs:
         parts.append(_files("Files", runs, named))
     if lost:
@@ -116,7 +117,7 @@ def _commands(item: PlanItem) -> str:
     command = shlex.join(["fedscape", "train", item.experiment, "--set", *item.set])
     lines = [item.prepare] if item.prepare else []
     lines.append(" ".join(filter(None, [command, first, f"seed={item.first_seed}"])))
-    told = "```bash\n" + "\n".join(lines) + "\n```"
+    told = f'<a id="{item.name}-command"></a>\n\n```bash\n' + "\n".join(lines) + "\n```"
     named = ", ".join(f"`{other or 'nothing'}`" for other in others)
     place = f"In place of `{first}`" if first else "Other rows"
     return f"{told}\n\n{place}: {named}." if others else told
