@@ -28,7 +28,7 @@ WORDINGS = (
 
 
 def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
-    """A row per claim and setting; the words of a claim are in its first row alone."""
+    """A row per claim and setting; the words of a claim are in its first row, the other rows have its name."""
     lines, last = [], ""
     for verdict in verdicts:
         if verdict.seeds:
@@ -38,7 +38,7 @@ def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
             lines.append(
                 (
                     f'<a id="{anchor(claim, verdict.setting)}"></a>'
-                    + " ".join(filter(None, ["" if claim.name == last else about, _taken(verdict)])),
+                    + " ".join(filter(None, [claim.name if claim.name == last else about, _taken(verdict)])),
                     ", ".join(map(_links, verdict.setting.split(", "))),
                     span(verdict.interval, 3),
                     "" if verdict.printed is None else f"{verdict.printed:+.3g}",

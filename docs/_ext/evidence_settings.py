@@ -117,7 +117,7 @@ def _commands(item: PlanItem) -> str:
     command = shlex.join(["fedscape", "train", item.experiment, "--set", *item.set])
     lines = [item.prepare] if item.prepare else []
     lines.append(" ".join(filter(None, [command, first, f"seed={item.first_seed}"])))
-    told = f'<a id="{item.name}-command"></a>\n\n```bash\n' + "\n".join(lines) + "\n```"
+    told = f'<a id="{item.name}-command"></a>Command:\n\n```bash\n' + "\n".join(lines) + "\n```"
     named = ", ".join(f"`{other or 'nothing'}`" for other in others)
     place = f"In place of `{first}`" if first else "Other rows"
     return f"{told}\n\n{place}: {named}." if others else told
