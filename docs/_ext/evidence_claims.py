@@ -144,16 +144,12 @@ def _test(claim: Claim) -> str:
 
 
 def waiting(verdicts: Sequence[Verdict]) -> str:
-    """Claims without runs, by the reason."""
+    """Names of claims without a number, by the reason."""
     reasons: dict[str, list[str]] = {}
     for verdict in verdicts:
         if not verdict.seeds:
-            claim = verdict.claim
-            reasons.setdefault(verdict.reason, []).append(f"{claim.item}: {claim.statement} (`{claim.name}`)")
-    lines = [
-        line for reason, names in reasons.items() for line in (f"\n*{reason}*\n", *(f"- {name}" for name in names))
-    ]
-    return "\n".join(lines).strip()
+            reasons.setdefault(verdict.reason, []).append(f"`{verdict.claim.name}`")
+    return "\n".join(f"- {reason[0].upper()}{reason[1:]}. {', '.join(names)}" for reason, names in reasons.items())
 
 
 def places(text: str) -> set[str]:

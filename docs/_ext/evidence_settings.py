@@ -24,33 +24,30 @@ def page(campaign: Plan, runs: ByItem, lost: ByItem, tested: Collection[str], na
     """A section per item, which rows of docs/results.md link to."""
     asked = {claim.name: claim for claim in claims()}
     late = added(runs, campaign)
-    return "\n\n".join(
-        _section(
-            item,
-            [asked[name] for name in item.claims if name in asked],
-            runs[item.name],
-            lost[item.name],
-            late.get(item.name, ()),
-            tested,
-            named,
-        )
-        for item in campaign.items
-    )
+    sections, first = [], dict[str, str]()
+    for item in campaign.items:
+        of_claims, *rest = _settings(item, [asked[name] for name in item.claims if name in asked], tested)
+        rest += [NOTES[label] for label in NOTES if item.paper != "cross" and label in _labels(item)]
+        text = "\n\n".join(rest)
+        same = first.setdefault(text, item.name)
+        if text and same != item.name:
+            text = f"Settings as in [{same}](#{same})."
+        about = [part for part in (of_claims, text) if part]
+        runs_of, lost_of = runs[item.name], lost[item.name]
+        sections.append(_section(item, about, runs_of, lost_of, late.get(item.name, ()), named))
+    return "\n\n".join(sections)
 
 
 def _section(
     item: PlanItem,
-    asked: Sequence[Claim],
+    about: Sequence[str],
     runs: Sequence[RecordedRun],
     lost: Sequence[RecordedRun],
     late: Sequence[int],
-    tested: Collection[str],
     named: Named,
 ) -> str:
     of_paper = "Questions across the papers" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
-    parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip(), *_settings(item, asked, tested)]
-    parts += [NOTES[label] for label in NOTES if item.paper != "cross" and label in _labels(item)]
-    parts.append(_commands(item))
+    parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip(), *about, _commands(item)]
     said = f"{sum(fixed(run, item) for run in runs)} of {len(runs)} runs were trained after it was fixed"
     if late:
         said += f", those of the seeds {', '.join(map(str, late))}, which were added after the others had been seen"
@@ -94,7 +91,7 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -
         heads += [every] if (every := f"{written(item.paper)}, {item.item}") not in heads else []
         for one in rest:
             rows[one.name], ours[one.name] = {every: one.paper}, one.ours
-    parts = ["Claims, by the paper's setting:\n\n" + "\n".join(lines)] if lines else []
+    parts = ["Claims, by the paper's setting:\n\n" + "\n".join(lines) if lines else ""]
     if rows:
         cells = [
             (f"`{name}`", *(row.get(head) or stated.get((name, head), "") for head in heads), f"**{ours[name]}**")
