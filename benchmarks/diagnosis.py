@@ -227,7 +227,7 @@ def beside(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
         "",
         f"The fault that was put in is the first advice in {len(named)} of {len(planted)} runs whose fault is one "
-        f"setting; never for: {', '.join(never)}.",
+        f"setting. It never is for: {', '.join(never)}.",
         "",
         "|the same advice for every run|lowered the loss|regret|",
         "|---" * 3 + "|",

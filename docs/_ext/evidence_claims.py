@@ -33,7 +33,8 @@ def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
     for verdict in verdicts:
         if verdict.seeds:
             claim, number = verdict.claim, verdict.interval.number
-            about = f"{claim.item}: {claim.statement} ({effect(claim)}{unit(verdict)}{_test(claim)}). `{claim.name}`"
+            asked = f"Effect: {effect(claim)}{unit(verdict)}{_test(claim)}."
+            about = f"{claim.item}: {claim.statement}. {asked} `{claim.name}`"
             later = sum(seed in added.get(verdict.setting, ()) for seed in verdict.seeds)
             lines.append(
                 (
@@ -50,7 +51,7 @@ def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
             )
             last = claim.name
     head = (
-        "claim (effect)",
+        "claim",
         "setting",
         "mean [95 % interval]",
         "paper",

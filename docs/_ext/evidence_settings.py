@@ -125,5 +125,5 @@ def _files(head: str, runs: Sequence[RecordedRun], named: Named) -> str:
     for run in sorted(runs, key=lambda run: run.experiment.seed):
         link = f"[{run.experiment.seed}](results/data/{run.path.name})"
         by_method.setdefault(named(run), []).append(link)
-    told = "; ".join(f"{name} {' '.join(links)}" for name, links in by_method.items())
-    return f"{head}: {told}."
+    told = "\n".join(f"- {name}: {' '.join(links)}" for name, links in by_method.items())
+    return f"{head}:\n\n{told}"
