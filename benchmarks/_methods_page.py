@@ -45,7 +45,7 @@ BUNDLES = """
 `--set method.like=paper` or `method.like=code` gives a method the options of its paper, or of released code, where its
 section lists them; `--set method.base.like=paper` does so for the base of IMA. They replace the options of a preset, and
 options on the command line replace them; the label is then `lss-code_changed`. A section lists the options that differ
-from the defaults. "Set too" are settings outside the method that you set yourself. "Lacks" names a part of the source
+from the defaults. Settings after "set too" are outside the method; set them yourself. "Lacks" names a part of the source
 that no option reproduces. [Agreement with published code](agreement.md) lists the comparisons.
 
 ## Defaults unlike the papers'

@@ -115,12 +115,12 @@ def page() -> str:
             f"{written(state.paper)}, {state.item.item}",
             {"captioned": "yes", "other": "other", "none": "no"}[state.form],
             state.setting,
-            f"`{state.command}`" if state.form != "none" else "",
+            f"`{state.command.removeprefix('figures draw ')}`" if state.form != "none" else "",
             _why(state),
         )
         for state in every
     ]
-    return f"{text}\n\n{table(('figure', 'as captioned', 'setting', 'command', 'what is missing'), rows)}"
+    return f"{text}\n\n{table(('figure', 'as captioned', 'setting', '`fedscape figures draw`', 'what is missing'), rows)}"
 
 
 def _why(state: State) -> str:
