@@ -46,7 +46,7 @@ BUNDLES = """
 section lists them; `--set method.base.like=paper` does so for the base of IMA. They replace the options of a preset, and
 options on the command line replace them; the label is then `lss-code_changed`. A section lists the options that differ
 from the defaults. Settings after "set too" are outside the method; set them yourself. "Lacks" names a part of the source
-that no option reproduces. [Agreement with published code](agreement.md) lists the comparisons.
+that no option reproduces. Brackets behind an option list the words that it takes. [Agreement with published code](agreement.md) lists the comparisons.
 
 ## Defaults unlike the papers'
 
@@ -202,7 +202,7 @@ def _unequal(one: dict[str, Any], other: dict[str, Any], before: str) -> list[st
 def _meaning(field: FieldInfo) -> str:
     """Description of an option, and what it may be where that is a list of words."""
     words = typing.get_args(field.annotation) if typing.get_origin(field.annotation) is typing.Literal else ()
-    among = f" (one of {', '.join(words)})" if words else ""
+    among = f" ({', '.join(words)})" if words else ""
     return f"{field.description}{among}"
 
 
