@@ -190,7 +190,7 @@ def _answers(answers: Sequence[Verdict], section: str) -> str:
 def _answer(verdict: Verdict) -> str:
     """Mean, interval and adjusted p; the seeds where they are not five."""
     parts = [span(verdict.interval, 3, verdict.claim.unit)]
-    parts += [f"p {p}" for p in [evidence_claims.p_value(verdict)] if p]
+    parts += [f"p={p}".replace("=< ", "<") for p in [evidence_claims.p_value(verdict)] if p]
     number = verdict.interval.number
     parts += [f"{number} seed{'s' if number > 1 else ''}" for number in [number] if number != 5]
     return ", ".join(parts)

@@ -93,9 +93,9 @@ def departures(verdict: Verdict, campaign: Plan) -> int:
 
 
 def same_setting(verdict: Verdict, campaign: Plan) -> str:
-    """Whether the setting of a row is that of its paper, or in how many values it differs."""
+    """Whether the setting of a row is that of its paper, or how many of its values differ."""
     number = departures(verdict, campaign)
-    return f"{number} value{'s' if number > 1 else ''} differ{'' if number > 1 else 's'}" if number else "yes"
+    return f"{number} differ{'' if number > 1 else 's'}" if number else "yes"
 
 
 def tally(verdicts: Sequence[Verdict], campaign: Plan) -> str:

@@ -48,10 +48,10 @@ def _section(
 ) -> str:
     of_paper = "Questions across the papers" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
     parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip(), *about, _commands(item)]
-    said = f"{sum(fixed(run, item) for run in runs)} of {len(runs)} runs were trained after it was fixed"
+    told = f"{sum(fixed(run, item) for run in runs)} of {len(runs)} runs trained after it was fixed"
     if late:
-        said += f", those of the seeds {', '.join(map(str, late))}, which were added after the others had been seen"
-    parts.append(f"Plan `{item.digest}`: {said if runs else 'no run is recorded yet'}.")
+        told += f": seeds {', '.join(map(str, late))}, added after the others had been seen"
+    parts.append(f"Plan `{item.digest}`, {told if runs else 'no run recorded yet'}.")
     parts[-1] = f'<a id="{item.name}-runs"></a>{parts[-1]}'
     if runs:
         parts.append(_files("Files", runs, named))
