@@ -116,7 +116,7 @@ def _commands(item: PlanItem) -> str:
     lines.append(" ".join(filter(None, [command, first, f"seed={item.first_seed}"])))
     told = f'<a id="{item.name}-command"></a>Command:\n\n```bash\n' + "\n".join(lines) + "\n```"
     named = ", ".join(f"`{other or 'nothing'}`" for other in others)
-    place = f"In place of `{first}`" if first else "Other rows"
+    place = f"Other rows, in place of `{first}`" if first else "Other rows"
     return f"{told}\n\n{place}: {named}." if others else told
 
 
