@@ -31,11 +31,12 @@ def recorded(campaign: Plan, runs: ByItem, lost: ByItem, everything: Sequence[Re
     for item, row in zip(campaign.items, reproduce.rows(campaign, have), strict=True):
         units = [unit for units in item.units for unit in units]
         own, diverged = runs[item.name], lost[item.name]
-        trained = f"{len(own) + len(diverged)} of {len(units)}" + f", {len(diverged)} diverged" * bool(diverged)
+        trained = f"{len(own) + len(diverged)}/{len(units)}" + f", {len(diverged)} diverged" * bool(diverged)
         lacking = ", ".join(f"`{name}`" for name in row["lacking"].split(", ") if name)
         of_paper = "findings" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
         hours = f"{seconds([*own, *diverged]) / 3600:.2f}"
-        lines.append((item.name, of_paper, trained, row["runs"], lacking, hours, f"{row['hours']:.1f}"))
+        complete = row["runs"].replace(" of ", "/")
+        lines.append((item.name, of_paper, trained, complete, lacking, hours, f"{row['hours']:.1f}"))
     every = [unit for item in campaign.items for units in item.units for unit in units]
     done = sum(unit.row.minutes for unit in every if unit.identity in have) / 60
     total = (
@@ -130,7 +131,7 @@ def _costs(run: RecordedRun) -> dict[str, np.ndarray]:
 
 
 def _growth(runs: ByItem) -> str:
-    """Least and largest growth per round of the step of FedEve with IMA where it diverges, from means of five rounds."""
+    """Least and largest growth per round of the step of FedEve with IMA where it diverges, of means of five rounds."""
     (run,) = (run for run in runs["fedeve-table1-mnist-dir001"] if run.label == "fedeve+ima")
     series = run.cached(OF_RECORD["step_norm"])["step_norm"]
     steps = series.values[(series["round"].values >= 1270) & (series["round"].values <= 1290)]

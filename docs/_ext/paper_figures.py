@@ -120,7 +120,8 @@ def page() -> str:
         )
         for state in every
     ]
-    return f"{text}\n\n{table(('figure', 'as captioned', 'setting', '`fedscape figures draw`', 'what is missing'), rows)}"
+    head = ("figure", "as captioned", "setting", "`fedscape figures draw`", "what is missing")
+    return f"{text}\n\n{table(head, rows)}"
 
 
 def _why(state: State) -> str:
