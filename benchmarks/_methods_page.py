@@ -45,8 +45,8 @@ BUNDLES = """
 `--set method.like=paper` or `method.like=code` gives a method the options of its paper, or of released code, where its
 section lists them; `--set method.base.like=paper` does so for the base of IMA. They replace the options of a preset.
 Options on the command line replace them, and the label is then `lss-code_changed`. A section lists the options that
-differ from the defaults. Settings after "set too" are outside the method; set them yourself. "Lacks" names a part of the
-source that no option reproduces. Brackets behind an option list the words that it takes. [Agreement with published
+differ from the defaults. Settings after "set too" are outside the method; set them yourself. "Lacks" names a part of
+the source that no option reproduces. Brackets behind an option list the words that it takes. [Agreement with published
 code](agreement.md) lists the comparisons.
 
 ## Defaults unlike the papers'
@@ -99,8 +99,8 @@ def _setting(numbers: dict[str, Any]) -> str:
         f"stratified), model {task.model}, {clients.number} clients, {clients.per_round} a round, {one.rounds} rounds. "
         f"Partition: {partition}. Clients train {local.epochs} epochs by {local.optimizer} with rate {local.lr:g} "
         f"times {local.lr_decay:g} a round, momentum {local.momentum:g}, batches of {local.batch}. The proxy set has "
-        f"{proxy}, taken from the test samples for all methods. Seeds {', '.join(map(str, numbers['seeds']))}: all methods have "
-        "the same initial model, partition, cohorts and minibatches. Machine: "
+        f"{proxy}, taken from the test samples for all methods. Seeds {', '.join(map(str, numbers['seeds']))}: all "
+        "methods have the same initial model, partition, cohorts and minibatches. Machine: "
         f"{numbers['processor']}, one thread, torch {numbers['torch']}."
     )
 
