@@ -125,7 +125,7 @@ def _taken(verdict: Verdict) -> str:
     if not verdict.short:
         return ""
     runs = f"{verdict.short} run{'s' if verdict.short > 1 else ''}"
-    return f"**As taken: {verdict.claim.instead}; waits for {runs} to be measured again.**"
+    return f"**As taken: {verdict.claim.instead} ({runs} to measure again).**"
 
 
 def unit(verdict: Verdict) -> str:

@@ -48,9 +48,9 @@ def _section(
 ) -> str:
     of_paper = "Questions across the papers" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
     parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip(), *about, _commands(item)]
-    told = f"{sum(fixed(run, item) for run in runs)} of {len(runs)} runs trained after it was fixed"
+    told = f"fixed before {sum(fixed(run, item) for run in runs)} of {len(runs)} runs"
     if late:
-        told += f": seeds {', '.join(map(str, late))}, added after the others had been seen"
+        told += f" (seeds {', '.join(map(str, late))}, added after the others had been seen)"
     parts.append(f"Plan `{item.digest}`, {told if runs else 'no run recorded yet'}.")
     parts[-1] = f'<a id="{item.name}-runs"></a>{parts[-1]}'
     if runs:
@@ -78,7 +78,7 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -
             f"[{claim.name}](results.md#{row})" if (row := anchor(claim, item.name)) in tested else f"`{claim.name}`"
             for claim in members
         )
-        lines.append(f"- {head}: {links}")
+        lines.append(f"{head}: {links}")
         for one in settings:
             code = f" (code, {CODE[title][one.name]})" if one.name in CODE[title] else ""
             if one.differs:
@@ -91,7 +91,8 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -
         heads += [every] if (every := f"{written(item.paper)}, {item.item}") not in heads else []
         for one in rest:
             rows[one.name], ours[one.name] = {every: one.paper}, one.ours
-    parts = ["Claims, by the paper's setting:\n\n" + "\n".join(lines) if lines else ""]
+    several = "Claims, by the paper's setting:\n\n" + "\n".join(f"- {line}" for line in lines)
+    parts = [several if len(lines) > 1 else "".join(f"Claims of {line}." for line in lines)]
     if rows:
         cells = [
             (f"`{name}`", *(row.get(head) or stated.get((name, head), "") for head in heads), f"**{ours[name]}**")

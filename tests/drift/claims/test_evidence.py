@@ -101,7 +101,7 @@ def test_a_row_whose_files_lack_several_rounds_says_what_it_has_instead(evidence
     assert verdict.short == short
     for number in (0, 2):
         text = evidence.evidence_claims.rows([replace(verdict, short=number)], campaign, {})
-        said = "As taken: the last stored round alone; waits for 2 runs to be measured again."
+        said = "As taken: the last stored round alone (2 runs to measure again)."
         assert (said in text) == (number > 0)
 
 
