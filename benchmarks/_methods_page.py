@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -160,13 +161,19 @@ def _once(name: str, options: Mapping[str, Mapping[str, str]]) -> list[str]:
 def _section(name: str, options: Sequence[str]) -> str:
     """What a method is, its options, and what its preset changes."""
     found = methods.load(name)
-    about = inspect.cleandoc(found.__doc__ or "")
+    about = _wrapped(inspect.cleandoc(found.__doc__ or ""))
     changes = _changes(read(PRESET, method=name), read(PRESET, method="fedavg"))
     preset = f"In `{PRESET}`: {', '.join(changes)}.\n" if changes else ""
     first = plugins.describe("drift.methods", name)
     listed = "".join(f"{line}\n" for line in [*options, *_bundled(found)]) or "No options.\n"
     parts = [f"## {name}\n", f"{first}\n", f"```text\n{about}\n```\n", listed, preset]
     return "\n".join(part for part in parts if part)
+
+
+def _wrapped(text: str) -> str:
+    """Text in lines that fit the site's column; paragraphs with indented lines, such as formulas, stay as they are."""
+    parts = text.split("\n\n")
+    return "\n\n".join(part if "\n " in f"\n{part}" else "\n".join(wrap(part, 88)) for part in parts)
 
 
 def _bundled(method: type[methods.Method]) -> list[str]:
