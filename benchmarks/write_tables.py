@@ -104,7 +104,7 @@ def _table(heads: list[str], machines: dict[str, Rows]) -> str:
     works = dict.fromkeys(work for rows in machines.values() for work in rows)
     lines = [["work", "machine", *heads], ["---"] * (2 + len(heads))]
     lines += [[work, number, *rows[work]] for work in works for number, rows in machines.items() if work in rows]
-    return "\n".join(f"|{'|'.join(line)}|" for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _ratios(found: dict[str, float], names: Iterable[str]) -> list[str]:
