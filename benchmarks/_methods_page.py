@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,8 @@ PRESET = "common-fmnist"
 
 HEAD = """# Methods
 
-What does each federated method compute, and which options does it have? `python -m benchmarks.methods` writes this page
-from the methods, and so does every `make docs`; do not edit it by hand. Choose a method by `--set method=NAME` and its
-options by `--set method.OPTION=VALUE`.
+What does each federated method compute, and which options does it have? `python -m benchmarks.methods` and `make docs`
+write this page from the methods. Choose a method by `--set method=NAME` and its options by `--set method.OPTION=VALUE`.
 
 ## One short setting
 
@@ -29,31 +29,30 @@ options by `--set method.OPTION=VALUE`.
 
     fedscape compare {preset} --methods {examples} --seeds {seeds}
 
-Accuracy is the test accuracy in percent: mean of the last ten rounds, then mean and standard deviation over {count}
-seeds. With so few seeds and rounds, and options that were not tuned, the table shows that every method works, and not
-which is best.
+Accuracy is the mean test accuracy of the last ten rounds, with the standard deviation over {count} seeds. The seeds and
+rounds are few, and options were not tuned. So the table shows that every method works, and not which is best.
 
 Cost is the multiply-accumulates of one client's local training over FedAvg's, for the client with most samples in the
 last of six rounds. Methods that hold out a fifth of its data train on less. Computation on a proxy set does not count.
 
-Clients receive (down) and return (up) the values of "sent" in addition to the model; some only report on the training.
-"Kept" is what a client keeps for the next round that it takes part in.
+"Sent" is sent to clients (down) or returned (up) in addition to the model. "Kept" stays with a client for its next
+round.
 
 """
 
 BUNDLES = """
 ## As published
 
-`--set method.like=paper` or `method.like=code` gives a method the options that its paper states, or that released code
-has, where its section lists them; `--set method.base.like=paper` does so for the base of IMA. They replace the options
-of a preset. What you set on the command line wins, and the label then says so: `lss-code_changed`. The run records the
-word and all options. A section lists the options that differ from the defaults; others that the source states are set
-to them. "Set too" are settings outside the method that you give yourself. [Agreement with published code](agreement.md)
-says what was compared.
+`--set method.like=paper` or `method.like=code` gives a method the options of its paper, or of released code, where its
+section lists them; `--set method.base.like=paper` does so for the base of IMA. They replace the options of a preset.
+Options on the command line replace them, and the label is then `lss-code_changed`. A section lists the options that
+differ from the defaults. Settings after "set too" are outside the method; set them yourself. "Lacks" names a part of
+the source that no option reproduces. Brackets behind an option list the words that it takes. [Agreement with published
+code](agreement.md) lists the comparisons.
 
 ## Defaults unlike the papers'
 
-Sections of methods say so under "Unlike the paper", and so does `fedscape list methods`. Of partitions:
+Sections have them under "Unlike the paper", and `fedscape list methods` prints them. Of partitions:
 
 {partitions}
 """
@@ -79,7 +78,9 @@ def page(numbers: dict[str, Any], names: Sequence[str] | None = None) -> str:
     rows = [_row(name, measured.get(name)) for name in names]
     notes = [_note(name, measured[name]) for name in names if name in measured and _apart(measured[name])]
     about = BUNDLES.format(partitions=_unlike("drift.partitions"))
-    return "\n".join([head + _table(COLUMNS, rows), *notes, about, *(_section(name) for name in names)])
+    options = {name: _options(methods.load(name)) for name in names}
+    sections = [_section(name, _once(name, options)) for name in names]
+    return "\n".join([head + _table(COLUMNS, rows), *notes, about, *sections])
 
 
 def _unlike(package: str) -> str:
@@ -96,10 +97,10 @@ def _setting(numbers: dict[str, Any]) -> str:
     proxy = f"{one.proxy.per_class} images a class" if one.proxy else "none"
     return (
         f"Preset `{PRESET}`: {task.dataset} ({task.train_samples} training and {task.test_samples} test samples, "
-        f"stratified), model {task.model}, {clients.number} clients, {clients.per_round} a round, partition "
-        f"({partition}), {one.rounds} rounds, {local.epochs} local epochs of {local.optimizer} with rate {local.lr:g} "
-        f"times {local.lr_decay:g} a round, momentum {local.momentum:g}, batches of {local.batch}; proxy set (out of "
-        f"the test samples, for all): {proxy}. Seeds {', '.join(map(str, numbers['seeds']))}; for one seed, all "
+        f"stratified), model {task.model}, {clients.number} clients, {clients.per_round} a round, {one.rounds} rounds. "
+        f"Partition: {partition}. Clients train {local.epochs} epochs by {local.optimizer} with rate {local.lr:g} "
+        f"times {local.lr_decay:g} a round, momentum {local.momentum:g}, batches of {local.batch}. The proxy set has "
+        f"{proxy}, taken from the test samples for all methods. Seeds {', '.join(map(str, numbers['seeds']))}: all "
         "methods have the same initial model, partition, cohorts and minibatches. Machine: "
         f"{numbers['processor']}, one thread, torch {numbers['torch']}."
     )
@@ -134,21 +135,45 @@ def _note(name: str, one: dict[str, Any]) -> str:
     )
 
 
-def _section(name: str) -> str:
+def _options(method: type[methods.Method]) -> dict[str, str]:
+    """A line per option of a method, by its name."""
+    return {
+        option: f"- `{option}={_shown(field.get_default(call_default_factory=True))}`: {_meaning(field)}"
+        for option, field in method.model_fields.items()
+        if option != "like"
+    }
+
+
+def _once(name: str, options: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Lines of a method's options; those that it shares with an earlier method, three or more, as one line."""
+    own = options[name]
+    shared = {
+        other: [option for option, line in own.items() if options[other].get(option) == line]
+        for other in list(options)[: list(options).index(name)]
+    }
+    other = max(shared, key=lambda one: len(shared[one]), default=name)
+    if len(same := shared.get(other, [])) < 3:
+        return list(own.values())
+    told = f"- as [{other}](#{other}): {', '.join(f'`{option}`' for option in same)}"
+    return [told, *(line for option, line in own.items() if option not in same)]
+
+
+def _section(name: str, options: Sequence[str]) -> str:
     """What a method is, its options, and what its preset changes."""
     found = methods.load(name)
-    about = inspect.cleandoc(found.__doc__ or "")
-    options = [
-        f"- `{option}={_shown(field.get_default(call_default_factory=True))}`: {_meaning(field)}"
-        for option, field in found.model_fields.items()
-        if option != "like"
-    ]
+    about = _wrapped(inspect.cleandoc(found.__doc__ or ""))
     changes = _changes(read(PRESET, method=name), read(PRESET, method="fedavg"))
     preset = f"In `{PRESET}`: {', '.join(changes)}.\n" if changes else ""
     first = plugins.describe("drift.methods", name)
     listed = "".join(f"{line}\n" for line in [*options, *_bundled(found)]) or "No options.\n"
     parts = [f"## {name}\n", f"{first}\n", f"```text\n{about}\n```\n", listed, preset]
     return "\n".join(part for part in parts if part)
+
+
+def _wrapped(text: str) -> str:
+    """Text in lines that fit the site's column; paragraphs with indented lines, such as formulas, stay as they are."""
+    parts = text.split("\n\n")
+    return "\n\n".join(part if "\n " in f"\n{part}" else "\n".join(wrap(part, 88)) for part in parts)
 
 
 def _bundled(method: type[methods.Method]) -> list[str]:
@@ -158,7 +183,7 @@ def _bundled(method: type[methods.Method]) -> list[str]:
         changed = [f"`{key}={_shown(value)}`" for key, value in one.options.items() if value != getattr(defaults, key)]
         parts = [", ".join(changed) or "the defaults"]
         parts += [f"set too `{one.settings}`"] if one.settings else []
-        parts += [f"not to be had: {one.lacks}"] if one.lacks else []
+        parts += [f"lacks {one.lacks}"] if one.lacks else []
         lines.append(f"- `like={name}` ({one.source}): {'; '.join(parts)}")
     return lines
 
@@ -185,7 +210,7 @@ def _unequal(one: dict[str, Any], other: dict[str, Any], before: str) -> list[st
 def _meaning(field: FieldInfo) -> str:
     """Description of an option, and what it may be where that is a list of words."""
     words = typing.get_args(field.annotation) if typing.get_origin(field.annotation) is typing.Literal else ()
-    among = f" (one of {', '.join(words)})" if words else ""
+    among = f" ({', '.join(words)})" if words else ""
     return f"{field.description}{among}"
 
 
@@ -206,4 +231,4 @@ def _percent(accuracies: list[float]) -> str:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heads, tuple("---" for _ in heads), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+    return "".join("|" + "|".join(cell.replace("|", "\\|") for cell in line) + "|\n" for line in lines)

@@ -227,15 +227,15 @@ def beside(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
         "",
         f"The fault that was put in is the first advice in {len(named)} of {len(planted)} runs whose fault is one "
-        f"setting; never for: {', '.join(never)}.",
+        f"setting. It never is for: {', '.join(never)}.",
         "",
-        "| the same advice for every run | lowered the loss | regret |",
+        "|the same advice for every run|lowered the loss|regret|",
         "|---" * 3 + "|",
-        f"| `diagnose` (its first advice, or none) | {100 * of['lowered'] * of['advised'] / of['runs']:.0f} % | "
-        f"{100 * of['regret']:.0f} % |",
+        f"|`diagnose` (its first advice, or none)|{100 * of['lowered'] * of['advised'] / of['runs']:.0f} %|"
+        f"{100 * of['regret']:.0f} %|",
     ]
     by_regret = sorted(constants(rows).items(), key=lambda entry: entry[1][1])
-    lines += [f"| {name} | {100 * lowered:.0f} % | {100 * regret:.0f} % |" for name, (lowered, regret) in by_regret]
+    lines += [f"|{name}|{100 * lowered:.0f} %|{100 * regret:.0f} %|" for name, (lowered, regret) in by_regret]
     return lines
 
 
@@ -251,13 +251,13 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     """A line of Markdown per fault, the criterion per setting and over all, and what constant advice would do."""
     settings = list(dict.fromkeys((row["setting"], row["seed"]) for row in rows))
     heads = ["fault", *(f"{setting}, seed {seed}" for setting, seed in settings)]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    lines = [f"|{'|'.join(heads)}|", "|---" * len(heads) + "|"]
     cells = {(row["fault"], row["setting"], row["seed"]): _advised(row) for row in rows}
     for fault in dict.fromkeys(row["fault"] for row in rows):
-        lines.append(f"| {' | '.join([fault, *(cells.get((fault, *one), '') for one in settings)])} |")
+        lines.append(f"|{'|'.join([fault, *(cells.get((fault, *one), '') for one in settings)])}|")
     lines += [
         "",
-        "| runs of | runs | advised | lowered the loss | gain | regret | regret without advice |",
+        "|runs of|runs|advised|lowered the loss|gain|regret|regret without advice|",
         "|---" * 7 + "|",
     ]
     for setting in (*SETTINGS, "all"):
@@ -265,7 +265,7 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
         if some:
             of = summary(some)
             shares = [f"{100 * of[name]:.0f} %" for name in ("lowered", "gain", "regret", "idle")]
-            lines.append(f"| {' | '.join([setting, str(of['runs']), str(of['advised']), *shares])} |")
+            lines.append(f"|{'|'.join([setting, str(of['runs']), str(of['advised']), *shares])}|")
     return [*lines, *beside(rows)] if rows else lines
 
 

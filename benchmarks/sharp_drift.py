@@ -93,7 +93,7 @@ def correlations(run: dict[str, Any]) -> dict[str, float]:
 
 def table(content: dict[str, Any]) -> str:
     """Mean correlations over the seeds, and their difference to that of the length with its interval."""
-    lines = ["| data | rank correlation with the cost of | mean | minus that of the length [95 % interval] |"]
+    lines = ["|data|rank correlation with the cost of|mean|minus that of the length [95 % interval]|"]
     lines.append("|---|---|---|---|")
     for data in SETTINGS:
         by_seed = [correlations(run) for run in content["runs"] if run["data"] == data]
@@ -101,7 +101,7 @@ def table(content: dict[str, Any]) -> str:
             values = [row[name] for row in by_seed]
             ahead = over_seeds([row[name] - row["norm"] for row in by_seed])
             shown = "" if name == "norm" else f"{ahead.mean:+.3f} [{ahead.low:+.3f}, {ahead.high:+.3f}]"
-            lines.append(f"| {data if place == 0 else ''} | {text} | {np.mean(values):.3f} | {shown} |")
+            lines.append(f"|{data if place == 0 else ''}|{text}|{np.mean(values):.3f}|{shown}|")
     return "\n".join(lines)
 
 

@@ -1,4 +1,5 @@
-"""The numbers of docs/results.md and docs/findings.md, and the pictures of findings, from docs/results.
+"""The numbers of docs/results.md and docs/findings.md, the pictures of findings, and the papers' claims in
+docs/papers.md, from docs/results.
 
     python docs/_ext/evidence.py               fill the pages and draw the pictures again
     python docs/_ext/evidence.py --no-pictures
@@ -10,9 +11,10 @@ A page has its numbers between <!-- NAME --> and <!-- end -->; what stands there
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -23,6 +25,7 @@ from _ext import evidence_claims, evidence_runs, evidence_settings  # noqa: E402
 from _ext.evidence_runs import ByItem  # noqa: E402 - after the path is set
 from _ext.evidence_tables import span, table  # noqa: E402 - after the path is set
 from _ext.evidence_words import WORDS  # noqa: E402 - after the path is set
+from benchmarks import sharp_drift  # noqa: E402 - after the path is set
 from drift.claims import PAPERS, claims, questions  # noqa: E402 - after the path is set
 from drift.claims.campaign import judge, plan  # noqa: E402
 from drift.claims.campaign.recorded_run import RecordedRun  # noqa: E402
@@ -37,9 +40,11 @@ from figures.papers import load as paper  # noqa: E402
 RESULTS = ROOT / "docs" / "results"
 FILES = RESULTS / "data"
 PAGES = (
-    *(ROOT / "docs" / f"{name}.md" for name in ("results", "results-settings", "findings", "trust")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("results", "results-settings", "findings", "trust", "papers")),
     ROOT / "paper/findings.md",
 )
+OTHERS = ("figures-of-papers",)
+"""Blocks of these pages that `paper_figures.py` fills."""
 
 PRINTED = {
     "ima-table1-fmnist-shards2": ("ima", "Table I", "FMNIST CNN #C=2"),
@@ -50,8 +55,8 @@ PRINTED = {
 """Items of the plan that have a paper's whole setting: paper, item and column of its numbers."""
 
 
-def filled(text: str, blocks: Mapping[str, str]) -> str:
-    """A page with its numbers replaced, on lines of their own or within one.
+def filled(text: str, blocks: Mapping[str, str], others: Collection[str] = ()) -> str:
+    """A page with its numbers replaced, on lines of their own or within one; blocks of others stay as they are.
 
     Raises:
         LookupError: If the page has a name that there are no numbers for.
@@ -59,6 +64,8 @@ def filled(text: str, blocks: Mapping[str, str]) -> str:
 
     def block(match: re.Match[str]) -> str:
         name = match[1]
+        if name in others:
+            return match[0]
         if name not in blocks:
             raise LookupError(f"there are no numbers called {name}; known: {', '.join(blocks)}")
         return f"<!-- {name} -->{match[2]}{blocks[name]}{match[2]}<!-- end -->"
@@ -80,9 +87,11 @@ def numbers(files: Path = FILES) -> dict[str, str]:
         "accuracies": _accuracies(runs, lost),
         "claims": evidence_claims.rows(verdicts, campaign, evidence_runs.added(runs, campaign)),
         "tally": evidence_claims.tally(verdicts, campaign),
+        "claims-of-papers": evidence_claims.of_paper(verdicts),
         "settings": evidence_settings.page(campaign, runs, lost, tested, variant),
         "waiting": evidence_claims.waiting(verdicts),
         "unasked": _unasked(),
+        "sharp-drift": sharp_drift.table(json.loads(sharp_drift.STORED.read_text(encoding="utf-8"))),
         **evidence_runs.counts(campaign, runs, verdicts, answers),
     }
     return {
@@ -181,7 +190,7 @@ def _answers(answers: Sequence[Verdict], section: str) -> str:
 def _answer(verdict: Verdict) -> str:
     """Mean, interval and adjusted p; the seeds where they are not five."""
     parts = [span(verdict.interval, 3, verdict.claim.unit)]
-    parts += [f"p {p}" for p in [evidence_claims.p_value(verdict)] if p]
+    parts += [f"p={p}".replace("=< ", "<") for p in [evidence_claims.p_value(verdict)] if p]
     number = verdict.interval.number
     parts += [f"{number} seed{'s' if number > 1 else ''}" for number in [number] if number != 5]
     return ", ".join(parts)
@@ -194,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     blocks = numbers()
     for page in PAGES:
-        page.write_text(filled(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
+        page.write_text(filled(page.read_text(encoding="utf-8"), blocks, OTHERS), encoding="utf-8")
     if not options.no_pictures:
         from _ext.evidence_pictures import draw
 

@@ -28,18 +28,19 @@ WORDINGS = (
 
 
 def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
-    """A row per claim and setting; the words of a claim are in its first row alone."""
+    """A row per claim and setting; the words of a claim are in its first row, the other rows have its name."""
     lines, last = [], ""
     for verdict in verdicts:
         if verdict.seeds:
             claim, number = verdict.claim, verdict.interval.number
-            about = f"{claim.item}: {claim.statement} ({effect(claim)}{unit(verdict)}{_test(claim)}). `{claim.name}`"
+            asked = f"Effect: {effect(claim)}{unit(verdict)}{_test(claim)}."
+            about = f"{claim.item}: {claim.statement}. {asked} `{claim.name}`"
             later = sum(seed in added.get(verdict.setting, ()) for seed in verdict.seeds)
             lines.append(
                 (
                     f'<a id="{anchor(claim, verdict.setting)}"></a>'
-                    + " ".join(filter(None, ["" if claim.name == last else about, _taken(verdict)])),
-                    ", ".join(f"[{name}](results-settings.md#{name})" for name in verdict.setting.split(", ")),
+                    + " ".join(filter(None, [claim.name if claim.name == last else about, _taken(verdict)])),
+                    ", ".join(map(_links, verdict.setting.split(", "))),
                     span(verdict.interval, 3),
                     "" if verdict.printed is None else f"{verdict.printed:+.3g}",
                     f"{number}, {later} added" if later else f"{number}",
@@ -50,7 +51,7 @@ def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
             )
             last = claim.name
     head = (
-        "claim (effect)",
+        "claim",
         "setting",
         "mean [95 % interval]",
         "paper",
@@ -60,6 +61,24 @@ def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
         "verdict",
     )
     return table(head, lines) if lines else "None yet."
+
+
+def _links(item: str) -> str:
+    """Links of a row to the settings of an item, the command that repeats it and its runs."""
+    place = f"results-settings.md#{item}"
+    return f"[{item}]({place}) [command]({place}-command) [runs]({place}-runs)"
+
+
+def of_paper(verdicts: Sequence[Verdict]) -> str:
+    """A row per claim of a paper, which links to its rows here; a claim without runs to where the reason is."""
+    settings: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        place = anchor(verdict.claim, verdict.setting) if verdict.seeds else "not-tested"
+        text = verdict.setting.partition(",")[0] if verdict.seeds else "not tested"
+        settings.setdefault(verdict.claim.name, []).append(f"[{text}](results.md#{place})")
+    asked = {verdict.claim.name: verdict.claim for verdict in verdicts}
+    rows = [(asked[name].item, asked[name].statement, ", ".join(links)) for name, links in settings.items()]
+    return table(("item", "claim", "rows"), rows)
 
 
 def anchor(claim: Claim, setting: str) -> str:
@@ -74,9 +93,9 @@ def departures(verdict: Verdict, campaign: Plan) -> int:
 
 
 def same_setting(verdict: Verdict, campaign: Plan) -> str:
-    """Whether the setting of a row is that of its paper, or in how many values it differs."""
+    """Whether the setting of a row is that of its paper, or how many of its values differ."""
     number = departures(verdict, campaign)
-    return f"{number} value{'s' if number > 1 else ''} differ{'' if number > 1 else 's'}" if number else "yes"
+    return f"{number} differ{'' if number > 1 else 's'}" if number else "yes"
 
 
 def tally(verdicts: Sequence[Verdict], campaign: Plan) -> str:
@@ -106,7 +125,7 @@ def _taken(verdict: Verdict) -> str:
     if not verdict.short:
         return ""
     runs = f"{verdict.short} run{'s' if verdict.short > 1 else ''}"
-    return f"**As taken: {verdict.claim.instead}; waits for {runs} to be measured again.**"
+    return f"**As taken: {verdict.claim.instead} ({runs} to measure again).**"
 
 
 def unit(verdict: Verdict) -> str:
@@ -126,16 +145,12 @@ def _test(claim: Claim) -> str:
 
 
 def waiting(verdicts: Sequence[Verdict]) -> str:
-    """Claims without runs, by the reason."""
+    """Names of claims without a number, by the reason."""
     reasons: dict[str, list[str]] = {}
     for verdict in verdicts:
         if not verdict.seeds:
-            claim = verdict.claim
-            reasons.setdefault(verdict.reason, []).append(f"{claim.item}: {claim.statement} (`{claim.name}`)")
-    lines = [
-        line for reason, names in reasons.items() for line in (f"\n*{reason}*\n", *(f"- {name}" for name in names))
-    ]
-    return "\n".join(lines).strip()
+            reasons.setdefault(verdict.reason, []).append(f"`{verdict.claim.name}`")
+    return "\n".join(f"- {reason[0].upper()}{reason[1:]}. {', '.join(names)}" for reason, names in reasons.items())
 
 
 def places(text: str) -> set[str]:

@@ -17,6 +17,9 @@ from drift.claims.cross import window_gains
 from figures.commands import reproduce
 from figures.looks.palette import label as written
 
+CROSS = ("cross-fmnist-mlp-shards2", "cross-cifar10-mlp-shards2")
+_IMA = ("ima-table1-fmnist-shards2", "ima-table1-fmnist-dir01")
+
 ByItem = Mapping[str, Sequence[RecordedRun]]
 """Recorded runs by the name of their item."""
 
@@ -28,11 +31,12 @@ def recorded(campaign: Plan, runs: ByItem, lost: ByItem, everything: Sequence[Re
     for item, row in zip(campaign.items, reproduce.rows(campaign, have), strict=True):
         units = [unit for units in item.units for unit in units]
         own, diverged = runs[item.name], lost[item.name]
-        trained = f"{len(own) + len(diverged)} of {len(units)}" + f", {len(diverged)} diverged" * bool(diverged)
+        trained = f"{len(own) + len(diverged)}/{len(units)}" + f", {len(diverged)} diverged" * bool(diverged)
         lacking = ", ".join(f"`{name}`" for name in row["lacking"].split(", ") if name)
         of_paper = "findings" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
         hours = f"{seconds([*own, *diverged]) / 3600:.2f}"
-        lines.append((item.name, of_paper, trained, row["runs"], lacking, hours, f"{row['hours']:.1f}"))
+        complete = row["runs"].replace(" of ", "/")
+        lines.append((item.name, of_paper, trained, complete, lacking, hours, f"{row['hours']:.1f}"))
     every = [unit for item in campaign.items for units in item.units for unit in units]
     done = sum(unit.row.minutes for unit in every if unit.identity in have) / 60
     total = (
@@ -83,13 +87,62 @@ def counts(campaign: Plan, runs: ByItem, verdicts: Sequence[Verdict], answers: S
         "identical": identical(runs),
         "first-window": first_window(runs),
         "gain-rounds": gain_rounds(runs),
+        "fixed-cross": fixed_cross(campaign, runs),
+        **_of_findings(runs),
     }
+
+
+def fixed_cross(campaign: Plan, runs: ByItem) -> str:
+    """How many runs of the two settings of findings were trained after their item was fixed."""
+    states = [fixed(run, item) for item in campaign.items if item.name in CROSS for run in runs[item.name]]
+    return f"{sum(states)} of {len(states)}"
+
+
+def _of_findings(runs: ByItem) -> dict[str, str]:
+    """Ranges over runs in docs/findings.md, by name."""
+    of_fedavg = {name: [run for run in runs[name] if run.label == "fedavg"] for name in (*CROSS, _IMA[0])}
+    cosines = []
+    for run in (run for own in of_fedavg.values() for run in own):
+        series = run.cached(OF_RECORD["mean_cosine"])["mean_cosine"]
+        cosines.append(series.values[series["round"].values >= run.experiment.rounds / 4])
+    means, below = [one.mean() for one in cosines], [100 * (one < 0).mean() for one in cosines]
+    gains = []
+    for run in (run for name in CROSS for run in runs[name] if run.label == "fedeve+ima"):
+        series = run.cached(OF_RECORD["gain"])["gain"]
+        gains.append(float(series.where(series["round"] >= run.method.first_round(run.experiment.rounds)).max()))
+    costs = [_costs(run) for own in of_fedavg.values() for run in own if _costs(run)]
+    return {
+        "cosine-late": f"{min(means):.3f} to {max(means):.3f}",
+        "cosine-below": f"{min(below):.0f} to {max(below):.0f} %",
+        "gain-with-ima": f"{max(gains):.2f}",
+        "client-cost": f"{min(one['client'].min() for one in costs):.2f}",
+        "random-cost": f"{max(np.abs(one['random']).max() for one in costs):.4f}",
+        "growth": _growth(runs),
+    }
+
+
+def _costs(run: RecordedRun) -> dict[str, np.ndarray]:
+    """Cost of displacements by their kind, of the stored rounds; empty where there are none."""
+    for name, result in run.content["results"].items():
+        if name.startswith("drift_curvature") and '"random"' in name:
+            parts = result["variables"]
+            return dict(zip(parts["kind"]["values"], np.array(parts["cost"]["values"], float).T, strict=True))
+    return {}
+
+
+def _growth(runs: ByItem) -> str:
+    """Least and largest growth per round of the step of FedEve with IMA where it diverges, of means of five rounds."""
+    (run,) = (run for run in runs["fedeve-table1-mnist-dir001"] if run.label == "fedeve+ima")
+    series = run.cached(OF_RECORD["step_norm"])["step_norm"]
+    steps = series.values[(series["round"].values >= 1270) & (series["round"].values <= 1290)]
+    growth = (steps[1:] / steps[:-1]) ** (1 / 5)
+    return f"{growth.min():.3f} to {growth.max():.3f}"
 
 
 def identical(runs: ByItem) -> str:
     """In how many seeds the runs of IMA have FedAvg's losses until averaging begins, by item."""
     texts = []
-    for name in ("cross-fmnist-mlp-shards2", "cross-cifar10-mlp-shards2", *_IMA):
+    for name in (*CROSS, *_IMA):
         bases = {run.experiment.seed: run for run in runs[name] if run.label == "fedavg"}
         equal = []
         for run in (run for run in runs[name] if run.label == "ima"):
@@ -100,13 +153,10 @@ def identical(runs: ByItem) -> str:
     return ", ".join(texts)
 
 
-_IMA = ("ima-table1-fmnist-shards2", "ima-table1-fmnist-dir01")
-
-
 def first_window(runs: ByItem) -> str:
     """In how many seeds a window of five raises the loss in the first of its rounds, by item."""
     texts = []
-    for name in ("cross-fmnist-mlp-shards2", "cross-cifar10-mlp-shards2", "ima-table1-fmnist-shards2"):
+    for name in (*CROSS, _IMA[0]):
         gains = [window_gains(run)[1][0] for run in runs[name] if run.label == "fedavg"]  # type: ignore[arg-type]
         texts.append(f"{sum(gain < 0 for gain in gains)} of {len(gains)} seeds of `{name}`")
     return ", ".join(texts)

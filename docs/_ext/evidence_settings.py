@@ -24,37 +24,35 @@ def page(campaign: Plan, runs: ByItem, lost: ByItem, tested: Collection[str], na
     """A section per item, which rows of docs/results.md link to."""
     asked = {claim.name: claim for claim in claims()}
     late = added(runs, campaign)
-    return "\n\n".join(
-        _section(
-            item,
-            [asked[name] for name in item.claims if name in asked],
-            runs[item.name],
-            lost[item.name],
-            late.get(item.name, ()),
-            tested,
-            named,
-        )
-        for item in campaign.items
-    )
+    sections, first = [], dict[str, str]()
+    for item in campaign.items:
+        of_claims, *rest = _settings(item, [asked[name] for name in item.claims if name in asked], tested)
+        rest += [NOTES[label] for label in NOTES if item.paper != "cross" and label in _labels(item)]
+        text = "\n\n".join(rest)
+        same = first.setdefault(text, item.name)
+        if text and same != item.name:
+            text = f"Settings as in [{same}](#{same})."
+        about = [part for part in (of_claims, text) if part]
+        runs_of, lost_of = runs[item.name], lost[item.name]
+        sections.append(_section(item, about, runs_of, lost_of, late.get(item.name, ()), named))
+    return "\n\n".join(sections)
 
 
 def _section(
     item: PlanItem,
-    asked: Sequence[Claim],
+    about: Sequence[str],
     runs: Sequence[RecordedRun],
     lost: Sequence[RecordedRun],
     late: Sequence[int],
-    tested: Collection[str],
     named: Named,
 ) -> str:
     of_paper = "Questions across the papers" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
-    parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip(), *_settings(item, asked, tested)]
-    parts += [NOTES[label] for label in NOTES if item.paper != "cross" and label in _labels(item)]
-    parts.append(_commands(item))
-    said = f"{sum(fixed(run, item) for run in runs)} of {len(runs)} runs were trained after it was fixed"
+    parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip(), *about, _commands(item)]
+    told = f"fixed before {sum(fixed(run, item) for run in runs)} of {len(runs)} runs"
     if late:
-        said += f", those of the seeds {', '.join(map(str, late))}, which were added after the others had been seen"
-    parts.append(f"Plan `{item.digest}`: {said if runs else 'no run is recorded yet'}.")
+        told += f" (seeds {', '.join(map(str, late))}, added after the others had been seen)"
+    parts.append(f"Plan `{item.digest}`, {told if runs else 'no run recorded yet'}.")
+    parts[-1] = f'<a id="{item.name}-runs"></a>{parts[-1]}'
     if runs:
         parts.append(_files("Files", runs, named))
     if lost:
@@ -80,7 +78,7 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -
             f"[{claim.name}](results.md#{row})" if (row := anchor(claim, item.name)) in tested else f"`{claim.name}`"
             for claim in members
         )
-        lines.append(f"- {head}: {links}")
+        lines.append(f"{head}: {links}")
         for one in settings:
             code = f" (code, {CODE[title][one.name]})" if one.name in CODE[title] else ""
             if one.differs:
@@ -93,7 +91,8 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -
         heads += [every] if (every := f"{written(item.paper)}, {item.item}") not in heads else []
         for one in rest:
             rows[one.name], ours[one.name] = {every: one.paper}, one.ours
-    parts = ["Claims, by the paper's setting:\n\n" + "\n".join(lines)] if lines else []
+    several = "Claims, by the paper's setting:\n\n" + "\n".join(f"- {line}" for line in lines)
+    parts = [several if len(lines) > 1 else "".join(f"Claims of {line}." for line in lines)]
     if rows:
         cells = [
             (f"`{name}`", *(row.get(head) or stated.get((name, head), "") for head in heads), f"**{ours[name]}**")
@@ -116,9 +115,9 @@ def _commands(item: PlanItem) -> str:
     command = shlex.join(["fedscape", "train", item.experiment, "--set", *item.set])
     lines = [item.prepare] if item.prepare else []
     lines.append(" ".join(filter(None, [command, first, f"seed={item.first_seed}"])))
-    told = "```bash\n" + "\n".join(lines) + "\n```"
+    told = f'<a id="{item.name}-command"></a>Command:\n\n```bash\n' + "\n".join(lines) + "\n```"
     named = ", ".join(f"`{other or 'nothing'}`" for other in others)
-    place = f"In place of `{first}`" if first else "Other rows"
+    place = f"Other rows, in place of `{first}`" if first else "Other rows"
     return f"{told}\n\n{place}: {named}." if others else told
 
 
@@ -127,5 +126,5 @@ def _files(head: str, runs: Sequence[RecordedRun], named: Named) -> str:
     for run in sorted(runs, key=lambda run: run.experiment.seed):
         link = f"[{run.experiment.seed}](results/data/{run.path.name})"
         by_method.setdefault(named(run), []).append(link)
-    told = "; ".join(f"{name} {' '.join(links)}" for name, links in by_method.items())
-    return f"{head}: {told}."
+    told = "\n".join(f"- {name}: {' '.join(links)}" for name, links in by_method.items())
+    return f"{head}:\n\n{told}"

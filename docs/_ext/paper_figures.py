@@ -22,20 +22,20 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
-from _ext.claim_settings import SHOWN_IN  # noqa: E402 - after the path is set
 from _ext.evidence import filled, table  # noqa: E402 - after the path is set
 from _ext.paper_runs import Source, experiments  # noqa: E402
 from _ext.paper_settings import ALWAYS, flat  # noqa: E402
 from _ext.paper_sources import SOURCES  # noqa: E402
 from _ext.plan import recorded  # noqa: E402
-from drift.claims import claims  # noqa: E402
 from drift.claims.campaign import records  # noqa: E402
 from drift.config.experiment import Experiment  # noqa: E402
 from figures.looks.palette import label as written  # noqa: E402
 from figures.papers import catalogue  # noqa: E402
 from figures.papers.needed import combinations  # noqa: E402
 
-DATA, PAGE, RESULTS = (ROOT / "docs" / name for name in ("results/data", "papers.md", "results.md"))
+DATA, PAGE = (ROOT / "docs" / name for name in ("results/data", "papers.md"))
+OTHERS = ("claims-of-papers",)
+"""Blocks of the page that `evidence.py` fills."""
 OF_SETTINGS = ("task.dataset", "task.model", "clients.number", "clients.partition.name")
 """What tells the settings of an item with several."""
 
@@ -110,28 +110,18 @@ def page() -> str:
         f"another form, {count['none']} {verb} not drawn. Of those in the captioned form, {own} have the paper's "
         f"setting but for at most {FEW} values."
     )
-    linked = _results()
     rows = [
         (
-            " ".join([f"{written(state.paper)}, {state.item.item}", *linked.get((state.paper, state.item.item), ())]),
+            f"{written(state.paper)}, {state.item.item}",
             {"captioned": "yes", "other": "other", "none": "no"}[state.form],
             state.setting,
-            f"`{state.command}`" if state.form != "none" else "",
+            f"`{state.command.removeprefix('figures draw ')}`" if state.form != "none" else "",
             _why(state),
         )
         for state in every
     ]
-    return f"{text}\n\n{table(('figure', 'as captioned', 'setting', 'command', 'what is missing'), rows)}"
-
-
-def _results() -> dict[tuple[str, str], list[str]]:
-    """Links to the rows of docs/results.md that test a claim which an item shows, by paper and item."""
-    asked = {claim.name: claim.item.partition(", ")[2] for claim in claims()} | SHOWN_IN
-    links: dict[tuple[str, str], list[str]] = {}
-    for claim, item in re.findall(r'<a id="([\w-]+?)--([\w-]+)"></a>', RESULTS.read_text(encoding="utf-8")):
-        shown = links.setdefault((claim.partition("-")[0], asked[claim]), [])
-        shown.append(f"[{len(shown) + 1}](results.md#{claim}--{item})")
-    return links
+    head = ("figure", "as captioned", "setting", "`fedscape figures draw`", "what is missing")
+    return f"{text}\n\n{table(head, rows)}"
 
 
 def _why(state: State) -> str:
@@ -248,7 +238,7 @@ def main() -> int:
         refused = draw(given.draw, given.only)
         sys.stdout.write("".join(f"{name}: {reason}\n" for name, reason in refused.items()))
         return 2 if refused else 0
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), {"figures-of-papers": page()}), encoding="utf-8")
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), {"figures-of-papers": page()}, OTHERS), encoding="utf-8")
     return 0
 
 

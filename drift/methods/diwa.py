@@ -10,12 +10,10 @@ from drift.methods.soups import Soups
 
 
 class DiWA(Soups):
-    """Soups with the greedy selection ("restricted"), as the LSS paper describes it, and nothing else but that.
+    """Soups with the greedy selection ("restricted"), as the LSS paper describes it.
 
-    With equal options both are one method. The original draws from milder ranges.
-
-    Unlike the paper: ranges are those of the LSS paper's code, as for Soups; the original also reports the uniform
-    mean.
+    Unlike the paper: ranges are those of the LSS paper's code, as for Soups, where the original draws from milder ones;
+    the original also reports the uniform mean.
 
     Source: Rame et al. 2022, algorithm 1; budget of the LSS paper.
     """

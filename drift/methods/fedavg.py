@@ -12,7 +12,7 @@ from drift.plugins.bundles import shipped_bundles
 class FedAvg(Method):
     """w_{t+1} = w_t + server_lr sum_k p_k (w_k - w_t), with p_k the share of samples; FMA in the IMA paper.
 
-    With server_lr = 1, the default of every paper, this is the weighted mean of the clients itself.
+    With server_lr = 1, the default of every paper, this is the weighted mean of the clients.
 
     Unlike the paper: local.momentum is 0.9 by default here, there 0; clients start a new optimiser every
     round, so that momentum is dropped between rounds, where FedLAW's code keeps it (local.persist_optimizer).

@@ -16,12 +16,11 @@ from drift.plugins.bundles import shipped_bundles
 class FedAvgM(Method):
     """M' = beta M + (1 - beta) d and w' = w + server_lr M', with d the mean client update, client minus start.
 
-    The moving average is the form to compare with FedEve, whose gain takes the place of 1 - beta. With form = "sum",
-    M' = beta M + d, steps are 1 / (1 - beta) times as long. Nesterov's step goes on from M': beta M' + (1 - beta) d,
-    or beta M' + d. beta = 0 is FedAvg.
+    FedEve's gain takes the place of 1 - beta. With form = "sum", M' = beta M + d. Nesterov's step is
+    beta M' + (1 - beta) d, or beta M' + d. beta = 0 is FedAvg.
 
     Unlike the paper: form is ema, the moving average of FedEve's code; the paper and Flower have the sum, whose steps
-    are ten times as long with beta 0.9.
+    are 1 / (1 - beta) times as long.
 
     Source: Hsu et al. 2019, section 4.3 (sum); the FedEve author's code (ema, 0.9, rate 1).
     """

@@ -15,10 +15,9 @@ from drift.training.model_layers import freeze, head_mask, require_headed
 
 
 class FedBABU(Method):
-    """Clients train the body alone; the head keeps its initial values, common to all, for good.
+    """Clients train the body alone; the head keeps its initial values, common to all.
 
-    The aggregated model is evaluated with that head. The final fine-tuning for personal models is the analysis
-    `personal_accuracy` of the run.
+    The analysis `personal_accuracy` of the run has the final fine-tuning for personal models.
 
     Source: Oh et al. 2022, algorithm 1; a baseline of the LSS paper.
     """

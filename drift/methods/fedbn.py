@@ -24,11 +24,11 @@ from landscape.sweep.evaluate import model_metrics
 class FedBN(Method):
     """Clients receive everything but the normalisation layers, whose parameters and statistics they keep.
 
-    At first they have the ones they receive. The evaluated global model has the mean of the uploaded normalisation
-    layers. Layers are found by their type; the LSS paper's code looks for "bn" in names of parameters.
+    They begin with the received ones. The evaluated global model has the mean of the uploaded normalisation layers.
+    Layers are found by their type; the LSS paper's code looks for "bn" in names of parameters.
 
     `own_metrics` records own_loss and own_accuracy: each client that has trained so far measures the global model
-    with its own normalisation layers on what it holds out, weighted by the number of these samples (papers.md 2.4).
+    with its own normalisation layers on its held-out samples, weighted by their number (papers.md 2.4).
 
     Source: Li et al. 2021, algorithm 1; a baseline of the LSS paper.
     """

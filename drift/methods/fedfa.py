@@ -34,8 +34,8 @@ class FedFA(Method):
     classes that the client holds. The loss and the head read the anchors as received in every epoch, as both
     published implementations do; only the copy to be uploaded and averaged moves.
 
-    At first anchors are one-hot rows, or normalised Gaussian rows where there are more classes than features. Clients
-    without a class return its anchor as received (average = "all", which dilutes; "holders" leaves them out).
+    Anchors begin as one-hot rows, or as normalised Gaussian rows where there are more classes than features. Clients
+    without a class return its anchor as received (average = "all"); "holders" leaves them out.
 
     Source: Zhou et al. 2024 (FedFA), algorithm 1; defaults of Zhou et al. 2024 (IMA), table V (beta 0.5 in some of its
     arguments); minibatches without a class count as 0 in its code (class_mean = "all").

@@ -34,10 +34,9 @@ class FedFomo(Method):
     L_val is the loss on what the client holds out. The global model, which is what gets evaluated, is the mean of the
     clients.
 
-    The LSS paper's code differs in v (baseline; where no model is better, the client still starts at its last one), in
-    the candidates (own_candidate) and in L_val (validation). With choice = "affinity" a client receives the M models of
-    the largest affinity P_kj: P is the identity at first, and every training of k adds the terms above, before max and
-    scaling, to its row.
+    The LSS paper's code differs in v (baseline), the candidates (own_candidate) and L_val (validation). With
+    choice = "affinity" a client receives the M models of the largest affinity P_kj: P is the identity at first, and
+    every training of k adds the terms above, before max and scaling, to its row.
 
     Source: Zhang et al. 2021, equations 3 and 4 (there v + sum_j a_j (w_j - v), the same as a sums to 1).
     """

@@ -20,8 +20,8 @@ class FedGMA(Method):
     the threshold, elsewhere A (soft) or 0 (and). A threshold of 0 is FedAvg. Extras: agreement, the mean of A, and
     masked, the share of entries below the threshold.
 
-    The IMA paper's own FedGMA adds 1e-4 / m times such a term to the mean of the models, which is FedAvg to all digits
-    that it prints; use fedavg for that column (papers.md 2.2).
+    The IMA paper's code adds 1e-4 / m times such a term to the mean of the models, which is FedAvg to all printed
+    digits; use fedavg for that column (papers.md 2.2).
 
     Source: Tenison et al. 2023, algorithm 1; threshold of Zhou et al. 2024, section 7.
     """

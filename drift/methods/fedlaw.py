@@ -31,8 +31,7 @@ class FedLAW(Method):
     """w = gamma sum_i lambda_i w_i, with gamma and lambda minimising the loss of w on the proxy set.
 
     Every round starts at FedAvg (gamma = 1, lambda = data sizes) and runs Adam for `server_epochs` over minibatches
-    of the proxy set. With a server step size, w_i is replaced by start + server_step_lr (w_i - start).
-    Without server epochs this is FedAvg.
+    of the proxy set; no epochs: FedAvg. With a server step size, start + server_step_lr (w_i - start) replaces w_i.
 
     Variants: joint learns both (equation 8), gws the shrinking only (5), attentive the shares only (7),
     early_stopped the shares up to round `stop_round` and nothing later (figure 5), swa first one and then the

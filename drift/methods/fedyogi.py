@@ -13,8 +13,6 @@ from drift.plugins.bundles import shipped_bundles
 class FedYogi(FedOpt):
     """V' = V - (1 - beta2) d^2 sign(V - d^2) in w' = w + server_lr M' / (sqrt(V') + tau).
 
-    V moves by the size of the square d^2 alone, so that it falls slowly after a large update.
-
     Unlike the paper: V_0 is 0 as in the papers' codes, there tau^2 (initial_variance).
 
     Source: Reddi et al. 2021, algorithm 2; defaults of Zhou et al. 2024, table V.

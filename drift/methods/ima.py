@@ -26,20 +26,18 @@ class IMA(Wrapper):
     """w_{t+1} = v_t for t < t_s, the mean of v_t, .., v_{t-P+1} from t_s on, with v_t the plain aggregate of round t.
 
     The window contains aggregates, never averaged models; where fewer than P exist, the mean is over those. Unlike
-    SWA, clients continue from the mean, so the first round t_s still starts at w = v_{t_s-1}. From t_s on
-    clients also follow a late-phase schedule.
+    SWA, clients continue from the mean. From t_s on they also follow a late-phase schedule.
 
-    Without `feedback` the mean is evaluated only, and clients continue from v_t; placement and reset then change
-    nothing. With late = "cyclic" and a window as long as the late phase the last model is that of SWA on the server,
-    which FedSAM and FedASAM have in the original (papers.md 2.1).
+    Without `feedback` the mean is evaluated only, and clients continue from v_t. With late = "cyclic" and a window as
+    long as the late phase the last model is that of SWA on the server, which FedSAM and FedASAM have in the original.
 
-    Any other method can be the base: it broadcasts, trains and steps, and its aggregate is averaged. Inside FedEve
-    the mean lags behind the prediction: with a window of 5 the step grows from round to round while the gain is
-    above 10/11; with placement = "post" it does not.
+    Any other method can be the base, whose aggregate is averaged. Inside FedEve the mean lags behind the prediction:
+    with a window of 5 the step grows from round to round while the gain is above 10/11; with placement = "post" it
+    does not.
 
     Extras: aggregate, in every round whose end is a mean: the model that the base alone makes of the cohort, which
     `what_if` and the lines from FMA to IMA average. Over a base whose server takes its own step (FedDyn, FedAdam)
-    it is not v_t; with records = "averaged" it is.
+    it is v_t only with records = "averaged".
 
     Unlike the paper: round t_s starts from v_{t_s-1}, as in the code; the server's moments are reset at t_s (reset),
     about which the paper is silent.

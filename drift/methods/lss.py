@@ -38,8 +38,7 @@ class LSS(Method):
     L(sum_j alpha_j f_j) + affinity dist(f_i, f_p) - diversity_weight mean_j dist(f_i, f_j) with fresh random alpha
     at every step. The data gradient reaches f_i scaled by alpha_i. The server is FedAvg's.
 
-    What the paper calls 8 steps are epochs (FMA-3). Squared distances and the volume want coefficients of about
-    1e-3 (LSS-6).
+    The paper's 8 steps are epochs (FMA-3). Squared distances and the volume need coefficients of about 1e-3 (LSS-6).
 
     Unlike the paper: the method alone brings neither its pre-trained model nor Adam at 5e-4 for 8 epochs; from random
     values, its l2 distances with coefficient 3 keep the pool where it is.

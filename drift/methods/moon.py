@@ -25,8 +25,6 @@ class Moon(Method):
     model and h_p by the client's previous one, at first the received one as well. mu = 0 is FedAvg. Features are what
     the head receives; those of the other two models are computed in eval mode.
 
-    The LSS paper's code has T = 1 and mu = 0 unless they are passed; the original takes mu 5 or 1.
-
     Source: Li et al. 2021, equations 2 and 3, algorithm 1.
     """
 

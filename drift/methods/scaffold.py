@@ -25,12 +25,11 @@ class Scaffold(Method):
     w' = w + server_lr mean_k (w_k - b) and c' = c + 1/K sum_k (c_k' - c_k), over the cohort; K counts all clients.
     A client that took no step changes nothing. With frozen controls of 0 this is FedAvg.
 
-    With c_update = "cohort_mean" the change of c is the weighted mean over the cohort, and with "new_controls" c is
-    the weighted mean of the new controls c_k' itself.
+    With c_update = "cohort_mean" the change of c is the weighted mean over the cohort; with "new_controls" c is the
+    weighted mean of the new controls c_k'.
 
     The FedEve author's code is another method: an in-place subtraction leaves the client with c - c_k' as its own
-    control, and c and tau are computed otherwise (options). That paper reports 5.13 % and 1 %; what makes it
-    diverge there was not examined.
+    control, and c and tau are computed otherwise (options). That paper reports 5.13 % and 1 %.
 
     Source: Karimireddy et al. 2020, algorithm 1; papers.md 2.1.
     """

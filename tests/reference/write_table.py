@@ -15,16 +15,18 @@ BEGIN, END = "<!-- references: begin -->\n", "<!-- references: end -->\n"
 
 
 def rows(references: Iterable, errors: Mapping[str, float]) -> str:
-    """A line per test, sorted; the error of a function is the largest of all its tests."""
+    """A line per test, sorted; a function has the largest error of all its tests where it comes first."""
     tests: dict[str, tuple[set[str], set[str]]] = {}
     for entry in references:
         functions, ways = tests.setdefault(entry.test, (set(), set()))
-        functions.add(f"`{entry.function}` {errors.get(entry.function, 0.0):.0e}")
-        ways.add(entry.by)
-    return "".join(
-        f"- {', '.join(sorted(functions))}: {'; '.join(sorted(ways))} (`{test}`)\n"
-        for test, (functions, ways) in sorted(tests.items())
-    )
+        functions.add(entry.function)
+        ways.add(entry.by.removesuffix(", float64"))  # which the page says of all
+    lines, listed = [], set[str]()
+    for test, (functions, ways) in sorted(tests.items()):
+        names = [f"`{one}`" + f" {errors.get(one, 0.0):.0e}" * (one not in listed) for one in sorted(functions)]
+        listed |= functions
+        lines.append(f"- {', '.join(names)}: {'; '.join(sorted(ways))} (`{test}`)\n")
+    return "".join(lines)
 
 
 def replaced(page: str, table: str) -> str:

@@ -122,15 +122,15 @@ def _short(claim: Claim, runs: Sequence[RecordedRun]) -> int:
 def _waiting(claim: Claim, items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> Verdict:
     if not items:
         return claim.judge([], reason="the plan has no runs for it")
-    runs = [records.Observed(run) for run in runs_of(items, plan, recorded)]
-    ask(claim, runs)
+    ask(claim, runs := [records.Observed(run) for run in runs_of(items, plan, recorded)])
     absent = [unit for unit in _units(items, plan) if unit.identity not in recorded]
     if not absent and not any(run.lacking for run in runs):
         return claim.judge(runs)  # type: ignore[arg-type]  # each stands for its run
-    named = ", ".join(item.name for item in items)
-    planned = f"its runs are planned, {hours(absent):.1f} core-hours"
-    again = "to be measured again, the files of its runs have no result for it"
-    return claim.judge([], reason=f"{planned if absent else again}: {named}")
+    missing = dict.fromkeys(unit.item.name for unit in absent)
+    lacking = ", ".join(item.name for item in items if item.name not in missing)
+    planned = f"runs that are not trained yet ({hours(absent):.1f} core-hours): {', '.join(missing)}"
+    again = f"runs without this number, which fedscape reproduce measures again: {lacking}"
+    return claim.judge([], reason="; ".join([planned] * bool(absent) + [again] * bool(lacking)))
 
 
 def _units(items: Sequence[PlanItem], plan: Plan) -> list[Unit]:

@@ -182,7 +182,7 @@ def test_files_are_judged_by_the_items_that_bear_on_a_claim(campaign, tmp_path):
         verdict for verdict in judge(plan, where.files, "ima") if verdict.claim.name == "ima-accuracy-fedavg"
     )
     assert waiting.outcome == "not tested"
-    assert waiting.reason == "its runs are planned, 0.1 core-hours: tiny-ima"
+    assert waiting.reason == "runs that are not trained yet (0.1 core-hours): tiny-ima"
 
 
 def test_results_that_claims_across_settings_compare_are_stored_with_each_run(tmp_path):

@@ -36,7 +36,7 @@ def blocks(evidence):
 def test_the_pages_have_the_numbers_of_the_files(evidence, blocks):
     for page in evidence.PAGES:
         text = page.read_text(encoding="utf-8")
-        assert evidence.filled(text, blocks) == text, f"python docs/_ext/evidence.py: {page.name}"
+        assert evidence.filled(text, blocks, evidence.OTHERS) == text, f"python docs/_ext/evidence.py: {page.name}"
         assert "<!-- end -->" in text
 
 
@@ -84,7 +84,7 @@ def test_the_counts_of_the_page_are_those_of_the_list(evidence, blocks, capsys):
     listed = json.loads(capsys.readouterr().out)
     rows = [cells(line) for line in blocks["recorded"].splitlines() if line.startswith("|")][2:]
     assert [row[0] for row in rows] == [one["item"] for one in listed]
-    assert [row[3] for row in rows] == [one["runs"] for one in listed]
+    assert [row[3] for row in rows] == [one["runs"].replace(" of ", "/") for one in listed]
     assert [row[4].replace("`", "") for row in rows] == [one["lacking"] for one in listed]
     assert [float(row[6]) for row in rows] == [one["hours"] for one in listed]
 
@@ -101,7 +101,7 @@ def test_a_row_whose_files_lack_several_rounds_says_what_it_has_instead(evidence
     assert verdict.short == short
     for number in (0, 2):
         text = evidence.evidence_claims.rows([replace(verdict, short=number)], campaign, {})
-        said = "As taken: the last stored round alone; waits for 2 runs to be measured again."
+        said = "As taken: the last stored round alone (2 runs to measure again)."
         assert (said in text) == (number > 0)
 
 
@@ -120,6 +120,50 @@ def test_each_row_has_an_anchor_that_the_settings_link_to(blocks):
     linked = set(re.findall(r"results\.md#([^)]+)\)", blocks["settings"]))
     assert anchors == linked
     assert len(anchors) == blocks["claims"].count("<a id=")
+
+
+def anchors(text):
+    """Anchors that the site knows: those before a word, which `docs/_ext/formulas.py` turns into targets."""
+    every = re.findall(r'<a id="([^"]+)"></a>(.?)', text)
+    assert all(re.match(r"[\w-]", after) for _, after in every), [name for name, after in every if not after.isalnum()]
+    return [name for name, _ in every]
+
+
+def test_three_clicks_lead_from_a_claim_to_its_row_its_settings_and_its_runs(evidence):
+    papers, results, settings = (
+        (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("papers", "results", "results-settings")
+    )
+    listed = re.search(r"<!-- claims-of-papers -->\n(.*?)<!-- end -->", papers, re.DOTALL)[1].splitlines()[2:]
+    assert [cells(line)[:2] for line in listed] == [[one.item, one.statement] for one in claims()]
+    linked = [place for line in listed for place in re.findall(r"\(results\.md#([^)]+)\)", line)]
+    rows = {anchors(line)[0]: line for line in results.splitlines() if line.startswith("|<a id=")}
+    assert set(linked) - {"not-tested"} == set(rows)
+    assert "\n### Not tested\n" in results
+    places = anchors(settings)
+    assert len(places) == len(set(places))
+    sections = dict(re.findall(r"(?ms)^## ([\w-]+)\n(.*?)(?=^## |\Z)", settings))
+    for line in rows.values():
+        items = re.findall(r"\(results-settings\.md#([\w-]+)\)", cells(line)[1])
+        for item, command, runs in zip(items[::3], items[1::3], items[2::3], strict=True):
+            section = sections[item]
+            assert re.search(rf'<a id="{command}"></a>Command:\n\n```bash\n(.*\n)*fedscape train ', section), item
+            files = re.findall(r"\((results/data/[^)]+)\)", section.partition(f'<a id="{runs}"></a>')[2])
+            assert files and all((ROOT / "docs" / file).is_file() for file in files), item
+
+
+def test_the_command_prints_the_rows_of_the_page(evidence, blocks, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["claims", "--json", "--files", str(evidence.FILES)])
+    printed = [one for one in json.loads(capsys.readouterr().out) if one["seeds"]]
+    rows = [cells(line) for line in blocks["claims"].splitlines() if line.startswith("|<a id=")]
+    assert [(re.search(r'id="(.+?)--', row[0])[1], row[7][2:-2]) for row in rows] == [
+        (one["name"], one["wording"]) for one in printed
+    ]
+    assert [row[2].split(" ")[0] for row in rows] == [f"{one['effect']:+.3f}" for one in printed]
+    assert [row[3] for row in rows] == ["" if one["printed"] is None else f"{one['printed']:+.3g}" for one in printed]
+    assert [row[5] for row in rows] == [
+        evidence.evidence_claims.p_value(SimpleNamespace(holm=float(one["holm"] or "nan"))) for one in printed
+    ]
 
 
 def test_no_line_begins_with_a_number_between_marks(evidence):

@@ -96,7 +96,7 @@ def test_a_pair_whose_files_both_lack_a_result_waits_and_is_measured_again_where
     shutil.rmtree(where.runs)
     (waiting,) = [verdict for verdict in judge(plan, where.files, "lss") if verdict.claim.name == "lss-robust"]
     assert waiting.outcome == "not tested"
-    assert waiting.reason == "to be measured again, the files of its runs have no result for it: tiny-ima"
+    assert waiting.reason == "runs without this number, which fedscape reproduce measures again: tiny-ima"
     list(execute(plan.sets(), where))
     assert sorted(path.name.partition("-")[0] for path in where.runs.iterdir()) == ["fedavg", "lss"]
     for path, text in files.items():

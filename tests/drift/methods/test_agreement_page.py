@@ -11,7 +11,7 @@ from tests.drift import by_hand
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parents[2] / "docs" / "agreement.md").read_text().split("<!-- references: begin -->")[0]
-ROWS = re.findall(r"^\| \[(\w+)\]\(methods\.md#\1\) \| (.*) \| (.*) \| `(\w+\.py)::(\w+)` \|$", PAGE, re.MULTILINE)
+ROWS = re.findall(r"^\|\[(\w+)\]\(methods\.md#\1\)\|(.*)\|(.*)\|`(\w+\.py)::(\w+)`\|$", PAGE, re.MULTILINE)
 
 BUNDLES = [(name, like) for name in methods.names() for like in methods.load(name).bundles]
 NUMBERS_ALONE = {
