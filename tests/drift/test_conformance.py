@@ -44,6 +44,7 @@ SPECIAL = {
     "server_epochs": ("fedlaw",),
     "personal_accuracy": ("swad", "fedfomo", "soups", "diwa"),
     "domain_accuracy": (),
+    "product_gap": (),
     "ranking_rounds": (),
 }
 """Analyses of what only some methods have, or only some datasets."""
