@@ -168,7 +168,7 @@ def residual_name(name: str, layer: Any) -> str | None:
 
 def _has(base: nn.Module, kind: type[nn.Module]) -> bool:
     """Whether the weight of a layer has a parametrization of a kind."""
-    return any(isinstance(part, kind) for part in getattr(getattr(base, "parametrizations", None), "weight", ()))
+    return any(isinstance(module, kind) for module in getattr(getattr(base, "parametrizations", None), "weight", ()))
 
 
 def _frozen(base: Any) -> Tensor:
@@ -202,7 +202,9 @@ def _products(task: Task, theta: Tensor, layout: Layout, *, buffers: Tensor | No
             base = layer.get_base_layer()
             for key, value in (*base.named_parameters(), *base.named_buffers()):
                 tensors[f"{name}.{key}"] = value
-            added = sum(layer.get_delta_weight(one) for one in layer.active_adapters if one in layer.scaling)
+            added = sum(
+                layer.get_delta_weight(adapter) for adapter in layer.active_adapters if adapter in layer.scaling
+            )
             residual = base.weight - _frozen(first[name].get_base_layer()).double()
             tensors[f"{name}.parametrizations.weight.original"] = residual + added
     return with_buffers(layout.theta(tensors).to(theta), layout.buffer_vector(tensors).to(theta))
