@@ -151,6 +151,17 @@ def with_residuals(module: nn.Module) -> nn.Module:
     return module
 
 
+def settle_residual(base: Any) -> None:
+    """Add the residual of a base layer to its frozen weight, and drop it; in place, and other copies stay as they are.
+
+    `torch.nn.utils.parametrize` would change the class that copies of a layer share.
+    """
+    weight = base.weight.detach().clone()
+    del base.parametrizations
+    base.__class__ = type(base).__bases__[0]
+    base.weight = nn.Parameter(weight, requires_grad=False)
+
+
 def adapted_layers(module: nn.Module) -> Iterator[tuple[str, Any]]:
     """Name and module of every layer with low-rank adapters, under each of its names."""
     for name, layer in module.named_modules(remove_duplicate=False):

@@ -33,6 +33,7 @@ EXTRA = {
         "task.model=resnet8",
         "clients.concentration=10.0",
     ],
+    "fedlora": ["task.model=adapted:build"],
     "scaffold": ["local.momentum=0.0"],
     "swad": ["clients.valid_ratio=0.2", "method.patience_end=2"],
     "fedfomo": ["clients.valid_ratio=0.2"],
@@ -44,7 +45,7 @@ SPECIAL = {
     "server_epochs": ("fedlaw",),
     "personal_accuracy": ("swad", "fedfomo", "soups", "diwa"),
     "domain_accuracy": (),
-    "product_gap": (),
+    "product_gap": ("fedlora",),
     "ranking_rounds": (),
 }
 """Analyses of what only some methods have, or only some datasets."""

@@ -82,5 +82,5 @@ def test_models_without_adapters_or_buffers_are_refused(tmp_path):
         tiny.trained(tmp_path, "method=fedlora")
     with pytest.raises(ValueError, match=r"fedlora-fedex changes frozen weights.*task.model_options.residual=true"):
         tiny.trained(tmp_path, "method={name='fedlora', variant='fedex'}", "task.model=adapted:build")
-    with pytest.raises(ValueError, match="fedlora-flora adds to frozen weights, .* ima cannot average"):
+    with pytest.raises(ValueError, match=r"fedlora-flora adds to frozen weights, .* ima cannot average"):
         tiny.experiment("method=ima", "method.base={name='fedlora', variant='flora'}")
