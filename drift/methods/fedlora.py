@@ -137,8 +137,8 @@ def _exact(setting: Setting, cohort: Cohort, end: Tensor) -> Tensor:
     view, names = products(setting.task), residual_buffers(setting.task, "fedlora")
     layout, buffers = setting.task.layout, cohort.weights.to(cohort.buffers) @ cohort.buffers
     total = -view.model(with_buffers(end, buffers)).double()
-    for weight, theta, own in zip(cohort.weights.tolist(), cohort.clients, cohort.buffers, strict=True):
-        total += weight * view.model(with_buffers(theta, own)).double()
+    for weight, theta, residual in zip(cohort.weights.tolist(), cohort.clients, cohort.buffers, strict=True):
+        total += weight * view.model(with_buffers(theta, residual)).double()
     missing, named = view.layout.named(total), layout.named_buffers(buffers)
     for layer, name in names.items():
         named[name] += missing[f"{layer}.parametrizations.weight.original"]

@@ -31,7 +31,9 @@ def factor_names(names: Iterable[str]) -> list[Factors]:
     present = list(names)
     pairs = ((name, _FACTOR.fullmatch(name)) for name in present)
     split = [(name, *match.groups(default="")) for name, match in pairs if match]
-    named = [Factors(layer, a, f"{layer}.lora_{kind}B{of}{end}", of[1:]) for a, layer, kind, of, end in split]
+    named = [
+        Factors(layer, a, f"{layer}.lora_{kind}B{adapter}{end}", adapter[1:]) for a, layer, kind, adapter, end in split
+    ]
     return [factors for factors in named if factors.b in present]
 
 

@@ -22,7 +22,7 @@ def products(task: Task) -> Products:
     """The task of a model with low-rank adapters, seen as a function of their products.
 
         view = landscape.products(task)
-        a, b = view.model("saved/client0"), view.model("saved/client1")
+        a, b = view.model("saved/first"), view.model("saved/second")
         landscape.barrier(view.task, a, b)
         float((a - b).norm())
 

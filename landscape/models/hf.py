@@ -59,7 +59,7 @@ def build(
         lora_alpha: The adapters' output is multiplied by lora_alpha / lora; by default 2 lora.
         lora_targets: Ends of the names of adapted layers; by default queries and values, or every convolution
             in a network without attention.
-        residual: Adapted layers have a buffer that a server may add to, for the variants fedex and flora of fedlora.
+        residual: Adapted layers have a buffer that is added to their frozen weight.
 
     Raises:
         ValueError: If the image or an option does not suit the model.
