@@ -11,7 +11,7 @@ NAMES = sorted(path.name for path in DOCS.glob("howto-*.md"))
 MADE = {
     "howto-checkpoints.md": ["figures/planes-clients.png", "report.html"],
     "howto-transformers.md": ["figures/planes-clients.png", "report.html", "plane.png", "curvature.png"],
-    "howto-adapters.md": ["figures/product-gap.png", "plane.png", "base/model.safetensors"],
+    "howto-adapters.md": ["figures/product-gap.png", "base/model.safetensors"],
     "howto-training.md": ["trajectory.png", "curvature.png", "curve.png", "figures/trajectory-plane.png"],
     "howto-method.md": ["out/figures/accuracy-rounds.png", "out/figures/Spread.png"],
     "howto-paper.md": [

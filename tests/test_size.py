@@ -63,7 +63,7 @@ ROOMS = {
     "landscape/datasets": 985,
     "landscape/geometry": 645,
     "landscape/measures": 610,
-    "landscape/model": 3885,
+    "landscape/model": 3890,
     "landscape/models": 555,
     "landscape/plugins": 350,
     "landscape/results": 550,

@@ -17,9 +17,9 @@ NEEDS = "runs of any methods whose clients train low-rank adapters, which kept t
 COST = "seconds per run"
 
 _SHOWN = {
-    "relative": "gap, relative to the mean product [%]",
-    "of_step": "gap, relative to the round's step [%]",
-    "missed": "distance of the global product to the mean one",
+    "relative": "gap over the mean product [%]",
+    "of_step": "gap over the round's step [%]",
+    "missed": "server's distance to the mean product",
 }
 
 

@@ -24,7 +24,7 @@ def factors(run, theta, layer):
     return (named[f"{layer}.lora_{name}.default.weight"].numpy() for name in "AB")
 
 
-@reference("drift.product_gap", by="products of every client and their mean, in float64 loops of NumPy")
+@reference("drift.product_gap", by="products of every client, NumPy float64")
 def test_the_gap_of_averaged_factors(run):
     ds = drift.product_gap(run)
     total = {name: np.zeros(3) for name in ("gap", "mean", "step", "missed")}
@@ -56,7 +56,7 @@ def test_the_gap_of_averaged_factors(run):
     assert ds.attrs["scaled"] == 1
 
 
-@reference("landscape.products", by="scale B A of every layer in float64 NumPy")
+@reference("landscape.products", by="scale B A, NumPy float64")
 def test_products_of_a_model(run):
     import landscape
 
@@ -67,7 +67,7 @@ def test_products_of_a_model(run):
         agree("landscape.products", named[f"{layer}.parametrizations.weight.original"], scale * b @ a, relative=1e-6)
 
 
-@reference("drift.record_products", by="inner products of scale B A - scale B0 A0 over layers, and of the head")
+@reference("drift.record_products", by="updates of scale B A, and of the head")
 def test_a_run_in_products(run, tmp_path):
     found = drift.record_products(run, tmp_path / "products")
     for index in run.rounds():

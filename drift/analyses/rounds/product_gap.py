@@ -90,9 +90,9 @@ def _norms(
     """Norms in one layer: of the gap, of the mean product, of its step from the start, and of what the end misses."""
     spans, shapes = run.layout.slices(), dict(run.layout.parameters)
 
-    def factors(place: str) -> tuple[Tensor, Tensor]:
-        a, b = (models[place][..., spans[name]].unflatten(-1, shapes[name]) for name in (pair.a, pair.b))
-        axis = models[place].ndim
+    def factors(name_of_model: str) -> tuple[Tensor, Tensor]:
+        a, b = (models[name_of_model][..., spans[name]].unflatten(-1, shapes[name]) for name in (pair.a, pair.b))
+        axis = models[name_of_model].ndim
         return a.flatten(axis), b.flatten(axis)
 
     a, b = factors("clients")
