@@ -52,11 +52,11 @@ SPECIAL = {
 
 PLAIN = {
     *("fedadagrad", "fedadam", "fedavg", "fedavgm", "fedbabu", "fedbe", "feddf", "fedeve", "fedgma", "fedlaw"),
-    *("fednova", "fedprox", "fedyogi", "ima", "server_ft", "shrink"),
+    *("fedlora", "fednova", "fedprox", "fedyogi", "ima", "server_ft", "shrink"),
 }
 """Methods whose clients train by plain SGD on their own loss, which `noise_or_drift` splits."""
 
-REFUSED = {("fedbn", "aligned_barrier"): "alignment reorders"}
+REFUSED = {("fedbn", "aligned_barrier"): "alignment reorders", ("fedlora", "aligned_barrier"): "alignment takes stacks"}
 REFUSED |= {(name, "noise_or_drift"): "noise_or_drift needs SGD" for name in methods.names() if name not in PLAIN}
 """What an analysis says of a method's model, where it cannot take it."""
 
