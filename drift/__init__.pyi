@@ -63,6 +63,7 @@ from drift.analyses.rounds.norms_and_weights import locality as locality
 from drift.analyses.rounds.norms_and_weights import regularisation_ratio as regularisation_ratio
 from drift.analyses.rounds.norms_and_weights import regularisation_ratio_mean as regularisation_ratio_mean
 from drift.analyses.rounds.norms_and_weights import update_norms as update_norms
+from drift.analyses.rounds.product_gap import product_gap as product_gap
 from drift.analyses.rounds.variance import drift_variances as drift_variances
 from drift.analyses.rounds.variance import layer_drift as layer_drift
 from drift.analyses.rounds.weight_factors import pooled_factors as pooled_factors
@@ -78,6 +79,7 @@ from drift.diagnosis.diagnose import diagnose as diagnose
 from drift.diagnosis.outlying_clients import client_deviations as client_deviations
 from drift.importers.flower import client_number as client_number
 from drift.importers.flower import recorded as recorded
+from drift.importers.products import record_products as record_products
 from drift.record.recorder import Recorder as Recorder
 from drift.runs.metrics import recorded_metrics as recorded_metrics
 from drift.runs.run import Run as Run

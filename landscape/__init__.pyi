@@ -29,6 +29,7 @@ from landscape.model.layout import Layout as Layout
 from landscape.model.make_task import make_task as make_task
 from landscape.model.make_task import task_from as task_from
 from landscape.model.model import Model as Model
+from landscape.model.products import products as products
 from landscape.model.samples import Samples as Samples
 from landscape.model.task import Task as Task
 from landscape.model.training_record import Record as Record

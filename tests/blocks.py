@@ -28,7 +28,7 @@ import drift
 import drift.methods
 from drift.config import shipped
 from figures.axes import fit, map_heights
-from figures.cli import app, main
+from figures.cli import _without_trust, app, main
 from figures.looks.layout import RoundLayout
 
 ROOT = Path(__file__).parents[1]
@@ -184,7 +184,7 @@ class Session:
             tokens = ["RUN" if token == "RUNS" else token for token in tokens]
         given = [found for token in tokens for found in self.meant(token)]
         if self.reason(" ".join(["fedscape", *tokens])):
-            app.parse_args(given, exit_on_error=False, print_error=False)
+            app.parse_args(_without_trust(given), exit_on_error=False, print_error=False)
             return
         if "--seeds" in given:  # two of them
             third = given.index("--seeds") + 3

@@ -79,10 +79,12 @@ ENVIRONMENTS = {
         (
             *("tests/drift/runs/test_export_model.py", "tests/landscape/test_record.py"),
             *("tests/landscape/models/test_models_hf.py", "tests/landscape/models/test_files_hf.py"),
+            "tests/landscape/models/test_adapters_hf.py",
             "tests/test_howtos.py::test_a_howto_runs_as_it_stands[howto-transformers.md]",
+            "tests/test_howtos.py::test_a_howto_runs_as_it_stands[howto-adapters.md]",
             "tests/drift/engines/test_cluster.py",
             *("tests/drift/simulation/test_sweep_points.py", "-k"),
-            "trackers or transformers or lightning or models_hf or files_hf or cluster",
+            "trackers or transformers or lightning or models_hf or files_hf or adapters or cluster",
         ),
     ),
 }

@@ -121,11 +121,13 @@ def every_kind(folder: Path) -> list[Run]:
     runs += [_train(folder, methods[0], 3, {**three, "even": even}, clients={"number": 3}) for even in (10.0, 0.5)]
     pools = [_train(folder, {"name": "lss", "candidates": count}, seed, iid) for count, seed in ((2, 3), (1, 4))]
     hidden = [_train(folder, methods[0], seed, model="mlp") for seed in (3, 4)]
-    return [*runs, *pools, _train(folder, methods[0], 3, model=f"{__name__}:normalised"), *hidden]
+    others = [_train(folder, methods[0], 3, model=model) for model in (f"{__name__}:normalised", "adapted:build")]
+    return [*runs, *pools, *others, *hidden]
 
 
 SUITED = {
     "simplex-optima": lambda run: run.experiment.clients.number == 3,  # its path takes the same clients in every round
+    "product-gap": lambda run: run.experiment.task.model == "adapted:build",
     "lines-aligned": lambda run: run.experiment.task.model == "mlp",  # a linear model has no hidden units to align
 }
 """Which runs a figure takes, where it cannot take all."""

@@ -11,6 +11,7 @@ NAMES = sorted(path.name for path in DOCS.glob("howto-*.md"))
 MADE = {
     "howto-checkpoints.md": ["figures/planes-clients.png", "report.html"],
     "howto-transformers.md": ["figures/planes-clients.png", "report.html", "plane.png", "curvature.png"],
+    "howto-adapters.md": ["figures/product-gap.png", "base/model.safetensors"],
     "howto-training.md": ["trajectory.png", "curvature.png", "curve.png", "figures/trajectory-plane.png"],
     "howto-method.md": ["out/figures/accuracy-rounds.png", "out/figures/Spread.png"],
     "howto-paper.md": [
@@ -19,7 +20,7 @@ MADE = {
     ],
     "howto-figure.md": ["out/figures/planes-clients.png", "out/figures/lines-fma-ima.png"],
 }
-NEEDED = {"howto-transformers.md": ("transformers", "peft")}
+NEEDED = dict.fromkeys(("howto-transformers.md", "howto-adapters.md"), ("transformers", "peft"))
 
 
 QUICK = ("howto-checkpoints.md", "howto-method.md")

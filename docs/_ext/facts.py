@@ -40,5 +40,8 @@ def items_of(papers: list[str]) -> str:
     return "; ".join(f"{paper} {', '.join(items)}" for paper, items in found.items())
 
 
-NOT_DRAWN = {"ranking-table": "needs runs on MovieLens-1M"}
+NOT_DRAWN = {
+    "ranking-table": "needs runs on MovieLens-1M",
+    "product-gap": "needs runs with low-rank adapters",
+}
 """Why a figure has no picture, by name."""

@@ -119,12 +119,16 @@ class Combined:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a round: the new global model (d,), the weights used (m,), the new server state, extras to record."""
+    """Result of a round: the new global model (d,), the weights used (m,), the new server state, extras to record.
+
+    Floating buffers (b,) of the new global model are those of `Method.buffers`, unless they are given.
+    """
 
     end: Tensor
     weights: Tensor
     state: State
     extras: State = field(default_factory=dict)
+    buffers: Tensor | None = None
 
 
 def averaging(cohort: Cohort, weighting: Weighting) -> Tensor:

@@ -13,6 +13,8 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from drift.runs.run import Run
+from landscape.model.fitted_names import Names
+from landscape.model.products import adapted_layers, residual_name, settle_residual
 
 SUFFIXES = (".pt", ".pth", ".safetensors", ".npz")
 """Suffixes of files of state dicts."""
@@ -47,7 +49,8 @@ def state_dict(run: Run, round: int = -1, client: int | str | None = None) -> St
         layout, present = run.task.layout, run.task.model.state_dict()
     named = layout.named(theta) | (layout.named_buffers(buffers) if layout.buffer_size else {})
     if present is not None:  # all of the module's state, and nothing else
-        named = present | {name: value for name, value in named.items() if name in present}
+        first = Names(run.task.model).first  # tied tensors have several names, of which the layout has the first
+        named = present | {name: named[first[name]] for name in present if first.get(name) in named}
     return {name: value.detach().cpu().clone() for name, value in named.items()}
 
 
@@ -73,8 +76,9 @@ def state_file(state: State, suffix: str) -> bytes:
 def save_transformers(run: Run, state: State, folder: Path) -> list[str]:
     """Write the part of a model that is a `transformers` model as a folder; return the names of all other tensors.
 
-    `transformers.AutoModel.from_pretrained(folder)` reads it, and so does the model plug-in `hf` by `source`. Low-rank
-    adapters are merged into their layers.
+    `transformers.AutoModel.from_pretrained(folder)` reads it, and so does the model plug-in `hf` by `source`. The
+    adapter of a `PeftModel` is written alone, as `peft.PeftModel.from_pretrained(base, folder)` reads it; adapters of
+    any other model, and those beside changed frozen weights, are merged into their layers.
 
     Raises:
         ValueError: If the run's model has no such part.
@@ -89,7 +93,12 @@ def save_transformers(run: Run, state: State, folder: Path) -> list[str]:
         )
     name, module = models[0]
     saver: Any = module
-    _merge(saver)
+    shifted = [layer for path, layer in adapted_layers(saver) if residual_name(path, layer) is not None]
+    if shifted or not hasattr(saver, "get_base_model"):
+        for layer in shifted:
+            settle_residual(layer.get_base_layer())
+        _merge(saver)
+        saver = saver.get_base_model() if shifted and hasattr(saver, "get_base_model") else saver
     saver.save_pretrained(folder)
     return [key for key in state if not key.startswith(f"{name}.")] if name else []
 

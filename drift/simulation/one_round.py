@@ -85,7 +85,9 @@ def train_round(
         group = replace(group, mean=mean)
     outcome = method.aggregate(setting, server.state, group)
     averaged = group.weights.to(server.buffers) @ group.buffers
-    buffers = method.buffers(setting, outcome.end, averaged) if len(averaged) else averaged
+    buffers = outcome.buffers
+    if buffers is None:
+        buffers = method.buffers(setting, outcome.end, averaged) if len(averaged) else averaged
     step = outcome.end - start
     if in_file and (sums is None or outcome.end is not group.mean):
         sums = gram_and_mean_update(start, expected, step, group.clients, group.weights)

@@ -24,6 +24,7 @@ from landscape.datasets._split import select_classes
 from landscape.model.binary_losses import binary_cross_entropy, binary_error
 from landscape.model.samples import Samples
 from landscape.model.task import Task
+from landscape.model.token_losses import token_cross_entropy, token_error
 from landscape.models import build_model
 
 
@@ -39,7 +40,8 @@ class Data:
         corrupted: The two classes that each corrupted client swaps, by client.
         normalisation: mean and std of inputs z = (x - mean) / std, x in [0, 1], one number per channel or one for all.
         groups: Further labels of the train and test samples by kind: "domain", "user", "coarse".
-        loss: "cross_entropy" of one output per class, or "binary": of one output, the logit of class 1.
+        loss: "cross_entropy" of one output per class, "binary": of one output, the logit of class 1, or "tokens": of
+            logits of every place of a text.
     """
 
     samples: dict[str, Samples]
@@ -60,7 +62,13 @@ class Data:
 
     @property
     def labels(self) -> np.ndarray:
-        """Class of every training sample, shape (n,)."""
+        """Class of every training sample, shape (n,).
+
+        Raises:
+            LookupError: If the samples are texts.
+        """
+        if self.loss == "tokens":
+            _ = self.class_names  # which says that there are none
         return self.samples["train"].targets.numpy()
 
     @property
@@ -70,7 +78,7 @@ class Data:
         Raises:
             LookupError: If the targets are no class numbers, as in regression.
         """
-        if not self.classes:
+        if not self.classes or self.loss == "tokens":
             targets = self.samples["train"].targets
             raise LookupError(
                 f"the data have no classes: their targets are {str(targets.dtype).removeprefix('torch.')} of shape "
@@ -109,7 +117,7 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
     if isinstance(spread.partition, ExternalPartition):
         unknown: Any = UnknownParts()
         return Data(splits, *about, unknown, unknown, {}, *further)
-    labels = splits["train"].targets.numpy()
+    labels = _classes_of(splits["train"])
     held_out = [_held_out(rows, spread.valid_ratio, seed, client) for client, rows in enumerate(parts)]
     trained_on = [np.setdiff1d(rows, out) for rows, out in zip(parts, held_out, strict=True)]
     swapped = swaps(experiment, labels, parts, classes)
@@ -160,7 +168,9 @@ def build_task(experiment: Experiment, data: Data, folder: Path | None = None) -
 
 
 def task_of(model: nn.Module, samples: Mapping[str, Samples], loss: str) -> Task:
-    """The task of a model with the loss that the dataset names: "cross_entropy" or "binary"."""
+    """The task of a model with the loss that the dataset names: "cross_entropy", "binary" or "tokens"."""
+    if loss == "tokens":
+        return Task(model, samples, loss=token_cross_entropy, metrics={"error": token_error})
     if loss == "binary":
         return Task(model, samples, loss=binary_cross_entropy, metrics={"error": binary_error})
     return Task(model, samples)
@@ -197,7 +207,7 @@ def _split(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.n
     if isinstance(partition, ExternalPartition):
         return dataset, []
     merged = merge_splits(dataset) if partition.splits_test else dataset
-    labels = merged.train.targets.numpy()
+    labels = _classes_of(merged.train)
     groups = {kind: group.train.numpy() for kind, group in merged.groups.items()}
     parts = split_with_groups(partition, labels, experiment.clients.number, rng(seed, "partition"), groups)
     if not partition.splits_test:
@@ -210,13 +220,19 @@ def _split(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.n
     return split, numbers
 
 
+def _classes_of(samples: Samples) -> np.ndarray:
+    """Class of every sample, shape (n,); all texts are of one."""
+    labels = samples.targets.numpy()
+    return labels if labels.ndim == 1 else np.zeros(len(labels), np.int64)
+
+
 def _subset(samples: Samples, size: int | None, seed: int, split: str) -> torch.Tensor | None:
     """Numbers of a stratified subset of `size` samples in the original order; None for all."""
     if size is None or size == len(samples):
         return None
     if size > len(samples):
         raise ValueError(f"task.{split}_samples is {size}, the {split} split has {len(samples)}; lower it or leave it.")
-    labels = samples.targets.numpy()
+    labels = _classes_of(samples)
     order = rng(seed, "subset", split).permutation(len(labels))
     rank = np.empty(len(labels))
     for label in np.unique(labels):

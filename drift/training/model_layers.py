@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from drift.training.correction import Correction
+from landscape.model.adapters import factor_names
 from landscape.model.binary_losses import binary_cross_entropy
 from landscape.model.bound_model import Flat, outputs_with
 from landscape.model.families import NORMS
 from landscape.model.layout import Layout
+from landscape.model.products import adapted_layers, residual_name
 from landscape.model.samples import Inputs
 from landscape.model.task import Task
 
@@ -89,6 +91,30 @@ def require_classes(task: Task, method: str) -> None:
             f"{method} needs one output per class, and this task has one output for two classes; choose a method that "
             "does without, such as fedavg or server_ft, or a dataset with one output per class."
         )
+
+
+def require_adapters(task: Task, method: str) -> None:
+    """Raise ValueError for a task whose model trains no low-rank factors."""
+    if not factor_names(task.layout.slices()):
+        raise ValueError(
+            f"{method} needs a model with low-rank adapters, {type(task.model).__name__} trains none; set "
+            "task.model_options.lora=4 for the model hf."
+        )
+
+
+def residual_buffers(task: Task, method: str) -> dict[str, str]:
+    """Names of the buffers that are added to frozen weights, by the name of the adapted layer.
+
+    Raises:
+        ValueError: If an adapted layer has none.
+    """
+    names = {layer: residual_name(layer, module) for layer, module in adapted_layers(task.model)}
+    if None in names.values() or not names:
+        raise ValueError(
+            f"{method} changes frozen weights, which needs a buffer in each adapted layer; set "
+            "task.model_options.residual=true, or call landscape.model.products.with_residuals in your model."
+        )
+    return {layer: str(name) for layer, name in names.items()}
 
 
 def freeze(mask: Tensor, weight_decay: float) -> Correction:

@@ -70,6 +70,7 @@ _INDEX_OF = {
     "fedfomo": 3,
     "fedrep": 5,
     "fedbabu": 6,
+    "fedlora": 0,
     "swa": 7,
     "swad": 4,
     "soups": 8,

@@ -44,7 +44,9 @@ class Dataset:
         mean, std: For each channel, of the inputs scaled to [0, 1]; used by the scaling "standard", which computes
             those of the training samples where a dataset states none.
         groups: Further labels by name: "domain", "user", "coarse".
-        loss: "cross_entropy" with one output per class, or "binary" with one output, the logit of class 1.
+        loss: "cross_entropy" with one output per class, "binary" with one output, the logit of class 1, or "tokens"
+            with logits (n, T, V) for labels (n, T) of texts, of which -100 does not count; classes are the vocabulary,
+            and all texts are of one class where a partition asks.
     """
 
     name: str

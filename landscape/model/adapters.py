@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -14,6 +15,29 @@ SETTINGS = (
     *("alpha", "scaling", "random_loc_seed", "n_frequency", "feedforward_modules", "coft", "projection_prng_key"),
 )
 """Settings that a model computes with, beside the weights of its adapter."""
+
+
+class Factors(NamedTuple):
+    """Names of an adapted layer, of the parameters A and B, and of the adapter; "" where names do not state it."""
+
+    layer: str
+    a: str
+    b: str
+    adapter: str
+
+
+def factor_names(names: Iterable[str]) -> list[Factors]:
+    """The pairs of low-rank factors among names of parameters, in their order; a factor alone is left out."""
+    present = list(names)
+    pairs = ((name, _FACTOR.fullmatch(name)) for name in present)
+    split = [(name, *match.groups(default="")) for name, match in pairs if match]
+    named = [
+        Factors(layer, a, f"{layer}.lora_{kind}B{adapter}{end}", adapter[1:]) for a, layer, kind, adapter, end in split
+    ]
+    return [factors for factors in named if factors.b in present]
+
+
+_FACTOR = re.compile(r"(.+)\.lora_(embedding_)?A(\.(?!weight$)[^.]+)?(\.weight)?")
 
 
 def adapter_settings(model: nn.Module) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from landscape.model.losses import squared_error as squared_error
 from landscape.model.model import with_buffers
 from landscape.model.model_trial import SAMPLES, tried_outputs
 from landscape.model.samples import Samples
+from landscape.model.token_losses import token_cross_entropy
 from landscape.model.vectors import takes_models
 from landscape.results.notebook_table import notebook_table
 
@@ -215,5 +216,5 @@ def split_name(split: Split) -> str:
 def metric_units(task: Task, metric: str) -> str:
     """Unit of a metric of the task: nats, fraction, or 1 for a loss that is no cross-entropy."""
     if metric == "loss":
-        return "nats" if task.loss in (cross_entropy, binary_cross_entropy) else "1"
+        return "nats" if task.loss in (cross_entropy, binary_cross_entropy, token_cross_entropy) else "1"
     return "fraction" if metric in ("error", "accuracy", "class_error") else "1"

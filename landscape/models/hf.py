@@ -13,6 +13,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from landscape.model.products import with_residuals
 from landscape.models._blocks import Classifier, check_image, flat_size
 
 LEAST = 8
@@ -33,6 +34,7 @@ def build(
     lora: int = 0,
     lora_alpha: float | None = None,
     lora_targets: Sequence[str] | None = None,
+    residual: bool = False,
 ) -> nn.Module:
     """A pre-trained image model of `transformers` with a fresh FC classes as its head.
 
@@ -57,6 +59,7 @@ def build(
         lora_alpha: The adapters' output is multiplied by lora_alpha / lora; by default 2 lora.
         lora_targets: Ends of the names of adapted layers; by default queries and values, or every convolution
             in a network without attention.
+        residual: Adapted layers have a buffer that is added to their frozen weight.
 
     Raises:
         ValueError: If the image or an option does not suit the model.
@@ -67,12 +70,16 @@ def build(
         raise ValueError(f"size is {size}; hf takes a side of {LEAST} pixels or more.")
     if lora < 0:
         raise ValueError(f"lora is {lora}; hf takes a rank of 1 or more, or 0 for none.")
+    if residual and not lora:
+        raise ValueError("residual is true and lora 0; residuals are those of adapted layers, give lora=4.")
     backbone, config = _backbone(source, revision, pretrained)
     channels = getattr(config, "num_channels", 3)
     if shape[0] not in (1, channels):
         raise ValueError(f"inputs have shape {shape}; {source} takes images of {channels} channels, or grey ones.")
     if lora > 0:
         _adapt(backbone, lora, 2.0 * lora if lora_alpha is None else lora_alpha, lora_targets, source)
+    if residual:
+        with_residuals(backbone)
     body = nn.Sequential(Features(backbone, config, channels, size))
     return Classifier(body, nn.Linear(flat_size(body.eval(), shape), classes)).train()
 

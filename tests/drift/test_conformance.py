@@ -33,6 +33,7 @@ EXTRA = {
         "task.model=resnet8",
         "clients.concentration=10.0",
     ],
+    "fedlora": ["task.model=adapted:build"],
     "scaffold": ["local.momentum=0.0"],
     "swad": ["clients.valid_ratio=0.2", "method.patience_end=2"],
     "fedfomo": ["clients.valid_ratio=0.2"],
@@ -44,17 +45,18 @@ SPECIAL = {
     "server_epochs": ("fedlaw",),
     "personal_accuracy": ("swad", "fedfomo", "soups", "diwa"),
     "domain_accuracy": (),
+    "product_gap": ("fedlora",),
     "ranking_rounds": (),
 }
 """Analyses of what only some methods have, or only some datasets."""
 
 PLAIN = {
     *("fedadagrad", "fedadam", "fedavg", "fedavgm", "fedbabu", "fedbe", "feddf", "fedeve", "fedgma", "fedlaw"),
-    *("fednova", "fedprox", "fedyogi", "ima", "server_ft", "shrink"),
+    *("fedlora", "fednova", "fedprox", "fedyogi", "ima", "server_ft", "shrink"),
 }
 """Methods whose clients train by plain SGD on their own loss, which `noise_or_drift` splits."""
 
-REFUSED = {("fedbn", "aligned_barrier"): "alignment reorders"}
+REFUSED = {("fedbn", "aligned_barrier"): "alignment reorders", ("fedlora", "aligned_barrier"): "alignment takes stacks"}
 REFUSED |= {(name, "noise_or_drift"): "noise_or_drift needs SGD" for name in methods.names() if name not in PLAIN}
 """What an analysis says of a method's model, where it cannot take it."""
 

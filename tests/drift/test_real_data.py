@@ -22,6 +22,7 @@ SHORT = {
     "feddf": ["method.server_epochs=20"],
     "fedbe": ["method.server_epochs=20"],
     "lss": ["method.candidates=2"],
+    "fedlora": ["task.model=adapted:build"],
     "swa": ["method.cycles=2"],
     "swad": ["method.cycles=2"],
     "soups": ["method.candidates=2"],

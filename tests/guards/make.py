@@ -36,6 +36,7 @@ METHODS = {
         "clients.concentration=10.0",
     ],
     "lss": ["local.optimizer=adam"],
+    "fedlora": ["task.model=adapted:build"],
     "scaffold": ["local.momentum=0.0"],
     "swad": ["clients.valid_ratio=0.2", "method.patience_end=2"],
     "fedfomo": ["clients.valid_ratio=0.2"],

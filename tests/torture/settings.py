@@ -22,6 +22,7 @@ OPTIONS = {
     "feddf": ["method.server_epochs=2"],
     "fedbe": ["method.server_epochs=2"],
     "fedbabu": ["task.model=mlp"],
+    "fedlora": ["task.model=adapted:build"],
     "scaffold": ["local.momentum=0.0"],
     "swad": ["clients.valid_ratio=0.2", "method.patience_end=2"],
     "fedfomo": ["clients.valid_ratio=0.2"],

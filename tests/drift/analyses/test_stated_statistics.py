@@ -19,6 +19,7 @@ NO_MODELS = {"update_change": "compares updates, and evaluates no model"}
 
 LACKS = {
     "domain_accuracy": "domains",
+    "product_gap": "adapters",
     "ranking_rounds": "candidates",
     "personal_accuracy": "held out samples",
     "interventions": "a method",

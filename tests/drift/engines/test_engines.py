@@ -285,7 +285,7 @@ def test_samples_have_their_weights_in_every_minibatch_of_a_batch(loss, normalis
 @pytest.mark.parametrize("name", one_of_each(sorted(set(methods.names()) - {"fedbn"})))  # fedbn is above
 def test_every_method_runs_when_asked_to_batch(name, tmp_path):
     settings = ["engine=batched", "rounds=2", "clients.valid_ratio=0.2", "local.momentum=0.0"]
-    window = ["method.window=1"] if name == "ima" else []
-    run = drift.simulate(experiment(f"method={name}", *settings, *window), runs=tmp_path)
+    own = {"ima": ["method.window=1"], "fedlora": ["task.model=adapted:build"]}.get(name, [])
+    run = drift.simulate(experiment(f"method={name}", *settings, *own), runs=tmp_path)
     assert run.about["engine"] == ("serial" if run.method.own_training else "batched")
     assert ("overrides local training" in run.about["engine_reason"]) == run.method.own_training

@@ -29,6 +29,7 @@ SHORT = {
     "swad": ["clients.valid_ratio=0.2", "method.cycles=3", "method.patience_end=2"],
     "soups": ["clients.valid_ratio=0.2", "method.candidates=2"],
     "diwa": ["clients.valid_ratio=0.2", "method.candidates=2", "method.lrs=[0.01, 0.1]"],
+    "fedlora": ["task.model=adapted:build"],
     "scaffold": ["local.momentum=0.0"],
     "fedbn": ["task.model=tiny:normalised", "clients.concentration=5.0", "clients.valid_ratio=0.2"],
 }

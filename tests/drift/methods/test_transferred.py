@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import adapted
 import pytest
 import tiny
 import torch
@@ -33,6 +34,10 @@ def normalised() -> nn.Module:
     model.add_module("body", nn.BatchNorm1d(2, dtype=torch.float64))
     model.add_module("head", nn.Linear(2, CLASSES, dtype=torch.float64))
     return model
+
+
+def low_rank() -> nn.Module:
+    return adapted.build((2,), CLASSES).double()
 
 
 def moved(values: Tensor, part: Any = ...) -> Tensor:
@@ -67,7 +72,7 @@ def of(server: Server, start: Tensor, updates: Sequence[Update]) -> Cohort:
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_stated_bytes_are_those_that_clients_and_server_need(name):
-    model = normalised() if name == "fedbn" else None
+    model = {"fedbn": normalised, "fedlora": low_rank}.get(name, lambda: None)()
     setting, data = prepared(BY_NAME[name], 4, held=name in HELD_OUT, model=model)
     method, server = setting.experiment.method, Server.fresh(setting)
     for _ in range(3):

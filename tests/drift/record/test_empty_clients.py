@@ -43,7 +43,7 @@ def runs(tmp_path_factory):
 
 KNOWN = registry.registered()
 ASKING = ("aligned_barrier", "training_cost", "counterfactual", "interventions", "update_change", "personal_accuracy")
-ASKING += ("noise_or_drift", "domain_accuracy", "ranking_rounds", "server_epochs", "pool_barriers")
+ASKING += ("noise_or_drift", "domain_accuracy", "ranking_rounds", "server_epochs", "pool_barriers", "product_gap")
 """What trains again, or asks for another run, data or method."""
 
 

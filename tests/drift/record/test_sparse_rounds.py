@@ -49,7 +49,8 @@ def runs(tmp_path_factory):
 
 KNOWN = registry.registered()
 TRAINED = ("counterfactual", "noise_or_drift", "interventions", "update_change", "domain_accuracy", "ranking_rounds")
-"""What trains again or asks for other data, which this run can not."""
+TRAINED += ("product_gap",)
+"""What trains again or asks for other data or models, which this run can not."""
 
 SPAN = {
     ("coherence", "coherence_smooth"): 3,

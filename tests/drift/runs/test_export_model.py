@@ -10,6 +10,7 @@ import tiny
 import torch
 
 import drift
+import landscape
 from drift.analyses.rounds.export_table import table, table_file
 from drift.record.recorder import Recorder
 from drift.runs.export_model import SUFFIXES, save_transformers, state_dict, state_file
@@ -141,3 +142,27 @@ def test_a_transformers_model_is_read_back_by_transformers(tmp_path, lora):
         class_token = body(pixel_values=x).last_hidden_state[:, 0]
         head = torch.nn.functional.linear(class_token, end["head.weight"], end["head.bias"])
     torch.testing.assert_close(head, run.task.outputs(run.round(-1).end, "test"), rtol=1e-4, atol=1e-4)
+
+
+class Tied(torch.nn.Module):
+    """A model whose last layer has the weight of its first one."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = torch.nn.Linear(4, 4, bias=False), torch.nn.Linear(4, 4, bias=False)
+        self.last.weight = self.first.weight
+
+    def forward(self, inputs):
+        return self.last(torch.tanh(self.first(inputs)))
+
+
+def test_a_tied_tensor_is_exported_under_all_its_names(tmp_path):
+    torch.manual_seed(0)
+    net, recorder = Tied(), Recorder(tmp_path / "run", Tied())
+    state = {name: value + 1 for name, value in net.state_dict().items()}
+    recorder.round(start=net, clients={0: (state, 1)}, end=state)
+    samples = landscape.Samples(torch.randn(5, 4), torch.arange(5) % 4)
+    run = drift.open(tmp_path / "run", task=landscape.Task(net, {"train": samples, "test": samples}))
+    found = state_dict(run)
+    assert found.keys() == state.keys()
+    assert all(torch.equal(found[name], state["first.weight"]) for name in found)

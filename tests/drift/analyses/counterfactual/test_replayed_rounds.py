@@ -28,6 +28,7 @@ def options(name):
     plain = ["local.momentum=0"] if name in ("scaffold", "feddyn") else []
     server = ["method.server_epochs=2"] if name in ("fedlaw", "feddf", "fedbe") else []
     model = ["task.model=mlp", "task.model_options.hidden=[8]"]
+    model = ["task.model=adapted:build"] if name == "fedlora" else model
     return [f"method={name}", f"rounds={ROUNDS}", *model, *local, *plain, *start, *validation, *server]
 
 
