@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # the port is open before torch is loaded
 PORT = 7333
 """Usual port."""
 
-LOADED = ("changed_scene", "landscape", "point")
-"""Modules of what a page asks first, loaded before it asks."""
+LOADED = ("point", "weights", "series", "numbers")
+"""Modules of what a page asks after its landscapes, loaded before it asks."""
 
 LARGEST = 2**20
 """Bytes of a message of a page."""
@@ -56,11 +56,16 @@ class WorkspaceOpening:
 
         try:
             self.workspace = self._make()
-            for name in LOADED:
-                importlib.import_module(f"figures.explore.answers.{name}")
+            importlib.import_module("figures.explore.answers.changed_scene")
         except Exception as reason:  # noqa: BLE001 - every page says it
             self.problem = plain_line(reason)
         self._done.set()
+        if self.workspace is not None:
+            from figures.explore.answers.landscape import begin
+
+            begin(self.workspace)
+            for name in LOADED:
+                importlib.import_module(f"figures.explore.answers.{name}")
         gc.enable()
 
 

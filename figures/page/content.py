@@ -12,17 +12,18 @@ import plotly.graph_objects as go
 from drift.runs.run import Run
 from drift.simulation.compare import last_words
 from figures.interactive.curves import DRIFTS, curves
-from figures.interactive.lines import written_name
 from figures.looks import palette
+from figures.page.configuration import configuration
 from figures.page.diagnosis import diagnosis
 from figures.page.named_figures import page_figures
 from figures.page.pictures import or_why, trajectory
 from figures.page.remembered_runs import Failed, JobProgress, PageProgress, Remembered
 from figures.page.report_jobs import compute_jobs
 from figures.page.sampled import Samples, subset_words
-from figures.page.scene import LAST, scene, sent
-from figures.page.tables import configuration, cost_table, fingerprints, summary_table
-from figures.selection.groups import groups
+from figures.page.scene import LAST, scene
+from figures.page.sent_scene import sent
+from figures.page.tables import cost_table, fingerprints, summary_table
+from figures.selection.groups import groups, written_name
 from figures.selection.identity import seed_text
 
 Grouped = dict[str, list[Run]]

@@ -14,18 +14,6 @@ from drift.diagnosis.findings import critical_words
 from drift.runs.run import Run
 from figures.page.diagnosis_text import number
 
-TERMS = {
-    "Aggregate": "The weighted mean of the client models of a cohort, which FedAvg takes as end.",
-    "Counterfactual": "The result of a round with one thing changed: all clients, another aggregation, another "
-    "setting.",
-    "Mean cosine": "The weighted mean of the cosines between client updates, from -1 to 1.",
-    "Critical point": "The round after which coherence has changed from positive to negative for good, with an "
-    "interval.",
-    "IMA": "Iterative moving averaging: the mean of the last aggregates is sent.",
-    "End": "The global model after the round.",
-}
-"""Meanings of the terms on the stage, as the glossary has them."""
-
 ALIGNED = 0.5
 """Mean cosine from which updates are said to point one way; at half of the lowest possible one, against each other."""
 
@@ -33,7 +21,7 @@ HIGHEST = 3
 """Classes of a client that a sentence names."""
 
 Sentence = dict[str, str]
-"""text; number: the number in it, with its unit; term: one of TERMS."""
+"""text; number: the number in it, with its unit; term: one of `figures.page.scene.TERMS`."""
 
 
 def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any]]) -> list[Sentence]:

@@ -22,8 +22,7 @@ from figures.explore.work.open_runs import PROBLEMS
 from figures.explore.work.record_numbers import known
 from figures.looks import palette
 from figures.page.packed import finite
-from figures.page.scene import LAST, SERIES, events, packed_series
-from figures.page.stage_round import missing
+from figures.page.scene import LAST, SERIES, events, missing, packed_series
 from figures.selection.groups import settings
 from figures.selection.identity import seed_text
 from figures.selection.setting_text import value_text

@@ -7,6 +7,7 @@ import importlib
 import os
 import pickle
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,13 @@ Steps = Callable[[int, int, int], None]
 
 NICE = 10
 """Added to the niceness of long computations, so that the page's own come first."""
+
+
+LOADED = ("figures.page.stage_round", "figures.explore.work.points")
+"""Modules of what quick calls compute."""
+
+FORKED = sys.platform == "linux"
+"""Whether processes are copies of one that has loaded these; elsewhere a copy may not use libraries of the system."""
 
 
 class LostProcess(RuntimeError):
@@ -120,10 +128,14 @@ class ProcessLane:
         self._open_calls: set[int] = set()
 
     def start(self) -> None:
-        """Start the process, which imports what calls need; the first call does it otherwise."""
-        with self._lock:
-            if self._connection is None:
-                self._start()
+        """Start the process, which imports what calls need, in a thread; the first call does it otherwise."""
+
+        def begin() -> None:
+            with self._lock:
+                if self._connection is None:
+                    self._start()
+
+        threading.Thread(target=begin, daemon=True, name="explore start").start()
 
     def send(self, call: Call) -> None:
         """Start a call."""
@@ -154,7 +166,9 @@ class ProcessLane:
                 self._process.join()
 
     def _start(self) -> None:
-        context = get_context("spawn")
+        context = get_context("forkserver" if FORKED else "spawn")
+        if FORKED:
+            context.set_forkserver_preload(list(LOADED))
         self._connection, theirs = context.Pipe()
         arguments = (theirs, self._threads, self._long_calls)
         self._process = context.Process(target=_serve, args=arguments, daemon=True, name="fedscape explore")
@@ -204,7 +218,8 @@ def _serve(connection: Connection, threads: int, long: bool) -> None:
 
     with ThreadPoolExecutor(2 * threads + 1, initializer=_one_thread) as pool:  # stopped calls take a moment to end
         if not long:
-            pool.submit(importlib.import_module, "figures.explore.answers.landscape")
+            for name in LOADED:
+                pool.submit(importlib.import_module, name)
         while True:
             try:
                 message = connection.recv_bytes()

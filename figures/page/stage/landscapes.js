@@ -43,6 +43,12 @@ class Landscapes {
   // Whether the landscapes of a round are there; asks for those that are not.
   ready(round) { return this.stage.shown.map((run) => this.frame(run, round)).every(({ pending, stale }) => !pending && !stale); }
 
+  // Asks for the landscapes of the next round, one after the other, while those of the present one are looked at.
+  ahead() {
+    const { state, rounds, shown, asks, link } = this.stage, next = rounds[rounds.indexOf(state.round) + 1];
+    if (link && next !== undefined && state.view !== "path" && this.ready(state.round)) shown.find((run) => this.rounds(run).includes(next) && asks.want("landscape", this.question(run, next)).pending);
+  }
+
   surface(run, wanted) {
     const { frame } = this.frame(run, wanted);
     return frame ? this.surfaceIn(frame, this.stage.state.metric) : null;

@@ -201,7 +201,7 @@ class Stage {
     this.line.draw();
     this.tour.draw();
     if (this.gallery) this.gallery.draw();
-    if (this.player.playing) { const { rounds } = this, next = rounds[rounds.indexOf(this.state.round) + 1]; if (this.land.ready(this.state.round) && next !== undefined) this.land.ready(next); }
+    this.land.ahead();
     this.asks.sweep();
     if (place && !this.root.contains(document.activeElement)) [...this.root.querySelectorAll(place.tag)].find((one) => nameOf(one).name === place.name)?.focus({ preventScroll: true });
   }

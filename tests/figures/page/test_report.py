@@ -12,10 +12,10 @@ import pytest
 from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
+from figures.page.configuration import configuration
 from figures.page.content import content
 from figures.page.named_figures import FIGURES, DrawnFigure
 from figures.page.report import page, report
-from figures.page.tables import configuration
 from figures.selection.groups import groups
 
 

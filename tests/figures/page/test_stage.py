@@ -10,8 +10,8 @@ import torch
 
 from drift.analyses.landscapes.planes import round_plane
 from figures.page.remembered_runs import Failed
-from figures.page.scene import scene, sent
-from figures.page.why import TERMS
+from figures.page.scene import TERMS, scene
+from figures.page.sent_scene import sent
 from figures.selection.groups import groups
 
 POINTS = 4

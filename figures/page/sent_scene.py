@@ -1,0 +1,68 @@
+"""What a page that is sent has of each run: landscapes of some rounds, curves and events."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from drift.analyses.per_round import evenly_spaced
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.numbers import OF_RECORD
+from drift.analyses.rounds.run_state import run_state
+from drift.runs.run import Run
+from drift.simulation.compare import mean_of_last
+from figures.interactive.curves import number
+from figures.page.packed import finite
+from figures.page.pictures import or_why
+from figures.page.remembered_runs import Failed, Job, Remembered
+from figures.page.sampled import Samples
+from figures.page.scene import LAST, SERIES, Detail, events, missing, packed_series
+from figures.page.stage_round import stage_round
+
+ROUNDS = 10
+"""Rounds of a run whose landscape is on the stage at most, evenly spaced among those that kept three clients."""
+
+
+def sent(points: int, samples: Samples, failed: Failed) -> Detail:
+    """The detail of a page that is sent, with landscapes of at most `ROUNDS` rounds.
+
+    Args:
+        points, samples: Of a landscape, as `figures.page.report` takes them.
+        failed: Collects the landscapes that could not be computed.
+    """
+
+    def detail(name: str, group: list[Run]) -> dict[str, Any]:
+        run, state = group[0], run_state(group[0])
+        shown = {index: partial(_landscape, run, index, points, samples) for index in stage_rounds(run)}
+        title = f"landscape of {run.name}, round"
+        known = [name for name in SERIES if name in OF_RECORD or name in run.metrics()]
+        lost = max(state.best, 0) if state.name == "diverged" else None
+        return {
+            "accuracy": finite(float(np.mean([mean_of_last(member, last=LAST) for member in group]))),
+            "series": {name: packed_series(number(run, name), run.rounds()) for name in known},
+            "events": events(run, run.cached(coherence).coherence, lost),
+            "note": missing(run),
+            "shown": {index: or_why(compute, f"{title} {index}", failed) for index, compute in shown.items()},
+        }
+
+    return detail
+
+
+def stage_rounds(run: Run) -> list[int]:
+    """Rounds whose landscape is on the stage; none where it cannot be computed."""
+    return [] if missing(run) else evenly_spaced(run.kept("clients", least=3), ROUNDS)
+
+
+def stage_jobs(run: Run, points: int, samples: Samples) -> list[Job]:
+    """The jobs that compute the landscapes of a run on the stage."""
+    compute = partial(_landscape, points=points, samples=samples)
+    return [Job(f"landscape of round {index}", 1, partial(compute, index=index)) for index in stage_rounds(run)]
+
+
+def _landscape(run: Run, index: int, points: int, samples: Samples) -> dict[str, Any]:
+    """The value of `stage_round`; a run that remembers evaluates its models once."""
+    compute = partial(stage_round, run, index, points, samples)
+    value: dict[str, Any] = run.once(f"stage {index}", compute) if isinstance(run, Remembered) else compute()
+    return value
