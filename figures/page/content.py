@@ -13,6 +13,7 @@ from drift.runs.run import Run
 from drift.simulation.compare import last_words
 from figures.interactive.curves import DRIFTS, curves
 from figures.looks import palette
+from figures.page.carried_models import with_models
 from figures.page.configuration import configuration
 from figures.page.diagnosis import diagnosis
 from figures.page.named_figures import page_figures
@@ -112,6 +113,7 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
     for run in stage["runs"]:
         answers = diagnosed[run["key"]]
         run["verdict"] = "" if isinstance(answers, str) else answers["verdict"]
+    stage = with_models(stage, grouped, samples)
     return {
         "title": "; ".join(dict.fromkeys(run.task_name for run in runs)),
         "number": len(runs),

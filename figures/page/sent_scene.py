@@ -15,9 +15,10 @@ from drift.runs.run import Run
 from drift.simulation.compare import mean_of_last
 from figures.interactive.curves import number
 from figures.page.packed import finite
-from figures.page.pictures import or_why
+from figures.page.path_value import path_value
+from figures.page.pictures import global_path, or_why
 from figures.page.remembered_runs import Failed, Job, Remembered
-from figures.page.sampled import Samples
+from figures.page.sampled import Samples, landscape_words
 from figures.page.scene import LAST, SERIES, Detail, events, missing, packed_series
 from figures.page.stage_round import stage_round
 
@@ -44,10 +45,16 @@ def sent(points: int, samples: Samples, failed: Failed) -> Detail:
             "series": {name: packed_series(number(run, name), run.rounds()) for name in known},
             "events": events(run, run.cached(coherence).coherence, lost),
             "note": missing(run),
+            "path": or_why(partial(_path, run, samples), f"path of {run.name}", failed),
             "shown": {index: or_why(compute, f"{title} {index}", failed) for index, compute in shown.items()},
         }
 
     return detail
+
+
+def _path(run: Run, samples: Samples) -> dict[str, Any]:
+    ds = global_path(run, samples)
+    return path_value(ds, landscape_words([ds]))
 
 
 def stage_rounds(run: Run) -> list[int]:

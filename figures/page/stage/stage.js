@@ -17,7 +17,8 @@ class Stage {
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.unit = ["", "1", undefined].includes(scene.unit) ? "" : ` ${scene.unit}`;
     this.tables = Object.fromEntries(Object.entries(scene.colours).map(([name, text]) => [name, bytesOf(text)]));
-    this.asks = new Asks(link, () => this.answered(), () => this.hall.progress());
+    this.networks = new Networks(this);
+    this.asks = new Asks(link || this.networks, () => this.answered(), () => this.hall.progress());
     this.land = new Landscapes(this);
     this.player = new Player(this);
     this.take(scene.runs);

@@ -2,11 +2,10 @@
 
 import base64
 import copy
-import json
 import pathlib
-import re
 
 import numpy as np
+import packed_pages
 import pytest
 from browsing import MARKS
 
@@ -24,7 +23,7 @@ def text(whole_report):
 
 @pytest.fixture(scope="module")
 def content(text):
-    return json.loads(re.search(r'id="scene">(.*?)</script>', text, re.DOTALL)[1])
+    return packed_pages.content(text, "scene")
 
 
 @pytest.fixture
@@ -153,8 +152,7 @@ def test_a_run_without_a_landscape_has_one_plain_line(opened, content, text, tmp
     broken = copy.deepcopy(content)
     change(broken["runs"][0])
     path = tmp_path / "page.html"
-    data = json.dumps(broken).replace("<", "\\u003c").replace("\\", "\\\\")
-    path.write_text(re.sub(r'(id="scene">).*?(</script>)', rf"\1{data}\2", text, flags=re.DOTALL))
+    path.write_text(packed_pages.changed(text, "scene", broken))
     page = opened("#runs=fedavg,fedlaw&round=2", path)
     assert line in page.locator("#stage .absent").first.text_content()
     assert page.locator("#stage .plate:visible").count() == 1
@@ -170,8 +168,7 @@ def test_names_from_elsewhere_are_text(opened, content, text, tmp_path):
         for frame in run["shown"].values():
             frame["why"] = [{"text": bad, "number": bad, "term": bad}]
     path = tmp_path / "page.html"
-    data = json.dumps(hostile).replace("<", "\\u003c").replace("\\", "\\\\")
-    path.write_text(re.sub(r'(id="scene">).*?(</script>)', rf"\1{data}\2", text, flags=re.DOTALL))
+    path.write_text(packed_pages.changed(text, "scene", hostile))
     page = opened("#view=difference&client=1&at=0,0", path)
     assert page.evaluate("window.ran") is None
     assert page.locator("#stage img").count() == 0
