@@ -54,8 +54,9 @@ def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list
 
     Args:
         grouped: Runs that differ in their seed only, by name; the stage shows the first of each.
-        detail: Of a group: accuracy, series, events, note and shown, the value of `stage_round` by round. `sent` for a
-            page that is sent; a live page computes landscapes when they are looked at.
+        detail: Of a group: accuracies (of its runs), series and spread (`curves`), events, note and shown, the value of
+            `stage_round` by round. `sent` for a page that is sent; a live page computes landscapes when they are looked
+            at.
         last: What an accuracy is the mean of, in words, of the first runs of all groups.
 
     Returns:
@@ -114,6 +115,29 @@ def missing(run: Run) -> str:
     if not run.kept("clients", least=3):
         return "kept no round with three clients: no landscape. Train with --set keep.clients=all."
     return ""
+
+
+def curves(group: Sequence[Run], number: Callable[[Any, str], xr.DataArray | None]) -> dict[str, dict[str, Any]]:
+    """Numbers of the time line over the rounds of the first run of a group.
+
+    Args:
+        group: Runs that differ in their seed only.
+        number: Of a run by its name; None where it has none.
+
+    Returns:
+        series, means over the runs that have a value, and spread, lowest and highest value where there are several
+        runs: packed, by name.
+    """
+    rounds, series, spread = group[0].rounds(), {}, {}
+    for name in SERIES:
+        known = [values for run in group if (values := number(run, name)) is not None]
+        if len(known) == 1:
+            series[name] = packed_series(known[0], rounds)
+        elif known:
+            table = xr.concat([values.reindex(round=rounds) for values in known], "seed", combine_attrs="override")
+            series[name] = packed_series(table.mean("seed"), rounds)
+            spread[name] = [packed_series(ends, rounds) for ends in (table.min("seed"), table.max("seed"))]
+    return {"series": series, "spread": spread}
 
 
 def packed_series(values: xr.DataArray, rounds: Sequence[int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
+import xarray as xr
 
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
@@ -19,7 +19,7 @@ from figures.page.path_value import path_value
 from figures.page.pictures import global_path, or_why
 from figures.page.remembered_runs import Failed, Job, Remembered
 from figures.page.sampled import Samples, landscape_words
-from figures.page.scene import LAST, SERIES, Detail, events, missing, packed_series
+from figures.page.scene import LAST, Detail, curves, events, missing
 from figures.page.stage_round import stage_round
 
 ROUNDS = 10
@@ -38,11 +38,10 @@ def sent(points: int, samples: Samples, failed: Failed) -> Detail:
         run, state = group[0], run_state(group[0])
         shown = {index: partial(_landscape, run, index, points, samples) for index in stage_rounds(run)}
         title = f"landscape of {run.name}, round"
-        known = [name for name in SERIES if name in OF_RECORD or name in run.metrics()]
         lost = max(state.best, 0) if state.name == "diverged" else None
         return {
-            "accuracy": finite(float(np.mean([mean_of_last(member, last=LAST) for member in group]))),
-            "series": {name: packed_series(number(run, name), run.rounds()) for name in known},
+            "accuracies": [finite(mean_of_last(member, last=LAST)) for member in group],
+            **curves(group, _number),
             "events": events(run, run.cached(coherence).coherence, lost),
             "note": missing(run),
             "path": or_why(partial(_path, run, samples), f"path of {run.name}", failed),
@@ -50,6 +49,10 @@ def sent(points: int, samples: Samples, failed: Failed) -> Detail:
         }
 
     return detail
+
+
+def _number(run: Run, name: str) -> xr.DataArray | None:
+    return number(run, name) if name in OF_RECORD or name in run.metrics() else None
 
 
 def _path(run: Run, samples: Samples) -> dict[str, Any]:

@@ -58,12 +58,15 @@ class Stage {
   // Takes runs of a scene: new ones, and what has changed of those that are there.
   take(entries) {
     for (const entry of entries) {
-      const known = this.runs.find((run) => run.key === entry.key), run = known || entry;
-      if (!known) this.runs.push(run);
+      const before = this.runs.find((run) => run.key === entry.key), run = before || entry;
+      if (!before) this.runs.push(run);
       Object.assign(run, entry, { said: entry.label });
       run.shown ||= {};
       run.events ||= [];
-      run.curves = Object.fromEntries(Object.entries(run.series || {}).map(([name, text]) => [name, text === null ? [] : [...floatsOf(text)]]));
+      run.curves = Object.fromEntries(Object.entries(run.series || {}).map(([name, text]) => [name, [...floatsOf(text)]]));
+      run.ends = Object.fromEntries(Object.entries(run.spread || {}).map(([name, texts]) => [name, texts.map((text) => [...floatsOf(text)])]));
+      const known = (run.accuracies || []).filter((value) => value !== null);
+      run.accuracy = known.length ? known.reduce((a, b) => a + b) / known.length : null;
       run.shade = shadeOf(run.colour, this.dark.matches);
     }
     const seen = new Map(); // labels of two runs are never equal

@@ -49,7 +49,8 @@ function comparison(stage) {
   const lowest = ends.filter((one) => one.loss - first.loss < 1e-6 * Math.abs(first.loss)), rest = ends.slice(lowest.length);
   const names = lowest.map((one) => one.run.label).join(" and "), meaning = term("End", stage.scene.terms);
   if (!rest.length) return make("li", {}, make("p", {}, `${names} are equal after ${after}: ${written(first.loss)}${unit}. `, meaning));
-  const text = `${names} ${lowest.length > 1 ? "lie" : "lies"} lowest after ${after}: ${written(first.loss)} against ${rest.map((one) => `${one.run.label} ${written(one.loss)}`).join(", ")}. `;
+  const [least, ...others] = alike([first, ...rest].map((one) => one.loss));
+  const text = `${names} ${lowest.length > 1 ? "lie" : "lies"} lowest after ${after}: ${least} against ${rest.map((one, i) => `${one.run.label} ${others[i]}`).join(", ")}. `;
   return make("li", {}, make("b", { class: "number" }, signed(first.loss - rest[0].loss) + unit), make("p", {}, text, meaning));
 }
 
