@@ -237,9 +237,14 @@ def processor_seconds(run: Run, index: int) -> float:
 
 
 def resident(process: psutil.Process) -> dict[str, float]:
-    """MiB of the server, and of its processes that compute."""
-    children = sum(child.memory_info().rss for child in process.children(recursive=True))
-    return {"server": process.memory_info().rss / 2**20, "computing": children / 2**20}
+    """MiB of the server, and of its processes that compute; pages that several share are counted once, where known."""
+
+    def size(one: psutil.Process) -> float:
+        memory = one.memory_full_info()
+        return float(getattr(memory, "pss", memory.rss))
+
+    children = sum(size(child) for child in process.children(recursive=True))
+    return {"server": size(process) / 2**20, "computing": children / 2**20}
 
 
 def percentiles(waits: Waits) -> dict[str, float]:

@@ -59,9 +59,9 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], samples
         name = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
         stored[name] = content
         entry |= {"network": {"layers": layers, "samples": name}, "shown": shown}
-        waiting += [(place, key, index, selected) for place, index in enumerate(rounds)]
+        waiting += [(turn, key, index, selected) for turn, index in enumerate(rounds)]
     left = BYTES
-    for _, key, index, selected in sorted(waiting, key=lambda one: one[0]):
+    for _, key, index, selected in sorted(waiting, key=lambda plane: plane[0]):
         size = 9 * grouped[key][0].layout.size
         if left >= size and (models := carried(grouped[key][0], index, selected)) is not None:
             left -= size
@@ -84,8 +84,8 @@ def layers_of(model: nn.Module) -> list[dict[str, Any]] | None:
     """The layers of a plain network in the order of their parameters; None if it has others."""
     children = dict(model.named_children())
     if isinstance(model, nn.Sequential) or (type(model).__name__ == "Classifier" and [*children] == ["body", "head"]):
-        parts = [layers_of(child) for child in children.values()]
-        return None if None in parts else [layer for part in parts for layer in part or []]
+        lists = [layers_of(child) for child in children.values()]
+        return None if None in lists else [layer for layers in lists for layer in layers or []]
     layer = _layer(model)
     return None if layer is None else [layer]
 
@@ -124,7 +124,7 @@ def carried(run: Run, index: int, samples: Samples) -> dict[str, Any] | None:
     reach = [(values[-1] - values[0]) / 2 for values in sweep.coords.values()]
     corners = CORNERS * torch.tensor([1.0, *reach], dtype=torch.float64)
     few, many = ([_rounded(vectors[0], 3), *(_rounded(vector, size) for vector in vectors[1:])] for size in (2, 3))
-    rounded = torch.stack([step * whole for whole, step, _ in few]).float()
+    rounded = torch.stack([step * numbers for numbers, step, _ in few]).float()
     exact, near = (losses_and_errors(run, models, samples, corners) for models in (vectors, rounded))
     close = torch.equal(exact["error"], near["error"]) and bool((exact["loss"] - near["loss"]).abs().max() < CLOSE)
     return dict(zip(("middle", "u", "v"), map(_written, few if close else many), strict=True))
@@ -137,8 +137,8 @@ def _rounded(vector: Tensor, size: int) -> tuple[Tensor, float, int]:
 
 
 def _written(rounded: tuple[Tensor, float, int]) -> dict[str, Any]:
-    whole, step, size = rounded
-    content = whole.numpy().astype("<i4").view(np.uint8).reshape(-1, 4)[:, :size]
+    numbers, step, size = rounded
+    content = numbers.numpy().astype("<i4").view(np.uint8).reshape(-1, 4)[:, :size]
     return {"whole": base64.b64encode(content.tobytes()).decode("ascii"), "step": step, "bytes": size}
 
 

@@ -43,9 +43,9 @@ def _averaging(losses: xr.Dataset, unit: str) -> Sentence:
     if not np.isfinite(gain):
         return _sentence("A client model or the aggregate has no finite loss: this round diverged.", "", "Aggregate")
     verb = "Averaging helps" if gain > 0 else "Averaging hurts"
-    together, single = alike([aggregate, alone], 3)
-    text = f"{verb}: the aggregate has a test loss of {together}, its {losses.sizes['id']} client models have "
-    return _sentence(f"{text}{single} on average.", f"{number(-gain, 3, sign=True)}{unit}", "Aggregate")
+    of_aggregate, of_clients = alike([aggregate, alone], 3)
+    text = f"{verb}: the aggregate has a test loss of {of_aggregate}, its {losses.sizes['id']} client models have "
+    return _sentence(f"{text}{of_clients} on average.", f"{number(-gain, 3, sign=True)}{unit}", "Aggregate")
 
 
 def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
