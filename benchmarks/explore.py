@@ -5,11 +5,12 @@
 Trains small runs into FOLDER once (ten of 300 rounds; the FMNIST CNN of the IMA paper; digits), starts the explorer and
 a headless Chromium, and measures what a person waits for, as 50th and 90th percentiles: ready, from the command to its
 address; first view, from the request to the first landscape on the page; next round, to its rough landscape and to the
-exact one (15 x 15 models, 1,000 samples), after a pause in which it was computed ahead, and one that is remembered; a
-clicked point to its exact value; a weight to its loss. Beside each stands the time of processors that all processes of
-the explorer took meanwhile, and beside landscapes the ratio to that of one thread that evaluates their models by
-`landscape.evaluate`: both say more than the clock where other programs run. With --large also 100 runs of 1,000 rounds,
-of which none has a landscape: to the curves. Results go to benchmarks/results/explore.json.
+exact one (15 x 15 models, 1,000 samples), one that was computed ahead, and one that is remembered; a clicked point to
+its exact value; a weight to its loss; and the stage of a folder that was shown before, from the command on. Beside each
+stands the time of processors that all processes of the explorer took meanwhile, and beside landscapes the ratio to that
+of one thread that evaluates their models by `landscape.evaluate`: both say more than the clock where other programs
+run. With --large also 100 runs of 1,000 rounds, of which none has a landscape: to the curves. Results go to
+benchmarks/results/explore.json.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ POINTS = 15
 
 VIEW = "document.getElementById('stage')?.view"
 DRAWN = f"() => {VIEW}?.pictures.some((picture) => picture.shown?.frame)"
+IDLE = f"() => {VIEW} && [...{VIEW}.asks.entries.values()].every((one) => !one.pending)"
 LISTED = f"() => {VIEW}?.runs.length"
 WATCH = f"""() => {{
     const until = (test) => new Promise((done) => {{
@@ -120,9 +122,6 @@ def large(folder: Path, runs: int = 100) -> Path:
 Waits = list[tuple[float, float]]
 """Milliseconds by the clock, and of processors, of each thing that was waited for."""
 
-PAUSE = 5000
-"""Milliseconds in which a reader looks at a round."""
-
 
 @contextmanager
 def explorer(folder: Path) -> Iterator[tuple[str, psutil.Process, float]]:
@@ -178,40 +177,33 @@ def first_views(browser: Any, address: str, server: psutil.Process, times: int, 
 
 
 def rounds(browser: Any, address: str, server: psutil.Process, times: int) -> dict[str, Waits]:
-    """Waits for rounds that are evaluated, forwards: at once, then after pauses; and for the same ones, backwards."""
+    """Waits for the next round once it was computed ahead, for rounds that were not, and for these once more."""
     page, _ = opened(browser, address, hash_="#round=1")
-    page.wait_for_timeout(PAUSE)
     rough: list[float] = []
 
-    def step(by: int) -> Callable[[], float]:
-        def turn() -> float:
-            first, exact = page.evaluate(f"turn({by})")
-            rough.append(first)
-            return float(exact)
+    def step(by: int) -> float:
+        first, exact = page.evaluate(f"turn({by})")
+        rough.append(first)
+        return float(exact)
 
-        return turn
+    def ahead() -> tuple[float, float]:
+        page.wait_for_function(IDLE)
+        return timed(server, lambda: step(1))
 
-    new = [timed(server, step(2)) for _ in range(times)]  # the next one is computed ahead, so this is the one after
+    first = ahead()
+    rough.clear()
+    new = [timed(server, lambda: step(2)) for _ in range(times)]
     firsts = [(wait, cpu) for wait, (_, cpu) in zip(rough, new, strict=True)]
-    again = [timed(server, step(-1)) for _ in range(times)]
-    paused: Waits = []
-    page.evaluate("turn(-100)")
-    for _ in range(2):
-        page.wait_for_timeout(PAUSE)
-        paused.append(timed(server, step(1)))
+    again = [timed(server, lambda: step(-2)) for _ in range(times)]
+    values = {"next round, rough": firsts, "next round": new, "next round, computed ahead": [first, ahead()]}
     page.close()
-    return {
-        "next round, rough": firsts,
-        "next round": new,
-        "next round after a pause": paused,
-        "remembered round": again,
-    }
+    return {**values, "remembered round": again}
 
 
 def answers(browser: Any, address: str, server: psutil.Process, times: int) -> dict[str, Waits]:
     """Waits for the exact value of a point, and for the loss at other weights."""
     page, _ = opened(browser, address, hash_="#round=3")
-    page.wait_for_timeout(PAUSE)
+    page.wait_for_function(IDLE)
     mix = f"""(share) => {{ const at = {VIEW}.land.frame({VIEW}.looked);
         const weights = Object.fromEntries(at.frame.cohort.map(({{ id }}, i) => [id, i ? 1 : share]));
         return waits({{ mix: {{ run: {VIEW}.state.look, round: at.round, gamma: 1, weights }} }}, "weights"); }}"""
@@ -290,6 +282,9 @@ def main() -> None:
         with explorer(folders["digits"]) as (address, server, ready):
             measured["ready"].append((ready, spent(server)))
             measured |= answers(browser, address, server, times)
+        with explorer(folders["digits"]) as (address, server, ready):
+            ((wait, cpu),) = first_views(browser, address, server, 1, LISTED)
+            measured["stage after the command, of a folder that was shown before"] = [(ready + wait, cpu)]
         if options.large:
             with explorer(large(options.runs)) as (address, server, _):
                 waits = first_views(browser, address, server, 1 + times, LISTED)
