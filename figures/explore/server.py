@@ -175,7 +175,8 @@ class SocketHandler(WebSocketHandler):
     def _write(self, text: str) -> None:
         if not self.ended:
             try:
-                self.write_message(text)
+                sent = self.write_message(text)
+                sent.add_done_callback(lambda done: done.cancelled() or done.exception())  # of a page that was closed
             except WebSocketClosedError:
                 self.ended = True
 
