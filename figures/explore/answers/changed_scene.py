@@ -135,7 +135,9 @@ class ChangedScene:
                     sent_at = time.monotonic()
         self._tell()
         if folders:
-            first_scene.store_scene(folders, before, self._scene())
+            with self._lock:
+                content = self._scene()
+            first_scene.store_scene(folders, before, content)
 
 
 def _compute(run: GrowingRun) -> None:

@@ -194,6 +194,20 @@ def test_weights_are_dropped_at_another_round(opened):
     assert page.locator("#stage .mark.mix").count() == 0
 
 
+def test_the_next_round_is_computed_ahead(opened):
+    page = opened("#round=0&view=map")
+    asked = f"""[...{VIEW}.asks.entries.values()].filter(one => one.kind === 'landscape').map(one => one.args.round)"""
+    page.wait_for_function(f"() => {asked}.filter(round => round === 1).length === {VIEW}.shown.length")
+    idle(page)
+    assert set(page.evaluate(asked)) == {0, 1}
+    assert page.evaluate(f"{VIEW}.land.ready(1)")
+    page.evaluate(
+        f"{VIEW}.asks.want('landscape', {{ run: {VIEW}.looked.key, round: 2 }}); {VIEW}.set({{ view: 'path' }})"
+    )
+    page.evaluate(f"{VIEW}.set({{ view: 'path', round: 1 }})")
+    assert 2 not in page.evaluate(asked)  # nobody waits for it any more
+
+
 def test_a_click_on_a_path_selects_that_round(opened):
     page = opened("#round=2&view=path")
     click_round(page, 1)
