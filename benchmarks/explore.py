@@ -61,7 +61,9 @@ POINTS = 15
 
 VIEW = "document.getElementById('stage')?.view"
 DRAWN = f"() => {VIEW}?.pictures.some((picture) => picture.shown?.frame)"
-IDLE = f"() => {VIEW} && [...{VIEW}.asks.entries.values()].every((one) => !one.pending)"
+IDLE = f"() => {VIEW}?.land.ready({VIEW}.state.round) && [...{VIEW}.asks.entries.values()].every((one) => !one.pending)"
+AHEAD = f"""() => {{ const view = {VIEW}, {{ rounds, state, land }} = view;
+    return land.ready(state.round) && land.ready(rounds[rounds.indexOf(state.round) + 1]); }}"""
 LISTED = f"() => {VIEW}?.runs.length"
 WATCH = f"""() => {{
     const until = (test) => new Promise((done) => {{
@@ -187,7 +189,7 @@ def rounds(browser: Any, address: str, server: psutil.Process, times: int) -> di
         return float(exact)
 
     def ahead() -> tuple[float, float]:
-        page.wait_for_function(IDLE)
+        page.wait_for_function(AHEAD)
         return timed(server, lambda: step(1))
 
     first = ahead()
