@@ -5,10 +5,12 @@
 Trains small runs into FOLDER once (ten of 300 rounds; the FMNIST CNN of the IMA paper; digits), starts the explorer and
 a headless Chromium, and measures what a person waits for, as 50th and 90th percentiles: ready, from the command to its
 address; first view, from the request to the first landscape on the page; next round, to its rough landscape and to the
-exact one (15 x 15 models, 1,000 samples), and one that is remembered; a clicked point to its exact value; a weight to
-its loss. Beside landscapes stands the ratio to the processor's seconds of one thread that evaluates their models by
-`landscape.evaluate`, which says more than seconds where other programs run. With --large also 100 runs of 1,000 rounds,
-of which none has a landscape: to the curves. Results go to benchmarks/results/explore.json.
+exact one (15 x 15 models, 1,000 samples), one that was computed ahead, and one that is remembered; a clicked point to
+its exact value; a weight to its loss; and the stage of a folder that was shown before, from the command on. Beside each
+stands the time of processors that all processes of the explorer took meanwhile, and beside landscapes the ratio to that
+of one thread that evaluates their models by `landscape.evaluate`: both say more than the clock where other programs
+run. With --large also 100 runs of 1,000 rounds, of which none has a landscape: to the curves. Results go to
+benchmarks/results/explore.json.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +46,14 @@ from landscape.sweep.processor import processor, processor_line
 
 RESULTS = Path(__file__).resolve().parent / "results" / "explore.json"
 ARGUMENTS = ["--headless", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-TARGETS = {"ready": 3000, "first view": 1500, "next round, rough": 500, "remembered round": 100, "point": 100}
+TARGETS = {
+    "ready": 3000,
+    "first view": 1500,
+    "next round, rough": 500,
+    "next round after a pause": 500,
+    "remembered round": 100,
+    "point": 100,
+}
 """Milliseconds that the project aims at, on two cores."""
 
 POINTS = 15
@@ -51,6 +61,9 @@ POINTS = 15
 
 VIEW = "document.getElementById('stage')?.view"
 DRAWN = f"() => {VIEW}?.pictures.some((picture) => picture.shown?.frame)"
+IDLE = f"() => {VIEW}?.land.ready({VIEW}.state.round) && [...{VIEW}.asks.entries.values()].every((one) => !one.pending)"
+AHEAD = f"""() => {{ const view = {VIEW}, {{ rounds, state, land }} = view;
+    return land.ready(state.round) && land.ready(rounds[rounds.indexOf(state.round) + 1]); }}"""
 LISTED = f"() => {VIEW}?.runs.length"
 WATCH = f"""() => {{
     const until = (test) => new Promise((done) => {{
@@ -108,6 +121,10 @@ def large(folder: Path, runs: int = 100) -> Path:
     return out
 
 
+Waits = list[tuple[float, float]]
+"""Milliseconds by the clock, and of processors, of each thing that was waited for."""
+
+
 @contextmanager
 def explorer(folder: Path) -> Iterator[tuple[str, psutil.Process, float]]:
     """A server, its address, and the milliseconds until it wrote it."""
@@ -123,6 +140,21 @@ def explorer(folder: Path) -> Iterator[tuple[str, psutil.Process, float]]:
         server.wait(30)
 
 
+def spent(server: psutil.Process) -> float:
+    """Milliseconds of processors that the explorer's processes have taken, ended ones too."""
+    total = 0.0
+    for process in [server, *server.children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):
+            total += sum(process.cpu_times()[:4])
+    return 1e3 * total
+
+
+def timed(server: psutil.Process, act: Callable[[], float]) -> tuple[float, float]:
+    """The milliseconds that an act returns, and those of processors meanwhile."""
+    before = spent(server)
+    return act(), spent(server) - before
+
+
 def opened(browser: Any, address: str, condition: str = DRAWN, hash_: str = "") -> tuple[Any, float]:
     """A page on which a condition holds, and the milliseconds from its request to that."""
     page = browser.new_page(viewport={"width": 1400, "height": 900})
@@ -135,39 +167,54 @@ def opened(browser: Any, address: str, condition: str = DRAWN, hash_: str = "") 
     return page, wait
 
 
-def first_views(browser: Any, address: str, times: int, condition: str = DRAWN) -> list[float]:
-    """Milliseconds to the first view of pages that are opened one after the other."""
-    waits = []
-    for _ in range(times):
+def first_views(browser: Any, address: str, server: psutil.Process, times: int, condition: str = DRAWN) -> Waits:
+    """Waits for the first view of pages that are opened one after the other."""
+
+    def view() -> float:
         page, wait = opened(browser, address, condition)
         page.close()
-        waits.append(wait)
-    return waits
+        return wait
+
+    return [timed(server, view) for _ in range(times)]
 
 
-def rounds(browser: Any, address: str, times: int) -> dict[str, list[float]]:
-    """Milliseconds of rounds that are evaluated, forwards, and of the same ones, backwards."""
+def rounds(browser: Any, address: str, server: psutil.Process, times: int) -> dict[str, Waits]:
+    """Waits for the next round once it was computed ahead, for rounds that were not, and for these once more."""
     page, _ = opened(browser, address, hash_="#round=1")
-    page.wait_for_timeout(5000)
-    new = [page.evaluate("turn(1)") for _ in range(times)]
-    again = [page.evaluate("turn(-1)") for _ in range(times)]
+    rough: list[float] = []
+
+    def step(by: int) -> float:
+        first, exact = page.evaluate(f"turn({by})")
+        rough.append(first)
+        return float(exact)
+
+    def ahead() -> tuple[float, float]:
+        page.wait_for_function(AHEAD)
+        return timed(server, lambda: step(1))
+
+    first = ahead()
+    rough.clear()
+    new = [timed(server, lambda: step(2)) for _ in range(times)]
+    firsts = [(wait, cpu) for wait, (_, cpu) in zip(rough, new, strict=True)]
+    again = [timed(server, lambda: step(-2)) for _ in range(times)]
+    values = {"next round, rough": firsts, "next round": new, "next round, computed ahead": [first, ahead()]}
     page.close()
-    rough, exact = (list(column) for column in zip(*new, strict=True))
-    return {"next round, rough": rough, "next round": exact, "remembered round": [wait for _, wait in again]}
+    return {**values, "remembered round": again}
 
 
-def answers(browser: Any, address: str, times: int) -> dict[str, list[float]]:
-    """Milliseconds to the exact value of a point, and to the loss at other weights."""
+def answers(browser: Any, address: str, server: psutil.Process, times: int) -> dict[str, Waits]:
+    """Waits for the exact value of a point, and for the loss at other weights."""
     page, _ = opened(browser, address, hash_="#round=3")
-    page.wait_for_timeout(5000)
+    page.wait_for_function(IDLE)
     mix = f"""(share) => {{ const at = {VIEW}.land.frame({VIEW}.looked);
         const weights = Object.fromEntries(at.frame.cohort.map(({{ id }}, i) => [id, i ? 1 : share]));
         return waits({{ mix: {{ run: {VIEW}.state.look, round: at.round, gamma: 1, weights }} }}, "weights"); }}"""
     places = np.linspace(-0.1, 0.1, 4 * times)
-    waits = {
-        "point": [page.evaluate(f"waits({{ point: [{place}, 0.05] }}, 'point')") for place in places],
-        "weights": [page.evaluate(f"({mix})({1.5 + place})") for place in places],
+    asks = {
+        "point": [f"waits({{ point: [{place}, 0.05] }}, 'point')" for place in places],
+        "weights": [f"({mix})({1.5 + place})" for place in places],
     }
+    waits = {name: [timed(server, partial(page.evaluate, ask)) for ask in all_asks] for name, all_asks in asks.items()}
     page.close()
     return {name: values[2:] for name, values in waits.items()}
 
@@ -184,14 +231,21 @@ def processor_seconds(run: Run, index: int) -> float:
 
 
 def resident(process: psutil.Process) -> dict[str, float]:
-    """MiB of the server, and of its processes that compute."""
-    children = sum(child.memory_info().rss for child in process.children(recursive=True))
-    return {"server": process.memory_info().rss / 2**20, "computing": children / 2**20}
+    """MiB of the server, and of its processes that compute; pages that several share are counted once, where known."""
+
+    def size(one: psutil.Process) -> float:
+        memory = one.memory_full_info()
+        return float(getattr(memory, "pss", memory.rss))
+
+    children = sum(size(child) for child in process.children(recursive=True))
+    return {"server": size(process) / 2**20, "computing": children / 2**20}
 
 
-def percentiles(values: list[float]) -> dict[str, float]:
-    """50th and 90th percentile and number of values."""
-    return {"p50": statistics.median(values), "p90": float(np.percentile(values, 90)), "n": len(values)}
+def percentiles(waits: Waits) -> dict[str, float]:
+    """50th and 90th percentile of the clock, the median of the processors, and the number of values."""
+    clock, cpu = (list(column) for column in zip(*waits, strict=True))
+    p50, p90 = statistics.median(clock), float(np.percentile(clock, 90))
+    return {"p50": p50, "p90": p90, "cpu": statistics.median(cpu), "n": len(waits)}
 
 
 def main() -> None:
@@ -207,7 +261,7 @@ def main() -> None:
     for name in ("fmnist", "digits"):
         for results in folders[name].glob("*/results"):
             shutil.rmtree(results)
-    measured: dict[str, list[float]] = {}
+    measured: dict[str, Waits] = {}
     memory: dict[str, dict[str, float]] = {}
     from playwright.sync_api import sync_playwright
 
@@ -218,21 +272,24 @@ def main() -> None:
             parser.error(f"there is no {options.browser} here; give the name of a Chromium, --browser NAME.")
         browser = started.chromium.launch(executable_path=program, args=ARGUMENTS)
         with explorer(folders["many"]) as (address, server, ready):
-            measured["ready"] = [ready]
-            measured["first view, a server that has just started"] = first_views(browser, address, 1)
-            measured["first view"] = first_views(browser, address, 4 * times)
+            measured["ready"] = [(ready, spent(server))]
+            measured["first view, a server that has just started"] = first_views(browser, address, server, 1)
+            measured["first view"] = first_views(browser, address, server, 4 * times)
             memory["ten runs of 300 rounds"] = resident(server)
         with explorer(folders["fmnist"]) as (address, server, ready):
-            measured["ready"].append(ready)
-            measured |= rounds(browser, address, times)
-            measured |= {f"{name}, FMNIST": waits for name, waits in answers(browser, address, times).items()}
+            measured["ready"].append((ready, spent(server)))
+            measured |= rounds(browser, address, server, times)
+            measured |= {f"{name}, FMNIST": waits for name, waits in answers(browser, address, server, times).items()}
             memory["FMNIST"] = resident(server)
-        with explorer(folders["digits"]) as (address, _, ready):
-            measured["ready"].append(ready)
-            measured |= answers(browser, address, times)
+        with explorer(folders["digits"]) as (address, server, ready):
+            measured["ready"].append((ready, spent(server)))
+            measured |= answers(browser, address, server, times)
+        with explorer(folders["digits"]) as (address, server, ready):
+            ((wait, cpu),) = first_views(browser, address, server, 1, LISTED)
+            measured["stage after the command, of a folder that was shown before"] = [(ready + wait, cpu)]
         if options.large:
             with explorer(large(options.runs)) as (address, server, _):
-                waits = first_views(browser, address, 1 + times, LISTED)
+                waits = first_views(browser, address, server, 1 + times, LISTED)
                 measured["first view, 100 runs of 1,000 rounds"] = waits[1:]
                 memory["100 runs of 1,000 rounds"] = resident(server)
         browser.close()
@@ -245,7 +302,7 @@ def main() -> None:
     for name, row in table.items():
         aim = f" (aim {row['aim']})" if row["aim"] else ""
         beside = f", {row['ratio']:.2f} x one thread's evaluation" if "ratio" in row else ""
-        print(f"{name}: {row['p50']:.0f} ms, 90 % {row['p90']:.0f}{aim}{beside}")
+        print(f"{name}: {row['p50']:.0f} ms, 90 % {row['p90']:.0f}{aim}; processors {row['cpu']:.0f} ms{beside}")
     for name, sizes in memory.items():
         print(f"memory, {name}: server {sizes['server']:.0f} MiB, computing {sizes['computing']:.0f} MiB")
     machine = {"processor": processor_line(), "load": load, "torch": torch.__version__, "one_thread_seconds": seconds}

@@ -52,6 +52,7 @@ def watched(address):
         page.on("console", lambda line: told["errors"].append(line.text) if line.type == "error" else None)
         page.on("pageerror", lambda problem: told["errors"].append(str(problem)))
         page.goto(address)
+        page.evaluate("unpacking")
         page.evaluate("watcher.disconnect(); plots.forEach(plot => near.add(plot))")
         page.evaluate("Promise.all(plots.map(draw)).then(() => 0)")
         yield page, told

@@ -42,6 +42,13 @@ def normalised(shape: tuple[int, ...], classes: int, norm: str = "batch") -> nn.
     return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), 5), layer, nn.ReLU(), nn.Linear(5, classes))
 
 
+def plain_cnn(shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Every layer that a page evaluates itself, of unequal sides: task.model=tiny:plain_cnn, for images of 8 x 8."""
+    first = [nn.Conv2d(shape[0], 5, (3, 2), stride=(1, 2), padding=(1, 0)), nn.ReLU(), nn.AvgPool2d((2, 1))]
+    second = [nn.Conv2d(5, 6, 2, padding=1, bias=False), nn.MaxPool2d(2), nn.Dropout(0.5), nn.ReLU(), nn.Flatten()]
+    return nn.Sequential(*first, *second, nn.Linear(24, 9, bias=False), nn.Identity(), nn.Linear(9, classes))
+
+
 def written(folder: Path) -> Path:
     """The tiny experiment as a TOML file in a folder."""
     path = folder / "tiny.toml"

@@ -66,6 +66,7 @@ class Warm:
     """Stands for the context of `multiprocessing` that a module of the library starts its processes by."""
 
     Pipe = staticmethod(PROCESSES.Pipe)
+    set_forkserver_preload = staticmethod(lambda names: None)
 
     @staticmethod
     def Process(target: Callable[..., None], args: tuple[Any, ...] = (), **options: Any) -> Any:

@@ -61,7 +61,7 @@ def explore(
         return Workspace(folders, data=data, task=task, jobs=jobs)
 
     try:
-        _, address, wide = serve(opened, port, host)
+        _, address, wide = serve(opened, port, host, folders if task is None else ())
         from tornado.ioloop import IOLoop
 
         if wide:

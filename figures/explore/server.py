@@ -8,6 +8,7 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tornado.httpserver import HTTPServer
@@ -18,6 +19,7 @@ from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from figures.explore.guard import Guard, RefusedRequest, SafeHeaders
+from figures.explore.work.first_scene import stored_scene
 
 if TYPE_CHECKING:  # the port is open before torch is loaded
     from figures.explore.session import Session
@@ -26,8 +28,8 @@ if TYPE_CHECKING:  # the port is open before torch is loaded
 PORT = 7333
 """Usual port."""
 
-LOADED = ("changed_scene", "landscape", "point")
-"""Modules of what a page asks first, loaded before it asks."""
+LOADED = ("point", "weights", "series", "numbers")
+"""Modules of what a page asks after its landscapes, loaded before it asks."""
 
 LARGEST = 2**20
 """Bytes of a message of a page."""
@@ -38,10 +40,12 @@ class WorkspaceOpening:
 
     Args:
         make: Opens it.
+        folders: Of its runs; `first` is their scene until it is open, where they are as they were last time.
     """
 
-    def __init__(self, make: Callable[[], Workspace]) -> None:
+    def __init__(self, make: Callable[[], Workspace], folders: Sequence[Path] = ()) -> None:
         self._make, self._done = make, threading.Event()
+        self.first = stored_scene(folders) if folders else None
         self.workspace: Workspace | None = None
         self.problem = ""
         threading.Thread(target=self._open, name="explore-opening", daemon=True).start()
@@ -56,11 +60,17 @@ class WorkspaceOpening:
 
         try:
             self.workspace = self._make()
-            for name in LOADED:
-                importlib.import_module(f"figures.explore.answers.{name}")
+            importlib.import_module("figures.explore.answers.changed_scene")
         except Exception as reason:  # noqa: BLE001 - every page says it
             self.problem = plain_line(reason)
+        self.first = None
         self._done.set()
+        if self.workspace is not None:
+            from figures.explore.answers.landscape import begin
+
+            begin(self.workspace)
+            for name in LOADED:
+                importlib.import_module(f"figures.explore.answers.{name}")
         gc.enable()
 
 
@@ -125,6 +135,8 @@ class SocketHandler(WebSocketHandler):
             return
         if self.early is not None:
             self.early.append(content)
+            if self.opening.first is not None and isinstance(content, dict) and content.get("ask") == "scene":
+                self._say({"id": content.get("id"), "value": self.opening.first})  # the page ignores a second answer
         elif self.session is not None:
             self.session.receive(content)
         elif isinstance(content, dict):
@@ -163,13 +175,17 @@ class SocketHandler(WebSocketHandler):
     def _write(self, text: str) -> None:
         if not self.ended:
             try:
-                self.write_message(text)
+                sent = self.write_message(text)
+                sent.add_done_callback(lambda done: done.cancelled() or done.exception())  # of a page that was closed
             except WebSocketClosedError:
                 self.ended = True
 
 
 def serve(
-    make: Callable[[], Workspace], port: int | None = None, host: str = "127.0.0.1"
+    make: Callable[[], Workspace],
+    port: int | None = None,
+    host: str = "127.0.0.1",
+    folders: Sequence[Path] = (),
 ) -> tuple[HTTPServer, str, bool]:
     """A server that listens, the address to open with its token, and whether others than this machine can connect.
 
@@ -179,11 +195,12 @@ def serve(
         make: Opens the runs; called in a thread.
         port: 0 for a free one; None for the usual one, or a free one where that is taken.
         host: Address to listen on.
+        folders: The runs' folders, where they say all: their last scene is shown while they are opened.
 
     Raises:
         ValueError: If the port is taken or not allowed, or the host is none of this machine's.
     """
-    guard, opening = Guard(host), WorkspaceOpening(make)
+    guard, opening = Guard(host), WorkspaceOpening(make, folders)
     handlers: Any = [("/", StageHandler), ("/ws", SocketHandler, {"opening": opening})]
     application = Application(
         handlers,

@@ -14,6 +14,7 @@ from drift.analyses.rounds.numbers import quantity
 from figures.interactive.look import axis, log_axis, small
 from figures.interactive.words import plain
 from figures.looks import palette
+from figures.selection.groups import written_name
 from figures.selection.identity import seed_text
 from figures.selection.lines import Line, by_group, interval_lines, mean_line
 
@@ -84,12 +85,6 @@ def zero_line() -> dict[str, Any]:
     """A dotted line at zero, as a shape."""
     line = {"color": palette.CLIENT, "width": 1, "dash": "dot"}
     return {"type": "line", "xref": "x domain", "x0": 0, "x1": 1, "y0": 0, "y1": 0, "line": line}
-
-
-def written_name(name: str) -> str:
-    """A group's name as legends write it."""
-    method, comma, rest = name.partition(",")
-    return palette.label(method) + comma + rest
 
 
 def _trace(values: xr.DataArray, words: str, trace: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,9 @@ TERMS = {
 }
 """Label and colour of the parts of a global step."""
 
+SEQUENTIAL = "viridis"
+"""Usual colour map of one-sided data."""
+
 SIGNED = "RdBu_r"
 """Colour map of signed data, in both drawing libraries: red is positive, blue negative."""
 

@@ -22,7 +22,7 @@ from figures.looks import look, palette
 from figures.looks.layout import NARROW, WIDE, is_beside, is_first, is_lowest, is_narrow, key, name_edges, panels, width
 from figures.looks.literal import literal
 from figures.looks.matplotlib_style import context, small
-from figures.looks.palette import CLIENT, GLOBAL, METHODS, SIGNED, dash, marker, order
+from figures.looks.palette import CLIENT, GLOBAL, METHODS, SEQUENTIAL, SIGNED, dash, marker, order
 from figures.looks.words import in_words, text, with_unit
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
@@ -38,9 +38,6 @@ def label(name: str) -> str:
 
 Inputs = ParamSpec("Inputs")
 Result = TypeVar("Result")
-
-SEQUENTIAL = "viridis"
-"""Usual colour map of one-sided data."""
 
 
 def sequential() -> str:

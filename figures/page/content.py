@@ -12,17 +12,19 @@ import plotly.graph_objects as go
 from drift.runs.run import Run
 from drift.simulation.compare import last_words
 from figures.interactive.curves import DRIFTS, curves
-from figures.interactive.lines import written_name
 from figures.looks import palette
+from figures.page.carried_models import with_models
+from figures.page.configuration import configuration
 from figures.page.diagnosis import diagnosis
 from figures.page.named_figures import page_figures
 from figures.page.pictures import or_why, trajectory
 from figures.page.remembered_runs import Failed, JobProgress, PageProgress, Remembered
 from figures.page.report_jobs import compute_jobs
 from figures.page.sampled import Samples, subset_words
-from figures.page.scene import LAST, scene, sent
-from figures.page.tables import configuration, cost_table, fingerprints, summary_table
-from figures.selection.groups import groups
+from figures.page.scene import LAST, scene
+from figures.page.sent_scene import sent
+from figures.page.tables import cost_table, fingerprints, summary_table
+from figures.selection.groups import groups, written_name
 from figures.selection.identity import seed_text
 
 Grouped = dict[str, list[Run]]
@@ -111,6 +113,7 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
     for run in stage["runs"]:
         answers = diagnosed[run["key"]]
         run["verdict"] = "" if isinstance(answers, str) else answers["verdict"]
+    stage = with_models(stage, grouped, samples)
     return {
         "title": "; ".join(dict.fromkeys(run.task_name for run in runs)),
         "number": len(runs),

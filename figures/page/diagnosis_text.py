@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -98,6 +99,15 @@ def number(value: float, digits: int = 2, *, sign: bool = False) -> str:
     digits_after = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:{'+' if sign else ''}.{digits_after}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def alike(values: Sequence[float], digits: int = 2) -> list[str]:
+    """Numbers that are compared, as `number` writes them, all with as many decimals as one of them needs."""
+    texts = [number(value, digits) for value in values]
+    decimals = max(len(text.partition(".")[2]) for text in texts)
+    return [
+        f"{value:.{decimals}f}" if abs(value) < LARGEST else text for value, text in zip(values, texts, strict=True)
+    ]
 
 
 def percent(share: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,11 @@ def packed(values: Sequence[float] | np.ndarray) -> str:
     """Numbers as little-endian float32 in base64, in C order; those beyond its range are infinite."""
     with np.errstate(over="ignore"):
         return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
+
+
+def zipped(text: str) -> str:
+    """Text as gzip in base64, the same for the same text."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")
 
 
 def finite(value: float) -> float | None:

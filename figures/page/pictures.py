@@ -31,7 +31,7 @@ def trajectory(run: Run, samples: Samples) -> go.Figure:
     Raises:
         LookupError: If the run kept too little.
     """
-    ds = _path(run, samples)
+    ds = global_path(run, samples)
     rounds = [int(index) for index in ds["round"].values] if "round" in ds.dims else []
     figure = trajectory_play(ds, notes={index: client_notes(run, index) for index in rounds})
     words = landscape_words([ds])
@@ -40,12 +40,12 @@ def trajectory(run: Run, samples: Samples) -> go.Figure:
 
 def jobs(run: Run, samples: Samples) -> list[Job]:
     """The job that computes the path of a run, where it has one."""
-    path = Job("path of the global model", PATH, lambda run: _path(run, samples))
+    path = Job("path of the global model", PATH, lambda run: global_path(run, samples))
     return [path] if run.kept("globals") else []
 
 
-def _path(run: Run, samples: Samples) -> xr.Dataset:
-    """With the options of the figure trajectory-plane, so that it is computed once."""
+def global_path(run: Run, samples: Samples) -> xr.Dataset:
+    """The path, with the options of the figure trajectory-plane, so that it is computed once."""
     has_clients = bool(set(run.kept("clients")) & set(evenly_spaced(run.kept("globals"), 20)))
     return run.cached(trajectory_plane, points=21, clients=has_clients, **options(run, samples))
 

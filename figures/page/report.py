@@ -14,11 +14,12 @@ from plotly.offline import get_plotlyjs
 
 from drift.runs.run import Run
 from figures import gallery
+from figures.page.configuration import shown
 from figures.page.content import content
 from figures.page.front_end import front_end
+from figures.page.packed import zipped
 from figures.page.remembered_runs import Failed, PageProgress
 from figures.page.sampled import FOLDS, SAMPLES
-from figures.page.tables import shown
 from figures.selection.groups import groups
 from figures.selection.run_selection import require_runs
 from figures.texts import console
@@ -41,7 +42,7 @@ def report(
 ) -> Path:
     """Write a page with the landscapes, the drift, the numbers and the settings of runs, and return its path.
 
-    The page loads nothing when it is opened: plotly's script, data and styles are inside. Analyses are read from the
+    The page loads nothing when it is opened: its scripts and data are inside, compressed. Analyses are read from the
     runs' folders, or computed and stored there. The file appears when it is complete.
 
     Args:
@@ -97,22 +98,14 @@ def page(content: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["shown"] = shown
-    data = {
-        name: _script_safe(json.dumps(content[name], separators=(",", ":"), allow_nan=False))
-        for name in ("figures", "scene")
-    }
-    scripts = {name: f"report.{name}.js" for name in ("looks", "csv")}
-    files = {"css": "report.css", **scripts, "js": "report.js"}
-    texts = {name: (TEMPLATES / file).read_text(encoding="utf-8") for name, file in files.items()}
-    template = environment.get_template("report.html.j2")
-    return template.render(**{**content, **data}, **texts, **front_end(), plotly=get_plotlyjs())
-
-
-def _script_safe(text: str) -> str:
-    """JSON that cannot end the script element around it."""
-    return (
-        text.replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    )
+    read = lambda name: (TEMPLATES / f"report.{name}").read_text(encoding="utf-8")  # noqa: E731
+    front = front_end()
+    parts = {name: json.dumps(content[name], separators=(",", ":"), allow_nan=False) for name in ("scene", "figures")}
+    parts |= {"stage": front["stage_js"], "plotly": get_plotlyjs()}
+    parts["page"] = "\n".join(map(read, ("looks.js", "csv.js", "js")))
+    texts = {"css": read("css"), "unpack": read("unpack.js"), "stage_css": front["stage_css"]}
+    packed = {name: zipped(text) for name, text in parts.items()}
+    return environment.get_template("report.html.j2").render(**content, **texts, packed=packed)
 
 
 def _require_writable(path: Path) -> None:

@@ -19,7 +19,7 @@ from figures.page.named_figures import compute_figures
 from figures.page.pictures import jobs
 from figures.page.remembered_runs import Job, JobProgress, Remembered, attempt
 from figures.page.sampled import Samples
-from figures.page.scene import stage_jobs
+from figures.page.sent_scene import stage_jobs
 from figures.page.summary import last_eigenvalue, last_minimum
 
 EIGENVALUE, MINIMUM, DRIFT, CURVES, FIGURES, DIAGNOSIS, COST = 0.6, 2.0, 0.2, 0.5, 3.0, 1.0, 0.5

@@ -8,45 +8,42 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import xarray as xr
 
-from drift.analyses.per_round import evenly_spaced
-from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.critical_point import critical_point
-from drift.analyses.rounds.numbers import OF_RECORD, quantity
-from drift.analyses.rounds.run_state import run_state
+from drift.analyses.rounds.numbers import quantity
 from drift.methods.ima import IMA
 from drift.runs.run import Run
-from drift.simulation.compare import mean_of_last
 from figures.axes import relief
 from figures.axes.units import ABSENT
-from figures.interactive.curves import number
-from figures.interactive.lines import written_name
 from figures.looks import palette
-from figures.looks.style import SEQUENTIAL
-from figures.page.packed import finite, packed
-from figures.page.pictures import or_why
-from figures.page.remembered_runs import Failed, Job, Remembered
+from figures.page.configuration import configuration
+from figures.page.packed import packed
 from figures.page.run_labels import run_labels
-from figures.page.sampled import Samples
-from figures.page.stage_round import missing, stage_round
-from figures.page.tables import configuration
-from figures.page.why import TERMS
+from figures.selection.groups import written_name
 from figures.selection.identity import seed_text
-
-ROUNDS = 10
-"""Rounds of a run whose landscape is on the stage at most, evenly spaced among those that kept three clients."""
 
 LAST = 10
 """Last rounds of which the accuracy of a run is the mean."""
 
 SERIES = ("accuracy", "loss", "client_variance", "change_variance", "mean_cosine", "gain")
 """Numbers of every round on the time line, where a run has them."""
+
+TERMS = {
+    "Aggregate": "The weighted mean of the client models of a cohort, which FedAvg takes as end.",
+    "Counterfactual": "The result of a round with one thing changed: all clients, another aggregation, another "
+    "setting.",
+    "Mean cosine": "The weighted mean of the cosines between client updates, from -1 to 1.",
+    "Critical point": "The round after which coherence has changed from positive to negative for good, with an "
+    "interval.",
+    "IMA": "Iterative moving averaging: the mean of the last aggregates is sent.",
+    "End": "The global model after the round.",
+}
+"""Meanings of the terms on the stage, as the glossary has them."""
 
 Detail = Callable[[str, list[Run]], dict[str, Any]]
 """(name of a group, its runs) -> what a page knows of it beside `scene`'s own."""
@@ -57,8 +54,9 @@ def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list
 
     Args:
         grouped: Runs that differ in their seed only, by name; the stage shows the first of each.
-        detail: Of a group: accuracy, series, events, note and shown, the value of `stage_round` by round. `sent` for a
-            page that is sent; a live page computes landscapes when they are looked at.
+        detail: Of a group: accuracies (of its runs), series and spread (`curves`), events, note and shown, the value of
+            `stage_round` by round. `sent` for a page that is sent; a live page computes landscapes when they are looked
+            at.
         last: What an accuracy is the mean of, in words, of the first runs of all groups.
 
     Returns:
@@ -84,56 +82,13 @@ def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list
         "series": {name: asdict(quantity(name)) for name in SERIES},
         "terms": TERMS,
         "class_colours": palette.CLASSES,
-        "colours": {"value": _colours(SEQUENTIAL), "difference": _colours(palette.SIGNED)},
+        "colours": {"value": _colours(palette.SEQUENTIAL), "difference": _colours(palette.SIGNED)},
         "relief": {
             name: getattr(relief, name.upper()) for name in ("azimuth", "elevation", "light", "tall", "drop", "lift")
         },
         "levels": relief.COUNT,
         "runs": runs,
     }
-
-
-def sent(points: int, samples: Samples, failed: Failed) -> Detail:
-    """The detail of a page that is sent, with landscapes of at most `ROUNDS` rounds.
-
-    Args:
-        points, samples: Of a landscape, as `figures.page.report` takes them.
-        failed: Collects the landscapes that could not be computed.
-    """
-
-    def detail(name: str, group: list[Run]) -> dict[str, Any]:
-        run, state = group[0], run_state(group[0])
-        shown = {index: partial(_landscape, run, index, points, samples) for index in stage_rounds(run)}
-        title = f"landscape of {run.name}, round"
-        known = [name for name in SERIES if name in OF_RECORD or name in run.metrics()]
-        lost = max(state.best, 0) if state.name == "diverged" else None
-        return {
-            "accuracy": finite(float(np.mean([mean_of_last(member, last=LAST) for member in group]))),
-            "series": {name: packed_series(number(run, name), run.rounds()) for name in known},
-            "events": events(run, run.cached(coherence).coherence, lost),
-            "note": missing(run),
-            "shown": {index: or_why(compute, f"{title} {index}", failed) for index, compute in shown.items()},
-        }
-
-    return detail
-
-
-def stage_rounds(run: Run) -> list[int]:
-    """Rounds whose landscape is on the stage; none where it cannot be computed."""
-    return [] if missing(run) else evenly_spaced(run.kept("clients", least=3), ROUNDS)
-
-
-def stage_jobs(run: Run, points: int, samples: Samples) -> list[Job]:
-    """The jobs that compute the landscapes of a run on the stage."""
-    compute = partial(_landscape, points=points, samples=samples)
-    return [Job(f"landscape of round {index}", 1, partial(compute, index=index)) for index in stage_rounds(run)]
-
-
-def _landscape(run: Run, index: int, points: int, samples: Samples) -> dict[str, Any]:
-    """The value of `stage_round`; a run that remembers evaluates its models once."""
-    compute = partial(stage_round, run, index, points, samples)
-    value: dict[str, Any] = run.once(f"stage {index}", compute) if isinstance(run, Remembered) else compute()
-    return value
 
 
 def _run(name: str, group: list[Run], variant: int) -> dict[str, Any]:
@@ -151,6 +106,38 @@ def _run(name: str, group: list[Run], variant: int) -> dict[str, Any]:
 def _classes(run: Run) -> list[str]:
     """Names of the classes, as they were recorded or as the user's own task has them."""
     return list(map(str, run.about.get("classes", []) if run.context.user_task is None else run.dataset.classes))
+
+
+def missing(run: Run) -> str:
+    """Why a run has no landscape on the stage, in one line; empty where it has one."""
+    if run.without_data:
+        return "recorded without its data: no landscape. --task FILE.py:FUNCTION adds it."
+    if not run.kept("clients", least=3):
+        return "kept no round with three clients: no landscape. Train with --set keep.clients=all."
+    return ""
+
+
+def curves(group: Sequence[Run], number: Callable[[Any, str], xr.DataArray | None]) -> dict[str, dict[str, Any]]:
+    """Numbers of the time line over the rounds of the first run of a group.
+
+    Args:
+        group: Runs that differ in their seed only.
+        number: Of a run by its name; None where it has none.
+
+    Returns:
+        series, means over the runs that have a value, and spread, lowest and highest value where there are several
+        runs: packed, by name.
+    """
+    rounds, series, spread = group[0].rounds(), {}, {}
+    for name in SERIES:
+        known = [values for run in group if (values := number(run, name)) is not None]
+        if len(known) == 1:
+            series[name] = packed_series(known[0], rounds)
+        elif known:
+            table = xr.concat([values.reindex(round=rounds) for values in known], "seed", combine_attrs="override")
+            series[name] = packed_series(table.mean("seed"), rounds)
+            spread[name] = [packed_series(ends, rounds) for ends in (table.min("seed"), table.max("seed"))]
+    return {"series": series, "spread": spread}
 
 
 def packed_series(values: xr.DataArray, rounds: Sequence[int]) -> str:

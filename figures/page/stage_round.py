@@ -30,15 +30,6 @@ BOX = "symmetric"
 """Planes reach equally far from the mean of their three clients, so that those of several runs overlap."""
 
 
-def missing(run: Run) -> str:
-    """Why a run has no landscape on the stage, in one line; empty where it has one."""
-    if run.without_data:
-        return "recorded without its data: no landscape. --task FILE.py:FUNCTION adds it."
-    if not run.kept("clients", least=3):
-        return "kept no round with three clients: no landscape. Train with --set keep.clients=all."
-    return ""
-
-
 def stage_round(
     run: Run,
     index: int,

@@ -1,11 +1,8 @@
-"""Tables of the report: summary, cost, settings, versions and data."""
+"""Tables of the report: summary, cost, versions and data."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import xarray as xr
 
@@ -14,10 +11,10 @@ from drift.runs.run import Run
 from drift.store.files import digest
 from figures.axes.units import ABSENT, amount, ranged
 from figures.gallery.cost_table import COLUMNS as cost_columns
-from figures.interactive.lines import written_name
 from figures.looks.style import with_unit
+from figures.page.configuration import Table, shown
 from figures.page.summary import summary
-from figures.selection.groups import differing_names, settings
+from figures.selection.groups import written_name
 from figures.selection.identity import seed_text
 
 COLUMNS = {
@@ -30,9 +27,6 @@ COLUMNS = {
     "client_variance": "Client-drift variance",
 }
 """Numbers of the summary table and their headings."""
-
-Table = dict[str, Any]
-"""head: headings; rows: (name of the row, cells)."""
 
 
 def summary_table(grouped: dict[str, list[Run]], samples: int | None = None) -> Table:
@@ -95,23 +89,6 @@ _COSTS = {
 """Columns of the table of costs: variables of `drift.training_cost` and their units."""
 
 
-def configuration(grouped: Mapping[str, list[Run]]) -> dict[str, Table]:
-    """The resolved settings: those that differ between methods, and those common to all."""
-    tables = {name: settings(group[0], seed=False) for name, group in grouped.items()}
-    differing = differing_names(list(tables.values()))
-    first = next(iter(tables.values()))
-    return {
-        "differing": {
-            "head": ["Setting", *map(written_name, tables)],
-            "rows": [(name, [shown(table.get(name, "")) for table in tables.values()]) for name in differing],
-        },
-        "common": {
-            "head": ["Setting", "Value"],
-            "rows": [(name, [shown(value)]) for name, value in first.items() if name not in differing],
-        },
-    }
-
-
 def fingerprints(grouped: dict[str, list[Run]]) -> Table:
     """Every run: seed, rounds, hash of its settings, fingerprint of its data, digest of its last model, versions."""
     rows = []
@@ -125,16 +102,3 @@ def fingerprints(grouped: dict[str, list[Run]]) -> Table:
             cells = [seed_text(run), done, run.experiment.hash, data, last, versions]
             rows.append((run.name, [shown(cell) for cell in cells]))
     return {"head": ["Run", "Seed", "Rounds", "Settings", "Data", "Last model", "Versions"], "rows": rows}
-
-
-def shown(value: Any) -> str:
-    """A value as text: numbers with four significant digits, what is absent as a dash."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ABSENT
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(shown, value)) or ABSENT
-    return json.dumps(value) if isinstance(value, dict) else str(value)

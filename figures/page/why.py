@@ -12,19 +12,7 @@ from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.critical_point import critical_point
 from drift.diagnosis.findings import critical_words
 from drift.runs.run import Run
-from figures.page.diagnosis_text import number
-
-TERMS = {
-    "Aggregate": "The weighted mean of the client models of a cohort, which FedAvg takes as end.",
-    "Counterfactual": "The result of a round with one thing changed: all clients, another aggregation, another "
-    "setting.",
-    "Mean cosine": "The weighted mean of the cosines between client updates, from -1 to 1.",
-    "Critical point": "The round after which coherence has changed from positive to negative for good, with an "
-    "interval.",
-    "IMA": "Iterative moving averaging: the mean of the last aggregates is sent.",
-    "End": "The global model after the round.",
-}
-"""Meanings of the terms on the stage, as the glossary has them."""
+from figures.page.diagnosis_text import alike, number
 
 ALIGNED = 0.5
 """Mean cosine from which updates are said to point one way; at half of the lowest possible one, against each other."""
@@ -33,7 +21,7 @@ HIGHEST = 3
 """Classes of a client that a sentence names."""
 
 Sentence = dict[str, str]
-"""text; number: the number in it, with its unit; term: one of TERMS."""
+"""text; number: the number in it, with its unit; term: one of `figures.page.scene.TERMS`."""
 
 
 def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any]]) -> list[Sentence]:
@@ -55,10 +43,9 @@ def _averaging(losses: xr.Dataset, unit: str) -> Sentence:
     if not np.isfinite(gain):
         return _sentence("A client model or the aggregate has no finite loss: this round diverged.", "", "Aggregate")
     verb = "Averaging helps" if gain > 0 else "Averaging hurts"
-    text = (
-        f"{verb}: the aggregate has a test loss of {number(aggregate, 3)}, its {losses.sizes['id']} client models have "
-    )
-    return _sentence(f"{text}{number(alone, 3)} on average.", f"{number(-gain, 3, sign=True)}{unit}", "Aggregate")
+    of_aggregate, of_clients = alike([aggregate, alone], 3)
+    text = f"{verb}: the aggregate has a test loss of {of_aggregate}, its {losses.sizes['id']} client models have "
+    return _sentence(f"{text}{of_clients} on average.", f"{number(-gain, 3, sign=True)}{unit}", "Aggregate")
 
 
 def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
@@ -72,7 +59,7 @@ def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
         return _sentence(text, f"{number(best['cost'], 3, sign=True)}{unit}", "Counterfactual")
     text = f"C{_named(run, worst)[1:]} harms the aggregate most: without it the loss would be lower."
     if worst["own_before"] is not None and worst["own_after"] is not None:
-        fall = f"{number(worst['own_before'], 3)} to {number(worst['own_after'], 3)}"
+        fall = " to ".join(alike([worst["own_before"], worst["own_after"]], 3))
         text += f" Its training takes the loss on its own samples from {fall}."
     return _sentence(text, f"{number(worst['cost'], 3, sign=True)}{unit}", "Counterfactual")
 

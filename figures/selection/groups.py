@@ -86,3 +86,9 @@ def group_names(all_groups: Sequence[Sequence[Run]], tables: Mapping[Path, dict[
     for more in (lambda run: f", {run.name}", lambda run: f" in {run.folder.resolve().parent}"):
         names = [name + more(group[0]) * (names.count(name) > 1) for name, group in zip(names, all_groups, strict=True)]
     return names
+
+
+def written_name(name: str) -> str:
+    """A group's name as legends write it."""
+    method, comma, rest = name.partition(",")
+    return palette.label(method) + comma + rest

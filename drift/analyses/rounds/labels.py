@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import torch
 import xarray as xr
-from scipy.special import entr, rel_entr
 
 from drift.analyses.per_round import relative, result
 from drift.partitions import histogram
@@ -72,6 +71,8 @@ def js_divergence(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     JS(p, q) = KL(p, (p + q) / 2) / 2 + KL(q, (p + q) / 2) / 2.
     """
     p, q = _shares(first), _shares(second)
+    from scipy.special import rel_entr  # here: it takes a tenth of a second to load
+
     return np.asarray((rel_entr(p, (p + q) / 2) + rel_entr(q, (p + q) / 2)).sum(-1) / 2)
 
 
@@ -120,6 +121,8 @@ def require_partition(run: Run) -> None:
 
 def evenness(shares: np.ndarray) -> np.ndarray:
     """Entropy of each row of class shares (K, C) over ln C: 1 for equal classes, 0 for a single one; shape (K,)."""
+    from scipy.special import entr
+
     return np.asarray(entr(shares).sum(1) / np.log(max(shares.shape[1], 2)))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from drift.runs.growing_run import GrowingRun
 from figures.explore.answers.run_entry import entry_of, last_mean, unread_entry
+from figures.explore.work import first_scene
 from figures.explore.work.open_runs import PROBLEMS, Changes, OpenRuns
 from figures.explore.work.record_numbers import known, number
 from figures.page.scene import SERIES, scene
@@ -120,6 +121,8 @@ class ChangedScene:
     def _read(self) -> None:
         """Read one run after the other, then what their records give, and send what is there from time to time."""
         names, sent_at = self._in_turn(), time.monotonic()
+        folders = self._runs.folders
+        before = first_scene.identity(folders)
         for compute in (False, True):
             for name in names:
                 if self._closed.is_set():
@@ -131,6 +134,10 @@ class ChangedScene:
                     self._tell()
                     sent_at = time.monotonic()
         self._tell()
+        if folders:
+            with self._lock:
+                content = self._scene()
+            first_scene.store_scene(folders, before, content)
 
 
 def _compute(run: GrowingRun) -> None:

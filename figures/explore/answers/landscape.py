@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,10 +10,12 @@ from drift.runs.run import Run
 from figures.explore.ask import Ask
 from figures.explore.work import stopping
 from figures.explore.work.addresses import share_data
+from figures.explore.work.open_runs import PROBLEMS
 from figures.explore.work.shelf import Shelf
 from figures.explore.work.versions import round_version
+from figures.explore.work.workspace import Workspace
 from figures.page.sampled import SAMPLES
-from figures.page.stage_round import missing, stage_round
+from figures.page.scene import missing
 
 POINTS, ROUGH_POINTS, ROUGH_SAMPLES = 15, 7, 200
 """Grid points per axis of a landscape and of the first picture, and samples of the first picture."""
@@ -49,17 +52,32 @@ def landscape(
         raise LookupError(why)
     wanted, title = LandscapeQuery(round, points, samples, split, quantity), f"landscape of {run}, round {round}"
     if points > ROUGH_POINTS:
-        few = min(ROUGH_SAMPLES, samples or ROUGH_SAMPLES)
-        rough = replace(wanted, points=ROUGH_POINTS, samples=few, rough=True)
-        ask.rough(ask.quick(of_round, opened, rough, round, priority=10))
+        ask.rough(ask.quick(of_round, opened, _rough(wanted), round, priority=10))
     step = lambda done, total: ask.step(done, total, title)  # noqa: E731
     value: dict[str, Any] = ask.quick(of_round, opened, wanted, round, title=title, priority=20, on_step=step)
     return value
 
 
+def begin(workspace: Workspace) -> None:
+    """Compute the first picture of the run that a page begins with, and read its data, before a page asks for it."""
+    for name in workspace.runs.suggested[:1]:
+        with contextlib.suppress(*PROBLEMS):  # the page says what is wrong with it
+            run = workspace.runs.run(name)
+            if not missing(run):
+                wanted = LandscapeQuery(run.kept("clients", least=3)[-1], POINTS, SAMPLES, "test", "loss")
+                workspace.jobs.quick(of_round, run, [_rough(wanted)], priority=10)
+
+
+def _rough(wanted: LandscapeQuery) -> LandscapeQuery:
+    few = min(ROUGH_SAMPLES, wanted.samples or ROUGH_SAMPLES)
+    return replace(wanted, points=ROUGH_POINTS, samples=few, rough=True)
+
+
 def of_round(run: Run, wanted: LandscapeQuery) -> dict[str, Any]:
     """The landscape, which is kept in memory too; in the process of the jobs."""
     share_data(run)
+
+    from figures.page.stage_round import stage_round  # only the process of the jobs needs it
 
     def make() -> dict[str, Any]:
         how: dict[str, Any] = {"split": wanted.split, "quantity": wanted.quantity, "rough": wanted.rough}

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import xarray as xr
-
 from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.landscapes.trajectory_points import trajectory_points
 from drift.analyses.per_round import evenly_spaced
@@ -15,7 +12,7 @@ from figures.explore.ask import Ask
 from figures.explore.work import stopping
 from figures.explore.work.addresses import share_data
 from figures.explore.work.small_runs import is_small
-from figures.page.packed import finite, packed
+from figures.page.path_value import path_value
 from figures.page.sampled import SAMPLES, landscape_words, options
 
 POINTS, NUMBERS, FEWEST = 21, 4_000_000, 20
@@ -29,9 +26,8 @@ def path(ask: Ask, run: str, points: int = POINTS, samples: int | None = SAMPLES
     """The path with a map of the loss; before it, as a rough value, the path without a map.
 
     Returns:
-        plane: As in `stage_round`, with metrics loss and error; None in the rough value. marks: name (round 12), kind
-        (round), round, u, v, away (distance from the plane) and loss, on the samples of the map; in the rough value
-        the recorded test loss. samples: a sentence. explained: share of the variance of the models in the plane.
+        As `figures.page.path_value.path_value`; losses are on the samples of the map, in the rough value the recorded
+        test losses.
 
     Raises:
         LookupError: If the run kept fewer than two global models.
@@ -59,7 +55,7 @@ def path_rounds(run: Run) -> list[int]:
 def places(run: Run, item: Item) -> dict[str, Any]:
     """The path without a map; in the process of the jobs."""
     ds = trajectory_points(stopping.stoppable(run), rounds=item[0])
-    return _value(ds, None, "The path without a map; losses are the recorded ones of all test samples.")
+    return path_value(ds, "The path without a map; losses are the recorded ones of all test samples.")
 
 
 def mapped(run: Run, item: Item) -> dict[str, Any]:
@@ -68,23 +64,4 @@ def mapped(run: Run, item: Item) -> dict[str, Any]:
     share_data(run)
     watched = run if run.context.progress is not None else stopping.stoppable(run)
     ds = watched.cached(trajectory_plane, rounds=rounds, points=points, **options(run, samples))
-    plane = {
-        "extent": [[float(ds[name][0]), float(ds[name][-1])] for name in ("alpha", "beta")],
-        "points": [ds.sizes["alpha"], ds.sizes["beta"]],
-        "metrics": {
-            name: packed(ds[name].transpose("alpha", "beta").values) for name in ("loss", "error") if name in ds
-        },
-    }
-    return _value(ds, plane, landscape_words([ds]))
-
-
-def _value(ds: xr.Dataset, plane: dict[str, Any] | None, words: str) -> dict[str, Any]:
-    names = {"u": "mark_alpha", "v": "mark_beta", "away": "distance", "loss": "mark_loss"}
-    columns = {name: np.asarray(ds[column].values, dtype=float) for name, column in names.items()}
-    marks = [
-        {"name": f"round {index}", "kind": "round", "round": int(index)}
-        | {name: finite(values[row]) for name, values in columns.items()}
-        for row, index in enumerate(ds.mark_round.values)
-    ]
-    explained = float(ds.attrs["explained_alpha"]) + float(ds.attrs["explained_beta"])
-    return {"plane": plane, "marks": marks, "samples": words, "explained": finite(explained)}
+    return path_value(ds, landscape_words([ds]))

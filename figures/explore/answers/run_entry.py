@@ -22,8 +22,7 @@ from figures.explore.work.open_runs import PROBLEMS
 from figures.explore.work.record_numbers import known
 from figures.looks import palette
 from figures.page.packed import finite
-from figures.page.scene import LAST, SERIES, events, packed_series
-from figures.page.stage_round import missing
+from figures.page.scene import LAST, curves, events, missing
 from figures.selection.groups import settings
 from figures.selection.identity import seed_text
 from figures.selection.setting_text import value_text
@@ -41,22 +40,21 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         problem: Why a run of that name cannot be read further; "" if it can.
 
     Returns:
-        key (the name of the first run), names (name and seed of each), accuracy, series, events, note, shown (empty),
-        able (rounds read so far that can have a landscape), state (complete, growing, diverged, stopped, damaged),
-        planned (rounds of the whole run) and text (all settings: name, value).
+        key (the name of the first run), names (name and seed of each), accuracies, series, spread, events, note, shown
+        (empty), able (rounds read so far that can have a landscape), state (complete, growing, diverged, stopped,
+        damaged), planned (rounds of the whole run) and text (all settings: name, value).
     """
     run = _growing(group[0])
     called = [names[member.folder] for member in group]
     numbers, on_disk = run.numbers(), run.listed_rounds()
     state, note, lost = _state(run, numbers, on_disk, problem(called[0]))
     of_record, absent = known(run), missing(run)
-    series = {name: values for name in SERIES if (values := of_record.get(name, numbers.get(name))) is not None}
     coherence = of_record.get("coherence")
     return {
         "key": called[0],
         "names": [{"name": name, "seed": seed_text(member)} for name, member in zip(called, group, strict=True)],
-        "accuracy": finite(float(np.mean([_last_accuracies(member).mean() for member in group]))),
-        "series": {name: packed_series(values, run.rounds()) for name, values in series.items()},
+        "accuracies": [finite(float(_last_accuracies(member).mean())) for member in group],
+        **curves(group, _number),
         "events": events(run, coherence, lost) if run.rounds() else [],
         "note": " ".join(filter(None, (note, absent))),
         "shown": {},
@@ -65,6 +63,11 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         "planned": run.experiment.rounds,
         "text": [(name, value_text(value)) for name, value in settings(run).items()],
     }
+
+
+def _number(run: Run, name: str) -> xr.DataArray | None:
+    record = _growing(run)
+    return known(record).get(name, record.numbers().get(name))
 
 
 def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, Any]:
@@ -88,8 +91,9 @@ def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, A
         "rounds": [],
         "settings": [],
         "names": [{"name": name, "seed": known["seeds"][0]}],
-        "accuracy": None,
+        "accuracies": [None],
         "series": {},
+        "spread": {},
         "events": [],
         "note": note,
         "shown": {},

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import pickle
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from figures.explore.work import stopping
-from figures.explore.work.messages import from_bytes, to_bytes
+from figures.explore.work.messages import answer_bytes, from_bytes, plain_error, to_bytes
 
 if TYPE_CHECKING:  # a process is started before this one has loaded torch
     from figures.explore.work.addresses import Address
@@ -29,6 +29,13 @@ Steps = Callable[[int, int, int], None]
 
 NICE = 10
 """Added to the niceness of long computations, so that the page's own come first."""
+
+
+LOADED = ("figures.page.stage_round", "figures.explore.work.points")
+"""Modules of what quick calls compute."""
+
+FORKED = sys.platform == "linux"
+"""Whether processes are copies of one that has loaded these; elsewhere a copy may not use libraries of the system."""
 
 
 class LostProcess(RuntimeError):
@@ -68,7 +75,7 @@ class Call:
                 runs = [run.with_progress(stopping.step) for run in runs] if long else runs
                 return self.function(runs[0] if self.single else runs, *self.arguments), None
             except Exception as reason:  # noqa: BLE001 - sent to the page, which shows it
-                return None, _plain(reason)
+                return None, plain_error(reason)
 
 
 class ThreadLane:
@@ -120,10 +127,14 @@ class ProcessLane:
         self._open_calls: set[int] = set()
 
     def start(self) -> None:
-        """Start the process, which imports what calls need; the first call does it otherwise."""
-        with self._lock:
-            if self._connection is None:
-                self._start()
+        """Start the process, which imports what calls need, in a thread; the first call does it otherwise."""
+
+        def begin() -> None:
+            with self._lock:
+                if self._connection is None:
+                    self._start()
+
+        threading.Thread(target=begin, daemon=True, name="explore start").start()
 
     def send(self, call: Call) -> None:
         """Start a call."""
@@ -154,7 +165,9 @@ class ProcessLane:
                 self._process.join()
 
     def _start(self) -> None:
-        context = get_context("spawn")
+        context: Any = get_context("forkserver" if FORKED else "spawn")
+        if FORKED:
+            context.set_forkserver_preload(list(LOADED))
         self._connection, theirs = context.Pipe()
         arguments = (theirs, self._threads, self._long_calls)
         self._process = context.Process(target=_serve, args=arguments, daemon=True, name="fedscape explore")
@@ -200,11 +213,12 @@ def _serve(connection: Connection, threads: int, long: bool) -> None:
 
     def answer(call: Call) -> None:
         steps = lambda number, *steps: send(to_bytes((number, steps)))  # noqa: E731
-        send(_message(call.number, *call.outcome(steps, long=long)))
+        send(answer_bytes(call.number, *call.outcome(steps, long=long)))
 
     with ThreadPoolExecutor(2 * threads + 1, initializer=_one_thread) as pool:  # stopped calls take a moment to end
         if not long:
-            pool.submit(importlib.import_module, "figures.explore.answers.landscape")
+            for name in LOADED:
+                pool.submit(importlib.import_module, name)
         while True:
             try:
                 message = connection.recv_bytes()
@@ -222,20 +236,6 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
-
-
-def _message(number: int, result: Any, error: Exception | None) -> bytes:
-    """An answer in bytes; a result that cannot be sent becomes an error."""
-    try:
-        return to_bytes((number, result, error))
-    except (TypeError, AttributeError, pickle.PicklingError) as reason:
-        return to_bytes((number, None, TypeError(f"the result cannot be sent: {reason}")))
-
-
-def _plain(error: Exception) -> Exception:
-    """The nearest built-in class of an error with its message, which any process can read."""
-    kind = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
-    return kind(" ".join(str(error).split()) or type(error).__name__)
 
 
 KILLED = getattr(signal, "SIGKILL", 9)

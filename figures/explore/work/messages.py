@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 
@@ -17,3 +18,17 @@ def from_bytes(message: bytes) -> Any:
     from drift.parallel.shared_tensors import deserialize
 
     return deserialize(message)
+
+
+def answer_bytes(number: int, result: Any, error: Exception | None) -> bytes:
+    """An answer in bytes; a result that cannot be sent becomes an error."""
+    try:
+        return to_bytes((number, result, error))
+    except (TypeError, AttributeError, pickle.PicklingError) as reason:
+        return to_bytes((number, None, TypeError(f"the result cannot be sent: {reason}")))
+
+
+def plain_error(error: Exception) -> Exception:
+    """The nearest built-in class of an error with its message, which any process can read."""
+    kind = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+    return kind(" ".join(str(error).split()) or type(error).__name__)

@@ -70,6 +70,7 @@ class OpenRuns:
         self._runs: dict[str, _Open] = {}
         self._known: set[Path] = set()
         self._paths = [Path(source) for source in inputs if not isinstance(source, Run)]
+        self.folders = self._paths if task is None and len(self._paths) == len(inputs) else []
         _require_folders(self._paths, any(isinstance(source, Run) for source in inputs))
         for source in inputs:
             if isinstance(source, Run):

@@ -1,9 +1,8 @@
 // What a server is asked: answers by question. A question that no part of the page has any more is cancelled.
 //
-// link: as link.js has it; null in a file.
+// link: as link.js has it; in a file the networks that it carries (network.js), which answer what they can.
 
 const REMEMBERED = 150; // answers
-const NOTHING = { pending: false };
 
 class Asks {
   // changed: called when an answer arrives; moved: when a question's progress does.
@@ -11,7 +10,6 @@ class Asks {
 
   // The present answer to a question, asked now where it was not: {value, rough, error, progress, pending}.
   want(kind, args) {
-    if (!this.link) return NOTHING;
     const key = `${kind} ${JSON.stringify(args)}`, known = this.entries.get(key);
     this.wanted.add(key);
     if (known) this.entries.delete(key);

@@ -163,3 +163,9 @@ function written(value, digits = 3) {
   return String(Number(value.toPrecision(digits)));
 }
 const signed = (value, digits) => (value > 0 ? "+" : "") + written(value, digits).replaceAll("-", "−");
+
+// Numbers that are compared: all with as many decimals as one of them needs.
+function alike(values, digits = 3) {
+  const texts = values.map((value) => written(value, digits)), decimals = Math.max(...texts.map((text) => (text.split(".")[1] || "").length));
+  return texts.some((text) => /[a-z]/.test(text)) ? texts : values.map((value) => value.toFixed(decimals));
+}

@@ -43,6 +43,12 @@ class Landscapes {
   // Whether the landscapes of a round are there; asks for those that are not.
   ready(round) { return this.stage.shown.map((run) => this.frame(run, round)).every(({ pending, stale }) => !pending && !stale); }
 
+  // Asks for the landscapes of the next round, one after the other, while those of the present one are looked at.
+  ahead() {
+    const { state, rounds, shown, asks, link } = this.stage, next = rounds[rounds.indexOf(state.round) + 1];
+    if (link && next !== undefined && state.view !== "path" && this.ready(state.round)) shown.find((run) => this.rounds(run).includes(next) && asks.want("landscape", this.question(run, next)).pending);
+  }
+
   surface(run, wanted) {
     const { frame } = this.frame(run, wanted);
     return frame ? this.surfaceIn(frame, this.stage.state.metric) : null;
@@ -74,7 +80,7 @@ class Landscapes {
 
   // The global models of a run on a plane of their own.
   path(run) {
-    if (!this.stage.link) return run.path ? { frame: run.path, round: this.stage.state.round } : { frame: null, round: null, absent: "This page has no path of this run; fedscape explore shows it." };
+    if (!this.stage.link) return run.path.plane ? { frame: run.path, round: this.stage.state.round } : { frame: null, round: null, absent: run.path };
     const { points, samples } = this.stage.state, entry = this.stage.asks.want("path", { run: this.stage.memberOf(run), points: Math.max(points, 21), samples }), frame = entry.value;
     if (frame) return { frame, round: this.stage.state.round, rough: !entry.value, pending: entry.pending ? entry : null };
     return { frame: null, round: null, pending: entry.pending ? entry : null, absent: entry.error || "Reading the global models ..." };
@@ -94,7 +100,8 @@ class Landscapes {
   // The exact answer for the clicked point in the landscape of a run; {} where it cannot be asked.
   exact(run, at) {
     const { point: spot, split, samples } = this.stage.state, surface = at.frame && this.surfaceIn(at.frame, this.stage.state.metric);
-    return surface && spot && !at.stale && surface.inside(...spot) ? this.stage.asks.want("point", { run: this.stage.memberOf(run), round: at.round, spot, split, samples }) : {};
+    const able = this.stage.link || (at.frame && this.stage.networks.has(run, at.round));
+    return able && surface && spot && !at.stale && surface.inside(...spot) ? this.stage.asks.want("point", { run: this.stage.memberOf(run), round: at.round, spot, split, samples }) : {};
   }
 
   // Its number on the map; undefined until it is there.

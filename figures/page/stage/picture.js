@@ -77,7 +77,10 @@ class Picture {
   }
 
   drawMap(ratio) {
-    const { fine, surface, scale, half } = this.shown, pen = this.canvas.getContext("2d"), { box } = this;
+    const { fine, surface, scale, half } = this.shown, { box } = this, seen = [fine, surface, scale.low, scale.high, scale.table, scale.count, half, this.side, ratio, ...this.middle];
+    if (this.mapped && seen.every((part, i) => part === this.mapped[i])) return; // it is drawn already
+    this.mapped = seen;
+    const pen = this.canvas.getContext("2d");
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, this.side, this.side);
     pen.imageSmoothingQuality = "high";
@@ -123,6 +126,7 @@ class Picture {
   }
 
   drawRelief() {
+    this.mapped = null;
     this.axes.replaceChildren();
     const { fine, surface, scale, half } = this.shown;
     const share = ([low, high]) => [low / (2 * half), high / (2 * half)];

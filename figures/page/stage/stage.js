@@ -17,7 +17,8 @@ class Stage {
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.unit = ["", "1", undefined].includes(scene.unit) ? "" : ` ${scene.unit}`;
     this.tables = Object.fromEntries(Object.entries(scene.colours).map(([name, text]) => [name, bytesOf(text)]));
-    this.asks = new Asks(link, () => this.answered(), () => this.hall.progress());
+    this.networks = new Networks(this);
+    this.asks = new Asks(link || this.networks, () => this.answered(), () => this.hall.progress());
     this.land = new Landscapes(this);
     this.player = new Player(this);
     this.take(scene.runs);
@@ -57,12 +58,15 @@ class Stage {
   // Takes runs of a scene: new ones, and what has changed of those that are there.
   take(entries) {
     for (const entry of entries) {
-      const known = this.runs.find((run) => run.key === entry.key), run = known || entry;
-      if (!known) this.runs.push(run);
+      const before = this.runs.find((run) => run.key === entry.key), run = before || entry;
+      if (!before) this.runs.push(run);
       Object.assign(run, entry, { said: entry.label });
       run.shown ||= {};
       run.events ||= [];
-      run.curves = Object.fromEntries(Object.entries(run.series || {}).map(([name, text]) => [name, text === null ? [] : [...floatsOf(text)]]));
+      run.curves = Object.fromEntries(Object.entries(run.series || {}).map(([name, text]) => [name, [...floatsOf(text)]]));
+      run.ends = Object.fromEntries(Object.entries(run.spread || {}).map(([name, texts]) => [name, texts.map((text) => [...floatsOf(text)])]));
+      const known = (run.accuracies || []).filter((value) => value !== null);
+      run.accuracy = known.length ? known.reduce((a, b) => a + b) / known.length : null;
       run.shade = shadeOf(run.colour, this.dark.matches);
     }
     const seen = new Map(); // labels of two runs are never equal
@@ -201,7 +205,7 @@ class Stage {
     this.line.draw();
     this.tour.draw();
     if (this.gallery) this.gallery.draw();
-    if (this.player.playing) { const { rounds } = this, next = rounds[rounds.indexOf(this.state.round) + 1]; if (this.land.ready(this.state.round) && next !== undefined) this.land.ready(next); }
+    this.land.ahead();
     this.asks.sweep();
     if (place && !this.root.contains(document.activeElement)) [...this.root.querySelectorAll(place.tag)].find((one) => nameOf(one).name === place.name)?.focus({ preventScroll: true });
   }

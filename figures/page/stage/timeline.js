@@ -35,13 +35,14 @@ class TimeLine {
     return { ...Object.fromEntries(own), ...Object.fromEntries(more.map((one) => [one.name, one])) };
   }
 
-  // Rounds and values of a number of a run; null while it is read, or where there is none.
+  // Rounds and values of a number of a run, means over its seeds with their ends (lowest and highest); null while it is
+  // read, or where there is none.
   curve(run, name) {
-    const { stage } = this;
-    if (run.curves[name] && !stage.state.seeds[run.key]) return { rounds: run.rounds, values: run.curves[name] };
+    const { stage } = this, one = stage.state.seeds[run.key];
+    if (run.curves[name] && !one) return { rounds: run.rounds, values: run.curves[name], ends: run.ends[name] };
     if (!stage.link || !stage.state.runs.includes(run.key)) return null;
-    const member = stage.memberOf(run), answer = stage.asks.want("series", { runs: [member], name }).value?.[member];
-    return answer && answer.values ? stage.land.remember(answer, "curve", () => ({ rounds: answer.rounds, values: [...floatsOf(answer.values)] })) : null;
+    const answer = stage.asks.want("series", { runs: one ? [one] : (run.names || [{ name: run.key }]).map((member) => member.name), name }).value;
+    return answer ? stage.land.remember(answer, "curve", () => overSeeds(Object.values(answer).filter((member) => member.values))) : null;
   }
 
   draw() {
@@ -82,16 +83,18 @@ class TimeLine {
   band({ name, top, height, about: { words, log }, curves }) {
     const { stage } = this, { smooth } = stage.state, on = new Set(stage.state.runs), [first, last] = this.rounds;
     const scaled = (value) => (log ? (value > 0 ? Math.log10(value) : NaN) : value);
-    const lines = curves.map(({ run, curve }) => ({ run, points: curve.rounds.map((round, i) => [round, scaled(mean(curve.values, i, smooth))]) }));
-    const values = lines.flatMap(({ points }) => points.filter(([round]) => round >= first && round <= last).map(([, value]) => value)).filter(Number.isFinite);
+    const of = (rounds, numbers) => rounds.map((round, i) => [round, scaled(mean(numbers, i, smooth))]);
+    const lines = curves.map(({ run, curve: { rounds, values: own, ends } }) => ({ run, points: of(rounds, own), ends: (ends || []).map((end) => of(rounds, end)) }));
+    const values = lines.flatMap(({ points, ends }) => [points, ...ends]).flatMap((points) => points.filter(([round]) => round >= first && round <= last).map(([, value]) => value)).filter(Number.isFinite);
     if (!values.length) return [shape("text", { x: SIDES.left, y: top + 14, class: "tick" }, `${words}: ${stage.asks.wanted.size && stage.link ? "not recorded, or being read" : "not recorded"}`)];
     const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b)), y = (value) => top + height - ((value - low) / (high - low || 1)) * height;
     const text = (value) => (name === "accuracy" ? `${(100 * value).toFixed(0)} %` : written(log ? 10 ** value : value, 2).replace("-", "−"));
     const parts = [shape("rect", { x: SIDES.left, y: top, width: Math.max(this.width - SIDES.left - SIDES.right, 0), height, class: "band" }),
       shape("text", { x: SIDES.left - 6, y: top + 9, "text-anchor": "end", class: "tick" }, text(high)), shape("text", { x: SIDES.left - 6, y: top + height, "text-anchor": "end", class: "tick" }, text(low))];
-    for (const { run, points } of lines.sort((a, b) => on.has(a.run.key) - on.has(b.run.key))) {
+    for (const { run, points, ends } of lines.sort((a, b) => on.has(a.run.key) - on.has(b.run.key))) {
       const every = Math.max(1, Math.floor(points.length / (2 * this.width))), strong = on.has(run.key), dash = run.dash.length ? run.dash.map((length) => length * 1.6).join(" ") : null;
-      const path = pathOf(points.filter((_, i) => i % every === 0 || i === points.length - 1).map(([round, value]) => [this.x(round), y(value)])), end = points[points.length - 1];
+      const place = ([round, value]) => [this.x(round), y(value)], few = (some) => some.filter(([, value], i) => i % every === 0 || i === points.length - 1).map(place), path = pathOf(few(points)), end = points[points.length - 1];
+      if (ends.length) parts.push(shape("path", { d: `${pathOf([...few(ends[0]), ...few(ends[1]).reverse()].filter(([, at]) => Number.isFinite(at)))}Z`, fill: run.shade, opacity: strong ? 0.2 : 0.08, class: "spread", "clip-path": `url(#${stage.id("span")})` }, shape("title", {}, `${run.label}: lowest to highest of its seeds`)));
       parts.push(shape("path", { d: path, fill: "none", stroke: run.shade, "stroke-width": run.key === stage.state.look ? 2.6 : strong ? 1.8 : 1, opacity: strong ? 1 : 0.35, "stroke-dasharray": dash, "clip-path": `url(#${stage.id("span")})` }));
       if (run.state === "growing" && end && end[0] <= last && Number.isFinite(end[1])) parts.push(shape("circle", { cx: this.x(end[0]), cy: y(end[1]), r: 4, fill: run.shade, class: "live" }, shape("title", {}, `${run.label} is being trained`)));
     }
@@ -170,6 +173,14 @@ class TimeLine {
       else this.zoom(factor);
     });
   }
+}
+
+// Of the answers for several seeds over the rounds of the first: mean, and lowest and highest where there are several.
+function overSeeds(answers) {
+  if (!answers.length) return null;
+  const { rounds } = answers[0], tables = answers.map((one) => { const values = floatsOf(one.values); return new Map(one.rounds.map((round, i) => [round, values[i]])); });
+  const rows = rounds.map((round) => tables.map((table) => table.get(round)).filter(Number.isFinite)), of = (what) => rows.map((row) => (row.length ? what(row) : NaN));
+  return { rounds, values: of((row) => row.reduce((a, b) => a + b) / row.length), ends: answers.length > 1 ? [of((row) => Math.min(...row)), of((row) => Math.max(...row))] : undefined };
 }
 
 // The mean of a value and as many on both sides as there are, of `wide` rounds at most.

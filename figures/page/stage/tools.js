@@ -2,8 +2,8 @@
 
 function toolsOf(stage) {
   const { state, land } = stage, { view, metric } = state, frames = stage.shown.map((run) => land.frame(run).frame).filter(Boolean);
-  const errors = frames.some((frame) => frame.plane.metrics.error) || metric !== "loss", file = stage.link ? "" : "needs fedscape explore: this page has no server";
-  const why = { map: "", difference: stage.shown.length < 2 ? "tick a second run to compare" : "", relief: stage.painter.gl ? "" : "this browser has no WebGL 2", path: stage.runs.some((run) => run.path) ? "" : file };
+  const errors = frames.some((frame) => frame.plane.metrics.error) || metric !== "loss";
+  const why = { map: "", difference: stage.shown.length < 2 ? "tick a second run to compare" : "", relief: stage.painter.gl ? "" : "this browser has no WebGL 2", path: stage.link || stage.runs.some((run) => run.path.plane) ? "" : "no run kept two global models" };
   const views = segments(stage.id("view"), "Picture", Object.entries(VIEWS).map(([name, text]) => [name, text, why[name]]), view, (name) => stage.set({ view: name }));
   const option = (value, words) => make("option", { value, selected: value === metric }, words), test = stage.splitWords();
   const classes = stage.link && stage.scene.classes.length ? [make("optgroup", { label: "error of one class" }, ...stage.scene.classes.map((name, i) => option(`class ${i}`, `error of class ${name}`)))] : [];

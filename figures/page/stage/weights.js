@@ -38,13 +38,20 @@ class WeightsCard {
       const slider = make("input", { type: "range", min: 0, max: 1, step: 0.005, "aria-label": `Weight of client ${id}`, input: (event) => this.moved(id, Number(event.target.value)), change: () => this.released() });
       return [String(id), { slider, output: make("output", {}), row: null }];
     }));
-    this.sliders.replaceChildren(...[...this.rows].map(([id, one]) => make("label", {}, make("span", {}, `client ${id}`), one.slider, one.output)));
+    const slider = make("input", { type: "range", min: 0.5, max: 1.5, step: 0.005, "aria-label": "Sum of the weights", input: (event) => this.changed((this.present || this.own).weights, Number(event.target.value)), change: () => this.released() }), output = make("output", {});
+    this.sum = { slider, output, row: make("label", { title: "FedLAW's gamma: the aggregate is the weighted mean times this factor" }, make("span", {}, "sum"), slider, output) };
+    this.sliders.replaceChildren(...[...this.rows].map(([id, one]) => make("label", {}, make("span", {}, `client ${id}`), one.slider, one.output)), this.sum.row);
   }
 
   // The weight of one client; the others share the rest as before.
   moved(id, value) {
     const { weights: before, gamma } = this.present || this.own, rest = Object.entries(before).filter(([one]) => one !== String(id)), sum = rest.reduce((all, [, weight]) => all + weight, 0);
     const weights = Object.fromEntries(Object.entries(before).map(([one, weight]) => [one, one === String(id) ? value : sum > 1e-9 ? (weight / sum) * (1 - value) : (1 - value) / rest.length]));
+    this.changed(weights, gamma);
+  }
+
+  // Weights and their sum, while a slider is moved.
+  changed(weights, gamma) {
     this.draft = { run: this.stage.state.look, round: this.round, gamma: Number(gamma.toFixed(4)), weights: Object.fromEntries(Object.entries(weights).map(([one, weight]) => [one, Number(weight.toFixed(4))])) };
     this.show();
     this.stage.mixMark = this.markOf();
@@ -75,6 +82,10 @@ class WeightsCard {
       if (document.activeElement !== slider || !this.draft) slider.value = share;
       output.textContent = share.toFixed(2);
     }
+    const gamma = (mix || this.own).gamma, { slider: scale, output: total, row } = this.sum;
+    row.hidden = [gamma, this.own.gamma].every((one) => Math.abs(one - 1) < 5e-5); // of rounds whose weights sum to 1
+    if (document.activeElement !== scale || !this.draft) scale.value = gamma;
+    total.textContent = gamma.toFixed(3);
     const { base } = this;
     if (mix && (!this.asked || !this.asked.pending || !this.draft)) this.asked = stage.asks.want("weights", this.question(mix));
     else if (mix && this.draft) { stage.asks.wanted.add([...stage.asks.entries].find(([, entry]) => entry === this.asked)?.[0]); this.again = true; }

@@ -49,7 +49,8 @@ function comparison(stage) {
   const lowest = ends.filter((one) => one.loss - first.loss < 1e-6 * Math.abs(first.loss)), rest = ends.slice(lowest.length);
   const names = lowest.map((one) => one.run.label).join(" and "), meaning = term("End", stage.scene.terms);
   if (!rest.length) return make("li", {}, make("p", {}, `${names} are equal after ${after}: ${written(first.loss)}${unit}. `, meaning));
-  const text = `${names} ${lowest.length > 1 ? "lie" : "lies"} lowest after ${after}: ${written(first.loss)} against ${rest.map((one) => `${one.run.label} ${written(one.loss)}`).join(", ")}. `;
+  const [least, ...others] = alike([first, ...rest].map((one) => one.loss));
+  const text = `${names} ${lowest.length > 1 ? "lie" : "lies"} lowest after ${after}: ${least} against ${rest.map((one, i) => `${one.run.label} ${others[i]}`).join(", ")}. `;
   return make("li", {}, make("b", { class: "number" }, signed(first.loss - rest[0].loss) + unit), make("p", {}, text, meaning));
 }
 
@@ -62,11 +63,12 @@ function pointCard(stage) {
     const inside = surface.inside(...spot), entry = land.exact(run, at), exact = entry.value;
     if (run === stage.looked) own = exact;
     waits ||= Boolean(entry.pending);
-    const number = !inside ? "beyond its plane" : exact ? written(land.exactNumber(run, at), 4) : `${stage.link ? "≈ " : ""}${written(surface.value(...spot), 4)}`;
+    const number = !inside ? "beyond its plane" : exact ? written(land.exactNumber(run, at), 4) : `≈ ${written(surface.value(...spot), 4)}`;
     return make("tr", {}, make("th", { scope: "row" }, swatch(run), run.label), make("td", { "data-run": run.key, title: entry.error || null }, number));
   });
   const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `${stage.looked.label}: = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ")}.`;
-  const surface = land.surface(stage.looked), source = !stage.link ? surface && `interpolated between ${surface.rows} x ${surface.columns} evaluated models` : waits ? "interpolated; the exact value is coming" : own ? `evaluated exactly on ${own.samples} samples${own.statistics === "recomputed" ? ", statistics of batch normalisation recomputed" : ""}` : "interpolated";
+  const surface = land.surface(stage.looked), between = surface && !stage.link ? ` between ${surface.rows} x ${surface.columns} evaluated models: ${stage.networks.why(stage.looked)}` : "";
+  const source = waits ? "interpolated; the exact value is coming" : own ? `evaluated exactly on ${own.samples} samples${stage.link ? "" : " by this page"}${own.statistics === "recomputed" ? ", statistics of batch normalisation recomputed" : ""}` : `interpolated${between}`;
   const forget = make("button", { type: "button", class: "plain", "aria-label": "Forget the point", click: () => stage.pickPoint(null) }, "×");
   return make("section", { class: `point${waits ? " waits" : ""}` }, make("h3", {}, `Point (${spot.map((part) => written(part, 3)).join(", ")})`, forget), make("table", {}, make("tbody", {}, ...rows)), sum && make("p", { class: "small sum" }, sum),
     own && classBars(own.class_error, stage), make("p", { class: "small" }, `${stage.quantity}, ${source}. Same distances from the mean of the three clients; other parameters in each run.`));

@@ -1,5 +1,5 @@
 // What the page does: draws figures when they come near, and follows the pickers of methods, run and round.
-const figures = JSON.parse(document.getElementById("figures").textContent);
+// `figures` are there before it (report.unpack.js).
 const config = {
   displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, plotlyServerURL: "", responsive: true,
   modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d", "tableRotation", "resetCameraLastSave3d"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -11,7 +12,7 @@ import pytest
 import tiny
 
 import drift
-from figures.explore.work import stopping
+from figures.explore.work import lanes, stopping
 from figures.explore.work.jobs import Jobs
 
 
@@ -52,6 +53,10 @@ def count_slowly(run, steps):
 
 def names(runs):
     return os.getpid(), [run.name for run in runs]
+
+
+def loaded(run):
+    return [name in sys.modules for name in lanes.LOADED]
 
 
 @pytest.fixture(scope="module")
@@ -190,3 +195,15 @@ def test_a_run_that_is_gone_is_one_line(jobs, run, tmp_path):
     shutil.rmtree(folder)
     job, _ = results(jobs, slow, gone, [0.0])
     assert job.state == "failed" and "no longer exists" in str(job.error)
+
+
+@pytest.mark.skipif(not lanes.FORKED, reason="processes load what they need here")
+def test_a_long_computation_begins_with_what_calls_need(run, cold):
+    own = Jobs(threads=1)
+    try:
+        ended = threading.Event()
+        job = own.long(loaded, run, on_end=lambda job: ended.set())
+        assert ended.wait(120)
+        assert job.result == [True] * len(lanes.LOADED)
+    finally:
+        own.close()

@@ -157,6 +157,30 @@ def test_a_clicked_point_has_the_loss_of_its_model(opened, runs):
     assert page.locator("#stage .class-bars tbody tr").count() == len(run.dataset.classes)
 
 
+def test_the_sum_of_fedlaw_s_weights_has_a_slider_of_its_own(opened, runs):
+    page = opened("#round=2&view=map")
+    scale = page.locator("#stage input[aria-label='Sum of the weights']")
+    assert scale.is_hidden()  # FedAvg's sum to 1
+    page.locator("#stage .look").nth(1).click()
+    idle(page)
+    assert scale.is_visible() and float(scale.input_value()) != 1
+    scale.fill("0.9")
+    idle(page)
+    assert page.evaluate(f"{VIEW}.state.mix.gamma") == 0.9
+    value = page.evaluate(
+        f"[...{VIEW}.asks.entries.values()].find(one => one.kind === 'weights' && one.args.gamma === 0.9)"
+    )
+    run = next(run for run in runs if run.name == value["args"]["run"])
+    record = run.round(2)
+    ids, weights = record.ids.tolist(), value["value"]["weights"]
+    shares = np.array([weights[str(client)] for client in ids])
+    theta = 0.9 * (shares[:, None] * record.kept("clients").double().numpy()).sum(0)
+    samples = run.task.split("test")
+    outputs = run.task.outputs(record.kept("end").new_tensor(theta), samples)
+    wanted = float(run.task.per_sample(outputs, samples.targets).mean())
+    assert value["value"]["loss"] == pytest.approx(wanted, rel=1e-4)
+
+
 def test_weights_are_dropped_at_another_round(opened):
     page = opened("#round=2&view=map")
     slide(page)
@@ -168,6 +192,20 @@ def test_weights_are_dropped_at_another_round(opened):
     idle(page)
     assert "mix=" not in page.evaluate("location.hash")
     assert page.locator("#stage .mark.mix").count() == 0
+
+
+def test_the_next_round_is_computed_ahead(opened):
+    page = opened("#round=0&view=map")
+    asked = f"""[...{VIEW}.asks.entries.values()].filter(one => one.kind === 'landscape').map(one => one.args.round)"""
+    page.wait_for_function(f"() => {asked}.filter(round => round === 1).length === {VIEW}.shown.length")
+    idle(page)
+    assert set(page.evaluate(asked)) == {0, 1}
+    assert page.evaluate(f"{VIEW}.land.ready(1)")
+    page.evaluate(
+        f"{VIEW}.asks.want('landscape', {{ run: {VIEW}.looked.key, round: 2 }}); {VIEW}.set({{ view: 'path' }})"
+    )
+    page.evaluate(f"{VIEW}.set({{ view: 'path', round: 1 }})")
+    assert 2 not in page.evaluate(asked)  # nobody waits for it any more
 
 
 def test_a_click_on_a_path_selects_that_round(opened):

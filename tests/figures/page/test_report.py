@@ -1,21 +1,21 @@
 """The report is one whole file that needs nothing else, or it is not there."""
 
-import json
 import os
 import re
 import shutil
 import stat
 import sys
 
+import packed_pages
 import pytest
 
 from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
+from figures.page.configuration import configuration
 from figures.page.content import content
 from figures.page.named_figures import FIGURES, DrawnFigure
 from figures.page.report import page, report
-from figures.page.tables import configuration
 from figures.selection.groups import groups
 
 
@@ -25,17 +25,18 @@ def text(whole_report):
 
 
 def embedded(text: str) -> dict:
-    return json.loads(re.search(r'id="figures">(.*?)</script>', text, re.DOTALL)[1])
+    return packed_pages.content(text, "figures")
 
 
 def test_the_page_is_one_file_without_links(text):
-    assert len(text) < 8e6
+    assert len(text) < 3.3e6
     shell = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
     assert "http" not in shell.replace("http-equiv", "")
     assert not re.search(r"<(script|link|img|iframe)[^>]*(src|href)=(?!\"data:)", shell)
     assert "default-src 'none'" in shell
-    assert text.count("plotly.js v") == 1
-    assert "showSendToCloud: false" in text and "displaylogo: false" in text
+    assert packed_pages.part(text, "plotly").count("plotly.js v") == 1
+    script = packed_pages.part(text, "page")
+    assert "showSendToCloud: false" in script and "displaylogo: false" in script
 
 
 def test_the_page_has_every_section_and_figure(text):
@@ -158,7 +159,7 @@ def test_a_run_that_kept_no_models_is_said_to_have_no_landscape(runs, tmp_path):
     assert "absent" in found["trajectory:fedavg"] and 'id="plot-trajectory"' not in text
     reasons = re.findall(r'<p class="note">([a-z-]+): .+</p>', text)
     assert {"lines-fma-ima", "simplex-weights", "eigen-rounds", "weights-learned"} <= set(reasons)
-    (stage,) = json.loads(re.search(r'id="scene">(.*?)</script>', text, re.DOTALL)[1])["runs"]
+    (stage,) = packed_pages.content(text, "scene")["runs"]
     assert stage["shown"] == {} and stage["note"].startswith("kept no round with three clients")
 
 

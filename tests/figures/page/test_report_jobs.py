@@ -1,10 +1,10 @@
 """Parts of the report: runs that are read once, progress, diagnoses, costs."""
 
-import json
 import re
 import shutil
 from dataclasses import replace
 
+import packed_pages
 import pytest
 import tiny
 from recordings import recorded
@@ -113,7 +113,7 @@ def test_a_run_without_its_data_has_a_page_of_what_its_record_says(tmp_path, run
     out = tmp_path / "page.html"
     code, _, err = fedscape("publish", str(tmp_path / "bare"), str(runs[0].folder), "-o", str(out))
     text = out.read_text()
-    figures = json.loads(re.search(r'id="figures">(.*?)</script>', text, re.DOTALL)[1])
+    figures = packed_pages.content(text, "figures")
     assert code == 0 and err.count("bare: recorded without its data. The page shows what the record says") == 1
     assert "bare: recorded without its data." in text
     shown = {name for name, figure in figures.items() if "absent" not in figure}

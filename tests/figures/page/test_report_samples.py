@@ -1,10 +1,10 @@
 """The report computes landscapes on a part of the samples, and says so; small sets are taken whole, as before."""
 
-import json
 import re
 import shutil
 
 import numpy as np
+import packed_pages
 import pytest
 import tiny
 
@@ -30,7 +30,7 @@ def bare(run, folder):
 
 
 def embedded(text):
-    return json.loads(re.search(r'id="figures">(.*?)</script>', text, re.DOTALL)[1])
+    return packed_pages.content(text, "figures")
 
 
 def test_the_page_says_on_how_many_samples_its_landscapes_are(run, tmp_path):

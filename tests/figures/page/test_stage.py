@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from drift.analyses.landscapes.planes import round_plane
+from figures.page.diagnosis_text import alike
 from figures.page.remembered_runs import Failed
-from figures.page.scene import scene, sent
-from figures.page.why import TERMS
+from figures.page.scene import TERMS, scene
+from figures.page.sent_scene import sent
 from figures.selection.groups import groups
 
 POINTS = 4
@@ -80,13 +81,28 @@ def test_a_client_costs_what_the_aggregate_gains_without_it(shown, runs):
     assert worst["cost"] <= 0 or f"Client {worst['id']} " in frame["why"][1]["text"]
 
 
-def test_curves_are_those_of_the_record(shown, runs):
-    for place, run in enumerate(runs[::2]):
-        recorded = shown["runs"][place]
-        assert recorded["rounds"] == run.rounds()
+def test_curves_are_means_over_seeds_with_lowest_and_highest(shown, runs):
+    for place, entry in enumerate(shown["runs"]):
+        seeds = runs[2 * place : 2 * place + 2]
+        assert entry["rounds"] == seeds[0].rounds()
         for name in ("accuracy", "loss"):
-            assert unpacked(recorded["series"][name]) == pytest.approx(run.metrics()[name].values, rel=1e-6)
+            values = np.stack([run.metrics()[name].values for run in seeds])
+            assert unpacked(entry["series"][name]) == pytest.approx(values.mean(0), rel=1e-6)
+            low, high = map(unpacked, entry["spread"][name])
+            assert low == pytest.approx(values.min(0), rel=1e-6) and high == pytest.approx(values.max(0), rel=1e-6)
+        assert entry["accuracies"] == pytest.approx([float(run.metrics().accuracy.mean()) for run in seeds])
     assert [run["seeds"] for run in shown["runs"]] == [["5", "6"], ["5", "6"]]
+
+
+def test_one_seed_has_no_spread(runs):
+    content = scene(groups(runs[:1]), sent(POINTS, 1000, Failed()), lambda first: "last")
+    assert content["runs"][0]["spread"] == {} and len(content["runs"][0]["accuracies"]) == 1
+
+
+def test_compared_numbers_have_equally_many_decimals():
+    assert alike([0.616, 0.63], 3) == ["0.616", "0.630"]
+    assert alike([2.0, 0.0125], 3) == ["2.0000", "0.0125"]
+    assert alike([float("nan"), 1.5], 3) == ["-", "1.5"]
 
 
 def test_terms_mean_what_the_glossary_says():

@@ -2,11 +2,11 @@
 
 import base64
 import copy
-import json
 import pathlib
 import re
 
 import numpy as np
+import packed_pages
 import pytest
 from browsing import MARKS
 
@@ -24,7 +24,7 @@ def text(whole_report):
 
 @pytest.fixture(scope="module")
 def content(text):
-    return json.loads(re.search(r'id="scene">(.*?)</script>', text, re.DOTALL)[1])
+    return packed_pages.content(text, "scene")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def opened(browser, whole_report):
 
     yield go
     assert errors == []
-    assert requests == [path.as_uri() for _, path in pages]
+    assert [url for url in requests if not url.startswith("blob:")] == [path.as_uri() for _, path in pages]
     for page, _ in pages:
         page.close()
 
@@ -57,18 +57,43 @@ def losses(content, place, index, u, v):
     return 10 ** interpolated(a, b, np.log10(values), np.array([u]), np.array([v]))[0, 0]
 
 
-def test_a_click_is_read_in_every_picture_and_says_that_it_is_interpolated(opened, content):
-    page = opened("#round=1&runs=fedavg,fedlaw&view=map")
+def test_a_click_is_read_in_every_picture_and_says_that_it_is_interpolated(opened, content, text, tmp_path):
+    bare, path = copy.deepcopy(content), tmp_path / "page.html"
+    for run in bare["runs"]:
+        run.pop("network")
+        run["interpolated"] = "its model has 5 wheels"
+    path.write_text(packed_pages.changed(text, "scene", bare))
+    page = opened("#round=1&runs=fedavg,fedlaw&view=map", path)
     box = page.locator(".picture .ground").first.bounding_box()
     page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 0.6 * box["height"])
     u, v = page.evaluate(f"{VIEW}.state.point")
     half = page.evaluate(f"{PICTURE}[0].shown.half")
     assert (u, v) == pytest.approx((-0.4 * half, -0.2 * half), abs=0.02 * half)
     for place, name in enumerate(("fedavg", "fedlaw")):
-        read = float(page.text_content(f"#stage .point td[data-run={name}]"))
+        read = float(page.text_content(f"#stage .point td[data-run={name}]").removeprefix("≈ "))
         assert read == pytest.approx(losses(content, place, 1, u, v), rel=1e-3), name
-    assert "interpolated between 4 x 4 evaluated models" in page.text_content("#stage .point")
+    assert "interpolated between 4 x 4 evaluated models: its model has 5 wheels" in page.text_content("#stage .point")
     assert "at=" in page.evaluate("location.hash")
+
+
+def test_seeds_are_one_line_with_a_band_and_one_entry_with_its_range(opened, content):
+    page = opened("#round=1&runs=fedavg&view=map")
+    assert page.locator("#stage .curves .spread").count() == 4  # two methods, two numbers
+    assert page.locator("#stage .card").count() == 2
+    low, high = (100 * end(content["runs"][0]["accuracies"]) for end in (min, max))
+    card = page.locator("#stage .card").first.text_content()
+    assert f"{(low + high) / 2:.1f} % ({low:.1f} to {high:.1f}) · mean of seeds 5, 6" in card
+    before = page.evaluate("[...document.querySelectorAll('#stage .curves .spread')].map(one => one.outerHTML)")
+    page.evaluate(f"{VIEW}.set({{ span: [0, 1] }})")
+    after = page.evaluate("[...document.querySelectorAll('#stage .curves .spread')].map(one => one.outerHTML)")
+    assert len(after) == 4 and not set(before) & set(after)  # a span zooms all of them
+
+
+def test_compared_losses_have_equally_many_decimals(opened):
+    page = opened("#round=2&runs=fedavg,fedlaw&view=map")
+    text = page.locator("#stage .sentences li").first.text_content()
+    first, second = re.search(r": (\d+\.\d+) against \S+ (\d+\.\d+)", text).groups()
+    assert len(first.partition(".")[2]) == len(second.partition(".")[2])
 
 
 def test_the_difference_is_the_one_minus_the_other(opened, content):
@@ -153,8 +178,7 @@ def test_a_run_without_a_landscape_has_one_plain_line(opened, content, text, tmp
     broken = copy.deepcopy(content)
     change(broken["runs"][0])
     path = tmp_path / "page.html"
-    data = json.dumps(broken).replace("<", "\\u003c").replace("\\", "\\\\")
-    path.write_text(re.sub(r'(id="scene">).*?(</script>)', rf"\1{data}\2", text, flags=re.DOTALL))
+    path.write_text(packed_pages.changed(text, "scene", broken))
     page = opened("#runs=fedavg,fedlaw&round=2", path)
     assert line in page.locator("#stage .absent").first.text_content()
     assert page.locator("#stage .plate:visible").count() == 1
@@ -170,8 +194,7 @@ def test_names_from_elsewhere_are_text(opened, content, text, tmp_path):
         for frame in run["shown"].values():
             frame["why"] = [{"text": bad, "number": bad, "term": bad}]
     path = tmp_path / "page.html"
-    data = json.dumps(hostile).replace("<", "\\u003c").replace("\\", "\\\\")
-    path.write_text(re.sub(r'(id="scene">).*?(</script>)', rf"\1{data}\2", text, flags=re.DOTALL))
+    path.write_text(packed_pages.changed(text, "scene", hostile))
     page = opened("#view=difference&client=1&at=0,0", path)
     assert page.evaluate("window.ran") is None
     assert page.locator("#stage img").count() == 0

@@ -1,0 +1,155 @@
+"""Models that a page carries, so that it evaluates a clicked point itself: layers, planes of rounds, samples."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from drift.analyses.evaluate_on import losses_and_errors
+from drift.analyses.landscapes.sweeps import client_sweep
+from drift.analyses.selected_samples import selected_samples
+from drift.runs.run import Run
+from figures.page.packed import packed
+from figures.page.stage_round import BOX
+from landscape.model.samples import Samples
+from landscape.model.task import Task, cross_entropy, error
+
+PARAMETERS, IMAGES, BYTES = 300_000, 1000, 4_000_000
+"""Most parameters of a model, samples, and bytes of the planes of all runs."""
+
+CLOSE = 2e-5
+"""Difference of a loss (nats) below which numbers of two bytes will do."""
+
+CORNERS = torch.tensor([[1, 0, 0], [1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]], dtype=torch.float64)
+"""Middle and corners of a plane: coefficients of its middle and of its two half sides."""
+
+
+def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], samples: int | None) -> dict[str, Any]:
+    """A scene with the models of its planes, as many as `BYTES` allow, those of the last rounds of all runs first.
+
+    Args:
+        scene: As `figures.page.scene.scene` returns it.
+        grouped: Its runs, as there.
+        samples: Test samples of its landscapes at most.
+
+    Returns:
+        Also samples, by key (shape of one, values: a table per channel and bytes, or float32; targets); of each run
+        network (layers and key of its samples) or interpolated (why it has none); of a frame of its rounds carried:
+        middle, u and v, each whole (little-endian numbers in base64), bytes (of a number) and step (its unit). The
+        model at distances a and b is middle + a u + b v.
+    """
+    runs, stored = {run["key"]: dict(run) for run in scene["runs"]}, {}
+    waiting = []
+    for key, entry in runs.items():
+        run, shown = grouped[key][0], {int(index): frame for index, frame in entry["shown"].items()}
+        rounds = sorted((index for index, frame in shown.items() if not isinstance(frame, str)), reverse=True)
+        if not rounds:
+            continue
+        selected = selected_samples(run, rounds[0], "test", samples)
+        if (why := refused(run.task, selected)) or (layers := layers_of(run.task.model)) is None:
+            entry["interpolated"] = why or "its model has other layers than a page evaluates"
+            continue
+        content = _samples(selected)
+        name = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
+        stored[name] = content
+        entry |= {"network": {"layers": layers, "samples": name}, "shown": shown}
+        waiting += [(turn, key, index, selected) for turn, index in enumerate(rounds)]
+    left = BYTES
+    for _, key, index, selected in sorted(waiting, key=lambda plane: plane[0]):
+        size = 9 * grouped[key][0].layout.size
+        if left >= size and (models := carried(grouped[key][0], index, selected)) is not None:
+            left -= size
+            runs[key]["shown"][index] = {**runs[key]["shown"][index], "carried": models}
+    return {**scene, "runs": list(runs.values()), "samples": stored}
+
+
+def refused(task: Task, samples: Samples) -> str:
+    """Why a page does not evaluate a task itself, in words; empty if its layers decide."""
+    size = sum(parameter.numel() for parameter in task.model.parameters())
+    usual = task.loss is cross_entropy and task.metrics.get("error") is error and samples.targets.ndim == 1
+    if not usual or not isinstance(samples.inputs, Tensor):
+        return "its loss or its inputs are others than a page evaluates"
+    if size > PARAMETERS or size != task.layout.size:
+        return f"its model has {size:,} parameters" if size > PARAMETERS else "a part of its model is frozen"
+    return f"its landscapes have more than {IMAGES:,} samples" if len(samples) > IMAGES else ""
+
+
+def layers_of(model: nn.Module) -> list[dict[str, Any]] | None:
+    """The layers of a plain network in the order of their parameters; None if it has others."""
+    children = dict(model.named_children())
+    if isinstance(model, nn.Sequential) or (type(model).__name__ == "Classifier" and [*children] == ["body", "head"]):
+        lists = [layers_of(child) for child in children.values()]
+        return None if None in lists else [layer for layers in lists for layer in layers or []]
+    layer = _layer(model)
+    return None if layer is None else [layer]
+
+
+def _layer(module: nn.Module) -> dict[str, Any] | None:
+    pair = lambda value: [value, value] if isinstance(value, int) else list(value)  # noqa: E731
+    if type(module) is nn.Linear:
+        return {"kind": "linear", "out": module.out_features, "bias": module.bias is not None}
+    if type(module) is nn.Conv2d:
+        plain = module.groups == 1 and module.padding_mode == "zeros" and pair(module.dilation) == [1, 1]
+        shape = {"out": module.out_channels, "kernel": pair(module.kernel_size), "stride": pair(module.stride)}
+        if not plain or isinstance(module.padding, str):
+            return None
+        return {"kind": "conv", **shape, "padding": pair(module.padding), "bias": module.bias is not None}
+    if type(module) in (nn.MaxPool2d, nn.AvgPool2d):
+        plain = (
+            pair(module.padding) == [0, 0] and not module.ceil_mode and pair(getattr(module, "dilation", 1)) == [1, 1]
+        )
+        kind = "max" if type(module) is nn.MaxPool2d else "mean"
+        return {"kind": kind, "kernel": pair(module.kernel_size), "stride": pair(module.stride)} if plain else None
+    simple = {nn.ReLU: "relu", nn.Flatten: "flatten", nn.Identity: "same", nn.Dropout: "same"}
+    return {"kind": simple[type(module)]} if type(module) in simple else None
+
+
+def carried(run: Run, index: int, samples: Samples) -> dict[str, Any] | None:
+    """The plane of a round as whole numbers; u and v of two bytes where that changes no loss and no error.
+
+    None where a model has infinite numbers.
+    """
+    _, _, sweep = client_sweep(run, index, None, points=2, margin=0.3, box=BOX)
+    (mean,) = (mark for mark in sweep.marks if mark.name == "mean")
+    rows = np.stack([sweep.origin + np.asarray(mean.at) @ sweep.axes, *sweep.axes])
+    vectors = (torch.from_numpy(rows) @ sweep.basis.double()).float()
+    if not vectors.isfinite().all():
+        return None
+    reach = [(values[-1] - values[0]) / 2 for values in sweep.coords.values()]
+    corners = CORNERS * torch.tensor([1.0, *reach], dtype=torch.float64)
+    few, many = ([_rounded(vectors[0], 3), *(_rounded(vector, size) for vector in vectors[1:])] for size in (2, 3))
+    rounded = torch.stack([step * numbers for numbers, step, _ in few]).float()
+    exact, near = (losses_and_errors(run, models, samples, corners) for models in (vectors, rounded))
+    close = torch.equal(exact["error"], near["error"]) and bool((exact["loss"] - near["loss"]).abs().max() < CLOSE)
+    return dict(zip(("middle", "u", "v"), map(_written, few if close else many), strict=True))
+
+
+def _rounded(vector: Tensor, size: int) -> tuple[Tensor, float, int]:
+    """Whole numbers of so many bytes, the value of 1, and the bytes of a number."""
+    step = float(vector.abs().max()) / (2 ** (8 * size - 1) - 1) or 1.0
+    return (vector.double() / step).round(), step, size
+
+
+def _written(rounded: tuple[Tensor, float, int]) -> dict[str, Any]:
+    numbers, step, size = rounded
+    content = numbers.numpy().astype("<i4").view(np.uint8).reshape(-1, 4)[:, :size]
+    return {"whole": base64.b64encode(content.tobytes()).decode("ascii"), "step": step, "bytes": size}
+
+
+def _samples(samples: Samples) -> dict[str, Any]:
+    """Inputs as bytes where a channel of images has at most 256 values, else as float32; and the targets."""
+    assert isinstance(samples.inputs, Tensor)  # noqa: S101 - for mypy
+    values = samples.inputs.float().numpy()
+    content: dict[str, Any] = {"shape": list(values.shape[1:]), "targets": samples.targets.tolist()}
+    tables = [np.unique(channel) for channel in np.moveaxis(values, 1, 0)] if values.ndim == 4 else []
+    if not tables or max(map(len, tables)) > 256:
+        return {**content, "values": packed(values)}
+    places = [np.searchsorted(table, values[:, channel]) for channel, table in enumerate(tables)]
+    content["bytes"] = base64.b64encode(np.stack(places, 1).astype(np.uint8).tobytes()).decode("ascii")
+    return {**content, "tables": [packed(table) for table in tables]}

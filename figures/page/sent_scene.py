@@ -1,0 +1,78 @@
+"""What a page that is sent has of each run: landscapes of some rounds, curves and events."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import xarray as xr
+
+from drift.analyses.per_round import evenly_spaced
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.numbers import OF_RECORD
+from drift.analyses.rounds.run_state import run_state
+from drift.runs.run import Run
+from drift.simulation.compare import mean_of_last
+from figures.interactive.curves import number
+from figures.page.packed import finite
+from figures.page.path_value import path_value
+from figures.page.pictures import global_path, or_why
+from figures.page.remembered_runs import Failed, Job, Remembered
+from figures.page.sampled import Samples, landscape_words
+from figures.page.scene import LAST, Detail, curves, events, missing
+from figures.page.stage_round import stage_round
+
+ROUNDS = 10
+"""Rounds of a run whose landscape is on the stage at most, evenly spaced among those that kept three clients."""
+
+
+def sent(points: int, samples: Samples, failed: Failed) -> Detail:
+    """The detail of a page that is sent, with landscapes of at most `ROUNDS` rounds.
+
+    Args:
+        points, samples: Of a landscape, as `figures.page.report` takes them.
+        failed: Collects the landscapes that could not be computed.
+    """
+
+    def detail(name: str, group: list[Run]) -> dict[str, Any]:
+        run, state = group[0], run_state(group[0])
+        shown = {index: partial(_landscape, run, index, points, samples) for index in stage_rounds(run)}
+        title = f"landscape of {run.name}, round"
+        lost = max(state.best, 0) if state.name == "diverged" else None
+        return {
+            "accuracies": [finite(mean_of_last(member, last=LAST)) for member in group],
+            **curves(group, _number),
+            "events": events(run, run.cached(coherence).coherence, lost),
+            "note": missing(run),
+            "path": or_why(partial(_path, run, samples), f"path of {run.name}", failed),
+            "shown": {index: or_why(compute, f"{title} {index}", failed) for index, compute in shown.items()},
+        }
+
+    return detail
+
+
+def _number(run: Run, name: str) -> xr.DataArray | None:
+    return number(run, name) if name in OF_RECORD or name in run.metrics() else None
+
+
+def _path(run: Run, samples: Samples) -> dict[str, Any]:
+    ds = global_path(run, samples)
+    return path_value(ds, landscape_words([ds]))
+
+
+def stage_rounds(run: Run) -> list[int]:
+    """Rounds whose landscape is on the stage; none where it cannot be computed."""
+    return [] if missing(run) else evenly_spaced(run.kept("clients", least=3), ROUNDS)
+
+
+def stage_jobs(run: Run, points: int, samples: Samples) -> list[Job]:
+    """The jobs that compute the landscapes of a run on the stage."""
+    compute = partial(_landscape, points=points, samples=samples)
+    return [Job(f"landscape of round {index}", 1, partial(compute, index=index)) for index in stage_rounds(run)]
+
+
+def _landscape(run: Run, index: int, points: int, samples: Samples) -> dict[str, Any]:
+    """The value of `stage_round`; a run that remembers evaluates its models once."""
+    compute = partial(stage_round, run, index, points, samples)
+    value: dict[str, Any] = run.once(f"stage {index}", compute) if isinstance(run, Remembered) else compute()
+    return value
