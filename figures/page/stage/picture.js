@@ -202,7 +202,6 @@ class Picture {
     });
     this.ground.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-      if (event.key === "Escape") this.stage.pickPoint(null);
       if (!step) return;
       event.preventDefault();
       event.stopPropagation();

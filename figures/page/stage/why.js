@@ -65,7 +65,7 @@ function pointCard(stage) {
     const number = !inside ? "beyond its plane" : exact ? written(land.exactNumber(run, at), 4) : `${stage.link ? "≈ " : ""}${written(surface.value(...spot), 4)}`;
     return make("tr", {}, make("th", { scope: "row" }, swatch(run), run.label), make("td", { "data-run": run.key, title: entry.error || null }, number));
   });
-  const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `${stage.looked.label}: = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ")}.`;
+  const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `Here ${stage.looked.label} = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ").replace("-", "−")}.`;
   const surface = land.surface(stage.looked), source = !stage.link ? surface && `interpolated between ${surface.rows} x ${surface.columns} evaluated models` : waits ? "interpolated; the exact value is coming" : own ? `evaluated exactly on ${own.samples} samples${own.statistics === "recomputed" ? ", statistics of batch normalisation recomputed" : ""}` : "interpolated";
   const forget = make("button", { type: "button", class: "plain", "aria-label": "Forget the point", click: () => stage.pickPoint(null) }, "×");
   return make("section", { class: `point${waits ? " waits" : ""}` }, make("h3", {}, `Point (${spot.map((part) => written(part, 3)).join(", ")})`, forget), make("table", {}, make("tbody", {}, ...rows)), sum && make("p", { class: "small sum" }, sum),

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 import tiny
 from browsing import MARKS
-from exploring import exploring
+from exploring import exploring, idle
 
 pytestmark = MARKS
 VIEW = "document.getElementById('stage').view"
-IDLE = f"""() => {{ const view = {VIEW};
-    return view && !view.due && !view.tween && [...view.asks.entries.values()].every(one => !one.pending); }}"""
 DRAWN = """() => ({
     address: location.hash, title: document.title,
     pictures: [...document.querySelectorAll('#stage .picture')].map(one => [one.textContent,
@@ -53,11 +51,6 @@ def opened(browser, address):
     assert {url.split("/")[2] for url in requests if url.startswith("http")} == {address.split("/")[2]}
     for page in pages:
         page.close()
-
-
-def idle(page):
-    page.wait_for_timeout(60)
-    page.wait_for_function(IDLE)
 
 
 def slide(page):
