@@ -56,7 +56,7 @@ class Rail {
   drawJobs() {
     const { stage } = this;
     const jobs = stage.jobs.map((job) => make("li", {}, make("span", {}, `${job.title}: ${progressWords(job) || "under way"}`), make("button", { type: "button", "aria-label": `Cancel ${job.title}`, click: () => stage.link.ask("cancel", { job: job.job }).catch(() => null) }, "Cancel")));
-    const problems = stage.problems.map((line) => make("p", { class: "small warn" }, line));
+    const problems = stage.problems.filter((line) => !stage.runs.some((run) => (run.note || "").includes(line))).map((line) => make("p", { class: "small warn" }, line));
     this.work.replaceChildren(...(jobs.length ? [make("h2", {}, "At work"), make("ul", {}, ...jobs)] : []), ...problems);
   }
 }

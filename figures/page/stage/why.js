@@ -35,7 +35,7 @@ function wholeRun(stage, run, at) {
   const words = entry.error || (entry.progress && progressWords(entry.progress)) || "Reading the record ...";
   const answers = value ? [...(value.causes || []), ...value.findings].map((one) => {
     const client = one.client ?? null, show = client !== null && [`Show client ${client}`, () => stage.set({ client })], draw = one.figure && [`Figure ${one.figure}`, () => stage.gallery.open(one.figure)];
-    return make("li", {}, make("b", {}, one.title || one.name), one.number && make("span", { class: "small" }, ` ${one.number}`), make("p", {}, one.text, one.advice ? ` ${one.advice}` : ""), ...[show, draw].filter(Boolean).map(([text, act]) => make("button", { type: "button", click: act }, text)));
+    return make("li", {}, make("b", {}, one.title || one.name), one.number && make("span", { class: "small" }, ` ${one.number}`), make("p", {}, one.text, one.advice ? `; ${one.advice}` : ""), ...[show, draw].filter(Boolean).map(([text, act]) => make("button", { type: "button", click: act }, text)));
   }) : [];
   return make("section", { class: "diagnosis" }, make("h3", {}, "The whole run"), make("p", { class: "small" }, value ? value.verdict : words), make("ul", {}, ...answers));
 }
