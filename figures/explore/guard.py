@@ -115,7 +115,8 @@ class SafeHeaders(OutputTransform):
     """What the browser may do with an answer: run the explorer's own code only, load nothing from elsewhere."""
 
     def __init__(self, request: HTTPServerRequest) -> None:
-        self.host = request.headers.get("Host", "")
+        host = request.headers.get("Host", "")
+        self.sockets = "" if "[" in host else f" ws://{host} wss://{host}"  # no source for a policy; there 'self' is it
 
     def transform_first_chunk(
         self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
@@ -125,7 +126,7 @@ class SafeHeaders(OutputTransform):
         scripts = f"'self' blob: 'nonce-{nonce[1].decode()}'" if nonce else "'none'"
         headers["Content-Security-Policy"] = (
             f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-            f"font-src 'self' data:; connect-src 'self' blob: ws://{self.host} wss://{self.host}; "
+            f"font-src 'self' data:; connect-src 'self' blob:{self.sockets}; "
             "worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         )
         headers.setdefault("Cache-Control", "no-cache")  # what has no version in its address is asked for again

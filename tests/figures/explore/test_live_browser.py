@@ -171,6 +171,16 @@ def test_a_click_on_a_path_selects_that_round(opened):
     assert page.evaluate(f"{VIEW}.state.round") == 0
 
 
+def test_as_long_as_nothing_is_selected_the_last_round_that_is_read_is_shown(opened):
+    page = opened()
+    push = f"""(rounds) => {{ const {{ link, runs }} = {VIEW}, value = {{ runs: runs.map(run =>
+        ({{ ...run, able: rounds, series: undefined }})), keys: runs.map(run => run.key) }};
+        link.receive({{ push: 'scene', value }}); return {VIEW}.state.round }}"""
+    assert page.evaluate(push, [0, 1]) == 1 and page.evaluate(push, [0, 1, 2]) == 2
+    page.locator("#stage .curves").press("Home")
+    assert page.evaluate(push, [0, 1, 2]) == 0, "a round that the reader selected stays"
+
+
 def test_nodes_and_listeners_stay_few_over_changes_of_view_and_round(opened):
     page = opened("#round=2&view=map&at=0,0")
     session = page.context.new_cdp_session(page)
