@@ -61,7 +61,7 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         "events": events(run, coherence, lost) if run.rounds() else [],
         "note": " ".join(filter(None, (note, absent))),
         "shown": {},
-        "able": [] if absent else run.kept("clients", least=3),
+        "able": [] if absent or state == "damaged" else run.kept("clients", least=3),
         "state": state,
         "planned": run.experiment.rounds,
         "text": [(name, value_text(value)) for name, value in settings(run).items()],

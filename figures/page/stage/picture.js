@@ -35,6 +35,7 @@ class Picture {
     this.note.hidden = Boolean(frame);
     this.reading.hidden = !frame;
     this.note.textContent = frame ? "" : words.absent;
+    this.note.style.maxWidth = `${side}px`;
     if (!frame) { this.reading.textContent = ""; return; }
     this.side = side;
     this.plate.style.width = this.plate.style.height = `${side}px`;

@@ -40,7 +40,7 @@ class Rail {
 
   card(run, range) {
     const { stage } = this, { state } = stage, on = state.runs.includes(run.key), look = run.key === state.look, full = !on && state.runs.length >= MOST, many = run.names && run.names.length > 1;
-    const seeds = run.seeds.length > 1 ? `mean of seeds ${run.seeds.join(", ")}` : `seed ${run.seeds[0]}`;
+    const seeds = run.seeds.length > 1 ? `mean of seeds ${run.seeds.join(", ")}` : run.seeds[0] === "" ? "seed not known" : `seed ${run.seeds[0]}`;
     const accuracy = run.accuracy === null ? "accuracy not known" : `${(100 * run.accuracy).toFixed(1)} %`;
     const box = make("input", { type: "checkbox", checked: on, disabled: full, "aria-label": `Show ${run.label} on the stage`, title: full ? `${MOST} at most` : "On the stage", change: () => stage.compare(run.key) });
     const name = make("button", { type: "button", class: "look", "aria-pressed": String(look), title: run.full || run.key, click: () => stage.look(run.key) }, swatch(run), make("span", { class: "name" }, run.label));
