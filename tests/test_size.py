@@ -47,7 +47,7 @@ ROOMS = {
     "figures/assistants": 295,
     "figures/axes": 1555,
     "figures/commands": 2625,
-    "figures/explore": 2460,
+    "figures/explore": 2470,
     "figures/films": 610,
     "figures/gallery": 4900,
     "figures/interactive": 570,

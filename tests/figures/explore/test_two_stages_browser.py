@@ -24,9 +24,12 @@ SEEN = """(which) => { const root = document.querySelectorAll('#stage')[which], 
     controls: [...root.querySelectorAll('input, select')].map(one => [one.type, one.checked, one.value]),
     pressed: [...root.querySelectorAll('[aria-pressed="true"]')].map(one => one.textContent),
     open: [...root.querySelectorAll('details[open]')].length,
-    pictures: [...root.querySelectorAll('canvas')].map(one => one.toDataURL()), text: root.innerText } }"""
+    pictures: [...root.querySelectorAll('canvas')].map(one => one.toDataURL()),
+    text: [...root.querySelectorAll('.rail > ul, .centre, .why, .timeline')].map(one => one.innerText) } }"""
+"""What is seen of a stage, but the work of the server, which all pages list."""
 READY = """(which) => { const view = document.querySelectorAll('#stage')[which].view;
-    return view && !view.due && [...view.asks.entries.values()].every(one => !one.pending) }"""
+    return view && !view.due && view.root.querySelector('.diagnosis li')
+        && [...view.asks.entries.values()].every(one => !one.pending) }"""
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,7 @@ def test_controls_of_one_stage_never_change_the_other(browser, address, acts, re
         own = page.evaluate(SEEN, acts)
         act(root)
         page.wait_for_timeout(60)
-        page.wait_for_function(READY, arg=acts)
+        page.wait_for_function(READY, arg=acts)  # and the diagnosis of the run looked at
         assert page.evaluate(SEEN, acts) != own, f"{name} does something"
         assert page.evaluate(SEEN, rests) == before, name
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(one => one.id).filter(id => id !== 'stage')")
