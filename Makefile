@@ -36,7 +36,7 @@ explore: $(VENV)/.explore ## explore the demo's runs in the browser, live (make 
 test: $(VENV)/.dev ## run the tests but the slow ones (all: make test ARGS='-m ""')
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not slow" $(ARGS)
 
-test-extras: $(VENV)/.dev ## run the tests of Flower, NVFlare, clusters, trackers, transformers, curvlinops, installed (ARGS=flower: one)
+test-extras: $(VENV)/.dev ## run the tests of Flower, NVFlare, clusters, trackers, transformers, curvlinops, notebooks, axe-core, installed (ARGS=flower: one)
 	$(BIN)/python tests/extras.py $(ARGS)
 
 quick: $(VENV)/.dev ## run the tests of one minute: formulas, files, one case per kind of plug-in

@@ -1,4 +1,4 @@
-"""The explorer for tests: `fedscape explore` as a process of its own."""
+"""The explorer for tests: `fedscape explore` as a process of its own, and its page."""
 
 import tempfile
 import time
@@ -20,3 +20,13 @@ def exploring(*arguments, **environment):
             address = told.read_text().strip()
             assert address.startswith("http://"), told.with_name("told.errors").read_text()
             yield address
+
+
+IDLE = """() => { const view = document.getElementById('stage').view;
+    return view && !view.due && !view.tween && [...view.asks.entries.values()].every(one => !one.pending); }"""
+
+
+def idle(page):
+    """Wait until all that the page asked for is answered and drawn."""
+    page.wait_for_timeout(60)
+    page.wait_for_function(IDLE)

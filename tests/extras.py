@@ -70,6 +70,12 @@ ENVIRONMENTS = {
     ),
     "frameworks": Environment(("nvflare==2.9.0", "pfl==0.6.0"), ("tests/drift/record/test_frameworks.py",)),
     "assistants": Environment(("mcp==2.3.0",), ("tests/figures/assistants/test_mcp.py",)),
+    "accessibility": Environment(
+        (), ("tests/figures/explore/test_axe_browser.py",), alone=("axe-playwright-python==0.1.8",)
+    ),
+    "notebooks": Environment(
+        ("jupyterlab==4.6.6", "ipykernel==7.4.0", "marimo==0.25.2"), ("tests/test_notebooks_browser.py",)
+    ),
     "services": Environment(
         (
             *("dask==2026.8.0", "distributed==2026.8.0"),

@@ -32,6 +32,9 @@ SECONDS = 30.0
 MOST = 2000
 """Numbers of a result in one answer at most; of a longer one each variable has its range, and its values by name."""
 
+RESULTS = 32
+"""Results that stay in memory, those asked for last."""
+
 TIMES = {"record": 1.0, "evaluations": 10.0, "gradients": 30.0, "curvature": 120.0, "training": math.inf}
 """Seconds by kind of computation, of a model of some ten thousand parameters, where an analysis estimates none."""
 
@@ -148,5 +151,8 @@ class Questions(RecordQuestions):
             cost = TIMES[kind] if effort is None or math.isnan(effort.seconds) else effort.seconds
             require_time(cost, seconds, f"a computation of the kind {kind}" if effort is None else str(effort))
             result = run.cached(function, **options)
+        self._results.pop(key, None)
         self._results[key] = result
+        if len(self._results) > RESULTS:
+            self._results.pop(next(iter(self._results)))
         return result

@@ -9,7 +9,7 @@ import re
 import secrets
 import socket
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from tornado.httputil import HTTPHeaders, HTTPServerRequest
 from tornado.routing import Matcher
@@ -19,13 +19,22 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 """Names of this machine for itself."""
 
 
+ELSEWHERE = ("cross-site", "same-site")
+"""What a browser says of a request that a page of another site, or of another port of this machine, makes."""
+
+OPEN = '<a href="/?open">Open the explorer</a><script nonce="{}">document.links[0].hash = location.hash</script>'
+"""A link to what another page led to; its query makes it another address, which is loaded, with the cookie."""
+
+
 class Guard(Matcher):
     """Matches the requests that are not allowed, so that `RefusedRequest` answers them before any other handler does.
 
     A request is allowed if its Host is a name of the server, its Origin (if it states one) is that Host, it does not
-    come from the page of another site, and it has the cookie. The cookie comes by `?token=`, as the printed address
-    has it. A web page elsewhere can therefore neither read nor control anything, nor by a name of its own that it
-    points to this machine (DNS rebinding): such a name is no name of the server.
+    come from the page of another site, and it has the cookie. The page that is asked for with `?token=`, as the printed
+    address has it, brings the cookie, also where a link elsewhere leads to it. A link without the token opens the page
+    once the reader agrees, so that no page elsewhere starts work. A web page elsewhere can therefore neither read nor
+    control anything, nor by a name of its own that it points to this machine (DNS rebinding): such a name is no name of
+    the server.
 
     Args:
         host: Address that the server listens on.
@@ -48,25 +57,23 @@ class Guard(Matcher):
         return f"[{self.host}]" if ":" in self.host else self.host
 
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
-        """Why a request is refused, or where it is sent with its cookie; None if it is allowed."""
-        foreign = self._foreign(request)
-        if foreign:
-            return {"target_kwargs": {"guard": self, "reason": foreign}}
+        """Why a request is refused; None if it is allowed."""
+        if foreign := self._foreign(request):
+            return {"target_kwargs": {"reason": foreign}}
+        if self.has_token(request):
+            return None
+        if request.headers.get("Sec-Fetch-Site", "") in ELSEWHERE:
+            return {"target_kwargs": {"reason": "A page of another site led here.", "asks": True}}
         morsel = request.cookies.get(self.cookie)
         if morsel is not None and hmac.compare_digest(morsel.value.encode(), self.secret.encode()):
-            return None if "token" not in request.arguments else self._sent(request)
-        token = request.arguments.get("token", [b""])[0]
-        if request.method == "GET" and hmac.compare_digest(token, self.token.encode()):
-            return self._sent(request)
+            return None
         reason = "The token is missing or of an earlier start. Open the address that `fedscape explore` printed."
-        return {"target_kwargs": {"guard": self, "reason": reason}}
+        return {"target_kwargs": {"reason": reason}}
 
-    def _sent(self, request: HTTPServerRequest) -> dict[str, Any]:
-        """To the same address without the token, with the cookie."""
-        rest = [pair for pair in parse_qsl(request.query) if pair[0] != "token"]
-        return {
-            "target_kwargs": {"guard": self, "to": request.path + (f"?{urlencode(rest, safe=',:')}" if rest else "")}
-        }
+    def has_token(self, request: HTTPServerRequest) -> bool:
+        """Whether it asks for the page with the token of this start."""
+        token = request.arguments.get("token", [b""])[0]
+        return (request.method, request.path) == ("GET", "/") and hmac.compare_digest(token, self.token.encode())
 
     def _foreign(self, request: HTTPServerRequest) -> str:
         """Why a request does not come from the server's own pages; "" if it does."""
@@ -79,7 +86,7 @@ class Guard(Matcher):
         if request.headers.get("Upgrade", "").lower() == "websocket" and not origins:
             return "A connection without Origin asked."
         site, mode = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Site", "Mode"))
-        return "A page of another site asked." if site == "cross-site" and mode != "navigate" else ""
+        return "A page of another site asked." if site in ELSEWHERE and mode != "navigate" else ""
 
     def _is_ours(self, host: str) -> bool:
         """Whether a Host header names this server; with a wide host its numbers count, since none is rebound."""
@@ -91,29 +98,25 @@ class Guard(Matcher):
 
 
 class RefusedRequest(RequestHandler):
-    """Says in one line why a request is refused, or hands out the cookie."""
+    """Says in one line why a request is refused, and asks whether to open the page all the same."""
 
-    def initialize(self, guard: Guard, reason: str = "", to: str = "") -> None:
+    def initialize(self, reason: str, asks: bool = False) -> None:
         """What to answer."""
-        self.guard, self.reason, self.to = guard, reason, to
+        self.reason, self.asks = reason, asks
 
     def prepare(self) -> None:
         """Answer, whatever the method."""
-        if self.to:
-            self.set_cookie(self.guard.cookie, self.guard.secret, httponly=True, samesite="Strict", path="/")
-            self.redirect(self.to)
-            return
         self.set_status(403)
-        self.finish(
-            f"<!doctype html><html lang=en><title>fedscape explore</title><p>{html.escape(self.reason)}</p></html>"
-        )
+        words = f"<p>{html.escape(self.reason)}</p>{OPEN.format(secrets.token_urlsafe(16)) if self.asks else ''}"
+        self.finish(f"<!doctype html><html lang=en><title>fedscape explore</title>{words}</html>")
 
 
 class SafeHeaders(OutputTransform):
     """What the browser may do with an answer: run the explorer's own code only, load nothing from elsewhere."""
 
     def __init__(self, request: HTTPServerRequest) -> None:
-        self.host = request.headers.get("Host", "")
+        host = request.headers.get("Host", "")
+        self.sockets = "" if "[" in host else f" ws://{host} wss://{host}"  # no source for a policy; there 'self' is it
 
     def transform_first_chunk(
         self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
@@ -123,7 +126,7 @@ class SafeHeaders(OutputTransform):
         scripts = f"'self' blob: 'nonce-{nonce[1].decode()}'" if nonce else "'none'"
         headers["Content-Security-Policy"] = (
             f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-            f"font-src 'self' data:; connect-src 'self' blob: ws://{self.host} wss://{self.host}; "
+            f"font-src 'self' data:; connect-src 'self' blob:{self.sockets}; "
             "worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         )
         headers.setdefault("Cache-Control", "no-cache")  # what has no version in its address is asked for again

@@ -75,7 +75,11 @@ class WorkspaceOpening:
 
 
 class StageHandler(RequestHandler):
-    """Answers with the page."""
+    """Answers with the page, and with the cookie where the address has the token."""
+
+    def initialize(self, guard: Guard) -> None:
+        """Who may talk to it."""
+        self.guard = guard
 
     def get(self) -> None:
         """The page, which asks for all else by its websocket."""
@@ -83,6 +87,8 @@ class StageHandler(RequestHandler):
 
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Cache-Control", "no-store")
+        if self.guard.has_token(self.request):
+            self.set_cookie(self.guard.cookie, self.guard.secret, httponly=True, samesite="Strict", path="/")
         self.finish(live_page(secrets.token_urlsafe(16)))
 
     def head(self) -> None:
@@ -201,10 +207,11 @@ def serve(
         ValueError: If the port is taken or not allowed, or the host is none of this machine's.
     """
     guard, opening = Guard(host), WorkspaceOpening(make, folders)
-    handlers: Any = [("/", StageHandler), ("/ws", SocketHandler, {"opening": opening})]
+    handlers: Any = [("/", StageHandler, {"guard": guard}), ("/ws", SocketHandler, {"opening": opening})]
     application = Application(
         handlers,
         default_handler_class=NoPage,
+        default_handler_args={"guard": guard},
         log_function=lambda handler: None,  # addresses have the token in them
         websocket_max_message_size=LARGEST,
         websocket_ping_interval=20,

@@ -69,7 +69,11 @@ class ChangedScene:
                 records[name] = None
         usable = [run for name, run in records.items() if run is not None and _is_usable(run)]
         names = {run.folder: name for name, run in records.items() if run is not None}
-        grouped, self._before, self._details = groups(usable) if usable else {}, self._details, {}
+        damaged = [run for run in usable if runs.problem(names[run.folder])]
+        sound = [run for run in usable if run not in damaged]  # a damaged seed does not cut the rounds of the others
+        grouped = groups(sound) if sound else {}
+        grouped |= {f"{name}, damaged": group for name, group in groups(damaged).items()} if damaged else {}
+        self._before, self._details = self._details, {}
         content = scene(grouped, lambda name, group: self._detail(group, names), last_mean)
         shown = {member["name"] for entry in content["runs"] for member in entry["names"]}
         content["runs"] += [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +59,7 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         "events": events(run, coherence, lost) if run.rounds() else [],
         "note": " ".join(filter(None, (note, absent))),
         "shown": {},
-        "able": [] if absent else run.kept("clients", least=3),
+        "able": [] if absent or state == "damaged" else run.kept("clients", least=3),
         "state": state,
         "planned": run.experiment.rounds,
         "text": [(name, value_text(value)) for name, value in settings(run).items()],
@@ -145,12 +146,18 @@ def last_mean(runs: Sequence[Run]) -> str:
 
 
 def _last_accuracies(run: Run) -> np.ndarray:
-    """Accuracies of those of the last rounds that have one, also where these rounds are not read yet; NaN for none."""
+    """Accuracies of those of the last rounds that have one, also where these rounds are not read yet; NaN for none.
+
+    A damaged round has none: the run says so once it is read.
+    """
     record = _growing(run)
     stamp = record.stamp()
     if (stored := _LATE.get(record)) is None or stored[0] != stamp:
         rounds = record.listed_rounds()
-        late = [_recorded(record, index).get("accuracy", np.nan) for index in rounds if index > rounds[-1] - LAST]
+        late = []
+        for index in rounds:
+            with contextlib.suppress(*PROBLEMS):
+                late += [_recorded(record, index).get("accuracy", np.nan)] if index > rounds[-1] - LAST else []
         values = np.array([value for value in late if np.isfinite(value)] or [np.nan])
         _LATE[record] = stored = stamp, values
     return stored[1]

@@ -21,6 +21,7 @@ class Gallery {
         this.buttons.set(one.name, button);
         return make("li", {}, button);
       })))));
+      oneStop(this.list, "button");
     }
     const { figure, options } = stage.state;
     for (const [name, button] of this.buttons) button.setAttribute("aria-pressed", String(name === figure));
@@ -39,7 +40,7 @@ class Gallery {
     const { svg, alt, caption, command, python } = drawn.value;
     const copy = (text, words) => make("div", { class: "code" }, make("pre", { tabindex: 0 }, text), make("button", { type: "button", "aria-label": `Copy ${words}`, click: async (event) => { await navigator.clipboard.writeText(text); event.target.textContent = "Copied"; } }, "Copy"));
     const files = ["svg", "pdf", "png", "csv"].map((format) => make("button", { type: "button", click: (event) => this.save(event.target, { figure, runs, options, format }) }, format.toUpperCase()));
-    this.shown.replaceChildren(head, make("img", { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`, alt: alt || figure }), make("p", { class: "small" }, [single, caption].filter(Boolean).join(" ")), make("div", { class: "row" }, ...files), copy(command, "the command line"), copy(python, "the Python lines"));
+    this.shown.replaceChildren(head, make("img", { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`, alt: alt || figure, load: ({ target }) => target.style.setProperty("--ratio", target.naturalWidth / target.naturalHeight) }), make("p", { class: "small" }, [single, caption].filter(Boolean).join(" ")), make("div", { class: "row" }, ...files), copy(command, "the command line"), copy(python, "the Python lines"));
   }
 
   async save(button, args) {

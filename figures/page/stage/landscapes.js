@@ -80,6 +80,7 @@ class Landscapes {
 
   // The global models of a run on a plane of their own.
   path(run) {
+    if (!run.rounds.length && run.note) return { frame: null, round: null, absent: run.note };
     if (!this.stage.link) return run.path.plane ? { frame: run.path, round: this.stage.state.round } : { frame: null, round: null, absent: run.path };
     const { points, samples } = this.stage.state, entry = this.stage.asks.want("path", { run: this.stage.memberOf(run), points: Math.max(points, 21), samples }), frame = entry.value;
     if (frame) return { frame, round: this.stage.state.round, rough: !entry.value, pending: entry.pending ? entry : null };

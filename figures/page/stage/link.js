@@ -94,6 +94,7 @@ function takePictures(view, root, send) {
 function begin(root, line, alert) {
   const host = window.frameElement && window.frameElement.host, link = new Link(host ? host.connect : webSocket);
   if (host) link.address = host.address;
+  else if (location.search) history.replaceState(null, "", location.pathname + location.hash); // the token, which the cookie stands for now
   let view = null;
   const show = () => link.ask("scene").then((scene) => {
     if (view) return;

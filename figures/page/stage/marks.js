@@ -45,6 +45,7 @@ class Marks {
     const order = (mark) => ["client", "start", "aggregate", "end", "mix"].indexOf(mark.kind);
     const items = places.filter((one) => !(same && one === target)).sort((a, b) => order(a.mark) - order(b.mark));
     this.element.replaceChildren(...items.map(({ mark, at }) => this.mark(mark, at, boxes, same && mark.kind === "end")));
+    oneStop(this.element, ".mark");
   }
 
   mark(mark, [x, y], boxes, both) {
@@ -58,12 +59,11 @@ class Marks {
       aggregate: () => shape("path", { d: `M${x} ${y - 7}L${x + 7} ${y}L${x} ${y + 7}L${x - 7} ${y}Z` }),
       mix: () => shape("path", { d: `M${x} ${y - 9}L${x + 3} ${y - 3}L${x + 9} ${y}L${x + 3} ${y + 3}L${x} ${y + 9}L${x - 3} ${y + 3}L${x - 9} ${y}L${x - 3} ${y - 3}Z` }),
       end: () => shape("circle", { cx: x, cy: y, r: 6 }), client: () => shape("circle", { cx: x, cy: y, r: 5.5 }) }[mark.kind]();
-    const text = client === null ? (both && side > 300 ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client);
-    const wide = 7.3 * text.length, place = freePlace(x, y, wide, boxes, shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.picture.box);
+    const frame = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.picture.box, long = both && side > 300 && freePlace(x, y, 7.3 * 15, boxes, frame, null);
+    const text = client === null ? (long ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client), wide = 7.3 * text.length, place = long || freePlace(x, y, wide, boxes, frame);
     boxes.push({ ...place, width: wide, height: 13 });
-    const pick = client === null ? { click: () => this.stage.pickPoint([mark.u, mark.v]) } : pressed(() => this.stage.pickClient(client));
-    const role = client === null ? { role: "img" } : { role: "button", "aria-pressed": String(picked) };
-    return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, tabindex: 0, "aria-label": words, "data-mark": mark.name, ...role, ...pick }, shape("title", {}, words), body, shape("text", { x: place.x, y: place.y + 11 }, text));
+    const pick = pressed(() => (client === null ? this.stage.pickPoint([mark.u, mark.v]) : this.stage.pickClient(client)));
+    return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, role: "button", "aria-pressed": client === null ? null : String(picked), "aria-label": words, "data-mark": mark.name, ...pick }, shape("title", {}, words), body, shape("text", { x: place.x, y: place.y + 11 }, text));
   }
 
   // The round of a path that is nearest to a place, within 20 px.

@@ -35,6 +35,7 @@ class Picture {
     this.note.hidden = Boolean(frame);
     this.reading.hidden = !frame;
     this.note.textContent = frame ? "" : words.absent;
+    this.note.style.maxWidth = `${side}px`;
     if (!frame) { this.reading.textContent = ""; return; }
     this.side = side;
     this.plate.style.width = this.plate.style.height = `${side}px`;
@@ -206,7 +207,6 @@ class Picture {
     });
     this.ground.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-      if (event.key === "Escape") this.stage.pickPoint(null);
       if (!step) return;
       event.preventDefault();
       event.stopPropagation();

@@ -40,7 +40,7 @@ class Rail {
 
   card(run, ends) {
     const { stage } = this, { state } = stage, on = state.runs.includes(run.key), look = run.key === state.look, full = !on && state.runs.length >= MOST, many = run.names && run.names.length > 1;
-    const seeds = run.seeds.length > 1 ? `mean of seeds ${run.seeds.join(", ")}` : `seed ${run.seeds[0]}`;
+    const seeds = run.seeds.length > 1 ? `mean of seeds ${run.seeds.join(", ")}` : run.seeds[0] === "" ? "seed not known" : `seed ${run.seeds[0]}`;
     const known = run.accuracies.filter((value) => value !== null), percent = (value) => (100 * value).toFixed(1), range = known.length > 1 ? ` (${percent(Math.min(...known))} to ${percent(Math.max(...known))})` : "";
     const accuracy = run.accuracy === null ? "accuracy not known" : `${percent(run.accuracy)} %`;
     const box = make("input", { type: "checkbox", checked: on, disabled: full, "aria-label": `Show ${run.label} on the stage`, title: full ? `${MOST} at most` : "On the stage", change: () => stage.compare(run.key) });
@@ -57,7 +57,7 @@ class Rail {
   drawJobs() {
     const { stage } = this;
     const jobs = stage.jobs.map((job) => make("li", {}, make("span", {}, `${job.title}: ${progressWords(job) || "under way"}`), make("button", { type: "button", "aria-label": `Cancel ${job.title}`, click: () => stage.link.ask("cancel", { job: job.job }).catch(() => null) }, "Cancel")));
-    const problems = stage.problems.map((line) => make("p", { class: "small warn" }, line));
+    const problems = stage.problems.filter((line) => !stage.runs.some((run) => (run.note || "").includes(line))).map((line) => make("p", { class: "small warn" }, line));
     this.work.replaceChildren(...(jobs.length ? [make("h2", {}, "At work"), make("ul", {}, ...jobs)] : []), ...problems);
   }
 }

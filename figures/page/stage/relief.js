@@ -122,6 +122,7 @@ class ReliefPainter {
       gl.drawElements(gl.TRIANGLES, indices.length, gl.UNSIGNED_INT, 0);
     }
     const pen = target.getContext("2d");
+    pen.setTransform(1, 0, 0, 1, 0, 0); // a map before it left its own
     pen.clearRect(0, 0, size, size);
     pen.drawImage(this.canvas, 0, 0);
   }

@@ -59,8 +59,8 @@ class SamplesCard {
     const most = Math.max(1, ...confusion.flat());
     const rows = confusion.map((row, truth) => make("tr", {}, make("th", { scope: "row", title: named(truth) }, named(truth)), ...row.map((count, predicted) => {
       const here = state.truth === truth && state.predicted === predicted, share = Math.sqrt(count / most), words = `${count} of class ${named(truth)} predicted as ${named(predicted)}`;
-      const cell = make("button", { type: "button", "aria-pressed": String(here), "aria-label": words, title: words, class: share > 0.55 ? "full" : null, click: () => stage.set(here ? { truth: null, predicted: null, more: 0 } : { truth, predicted, more: 0 }) }, count ? String(count) : "");
-      cell.style.setProperty("--share", `${Math.round(100 * share)}%`);
+      const cell = make("button", { type: "button", "aria-pressed": String(here), "aria-label": words, title: words, click: () => stage.set(here ? { truth: null, predicted: null, more: 0 } : { truth, predicted, more: 0 }) }, count ? String(count) : "");
+      cell.style.setProperty("--share", `${Math.round(60 * share)}%`);
       return make("td", { class: truth === predicted ? "right" : null }, cell);
     })));
     const body = make("tbody", {}, ...rows);

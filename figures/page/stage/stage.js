@@ -84,6 +84,8 @@ class Stage {
       if (problems) this.problems = problems;
       this.asks.forget(changed);
       if (!this.runs.length) return this.render();
+      const first = beginning(this); // as long as nothing was selected, the last round that is read is shown
+      if (!this.address.read() && String(first.runs) === String(this.state.runs) && this.shown.every((run) => run.state !== "growing")) this.state.round = first.round;
       const runs = this.state.runs.filter((key) => this.runs.some((run) => run.key === key));
       if (runs.length < this.state.runs.length) return this.set({ runs: runs.length ? runs : this.runs.slice(0, 1).map((run) => run.key) }, { replace: true });
       this.answered();
@@ -171,8 +173,26 @@ class Stage {
     this.tools = make("div", { class: "tools" });
     const head = shape("svg", { width: 0, height: 0, class: "unseen", "aria-hidden": "true" }, shape("defs", {}, shape("marker", { id: this.id("head"), viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto" }, shape("path", { d: "M0 0L8 4L0 8z", fill: "#101010" }))));
     this.none = make("div", { class: "none-yet", hidden: true });
-    this.root.replaceChildren(head, this.rail.element, make(this.link && this.addressed ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.none, this.hall.element, this.hall.key, this.tour.element), this.why.element, this.line.element);
+    this.spoken = make("p", { class: "unseen", role: "status" });
+    this.root.replaceChildren(head, this.rail.element, make(this.link ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.none, this.hall.element, this.hall.key, this.tour.element, this.spoken), this.why.element, this.line.element);
     if (this.gallery) this.root.after(this.gallery.element);
+    this.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.close(event.target); });
+  }
+
+  // Closes what is open: the drawer that has the focus, else any; the tour; the point.
+  close(from) {
+    const drawer = from.closest("details[open]") || this.root.querySelector(":is(.save, .detail)[open]");
+    if (drawer) { drawer.open = false; drawer.querySelector("summary").focus(); }
+    else if (from.matches(".term")) from.blur();
+    else if (this.state.tour) this.tour.go(0);
+    else if (this.state.point) this.pickPoint(null);
+  }
+
+  // Tells a screen reader the numbers at the point.
+  speak() {
+    const { point, view } = this.state, read = this.pictures.filter((picture) => picture.shown.frame), waits = this.shown.some((run) => this.land.exact(run, this.land.frame(run)).pending);
+    const words = point && view !== "path" && !waits ? read.map(({ shown, reading }) => `${shown.run.label}: ${reading.textContent}`).join("; ") : "";
+    if (words !== this.spoken.textContent && !waits) this.spoken.textContent = words;
   }
 
   redraw() { cancelAnimationFrame(this.drawing); this.drawing = requestAnimationFrame(() => this.hall.draw()); }
@@ -202,6 +222,7 @@ class Stage {
     this.mixMark = this.why.weights.markOf();
     this.hall.draw();
     this.why.draw();
+    this.speak();
     this.line.draw();
     this.tour.draw();
     if (this.gallery) this.gallery.draw();

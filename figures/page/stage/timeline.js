@@ -50,7 +50,7 @@ class TimeLine {
     if (!stage.runs.length) return;
     [this.width, this.height] = [this.plot.clientWidth || 600, this.plot.clientHeight || 118];
     const numbers = this.numbers, tall = this.height - SIDES.top - SIDES.gap - SIDES.bottom;
-    const bands = [[state.top, SIDES.top, 0.55 * tall], [state.below, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]].map(([name, top, height]) => ({ name, top, height, about: numbers[name] || stage.scene.series[name] || { words: name, log: false }, curves: stage.runs.map((run) => ({ run, curve: this.curve(run, name) })).filter(({ curve }) => curve) }));
+    const bands = [[state.top, SIDES.top, 0.55 * tall], [state.below, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]].map(([name, top, height]) => ({ name, top, height, about: numbers[name] || stage.scene.series[name] || { words: name, log: false }, curves: stage.runs.map((run) => ({ run, curve: this.curve(run, name) })).filter(({ run, curve }) => curve && (run.state !== "diverged" || state.runs.includes(run.key))) }));
     this.offer(numbers);
     const mark = JSON.stringify([this.width, this.height, stage.version, state.runs, state.look, state.top, state.below, state.smooth, state.span, state.seeds, stage.dark.matches, stage.rounds.length, bands.map(({ curves }) => curves.map(({ run }) => run.key))]);
     if (mark !== this.mark) {
@@ -98,20 +98,25 @@ class TimeLine {
       parts.push(shape("path", { d: path, fill: "none", stroke: run.shade, "stroke-width": run.key === stage.state.look ? 2.6 : strong ? 1.8 : 1, opacity: strong ? 1 : 0.35, "stroke-dasharray": dash, "clip-path": `url(#${stage.id("span")})` }));
       if (run.state === "growing" && end && end[0] <= last && Number.isFinite(end[1])) parts.push(shape("circle", { cx: this.x(end[0]), cy: y(end[1]), r: 4, fill: run.shade, class: "live" }, shape("title", {}, `${run.label} is being trained`)));
     }
-    parts.push(shape("text", { x: SIDES.left + 6, y: top + 11, class: "band-name" }, words + (log ? ", logarithmic" : "") + (smooth > 1 ? `, mean of ${smooth} rounds` : "")));
+    const title = words + (log ? ", logarithmic" : "") + (smooth > 1 ? `, mean of ${smooth} rounds` : ""), wide = Math.min(6.2 * title.length / (this.width - SIDES.left - SIDES.right), 1);
+    const shares = lines.filter(({ run }) => on.has(run.key)).flatMap(({ points }) => points.map(([round, value]) => [(round - first) / (last - first), (value - low) / (high - low || 1)]));
+    const crowd = ([right, lower]) => shares.filter(([across, up]) => (right ? across > 1 - wide : across < wide) && Math.abs(up - (lower ? 0 : 1)) < 14 / height).length;
+    const corner = [[0, 0], [1, 1], [1, 0], [0, 1]].reduce((best, one) => (crowd(one) < crowd(best) ? one : best));
+    parts.push(shape("text", { x: corner[0] ? this.width - SIDES.right - 6 : SIDES.left + 6, y: corner[1] ? top + height - 4 : top + 11, "text-anchor": corner[0] ? "end" : "start", class: "band-name" }, title));
     return parts;
   }
 
   // Flags where something begins, of the runs on the stage.
-  // Words that would lie over those of another flag are left to its title.
+  // Words that would lie over another flag or its words are left to its title.
   events(base, within) {
-    const taken = [];
-    return this.stage.shown.flatMap((run) => run.events.filter((event) => within(event.round)).map((event) => {
-      const x = this.x(event.round), brief = event.words.split(/[:[]/)[0].trim(), wide = 14 + 6.5 * brief.length;
-      const free = taken.every(([from, to]) => x + wide < from || x > to) && taken.push([x, x + wide]), words = `${run.label}, round ${event.round}: ${event.words}`;
+    const all = this.stage.shown.flatMap((run) => run.events.filter((event) => within(event.round)).map((event) => ({ run, event, x: this.x(event.round) })));
+    const taken = all.map(({ x }) => [x, x + 9]);
+    return all.map(({ run, event, x }) => {
+      const brief = event.words.split(/[:[]/)[0].trim(), words = `${run.label}, round ${event.round}: ${event.words}`, span = [x + 10, x + 14 + 6.5 * brief.length];
+      const free = span[1] < this.width && taken.every(([from, to]) => span[1] < from || span[0] > to) && taken.push(span);
       return shape("g", { class: "event" }, shape("title", {}, words), shape("line", { x1: x, x2: x, y1: 12, y2: base, stroke: run.shade }),
         shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: x + 12, y: 11, class: "tick" }, free ? brief : ""));
-    }));
+    });
   }
 
   // The handle alone, at any place between two rounds.

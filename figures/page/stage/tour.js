@@ -17,6 +17,7 @@ class Tour {
     this.stage.player.stop();
     this.stage.set({ ...STEPS[step - 1].go(this.stage), tour: step, follow: false });
     this.element.querySelector("button")?.focus({ preventScroll: true });
+    this.element.scrollIntoView({ block: "nearest" });
   }
 
   draw() {

@@ -97,7 +97,7 @@ class WeightsCard {
     const { loss, error: wrong } = now.value, gain = mix && base.value && loss !== null && base.value.loss !== null ? loss - base.value.loss : null;
     const against = gain === null ? "" : Math.abs(gain) < 5e-7 ? "; as the round's aggregate" : `; ${written(Math.abs(gain), 3)}${stage.unit} ${gain < 0 ? "lower" : "higher"} than the round's aggregate`;
     this.numbers.replaceChildren(make("b", {}, `Loss ${written(loss, 4)}${stage.unit}`), `${wrong === null ? "" : `, error ${(100 * wrong).toFixed(1)} %`}${against}`);
-    this.numbers.dataset.gain = gain === null ? "" : gain < 0 ? "lower" : "higher";
+    this.numbers.dataset.gain = gain === null || Math.abs(gain) < 5e-7 ? "" : gain < 0 ? "lower" : "higher";
     const scaled = mix && Math.abs(mix.gamma - 1) > 5e-5 ? ` The sum is scaled by ${written(mix.gamma, 4)}.` : "";
     this.words.textContent = mix ? `${this.note && this.note.of === JSON.stringify(mix) ? this.note.words : "The aggregate of this round with these weights."}${scaled} They are forgotten at another round.` : "Move a slider: the others share the rest. The mark on the picture follows.";
   }

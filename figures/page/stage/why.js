@@ -35,7 +35,7 @@ function wholeRun(stage, run, at) {
   const words = entry.error || (entry.progress && progressWords(entry.progress)) || "Reading the record ...";
   const answers = value ? [...(value.causes || []), ...value.findings].map((one) => {
     const client = one.client ?? null, show = client !== null && [`Show client ${client}`, () => stage.set({ client })], draw = one.figure && [`Figure ${one.figure}`, () => stage.gallery.open(one.figure)];
-    return make("li", {}, make("b", {}, one.title || one.name), one.number && make("span", { class: "small" }, ` ${one.number}`), make("p", {}, one.text, one.advice ? ` ${one.advice}` : ""), ...[show, draw].filter(Boolean).map(([text, act]) => make("button", { type: "button", click: act }, text)));
+    return make("li", {}, make("b", {}, one.title || one.name), one.number && make("span", { class: "small" }, ` ${one.number}`), make("p", {}, one.text, one.advice ? `; ${one.advice}` : ""), ...[show, draw].filter(Boolean).map(([text, act]) => make("button", { type: "button", click: act }, text)));
   }) : [];
   return make("section", { class: "diagnosis" }, make("h3", {}, "The whole run"), make("p", { class: "small" }, value ? value.verdict : words), make("ul", {}, ...answers));
 }
@@ -66,7 +66,7 @@ function pointCard(stage) {
     const number = !inside ? "beyond its plane" : exact ? written(land.exactNumber(run, at), 4) : `≈ ${written(surface.value(...spot), 4)}`;
     return make("tr", {}, make("th", { scope: "row" }, swatch(run), run.label), make("td", { "data-run": run.key, title: entry.error || null }, number));
   });
-  const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `${stage.looked.label}: = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ")}.`;
+  const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `Here ${stage.looked.label} = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ").replace("-", "−")}.`;
   const surface = land.surface(stage.looked), between = surface && !stage.link ? ` between ${surface.rows} x ${surface.columns} evaluated models: ${stage.networks.why(stage.looked)}` : "";
   const source = waits ? "interpolated; the exact value is coming" : own ? `evaluated exactly on ${own.samples} samples${stage.link ? "" : " by this page"}${own.statistics === "recomputed" ? ", statistics of batch normalisation recomputed" : ""}` : `interpolated${between}`;
   const forget = make("button", { type: "button", class: "plain", "aria-label": "Forget the point", click: () => stage.pickPoint(null) }, "×");

@@ -102,6 +102,22 @@ def test_a_damaged_round_is_a_line_and_the_rounds_before_it_stay(jobs, tmp_path)
         assert one.ask("landscape", run=run.name, round=1, points=3)["plane"]["points"] == [3, 3]
 
 
+def test_a_truncated_round_takes_no_other_seed_with_it(jobs, tmp_path):
+    damaged, sound = (tiny.trained(tmp_path, "rounds=12", f"seed={seed}") for seed in (5, 6))
+    path = damaged.folder / "rounds" / "000009.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with page(tmp_path, jobs=jobs) as one:
+        shown = entry(one, sound.name)
+        assert (shown["key"], shown["state"], shown["note"]) == (sound.name, "complete", "")
+        assert shown["rounds"] == list(range(12))
+        shown = entry(one, damaged.name)
+        assert shown["key"] == damaged.name and shown["state"] == "damaged" and "000009" in shown["note"]
+        assert shown["rounds"] == list(range(9)) and shown["able"] == [], "what was read of it; no landscape"
+        sound.folder.rename(tmp_path.parent / "elsewhere")
+    with page(tmp_path, jobs=jobs) as one:
+        assert "000009" in entry(one, damaged.name)["note"], "also where it is the only run"
+
+
 def test_a_run_that_was_replaced_has_its_own_numbers(jobs, tmp_path):
     run = tiny.trained(tmp_path / "runs")
     with page(tmp_path / "runs", jobs=jobs) as one:

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 import tiny
 from browsing import MARKS
-from exploring import exploring
+from exploring import exploring, idle
 
 pytestmark = MARKS
 VIEW = "document.getElementById('stage').view"
-IDLE = f"""() => {{ const view = {VIEW};
-    return view && !view.due && !view.tween && [...view.asks.entries.values()].every(one => !one.pending); }}"""
 DRAWN = """() => ({
     address: location.hash, title: document.title,
     pictures: [...document.querySelectorAll('#stage .picture')].map(one => [one.textContent,
@@ -53,11 +51,6 @@ def opened(browser, address):
     assert {url.split("/")[2] for url in requests if url.startswith("http")} == {address.split("/")[2]}
     for page in pages:
         page.close()
-
-
-def idle(page):
-    page.wait_for_timeout(60)
-    page.wait_for_function(IDLE)
 
 
 def slide(page):
@@ -214,6 +207,16 @@ def test_a_click_on_a_path_selects_that_round(opened):
     assert page.evaluate(f"{VIEW}.state.round") == 1
     click_round(page, 0)
     assert page.evaluate(f"{VIEW}.state.round") == 0
+
+
+def test_as_long_as_nothing_is_selected_the_last_round_that_is_read_is_shown(opened):
+    page = opened()
+    push = f"""(rounds) => {{ const {{ link, runs }} = {VIEW}, value = {{ runs: runs.map(run =>
+        ({{ ...run, able: rounds, series: undefined }})), keys: runs.map(run => run.key) }};
+        link.receive({{ push: 'scene', value }}); return {VIEW}.state.round }}"""
+    assert page.evaluate(push, [0, 1]) == 1 and page.evaluate(push, [0, 1, 2]) == 2
+    page.locator("#stage .curves").press("Home")
+    assert page.evaluate(push, [0, 1, 2]) == 0, "a round that the reader selected stays"
 
 
 def test_nodes_and_listeners_stay_few_over_changes_of_view_and_round(opened):

@@ -165,6 +165,15 @@ def test_a_relief_is_lit_and_turns_from_the_keyboard(opened):
     assert page.evaluate(f"{VIEW}.state.point") is None
 
 
+def test_a_relief_after_a_map_is_as_a_relief_that_is_opened_on_a_fine_screen_too(opened):
+    drawn = "document.querySelector('#stage canvas').toDataURL()"
+    page = opened("#round=2&runs=fedavg&view=map", device_scale_factor=2)
+    page.check("#stage .segments input[value=relief]", force=True)
+    page.wait_for_timeout(100)
+    fresh = opened("#round=2&runs=fedavg&view=relief", device_scale_factor=2)
+    assert page.evaluate(drawn) == fresh.evaluate(drawn)
+
+
 @pytest.mark.parametrize(
     ("change", "line"),
     [

@@ -1,0 +1,68 @@
+"""Links to the explorer on pages of other sites: with the token they open it, without it they start nothing."""
+
+import http.server
+import threading
+
+import pytest
+from browsing import MARKS
+from exploring import exploring, idle
+
+pytestmark = MARKS
+
+
+@pytest.fixture(scope="module")
+def address(runs):
+    with exploring(runs[0].folder.parent) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def elsewhere(address):
+    """Port of a page with links to the explorer: one with the token, one without."""
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            base = address.partition("?")[0]
+            links = {"token": address, "bare": base}
+            for name, target in links.items():
+                self.wfile.write(f'<a id="{name}" href="{target}#round=1&view=path">{name}</a> '.encode())
+
+        def log_message(self, *about):
+            """Silent."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_a_link_of_another_site_or_port_opens_at_the_first_click_and_starts_nothing_without_the_token(
+    browser, elsewhere, host
+):
+    page = browser.new_page(reduced_motion="reduce")
+    page.goto(f"http://{host}:{elsewhere}/")
+    page.click("#bare")
+    assert "led here" in page.text_content("body")
+    page.click("a")
+    page.wait_for_selector("text=The token is missing")
+
+    page.goto(f"http://{host}:{elsewhere}/")
+    page.click("#token")
+    idle(page)
+    assert "token" not in page.url and page.evaluate("document.getElementById('stage').view.state.view") == "path"
+    page.reload()
+    idle(page)
+
+    sockets = []
+    page.on("websocket", lambda socket: sockets.append(socket))
+    page.goto(f"http://{host}:{elsewhere}/")
+    page.click("#bare")
+    assert "led here" in page.text_content("body") and page.locator("#stage").count() == 0 and sockets == []
+    page.click("text=Open the explorer")
+    idle(page)
+    assert page.evaluate("document.getElementById('stage').view.state.view") == "path" and len(sockets) == 1
+    page.close()
