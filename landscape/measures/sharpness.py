@@ -110,12 +110,12 @@ def _ascent(
     flat: Flat, theta: Tensor, radius: float, scale: Tensor, samples: Samples, steps: int, block: int, fallback: Tensor
 ) -> tuple[float, float, float]:
     """Losses at the model, after one step, and the largest met; v is the place in units of the scale."""
-    here, gradient = _gradient(flat, theta, samples, block)
+    here, gradient = loss_and_gradient(flat, theta, samples, block)
     upward = scale * gradient if bool(gradient.any()) else fallback
     v = radius * upward / (weight_norm(upward) + TINY)
     losses = []
     for step in range(1, steps + 1):
-        value, gradient = _gradient(flat, theta + scale * v, samples, block)
+        value, gradient = loss_and_gradient(flat, theta + scale * v, samples, block)
         losses.append(value)
         upward = scale * gradient
         v = v + 2 * radius * (1 - step / steps) * upward / (weight_norm(upward) + TINY)
@@ -123,7 +123,7 @@ def _ascent(
     return here, losses[0], float(np.max(losses))  # NaN where one is
 
 
-def _gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[float, Tensor]:
+def loss_and_gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[float, Tensor]:
     """Mean loss and its gradient (d,) over all samples."""
     flat.theta.copy_(theta)
     total, gradient = 0.0, torch.zeros_like(theta)

@@ -1,0 +1,201 @@
+"""Loss barriers between many models, from the midpoints first; more of a line only where they leave it undecided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import Unpack
+
+import numpy as np
+import xarray as xr
+from torch import Tensor
+
+from landscape.measures.sharpness import loss_and_gradient
+from landscape.model.task import Task, metric_units
+from landscape.model.vectors import takes_models
+from landscape.results.labelled import labelled
+from landscape.surfaces.barrier import model_distances
+from landscape.sweep.evaluate import evaluate
+from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
+from landscape.sweep.grid import stack_models
+
+CELLS = 16
+"""Parts of a line at its finest."""
+
+AT_ONCE = 2048
+"""Points per sweep."""
+
+SAFETY = 2.0
+"""The curvature that is assumed on a line over the largest that was measured on it."""
+
+
+@takes_models("models")
+def bounded_barriers(
+    task: Task,
+    models: Sequence[Tensor] | Tensor,
+    *,
+    margin: float = 0.1,
+    labels: Sequence[str] | None = None,
+    buffers: Tensor | None = None,
+    evaluation: Evaluation = USUAL,
+    **options: Unpack[EvaluationOptions],
+) -> xr.Dataset:
+    """Whether the barrier between every two of many models is below a margin, with bounds of its height.
+
+    On the line from a to b let e(t) be the loss minus its interpolation between the ends, so that the barrier of
+    `barrier` is max e. It is at least the largest e that was evaluated. The smallest second derivative of e is taken
+    to be at least -M, M twice the largest measured one: from differences of e, and at the ends from the slopes e'(0)
+    and e'(1), inner products of b - a with the gradients at a and b. Between points u apart by h, e is then at most
+
+        (e_0 + e_1) / 2 + M h^2 / 8 + (e_1 - e_0)^2 / (2 M h^2)    or max(e_0, e_1) where |e_1 - e_0| > M h^2 / 2.
+
+    A pair is decided once the lower bound exceeds the margin or the upper one does not. The first point is the
+    midpoint; undecided lines are halved, to 15 points at most. Models with buffers, such as batch statistics, have no
+    slopes and start with three points. M is an estimate: docs/model-map.md states how often the upper bound holds.
+
+    Source: Frankle et al. 2020, section 2 (the barrier); the bounds: this project.
+
+    Args:
+        task: Model, loss and samples.
+        models: Shape (n, d); one with a parameter or a loss that is not finite has NaN in every pair.
+        margin: Barrier up to which two models are joined, in the unit of the loss.
+        labels: Names of the models; by default 1, 2, .. n.
+        buffers: Floating buffers of the models, shape (n, b); by default the models' own.
+        evaluation, options: As in `landscape.barrier`.
+
+    Returns:
+        Dataset over mark and mark_other with barrier (its lower bound), barrier_high, joined (1, or 0), midpoint as in
+        `pairwise_barriers`, points (evaluated between the models) and distance; and mark_loss (mark,). Attribute
+        undecided: pairs that 15 points do not decide; they count as joined if the lower bound does not exceed the
+        margin.
+
+    Raises:
+        ValueError: If the models differ in length, or the margin is negative.
+    """
+    if not margin >= 0:
+        raise ValueError(f"margin is {margin}; give the barrier up to which models are joined, 0 or more.")
+    basis = stack_models(list(models))
+    evaluation = evaluation.but(**options).without("bounded_barriers", "metrics", "groups", "precision").between(task)
+    evaluation = evaluation.but(metrics=("loss",))
+
+    basis_losses = partial(_losses, task, basis, buffers, evaluation)
+    loss = np.where(basis.isfinite().all(1).cpu().numpy(), basis_losses(np.eye(len(basis))), np.nan)
+    distances = model_distances(basis)
+    lines = _Lines.between(loss, distances, _slopes(task, basis, loss, buffers, evaluation))
+    step, first = CELLS // 2, CELLS // 2 if lines.slopes is not None else CELLS // 4
+    while step and (rows := lines.undecided(margin)).size:
+        lines.fill(rows, step, basis_losses)
+        if step <= first:
+            lines.bound(rows, step)
+        step //= 2
+    names = [str(index + 1) for index in range(len(basis))] if labels is None else list(labels)
+    both, units = ("mark", "mark_other"), metric_units(task, "loss")
+    variables = {
+        "barrier": (both, lines.square(lines.low), "loss barrier", units),
+        "barrier_high": (both, lines.square(lines.high), "loss barrier, upper bound", units),
+        "midpoint": (both, lines.square(lines.excess[:, CELLS // 2]), "midpoint minus mean loss", units),
+        "joined": (both, lines.square(lines.low <= margin, 1.0), "barrier is within the margin", "1"),
+        "points": (both, lines.square(lines.points), "points evaluated on the line", "1"),
+        "distance": (both, distances, "distance of the models", "1"),
+        "mark_loss": ("mark", loss, "loss at the mark", units),
+    }
+    about = {"analysis": "bounded_barriers", "source": "Frankle et al. 2020, section 2", "margin": margin}
+    attrs = {**about, "undecided": len(lines.undecided(margin)), **evaluation.attrs(task, buffers)}
+    return labelled(variables, attrs, dict.fromkeys(both, names))
+
+
+def _losses(task: Task, basis: Tensor, buffers: Tensor | None, evaluation: Evaluation, rows: np.ndarray) -> np.ndarray:
+    """Losses at combinations (P, n) of the models."""
+    blocks = [rows[low : low + AT_ONCE] for low in range(0, len(rows), AT_ONCE)]
+    values = [evaluate(task, basis, block, buffers=buffers, evaluation=evaluation)["loss"].numpy() for block in blocks]
+    return np.concatenate(values)
+
+
+def _slopes(
+    task: Task, basis: Tensor, loss: np.ndarray, buffers: Tensor | None, evaluation: Evaluation
+) -> np.ndarray | None:
+    """Derivative (n, n) of the loss at each model towards every other one; None for models with buffers."""
+    if task.layout.buffers:
+        return None
+    flat, samples = task.flat(basis[0]), task.split(evaluation.split)
+    slopes = np.full((len(basis), len(basis)), np.nan)
+    for row in np.flatnonzero(np.isfinite(loss)).tolist():
+        _, gradient = loss_and_gradient(flat, basis[row], samples, evaluation.block or 512)
+        slopes[row] = ((basis - basis[row]) @ gradient).cpu().numpy()
+    return slopes
+
+
+@dataclass
+class _Lines:
+    """Lines between pairs (p, 2) of models whose losses (n,) are finite, and what is known of them.
+
+    Attributes:
+        slopes: Derivatives of the excess over the interpolated loss at both ends, shape (p, 2), or None.
+        excess: At CELLS + 1 places, ends included, shape (p, CELLS + 1); NaN where it was not evaluated.
+        low, high: Bounds of the barrier, shape (p,).
+        points: Evaluated between the models, shape (p,).
+    """
+
+    pairs: np.ndarray
+    loss: np.ndarray
+    slopes: np.ndarray | None
+    excess: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    points: np.ndarray
+
+    @classmethod
+    def between(cls, loss: np.ndarray, distances: np.ndarray, slopes: np.ndarray | None) -> _Lines:
+        """All lines; a model and its copy are joined by one without a barrier."""
+        pairs = np.array(list(combinations(np.flatnonzero(np.isfinite(loss)), 2)), dtype=int).reshape(-1, 2)
+        (a, b), excess = pairs.T, np.full((len(pairs), CELLS + 1), np.nan)
+        equal = distances[a, b] == 0
+        excess[:, [0, -1]] = 0
+        excess[equal, CELLS // 2] = 0
+        ends = None if slopes is None else np.stack([slopes[a, b], -slopes[b, a]], 1) - (loss[b] - loss[a])[:, None]
+        none = np.zeros(len(pairs))
+        return cls(pairs, loss, ends, excess, none, np.where(equal, 0.0, np.inf), none.copy())
+
+    def undecided(self, margin: float) -> np.ndarray:
+        """Rows of lines whose bounds leave open whether the barrier is within the margin."""
+        return np.flatnonzero((self.low <= margin) & (self.high > margin))
+
+    def fill(self, rows: np.ndarray, step: int, losses: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Evaluate lines at the odd multiples of a step, in cells; a loss that is not finite counts as infinite."""
+        cells = np.arange(step, CELLS, 2 * step)
+        (a, b), t = self.pairs[rows].T, cells / CELLS
+        coefficients = np.zeros((len(rows), len(t), len(self.loss)))
+        coefficients[np.arange(len(rows)), :, a] = 1 - t
+        coefficients[np.arange(len(rows)), :, b] = t
+        values = losses(coefficients.reshape(-1, len(self.loss))).reshape(len(rows), len(t))
+        chord = np.outer(self.loss[a], 1 - t) + np.outer(self.loss[b], t)
+        self.excess[np.ix_(rows, cells)] = np.where(np.isfinite(values), values - chord, np.inf)
+        self.points[rows] += len(t)
+        self.low[rows] = np.nanmax(self.excess[rows], axis=1).clip(0)
+
+    def bound(self, rows: np.ndarray, step: int) -> None:
+        """Bound lines from above that were evaluated at all multiples of a step, in cells."""
+        excess, h = self.excess[rows, ::step], step / CELLS
+        with np.errstate(invalid="ignore", divide="ignore"):
+            second = [np.diff(excess, 2) / h**2]
+            if self.slopes is not None:
+                first, last = self.slopes[rows].T
+                second += [
+                    2 * (excess[:, 1] - h * first)[:, None] / h**2,
+                    2 * (excess[:, -2] + h * last)[:, None] / h**2,
+                ]
+            bend = SAFETY * (-np.concatenate(second, 1).min(1)).clip(0)[:, None] * h**2
+            apart, ends = np.abs(np.diff(excess)), np.stack([excess[:, 1:], excess[:, :-1]])
+            arched = ends.mean(0) + bend / 8 + apart**2 / (2 * bend)
+            highest = np.where(apart < bend / 2, arched, ends.max(0)).max(1)
+        self.high[rows] = np.where(np.isfinite(self.low[rows]), highest.clip(0), np.inf)
+
+    def square(self, values: np.ndarray, diagonal: float = 0.0) -> np.ndarray:
+        """Values of the pairs (p,) as a symmetric matrix (n, n); NaN where a model has no finite loss."""
+        matrix = np.full((len(self.loss), len(self.loss)), np.nan)
+        (a, b), usable = self.pairs.T, np.flatnonzero(np.isfinite(self.loss))
+        matrix[a, b] = matrix[b, a] = values
+        matrix[usable, usable] = diagonal
+        return matrix
