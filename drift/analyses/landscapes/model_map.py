@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 import xarray as xr
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.evaluate_on import evaluation_of
+from drift.analyses.landscapes.map_basins import basins_of, mean_barriers, places_of, rows_by_basin
+from drift.analyses.landscapes.map_means import candidate_means, judged_means
 from drift.analyses.landscapes.named_models import named_models
 from drift.analyses.per_round import resolve_round, result
 from drift.analyses.selected_samples import at_most
@@ -22,9 +23,7 @@ from drift.runs.run import open as open_run
 from drift.runs.run_names import find
 from drift.training.model_layers import features_at
 from landscape.geometry.alignment import align
-from landscape.geometry.trajectory import principal_coordinates
 from landscape.measures.similarity import pairwise_cka
-from landscape.measures.soups import greedy_soup, mean_of, pruned_soup
 from landscape.model.model import buffers_of, plain
 from landscape.model.samples import Samples
 from landscape.surfaces.bounded_barriers import bounded_barriers
@@ -38,7 +37,7 @@ CKA_SAMPLES = 500
 """Most inputs on which features are compared."""
 
 
-@analysis("mark", "mark_other", "candidate", cost="evaluations")
+@analysis("mark", "mark_other", "basin", "basin_other", "candidate", cost="evaluations")
 def model_map(
     run: Run,
     *,
@@ -52,9 +51,10 @@ def model_map(
 ) -> xr.Dataset:
     """Distances, similarity and barriers between all models of one or several runs, their basins, and the best mean.
 
-    Basins are the connected components of the graph that joins two models where the loss barrier on the straight line
-    between them is within the margin (`landscape.bounded_barriers`): inside a basin a path of such lines leads from
-    each model to each other one. The map has the first two principal coordinates of the distances (classical scaling).
+    Basins are branches of the tree of the distances (average linkage): from the leaves up, two branches are one basin
+    if each of them is, and the loss barrier on the straight line between their means is within the margin
+    (`landscape.bounded_barriers`). Barriers between single models say less: clients with a high loss have none to
+    models of another basin. The map has the first two principal coordinates of the distances (classical scaling).
     Four means are candidates: of the basin whose mean has the lowest loss, of what is left of that basin when models
     are dropped from it while the loss falls (`landscape.pruned_soup`), the greedy soup of all models, and the best
     single model. The one with the lowest loss on the map's samples is chosen; its loss on the other samples of the
@@ -78,7 +78,8 @@ def model_map(
     Returns:
         Dataset over mark and mark_other as of `landscape.bounded_barriers`, with cka (linear, of the features, 500
         inputs at most); over mark: mark_loss, mark_alpha and mark_beta (places on the map, in units of distance),
-        basin (1, 2, .. by falling size) and mark_chosen (1 in the chosen mean, else 0); over candidate: candidate_loss
+        mark_basin (1, 2, .. by falling size) and mark_chosen (1 in the chosen mean, else 0); over basin and basin_other
+        basin_barrier, between the means of basins, and basin_high, its upper bound; over candidate: candidate_loss
         (samples of the map), judged_loss, judged_error and candidate_models. Attributes: chosen, features (what CKA
         compares), explained_alpha and explained_beta, and diverged, the models without a finite loss, which are NaN
         everywhere.
@@ -88,7 +89,7 @@ def model_map(
         ValueError: If runs differ in model or data, no model has a finite loss, a model is named twice, or as `align`.
     """
     names = _names(run, models, rounds, others)
-    choosing, judging = _halves(run, split, samples)
+    choosing, judging = halves(run, split, samples)
     every = named_models(run, -1, names).models
     usable = _finite(run, every, choosing)
     known = [name for name, fine in zip(names, usable.tolist(), strict=True) if fine]
@@ -100,24 +101,28 @@ def model_map(
     pairs = bounded_barriers(
         run.task, present, margin=margin, labels=known, evaluation=evaluation_of(run, split=choosing)
     )
-    places, shares = _places(pairs["distance"].values)
-    basins = _basins(pairs["joined"].values == 1)
+    places, shares = places_of(pairs["distance"].values)
+    basins = basins_of(run, present, pairs["distance"].values, margin, choosing)
+    groups = rows_by_basin(basins)
+    between = mean_barriers(run, present, list(groups.values()), margin, choosing)
     features, compared = _features(run, present, choosing[:CKA_SAMPLES])
-    means = _means(run, present, basins, pairs["mark_loss"].values, choosing)
+    means = candidate_means(run, present, groups, pairs["mark_loss"].values, choosing)
     references = _references(run)
-    judged = _judged(run, present, named_models(run, -1, references).models, means.values(), choosing, judging)
+    judged = judged_means(run, present, named_models(run, -1, references).models, means.values(), choosing, judging)
     best = min(means, key=lambda name: judged["candidate_loss"][list(means).index(name)])
     over_marks = {
         "mark_alpha": places[:, 0],
         "mark_beta": places[:, 1],
-        "basin": basins.astype(float),
+        "mark_basin": basins.astype(float),
         "mark_chosen": np.isin(np.arange(len(known)), means[best]).astype(float),
     }
     table = pairs.assign({name: ("mark", values) for name, values in over_marks.items()})
     table = table.assign(cka=(("mark", "mark_other"), pairwise_cka(features).numpy()))
     table = table.reindex(mark=names, mark_other=names)
     table = table.assign({name: ("candidate", values) for name, values in judged.items()})
-    table = table.assign_coords(candidate=[*means, *references])
+    for name, values in (("basin_barrier", between["barrier"]), ("basin_high", between["barrier_high"])):
+        table[name] = (("basin", "basin_other"), values.values)
+    table = table.assign_coords(candidate=[*means, *references], basin=list(groups), basin_other=list(groups))
     return result(
         table,
         _ABOUT,
@@ -140,7 +145,7 @@ def model_map_effort(run: Run, **options: Any) -> Effort:
     values = complete_options(model_map, run, options)
     number = len(_names(run, values.models, values.rounds, values.others))
     available = len(run.task.split(values.split)) // 2
-    passes = 5 * number + 2 * number * (number - 1) // 2 + number**2 // 4
+    passes = 25 * number + 2 * number * (number - 1) // 2 + number**2 // 4
     forwards = min(values.samples, available) * passes + 5 * available
     return effort(run, trainings=0, forwards=forwards, memory=4 * 3 * number * run.layout.size)
 
@@ -189,7 +194,7 @@ def _references(run: Run) -> list[str]:
     return [f"aggregate of round {index}"] * bool(clients) + [f"round {index}"] * (index in ends)
 
 
-def _halves(run: Run, split: str, samples: int) -> tuple[Samples, Samples]:
+def halves(run: Run, split: str, samples: int) -> tuple[Samples, Samples]:
     """Half of a split, at most `samples` of it, and the other half."""
     every = run.task.split(split)
     if len(every) < 2:
@@ -222,66 +227,15 @@ def _features(run: Run, models: Tensor, samples: Samples) -> tuple[Tensor, str]:
     return torch.stack([features_at(flat, theta, own, samples.inputs) for theta, own in pairs]), "inputs of the head"
 
 
-def _places(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Principal coordinates (n, 2) of distances (n, n), and their shares (2,) of the squared distances."""
-    if not distances.any():
-        return np.zeros((len(distances), 2)), np.zeros(2)
-    squares = distances**2
-    rows = squares.mean(0)
-    places, _, shares = principal_coordinates((rows + rows[:, None] - squares - squares.mean()) / 2)
-    return places, shares
-
-
-def _basins(joined: np.ndarray) -> np.ndarray:
-    """Number of each model's connected component, shape (n,): 1, 2, .. by falling size, then by the first model."""
-    labels = connected_components(joined, directed=False)[1]
-    sizes = np.bincount(labels)
-    order = sorted(range(len(sizes)), key=lambda label: (-sizes[label], labels.tolist().index(label)))
-    return np.argsort(order)[labels] + 1
-
-
-def _means(run: Run, models: Tensor, basins: np.ndarray, losses: np.ndarray, samples: Samples) -> dict[str, list[int]]:
-    """Rows of the models of each candidate, by name."""
-    evaluation = evaluation_of(run, split=samples, progress=None).between(run.task)
-    groups = [np.flatnonzero(basins == number).tolist() for number in range(1, basins.max() + 1)]
-    rows = np.stack([mean_of(group, len(models)) for group in groups])
-    of_basins = evaluate(run.task, models, rows, evaluation=evaluation.but(metrics=("loss",)))["loss"]
-    best = int(of_basins.argmin())
-    group = groups[best]
-    pruned = pruned_soup(run.task, models[group], evaluation=evaluation)
-    return {
-        f"basin {best + 1}": group,
-        f"basin {best + 1} pruned": [group[row] for row in pruned],
-        "greedy soup": greedy_soup(run.task, models, evaluation=evaluation),
-        "best model": [int(losses.argmin())],
-    }
-
-
-def _judged(
-    run: Run, models: Tensor, references: Tensor, means: Collection[list[int]], choosing: Samples, judging: Samples
-) -> dict[str, np.ndarray]:
-    """Losses and errors of candidates and, behind them, of references (r, d)."""
-    number = len(models) + len(references)
-    rows = np.stack([*(mean_of(members, number) for members in means), *np.eye(number)[len(models) :]])
-    metrics = ("loss", *(("error",) if "error" in run.task.metrics else ()))
-    evaluation = evaluation_of(run, metrics=metrics, progress=None).between(run.task)
-    basis = torch.cat([models, references])
-    chosen, judged = (
-        evaluate(run.task, basis, rows, evaluation=evaluation.but(split=part)) for part in (choosing, judging)
-    )
-    return {
-        "candidate_loss": chosen["loss"].numpy(),
-        "judged_loss": judged["loss"].numpy(),
-        "judged_error": judged["error"].numpy() if "error" in judged else np.full(len(rows), np.nan),
-        "candidate_models": np.array([*map(len, means), *[np.nan] * len(references)]),
-    }
-
-
 _ABOUT = {
     "cka": ("linear CKA", "1"),
     "mark_alpha": ("first principal coordinate", "1"),
     "mark_beta": ("second principal coordinate", "1"),
-    "basin": ("number of the basin", "1"),
+    "mark_basin": ("number of the basin", "1"),
+    "basin": ("basin", "1"),
+    "basin_other": ("other basin", "1"),
+    "basin_barrier": ("loss barrier between means of basins", LOSS_UNITS),
+    "basin_high": ("loss barrier between means of basins, upper bound", LOSS_UNITS),
     "mark_chosen": ("model is in the chosen mean", "1"),
     "candidate_loss": ("loss on the samples of the map", LOSS_UNITS),
     "judged_loss": ("loss on the other samples", LOSS_UNITS),

@@ -160,7 +160,7 @@ def _calibration(run: Run) -> Samples:
 def _aggregate(run: Run, record: Round) -> Tensor:
     weights, clients = run.experiment.cohort_weights(record.sizes), record.kept("clients")
     mean, buffers = weighted_models(weights, clients), buffers_of(clients)
-    return mean if buffers is None else _recomputed(run, mean, weights.to(buffers) @ buffers)
+    return mean if buffers is None else recomputed(run, mean, weights.to(buffers) @ buffers)
 
 
 def _sum(run: Run, round: int, name: str, read: _Read) -> Tensor:
@@ -179,10 +179,10 @@ def _sum(run: Run, round: int, name: str, read: _Read) -> Tensor:
     if len({len(vector) for vector in vectors}) > 1:
         raise ValueError(f"the models of {name} have different numbers of parameters; give like models.")
     total = torch.stack(vectors).sum(0).to(model)
-    return _recomputed(run, total, torch.stack(buffers).sum(0).to(model)) if buffers else total
+    return recomputed(run, total, torch.stack(buffers).sum(0).to(model)) if buffers else total
 
 
-def _recomputed(run: Run, theta: Tensor, buffers: Tensor) -> Tensor:
+def recomputed(run: Run, theta: Tensor, buffers: Tensor) -> Tensor:
     """A combination of models with its buffers (b,); batch statistics are recomputed on training samples."""
     if normalisers(run.task.model):
         buffers = recalibrate(run.task, theta, buffers, _calibration(run))
