@@ -1,15 +1,16 @@
 """Does the mean that a map chooses beat that of FedAvg, does the map find planted groups, and what does it cost?
 
     python -m benchmarks.model_map train           train and measure twenty runs in a temporary folder (minutes)
-    python -m benchmarks.model_map recorded RUNS   the same numbers of recorded runs of 120 rounds, which stay as they are
+    python -m benchmarks.model_map planted         train three seeds, and look for them on one map
+    python -m benchmarks.model_map recorded RUNS   the same as train for recorded runs, in which nothing is stored
     python -m benchmarks.model_map cost            processor time of a map of 100 models of 0.3 million parameters
     python -m benchmarks.model_map table           the tables of docs/model-map.md, from the stored numbers
 
 Ten seeds of FedAvg on each of two data sets (digits; Fashion-MNIST from FEDSCAPE_DATA), two shards per client. A map of
 a run has the clients and global models of its last three rounds. One half of the test samples chooses the mean, the
 other half judges it. The planted groups are runs of three seeds, which start from different models: a map of their last
-rounds has to tell them apart. Of its lines, 100 are evaluated at 33 points, for the bounds of their barriers. Numbers go
-to docs/results/model_map.json.
+rounds has to tell them apart. 100 of its lines are evaluated at 33 points, for the bounds of their barriers. Numbers
+go to docs/results/model_map.json.
 """
 
 from __future__ import annotations
@@ -123,18 +124,25 @@ def map_halves(run: drift.Run) -> tuple[Any, Any]:
 
 
 def train() -> list[dict[str, Any]]:
-    """Numbers of the runs of all seeds, and of the maps of several seeds, by data set."""
+    """Numbers of the runs of all seeds, by data set."""
+    rows = []
+    for data, (experiment, *changes) in SETTINGS.items():
+        for seed in SEEDS:
+            with tempfile.TemporaryDirectory() as folder:
+                run = drift.simulate(drift.read(experiment, *changes, f"seed={seed}"), runs=folder)
+                rows.append({"data": data, "rounds": run.committed, **measured(run)})
+            print(json.dumps(rows[-1]), flush=True)
+    return rows
+
+
+def train_planted() -> list[dict[str, Any]]:
+    """Numbers of a map of several seeds, by data set."""
     rows = []
     for data, (experiment, *changes) in SETTINGS.items():
         with tempfile.TemporaryDirectory() as folder:
-            runs = []
-            for seed in SEEDS:
-                run = drift.simulate(drift.read(experiment, *changes, f"seed={seed}"), runs=folder)
-                rows.append({"data": data, "rounds": run.committed, **measured(run)})
-                runs.append(run)
-                print(json.dumps(rows[-1]), flush=True)
-            rows.append({"data": data, "planted": planted(runs[:PLANTED])})
-            print(json.dumps(rows[-1]), flush=True)
+            settings = [drift.read(experiment, *changes, f"seed={seed}") for seed in range(PLANTED)]
+            rows.append({"data": f"{data}, planted", **planted([drift.simulate(one, runs=folder) for one in settings])})
+        print(json.dumps(rows[-1]), flush=True)
     return rows
 
 
@@ -164,9 +172,9 @@ def cost() -> str:
 
 
 def table(content: dict[str, Any]) -> str:
-    """Of each setting: in how many runs the chosen mean has the lower loss and error, and by how much [95 % interval]."""
+    """By setting: in how many runs the chosen mean has the lower loss, and both differences [95 % interval]."""
     lines = ["| runs | against | lower loss in | loss, difference | error, difference |", "|---|---|---|---|---|"]
-    rows = [row for row in content["rows"] if "planted" not in row]
+    rows = [row for row in content["rows"] if "rand" not in row]
     for data, method in dict.fromkeys((row["data"], row["method"]) for row in rows):
         own = [row for row in rows if (row["data"], row["method"]) == (data, method)]
         for key, text in REFERENCES.items():
@@ -182,6 +190,26 @@ def table(content: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def planted_table(content: dict[str, Any]) -> str:
+    """By data set: how well three seeds are told apart, and how often bounds and decisions hold."""
+    names = (
+        "three seeds of",
+        "models",
+        "Rand index",
+        "midpoint decides",
+        "bound holds",
+        "largest miss",
+        "decided alike",
+    )
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    for row in (row for row in content["rows"] if "rand" in row):
+        cells = [row["data"].partition(",")[0], str(row["models"]), f"{row['rand']:.2f}"]
+        cells += [f"{100 * row['midpoint_alone']:.0f} %", f"{row['within']} of {row['lines']}"]
+        cells += [f"{max(row['largest_excess'], 0):.3f}", f"{row['decided_alike']} of {row['lines']}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def drift_label(method: str) -> str:
     """Name of a method as it is written."""
     from figures.looks.palette import label
@@ -193,7 +221,7 @@ def main() -> None:
     """Train and measure, or print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("train", "cost", "table"):
+    for name in ("train", "planted", "cost", "table"):
         commands.add_parser(name)
     commands.add_parser("recorded").add_argument("runs", type=Path, nargs="+")
     asked = parser.parse_args()
@@ -204,14 +232,16 @@ def main() -> None:
         return
     content = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {"rows": []}
     if asked.command != "table":
-        fresh = train() if asked.command == "train" else recorded(asked.runs)
+        commands_of = {"train": train, "planted": train_planted, "recorded": lambda: recorded(asked.runs)}
+        fresh = commands_of[asked.command]()
+        content = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else content
         renewed = {row["data"] for row in fresh}
         rows = [row for row in content["rows"] if row["data"] not in renewed] + fresh
         content = {"processor": processor_line(), "torch": torch.__version__, "rows": rows}
         lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
         text = json.dumps({**content, "rows": []})
         STORED.write_text(f"{text[: -len('[]}')]}[\n{lines}\n ]}}\n", encoding="utf-8")
-    print(table(content))
+    print(table(content), planted_table(content), sep="\n\n")
 
 
 if __name__ == "__main__":

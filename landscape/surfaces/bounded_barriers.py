@@ -27,7 +27,7 @@ CELLS = 16
 AT_ONCE = 2048
 """Points per sweep."""
 
-SAFETY = 2.0
+SAFETY = 4.0
 """The curvature that is assumed on a line over the largest that was measured on it."""
 
 
@@ -45,9 +45,10 @@ def bounded_barriers(
     """Whether the barrier between every two of many models is below a margin, with bounds of its height.
 
     On the line from a to b let e(t) be the loss minus its interpolation between the ends, so that the barrier of
-    `barrier` is max e. It is at least the largest e that was evaluated. The smallest second derivative of e is taken
-    to be at least -M, M twice the largest measured one: from differences of e, and at the ends from the slopes e'(0)
-    and e'(1), inner products of b - a with the gradients at a and b. Between points u apart by h, e is then at most
+    `barrier` is max e. It is at least the largest e that was evaluated. The second derivative of e is taken to be at
+    least -M, M four times the largest magnitude of a negative one that was measured: from differences of e, and at the
+    ends from the slopes e'(0) and e'(1), inner products of b - a with the gradients at a and b. Between points apart by
+    h, e is then at most
 
         (e_0 + e_1) / 2 + M h^2 / 8 + (e_1 - e_0)^2 / (2 M h^2)    or max(e_0, e_1) where |e_1 - e_0| > M h^2 / 2.
 

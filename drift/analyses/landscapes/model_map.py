@@ -67,7 +67,7 @@ def model_map(
     Args:
         run: Run to analyse.
         models: Names of models (`drift.analyses.landscapes.named_models`), such as round 12, client 3 of round 12 or
-            NAME: round 12; by default all clients and global models of the rounds, of this run and the others.
+            NAME: round 12; by default clients with samples and global models of the rounds, of this run and others.
         rounds: Rounds of these; by default the last three that kept clients, else the last three that kept globals.
         others: Names of runs beside it, with the same model and data.
         margin: Barrier up to which two models are joined, in the unit of the loss.
@@ -78,11 +78,11 @@ def model_map(
     Returns:
         Dataset over mark and mark_other as of `landscape.bounded_barriers`, with cka (linear, of the features, 500
         inputs at most); over mark: mark_loss, mark_alpha and mark_beta (places on the map, in units of distance),
-        mark_basin (1, 2, .. by falling size) and mark_chosen (1 in the chosen mean, else 0); over basin and basin_other
-        basin_barrier, between the means of basins, and basin_high, its upper bound; over candidate: candidate_loss
-        (samples of the map), judged_loss, judged_error and candidate_models. Attributes: chosen, features (what CKA
-        compares), explained_alpha and explained_beta, and diverged, the models without a finite loss, which are NaN
-        everywhere.
+        mark_near_alpha and mark_near_beta (on a map of its basin alone), mark_basin (1, 2, .. by falling size) and
+        mark_chosen (1 in the chosen mean, else 0); over basin and basin_other basin_barrier, between the means of
+        basins, and basin_high, its upper bound; over candidate: candidate_loss (samples of the map), judged_loss,
+        judged_error and candidate_models. Attributes: chosen, features (what CKA compares), explained_alpha and
+        explained_beta, and diverged, the models without a finite loss, which are NaN everywhere.
 
     Raises:
         LookupError: If a model was not kept, or there is no such run.
@@ -103,7 +103,9 @@ def model_map(
     )
     places, shares = places_of(pairs["distance"].values)
     basins = basins_of(run, present, pairs["distance"].values, margin, choosing)
-    groups = rows_by_basin(basins)
+    groups, near = rows_by_basin(basins), np.empty((len(known), 2))
+    for rows in groups.values():
+        near[rows] = places_of(pairs["distance"].values[np.ix_(rows, rows)])[0]
     between = mean_barriers(run, present, list(groups.values()), margin, choosing)
     features, compared = _features(run, present, choosing[:CKA_SAMPLES])
     means = candidate_means(run, present, groups, pairs["mark_loss"].values, choosing)
@@ -113,6 +115,8 @@ def model_map(
     over_marks = {
         "mark_alpha": places[:, 0],
         "mark_beta": places[:, 1],
+        "mark_near_alpha": near[:, 0],
+        "mark_near_beta": near[:, 1],
         "mark_basin": basins.astype(float),
         "mark_chosen": np.isin(np.arange(len(known)), means[best]).astype(float),
     }
@@ -181,7 +185,9 @@ def _kept_models(run: Run, rounds: Sequence[int] | None, prefix: str) -> list[st
     names = []
     for record in run.without_models(indices):
         if record.index in clients:
-            names += [f"client {client} of round {record.index}" for client in sorted(record.ids.tolist())]
+            names += [
+                f"client {client} of round {record.index}" for client in sorted(record.ids[record.sizes > 0].tolist())
+            ]
         if record.index in ends:
             names.append(f"round {record.index}")
     return [prefix + name for name in names]
@@ -231,6 +237,8 @@ _ABOUT = {
     "cka": ("linear CKA", "1"),
     "mark_alpha": ("first principal coordinate", "1"),
     "mark_beta": ("second principal coordinate", "1"),
+    "mark_near_alpha": ("first principal coordinate within the basin", "1"),
+    "mark_near_beta": ("second principal coordinate within the basin", "1"),
     "mark_basin": ("number of the basin", "1"),
     "basin": ("basin", "1"),
     "basin_other": ("other basin", "1"),
