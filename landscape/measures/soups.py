@@ -72,9 +72,12 @@ def pruned_soup(
     while True:
         rest = torch.cat([basis.mean(0, keepdim=True, dtype=torch.float64).to(basis), basis])
         fixed = None if buffers is None else torch.cat([buffers.mean(0, keepdim=True), buffers])
-        number = len(soup)
-        without = np.concatenate([np.full((number, 1), number), -np.eye(number)], 1) / max(number - 1, 1)
-        rows = np.concatenate([np.eye(1, number + 1), without if number > 1 else without[:0]])
+        number, none = len(soup), np.zeros((len(soup), 1))
+        whole = np.concatenate([none[:1], mean_of(range(number), number)[None]], 1)  # no single row: its statistics
+        without = np.concatenate([none + number, -np.eye(number)], 1) / max(number - 1, 1)
+        if number == 2:
+            without = np.concatenate([none, np.eye(2)[::-1]], 1)
+        rows = np.concatenate([whole, without[: number if number > 1 else 0]])
         losses = evaluate(task, rest, rows, buffers=fixed, evaluation=evaluation)["loss"].numpy()
         least, lowest = min(least, losses[0]), int(losses.argmin())
         if not losses[lowest] < least:
