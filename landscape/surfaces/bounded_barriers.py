@@ -80,17 +80,14 @@ def bounded_barriers(
     basis = stack_models(list(models))
     evaluation = evaluation.but(**options).without("bounded_barriers", "metrics", "groups", "precision").between(task)
     evaluation = evaluation.but(metrics=("loss",))
-
-    basis_losses = partial(_losses, task, basis, buffers, evaluation)
-    loss = np.where(basis.isfinite().all(1).cpu().numpy(), basis_losses(np.eye(len(basis))), np.nan)
-    distances = model_distances(basis)
-    lines = _Lines.between(loss, distances, _slopes(task, basis, loss, buffers, evaluation))
-    step, first = CELLS // 2, CELLS // 2 if lines.slopes is not None else CELLS // 4
-    while step and (rows := lines.undecided(margin)).size:
-        lines.fill(rows, step, basis_losses)
-        if step <= first:
-            lines.bound(rows, step)
-        step //= 2
+    losses = partial(evaluate, task, basis, buffers=buffers, evaluation=evaluation)
+    loss = np.where(basis.isfinite().all(1).cpu().numpy(), losses(np.eye(len(basis)))["loss"].numpy(), np.nan)
+    lines = _Lines.between(loss, distances := model_distances(basis), _slopes(task, basis, loss, evaluation))
+    for step in (CELLS // 2, CELLS // 4, CELLS // 8, CELLS // 16):
+        rows = lines.undecided(margin)
+        for block in np.array_split(rows, -(-len(rows) // AT_ONCE) or 1):
+            lines.fill(block, step, losses)
+        lines.bound(rows, step)
     names = [str(index + 1) for index in range(len(basis))] if labels is None else list(labels)
     both, units = ("mark", "mark_other"), metric_units(task, "loss")
     variables = {
@@ -107,22 +104,11 @@ def bounded_barriers(
     return labelled(variables, attrs, dict.fromkeys(both, names))
 
 
-def _losses(task: Task, basis: Tensor, buffers: Tensor | None, evaluation: Evaluation, rows: np.ndarray) -> np.ndarray:
-    """Losses at combinations (P, n) of the models."""
-    blocks = [rows[low : low + AT_ONCE] for low in range(0, len(rows), AT_ONCE)]
-    values = [evaluate(task, basis, block, buffers=buffers, evaluation=evaluation)["loss"].numpy() for block in blocks]
-    return np.concatenate(values)
-
-
-def _slopes(
-    task: Task, basis: Tensor, loss: np.ndarray, buffers: Tensor | None, evaluation: Evaluation
-) -> np.ndarray | None:
-    """Derivative (n, n) of the loss at each model towards every other one; None for models with buffers."""
-    if task.layout.buffers:
-        return None
+def _slopes(task: Task, basis: Tensor, loss: np.ndarray, evaluation: Evaluation) -> np.ndarray:
+    """Derivative (n, n) of the loss at each model towards every other one; NaN for models with buffers."""
     flat, samples = task.flat(basis[0]), task.split(evaluation.split)
     slopes = np.full((len(basis), len(basis)), np.nan)
-    for row in np.flatnonzero(np.isfinite(loss)).tolist():
+    for row in np.flatnonzero(np.isfinite(loss)).tolist() if not task.layout.buffers else ():
         _, gradient = loss_and_gradient(flat, basis[row], samples, evaluation.block or 512)
         slopes[row] = ((basis - basis[row]) @ gradient).cpu().numpy()
     return slopes
@@ -133,7 +119,7 @@ class _Lines:
     """Lines between pairs (p, 2) of models whose losses (n,) are finite, and what is known of them.
 
     Attributes:
-        slopes: Derivatives of the excess over the interpolated loss at both ends, shape (p, 2), or None.
+        slopes: Derivatives of the excess over the interpolated loss at both ends, shape (p, 2); NaN if not known.
         excess: At CELLS + 1 places, ends included, shape (p, CELLS + 1); NaN where it was not evaluated.
         low, high: Bounds of the barrier, shape (p,).
         points: Evaluated between the models, shape (p,).
@@ -141,57 +127,54 @@ class _Lines:
 
     pairs: np.ndarray
     loss: np.ndarray
-    slopes: np.ndarray | None
+    slopes: np.ndarray
     excess: np.ndarray
     low: np.ndarray
     high: np.ndarray
     points: np.ndarray
 
     @classmethod
-    def between(cls, loss: np.ndarray, distances: np.ndarray, slopes: np.ndarray | None) -> _Lines:
+    def between(cls, loss: np.ndarray, distances: np.ndarray, slopes: np.ndarray) -> _Lines:
         """All lines; a model and its copy are joined by one without a barrier."""
         pairs = np.array(list(combinations(np.flatnonzero(np.isfinite(loss)), 2)), dtype=int).reshape(-1, 2)
         (a, b), excess = pairs.T, np.full((len(pairs), CELLS + 1), np.nan)
         equal = distances[a, b] == 0
         excess[:, [0, -1]] = 0
         excess[equal, CELLS // 2] = 0
-        ends = None if slopes is None else np.stack([slopes[a, b], -slopes[b, a]], 1) - (loss[b] - loss[a])[:, None]
+        ends = np.stack([slopes[a, b], -slopes[b, a]], 1) - (loss[b] - loss[a])[:, None]
         none = np.zeros(len(pairs))
         return cls(pairs, loss, ends, excess, none, np.where(equal, 0.0, np.inf), none.copy())
 
     def undecided(self, margin: float) -> np.ndarray:
         """Rows of lines whose bounds leave open whether the barrier is within the margin."""
-        return np.flatnonzero((self.low <= margin) & (self.high > margin))
+        unbounded = np.isinf(self.high) & np.isfinite(self.low)
+        return np.flatnonzero(((self.low <= margin) | unbounded) & (self.high > margin))
 
-    def fill(self, rows: np.ndarray, step: int, losses: Callable[[np.ndarray], np.ndarray]) -> None:
+    def fill(self, rows: np.ndarray, step: int, losses: Callable[..., dict[str, Tensor]]) -> None:
         """Evaluate lines at the odd multiples of a step, in cells; a loss that is not finite counts as infinite."""
         cells = np.arange(step, CELLS, 2 * step)
         (a, b), t = self.pairs[rows].T, cells / CELLS
         coefficients = np.zeros((len(rows), len(t), len(self.loss)))
         coefficients[np.arange(len(rows)), :, a] = 1 - t
         coefficients[np.arange(len(rows)), :, b] = t
-        values = losses(coefficients.reshape(-1, len(self.loss))).reshape(len(rows), len(t))
+        values = losses(coefficients.reshape(-1, len(self.loss)))["loss"].numpy().reshape(len(rows), len(t))
         chord = np.outer(self.loss[a], 1 - t) + np.outer(self.loss[b], t)
         self.excess[np.ix_(rows, cells)] = np.where(np.isfinite(values), values - chord, np.inf)
         self.points[rows] += len(t)
         self.low[rows] = np.nanmax(self.excess[rows], axis=1).clip(0)
 
     def bound(self, rows: np.ndarray, step: int) -> None:
-        """Bound lines from above that were evaluated at all multiples of a step, in cells."""
-        excess, h = self.excess[rows, ::step], step / CELLS
+        """Bound lines from above that were evaluated at all multiples of a step, in cells; not by a midpoint alone."""
+        excess, h, known = self.excess[rows, ::step], step / CELLS, np.isfinite(self.slopes[rows]).all(1)
+        first, last = np.where(known, self.slopes[rows].T, 0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            second = [np.diff(excess, 2) / h**2]
-            if self.slopes is not None:
-                first, last = self.slopes[rows].T
-                second += [
-                    2 * (excess[:, 1] - h * first)[:, None] / h**2,
-                    2 * (excess[:, -2] + h * last)[:, None] / h**2,
-                ]
-            bend = SAFETY * (-np.concatenate(second, 1).min(1)).clip(0)[:, None] * h**2
+            at_ends = np.where(known, np.minimum(excess[:, 1] - h * first, excess[:, -2] + h * last), np.inf)
+            bend = SAFETY * (-np.minimum(np.diff(excess, 2).min(1), 2 * at_ends)).clip(0)[:, None]
             apart, ends = np.abs(np.diff(excess)), np.stack([excess[:, 1:], excess[:, :-1]])
             arched = ends.mean(0) + bend / 8 + apart**2 / (2 * bend)
-            highest = np.where(apart < bend / 2, arched, ends.max(0)).max(1)
-        self.high[rows] = np.where(np.isfinite(self.low[rows]), highest.clip(0), np.inf)
+            highest = np.where(apart < bend / 2, arched, ends.max(0)).max(1, initial=0)
+        bounded = np.isfinite(self.low[rows]) & (known | (step < CELLS // 2))
+        self.high[rows] = np.where(bounded, highest, np.inf)
 
     def square(self, values: np.ndarray, diagonal: float = 0.0) -> np.ndarray:
         """Values of the pairs (p,) as a symmetric matrix (n, n); NaN where a model has no finite loss."""

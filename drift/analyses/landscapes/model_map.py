@@ -98,9 +98,8 @@ def model_map(
     present = every[usable]
     if aligned:
         present = torch.stack([present[0], *(align(run.task, present[0], other) for other in present[1:])])
-    pairs = bounded_barriers(
-        run.task, present, margin=margin, labels=known, evaluation=evaluation_of(run, split=choosing)
-    )
+    evaluation = evaluation_of(run, split=choosing)
+    pairs = bounded_barriers(run.task, present, margin=margin, labels=known, evaluation=evaluation)
     places, shares = places_of(pairs["distance"].values)
     basins = basins_of(run, present, pairs["distance"].values, margin, choosing)
     groups, near = rows_by_basin(basins), np.empty((len(known), 2))
@@ -112,36 +111,20 @@ def model_map(
     references = _references(run)
     judged = judged_means(run, present, named_models(run, -1, references).models, means.values(), choosing, judging)
     best = min(means, key=lambda name: judged["candidate_loss"][list(means).index(name)])
-    over_marks = {
-        "mark_alpha": places[:, 0],
-        "mark_beta": places[:, 1],
-        "mark_near_alpha": near[:, 0],
-        "mark_near_beta": near[:, 1],
-        "mark_basin": basins.astype(float),
-        "mark_chosen": np.isin(np.arange(len(known)), means[best]).astype(float),
-    }
+    over_marks = dict(zip(_PLACES, (*places.T, *near.T), strict=True)) | {"mark_basin": basins.astype(float)}
+    over_marks["mark_chosen"] = np.isin(np.arange(len(known)), means[best]).astype(float)
     table = pairs.assign({name: ("mark", values) for name, values in over_marks.items()})
     table = table.assign(cka=(("mark", "mark_other"), pairwise_cka(features).numpy()))
     table = table.reindex(mark=names, mark_other=names)
     table = table.assign({name: ("candidate", values) for name, values in judged.items()})
-    for name, values in (("basin_barrier", between["barrier"]), ("basin_high", between["barrier_high"])):
-        table[name] = (("basin", "basin_other"), values.values)
+    heights = {"basin_barrier": between["barrier"], "basin_high": between["barrier_high"]}
+    table = table.assign({name: (("basin", "basin_other"), values.values) for name, values in heights.items()})
     table = table.assign_coords(candidate=[*means, *references], basin=list(groups), basin_other=list(groups))
-    return result(
-        table,
-        _ABOUT,
-        analysis="model_map",
-        source="Frankle et al. 2020, section 2; Wortsman et al. 2022, recipe 1",
-        chosen=best,
-        diverged=", ".join(name for name in names if name not in known),
-        aligned=int(aligned),
-        features=compared,
-        split=split,
-        samples=len(choosing),
-        judged_samples=len(judging),
-        explained_alpha=float(shares[0]),
-        explained_beta=float(shares[1]),
-    )
+    attrs: dict[str, Any] = {"chosen": best, "aligned": int(aligned), "features": compared, "split": split}
+    attrs |= {"diverged": ", ".join(name for name in names if name not in known), "samples": len(choosing)}
+    attrs |= {"judged_samples": len(judging), "explained_alpha": float(shares[0]), "explained_beta": float(shares[1])}
+    source = "Frankle et al. 2020, section 2; Wortsman et al. 2022, recipe 1"
+    return result(table, _ABOUT, analysis="model_map", source=source, **attrs)
 
 
 def model_map_effort(run: Run, **options: Any) -> Effort:
@@ -184,12 +167,9 @@ def _kept_models(run: Run, rounds: Sequence[int] | None, prefix: str) -> list[st
     indices = (clients or ends)[-ROUNDS:] if rounds is None else [resolve_round(run, one, what) for one in rounds]
     names = []
     for record in run.without_models(indices):
-        if record.index in clients:
-            names += [
-                f"client {client} of round {record.index}" for client in sorted(record.ids[record.sizes > 0].tolist())
-            ]
-        if record.index in ends:
-            names.append(f"round {record.index}")
+        cohort = record.ids[record.sizes > 0].sort().values.tolist() if record.index in clients else []
+        names += [*(f"client {client} of round {record.index}" for client in cohort)]
+        names += [f"round {record.index}"] * (record.index in ends)
     return [prefix + name for name in names]
 
 
@@ -211,13 +191,10 @@ def halves(run: Run, split: str, samples: int) -> tuple[Samples, Samples]:
 
 def _finite(run: Run, models: Tensor, samples: Samples) -> Tensor:
     """Which of the models have finite parameters and a finite loss, shape (n,)."""
-    rows = plain(models).isfinite().all(1)
-    if not bool(rows.any()):
-        return rows
-    evaluation = evaluation_of(run, split=samples, metrics=("loss",))
-    rows[rows.clone()] = evaluate(run.task, models[rows], torch.eye(int(rows.sum())), evaluation=evaluation)[
-        "loss"
-    ].isfinite()
+    rows, evaluation = plain(models).isfinite().all(1), evaluation_of(run, split=samples, metrics=("loss",))
+    if bool(rows.any()):
+        losses = evaluate(run.task, models[rows], np.eye(int(rows.sum())), evaluation=evaluation)["loss"]
+        rows[rows.clone()] = losses.isfinite()
     return rows
 
 
@@ -226,13 +203,12 @@ def _features(run: Run, models: Tensor, samples: Samples) -> tuple[Tensor, str]:
     module = run.task.model
     if not all(isinstance(getattr(module, part, None), nn.Module) for part in ("body", "head")):
         return torch.stack([run.task.outputs(model, samples) for model in models]), "outputs"
-    flat = run.task.flat(plain(models)[0])
-    buffers = buffers_of(models)
-    fixed = plain(models).new_zeros(len(models), 0) if buffers is None else buffers
-    pairs = zip(plain(models), fixed, strict=True)
+    flat, thetas, buffers = run.task.flat(plain(models)[0]), plain(models), buffers_of(models)
+    pairs = zip(thetas, thetas.new_zeros(len(thetas), 0) if buffers is None else buffers, strict=True)
     return torch.stack([features_at(flat, theta, own, samples.inputs) for theta, own in pairs]), "inputs of the head"
 
 
+_PLACES = ("mark_alpha", "mark_beta", "mark_near_alpha", "mark_near_beta")
 _ABOUT = {
     "cka": ("linear CKA", "1"),
     "mark_alpha": ("first principal coordinate", "1"),
