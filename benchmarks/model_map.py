@@ -57,11 +57,14 @@ LINES, POINTS = 100, 33
 
 REFERENCES = {"aggregate": "FedAvg's mean of the last cohort", "round": "the run's own global model"}
 
+AGAINST = {**REFERENCES, "basin": "the mean of all models of the basin"}
+"""What the chosen mean is compared with."""
+
 
 def measured(run: drift.Run) -> dict[str, Any]:
     """Losses and errors of the chosen mean and of the references, on samples that no choice has seen."""
     ds = drift.model_map(run)
-    names = {"chosen": ds.attrs["chosen"], "greedy soup": "greedy soup"}
+    names = {"chosen": ds.attrs["chosen"], "greedy soup": "greedy soup", "basin": ds.candidate.values[0]}
     names |= {key: next(name for name in ds.candidate.values if str(name).startswith(key)) for key in REFERENCES}
     row: dict[str, Any] = {"choice": ds.attrs["chosen"], "averaged": int(ds.mark_chosen.sum()), "on_map": len(ds.mark)}
     for variable in ("judged_loss", "judged_error"):
@@ -177,7 +180,7 @@ def table(content: dict[str, Any]) -> str:
     rows = [row for row in content["rows"] if "rand" not in row]
     for data, method in dict.fromkeys((row["data"], row["method"]) for row in rows):
         own = [row for row in rows if (row["data"], row["method"]) == (data, method)]
-        for key, text in REFERENCES.items():
+        for key, text in AGAINST.items():
             shown = [f"{drift_label(method)}, {data}, {len(own)} seeds", text]
             gaps = [[row[name]["chosen"] - row[name][key] for row in own] for name in ("judged_loss", "judged_error")]
             if method == "fedavg" and key == "round":

@@ -25,8 +25,7 @@ from landscape.measures.cost import step_cost as step_cost
 from landscape.measures.loss import loss as loss
 from landscape.measures.robustness import noise_robustness as noise_robustness
 from landscape.measures.sharpness import ball_sharpness as ball_sharpness
-from landscape.measures.soups import greedy_soup as greedy_soup
-from landscape.measures.soups import pruned_soup as pruned_soup
+from landscape.measures.soups import model_soup as model_soup
 from landscape.model.layout import Layout as Layout
 from landscape.model.make_task import make_task as make_task
 from landscape.model.make_task import task_from as task_from

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Unpack
+from collections.abc import Callable, Sequence
+from typing import Literal, Unpack
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from landscape.model.task import Task
@@ -17,74 +16,63 @@ from landscape.sweep.grid import stack_models
 
 
 @takes_models("models")
-def greedy_soup(
+def model_soup(
     task: Task,
     models: Sequence[Tensor] | Tensor,
     *,
+    kind: Literal["greedy", "pruned"] = "greedy",
     buffers: Tensor | None = None,
     evaluation: Evaluation = USUAL,
     **options: Unpack[EvaluationOptions],
 ) -> list[int]:
-    """Rows of the models in a greedy soup: by rising loss, each joins if the loss of the mean does not rise.
+    """Rows of those of several models whose mean has a low loss.
 
-    Source: Wortsman et al. 2022, recipe 1, by loss in place of accuracy.
+        greedy    by rising loss, each model joins if the loss of the mean does not rise
+        pruned    from all models, the one goes without which the loss of the mean is lowest, until none lowers it
+
+    Source: greedy: Wortsman et al. 2022, recipe 1, by loss in place of accuracy; pruned, its reverse: this project.
 
     Args:
         task: Model, loss and samples.
         models: Shape (n, d).
+        kind: Of the soup.
         buffers: Floating buffers of the models, shape (n, b); by default the models' own.
         evaluation, options: Samples by which the models are chosen, batch statistics of means and workers: a
             `landscape.Evaluation`, and fields of it by name.
+
+    Raises:
+        ValueError: If the models differ in length, or there is no such kind.
     """
     basis = stack_models(list(models))
-    evaluation = _of_loss("greedy_soup", task, evaluation.but(**options))
-    losses = evaluate(task, basis, np.eye(len(basis)), buffers=buffers, evaluation=evaluation)["loss"]
+    evaluation = evaluation.but(**options).without("model_soup", "metrics", "groups", "precision").between(task)
+    evaluation = evaluation.but(metrics=("loss",))
+
+    def losses(*means: list[int]) -> np.ndarray:
+        rows = np.stack([mean_of(members, len(basis)) for members in means])
+        return evaluate(task, basis, rows, buffers=buffers, evaluation=evaluation)["loss"].numpy()
+
+    soups = {"greedy": _greedy, "pruned": _pruned}
+    if kind not in soups:
+        raise ValueError(f"kind is {kind!r}; give one of {', '.join(soups)}.")
+    return soups[kind](losses, len(basis))
+
+
+def _greedy(losses: Callable[..., np.ndarray], number: int) -> list[int]:
     soup, least = list[int](), np.inf
-    for row in losses.argsort(stable=True).tolist():
-        attempt = mean_of([*soup, row], len(basis))[None]
-        loss = float(evaluate(task, basis, attempt, buffers=buffers, evaluation=evaluation)["loss"])
-        if loss <= least:
+    for row in losses(*([row] for row in range(number))).argsort(kind="stable").tolist():
+        if (loss := losses([*soup, row])[0]) <= least:
             soup, least = [*soup, row], loss
     return sorted(soup)
 
 
-@takes_models("models")
-def pruned_soup(
-    task: Task,
-    models: Sequence[Tensor] | Tensor,
-    *,
-    buffers: Tensor | None = None,
-    evaluation: Evaluation = USUAL,
-    **options: Unpack[EvaluationOptions],
-) -> list[int]:
-    """Rows of the models whose mean is left when those go, one by one, without which the loss of the mean is lowest.
-
-    From the mean of all, the model goes whose absence lowers the loss of the mean most, until none lowers it.
-
-    Source: this project; the reverse of Wortsman et al. 2022, recipe 1.
-
-    Args:
-        task, models, buffers, evaluation, options: As in `greedy_soup`.
-    """
-    basis = stack_models(list(models))
-    evaluation = _of_loss("pruned_soup", task, evaluation.but(**options))
-    soup, least = list(range(len(basis))), np.inf
-    while True:
-        rest = torch.cat([basis.mean(0, keepdim=True, dtype=torch.float64).to(basis), basis])
-        fixed = None if buffers is None else torch.cat([buffers.mean(0, keepdim=True), buffers])
-        number, none = len(soup), np.zeros((len(soup), 1))
-        whole = np.concatenate([none[:1], mean_of(range(number), number)[None]], 1)  # no single row: its statistics
-        without = np.concatenate([none + number, -np.eye(number)], 1) / max(number - 1, 1)
-        if number == 2:
-            without = np.concatenate([none, np.eye(2)[::-1]], 1)
-        rows = np.concatenate([whole, without[: number if number > 1 else 0]])
-        losses = evaluate(task, rest, rows, buffers=fixed, evaluation=evaluation)["loss"].numpy()
-        least, lowest = min(least, losses[0]), int(losses.argmin())
-        if not losses[lowest] < least:
-            return soup
-        del soup[lowest - 1]
-        keep = [row for row in range(number) if row != lowest - 1]
-        basis, buffers = basis[keep], None if buffers is None else buffers[keep]
+def _pruned(losses: Callable[..., np.ndarray], number: int) -> list[int]:
+    soup = list(range(number))
+    while len(soup) > 1:
+        attempts = [soup, *([other for other in soup if other != row] for row in soup)]
+        if (lowest := int(losses(*attempts).argmin())) == 0:
+            break
+        soup = attempts[lowest]
+    return soup
 
 
 def mean_of(members: Sequence[int], number: int) -> np.ndarray:
@@ -92,8 +80,3 @@ def mean_of(members: Sequence[int], number: int) -> np.ndarray:
     row = np.zeros(number)
     row[list(members)] = 1 / len(members)
     return row
-
-
-def _of_loss(function: str, task: Task, evaluation: Evaluation) -> Evaluation:
-    """An evaluation of the loss alone, with the batch statistics that suit means."""
-    return evaluation.without(function, "metrics", "groups", "precision").between(task).but(metrics=("loss",))

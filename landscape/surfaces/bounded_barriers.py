@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import Unpack
@@ -82,7 +81,7 @@ def bounded_barriers(
     evaluation = evaluation.but(metrics=("loss",))
     losses = partial(evaluate, task, basis, buffers=buffers, evaluation=evaluation)
     loss = np.where(basis.isfinite().all(1).cpu().numpy(), losses(np.eye(len(basis)))["loss"].numpy(), np.nan)
-    lines = _Lines.between(loss, distances := model_distances(basis), _slopes(task, basis, loss, evaluation))
+    lines = _Lines(loss, distances := model_distances(basis), _slopes(task, basis, loss, evaluation))
     for step in (CELLS // 2, CELLS // 4, CELLS // 8, CELLS // 16):
         rows = lines.undecided(margin)
         for block in np.array_split(rows, -(-len(rows) // AT_ONCE) or 1):
@@ -114,36 +113,26 @@ def _slopes(task: Task, basis: Tensor, loss: np.ndarray, evaluation: Evaluation)
     return slopes
 
 
-@dataclass
 class _Lines:
     """Lines between pairs (p, 2) of models whose losses (n,) are finite, and what is known of them.
 
     Attributes:
         slopes: Derivatives of the excess over the interpolated loss at both ends, shape (p, 2); NaN if not known.
         excess: At CELLS + 1 places, ends included, shape (p, CELLS + 1); NaN where it was not evaluated.
-        low, high: Bounds of the barrier, shape (p,).
+        low, high: Bounds of the barrier, shape (p,); 0 between a model and its copy.
         points: Evaluated between the models, shape (p,).
     """
 
-    pairs: np.ndarray
-    loss: np.ndarray
-    slopes: np.ndarray
-    excess: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    points: np.ndarray
-
-    @classmethod
-    def between(cls, loss: np.ndarray, distances: np.ndarray, slopes: np.ndarray) -> _Lines:
-        """All lines; a model and its copy are joined by one without a barrier."""
-        pairs = np.array(list(combinations(np.flatnonzero(np.isfinite(loss)), 2)), dtype=int).reshape(-1, 2)
-        (a, b), excess = pairs.T, np.full((len(pairs), CELLS + 1), np.nan)
-        equal = distances[a, b] == 0
-        excess[:, [0, -1]] = 0
-        excess[equal, CELLS // 2] = 0
-        ends = np.stack([slopes[a, b], -slopes[b, a]], 1) - (loss[b] - loss[a])[:, None]
-        none = np.zeros(len(pairs))
-        return cls(pairs, loss, ends, excess, none, np.where(equal, 0.0, np.inf), none.copy())
+    def __init__(self, loss: np.ndarray, distances: np.ndarray, slopes: np.ndarray) -> None:
+        self.loss, usable = loss, np.flatnonzero(np.isfinite(loss))
+        self.pairs = np.array(list(combinations(usable, 2)), dtype=int).reshape(-1, 2)
+        a, b = self.pairs.T
+        self.slopes = np.stack([slopes[a, b], -slopes[b, a]], 1) - (loss[b] - loss[a])[:, None]
+        self.excess = np.full((len(self.pairs), CELLS + 1), np.nan)
+        self.excess[:, [0, -1]] = 0
+        self.excess[distances[a, b] == 0, CELLS // 2] = 0
+        self.low, self.points = np.zeros((2, len(self.pairs)))
+        self.high = np.where(distances[a, b] == 0, 0.0, np.inf)
 
     def undecided(self, margin: float) -> np.ndarray:
         """Rows of lines whose bounds leave open whether the barrier is within the margin."""

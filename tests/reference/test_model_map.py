@@ -46,7 +46,7 @@ def test_bounds_of_barriers_between_normalised_models(margin):
         assert bool(pair.joined) == (e.max() <= margin)
 
 
-@reference("landscape.greedy_soup", "landscape.pruned_soup", by="the loss of every mean with statistics of its own")
+@reference("landscape.model_soup", by="the loss of every mean with statistics of its own")
 def test_soups_of_normalised_models():
     modules = (A, B, C, A)
     models = [carried(module) for module in modules]
@@ -59,7 +59,7 @@ def test_soups_of_normalised_models():
         value = mean_loss([*soup, row]) if soup else loss(modules[row])
         if value <= least:
             soup, least = [*soup, row], value
-    agree("landscape.greedy_soup", landscape.greedy_soup(TASK, models), sorted(soup), relative=0)
+    agree("landscape.model_soup", landscape.model_soup(TASK, models), sorted(soup), relative=0)
     rest = list(range(4))
     while len(rest) > 1:
         values = [mean_loss([other for other in rest if other != row]) for row in rest]
@@ -68,7 +68,7 @@ def test_soups_of_normalised_models():
         if min(values) >= mean_loss(rest):
             break
         rest.pop(int(np.argmin(values)))
-    agree("landscape.pruned_soup", landscape.pruned_soup(TASK, models), rest, relative=0)
+    agree("landscape.model_soup", landscape.model_soup(TASK, models, kind="pruned"), rest, relative=0)
 
 
 def network(run, theta):

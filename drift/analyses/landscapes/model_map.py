@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.evaluate_on import evaluation_of
-from drift.analyses.landscapes.map_basins import basins_of, mean_barriers, places_of, rows_by_basin
-from drift.analyses.landscapes.map_means import candidate_means, judged_means
+from drift.analyses.landscapes import map_means
 from drift.analyses.landscapes.named_models import named_models
 from drift.analyses.per_round import resolve_round, result
 from drift.analyses.selected_samples import at_most
@@ -56,7 +55,7 @@ def model_map(
     (`landscape.bounded_barriers`). Barriers between single models say less: clients with a high loss have none to
     models of another basin. The map has the first two principal coordinates of the distances (classical scaling).
     Four means are candidates: of the basin whose mean has the lowest loss, of what is left of that basin when models
-    are dropped from it while the loss falls (`landscape.pruned_soup`), the greedy soup of all models, and the best
+    are dropped from it while the loss falls (`landscape.model_soup`), the greedy soup of all models, and the best
     single model. The one with the lowest loss on the map's samples is chosen; its loss on the other samples of the
     split, which no choice has seen, is that to be compared with those of the last cohort's mean ("aggregate", FedAvg's)
     and of the run's own global model.
@@ -100,16 +99,18 @@ def model_map(
         present = torch.stack([present[0], *(align(run.task, present[0], other) for other in present[1:])])
     evaluation = evaluation_of(run, split=choosing)
     pairs = bounded_barriers(run.task, present, margin=margin, labels=known, evaluation=evaluation)
-    places, shares = places_of(pairs["distance"].values)
-    basins = basins_of(run, present, pairs["distance"].values, margin, choosing)
-    groups, near = rows_by_basin(basins), np.empty((len(known), 2))
+    places, shares = map_means.places_of(pairs["distance"].values)
+    basins = map_means.basins_of(run, present, pairs["distance"].values, margin, choosing)
+    groups, near = map_means.rows_by_basin(basins), np.empty((len(known), 2))
     for rows in groups.values():
-        near[rows] = places_of(pairs["distance"].values[np.ix_(rows, rows)])[0]
-    between = mean_barriers(run, present, list(groups.values()), margin, choosing)
+        near[rows] = map_means.places_of(pairs["distance"].values[np.ix_(rows, rows)])[0]
+    between = map_means.mean_barriers(run, present, list(groups.values()), margin, choosing)
     features, compared = _features(run, present, choosing[:CKA_SAMPLES])
-    means = candidate_means(run, present, groups, pairs["mark_loss"].values, choosing)
+    means = map_means.candidate_means(run, present, groups, pairs["mark_loss"].values, choosing)
     references = _references(run)
-    judged = judged_means(run, present, named_models(run, -1, references).models, means.values(), choosing, judging)
+    judged = map_means.judged_means(
+        run, present, named_models(run, -1, references).models, means.values(), choosing, judging
+    )
     best = min(means, key=lambda name: judged["candidate_loss"][list(means).index(name)])
     over_marks = dict(zip(_PLACES, (*places.T, *near.T), strict=True)) | {"mark_basin": basins.astype(float)}
     over_marks["mark_chosen"] = np.isin(np.arange(len(known)), means[best]).astype(float)

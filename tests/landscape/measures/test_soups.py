@@ -28,7 +28,7 @@ def test_the_greedy_soup_takes_models_by_rising_loss_and_never_worsens():
     for row in order:
         if (loss := mean_loss(task, models, [*soup, row])) <= least:
             soup, least = [*soup, row], loss
-    assert landscape.greedy_soup(task.task, models) == sorted(soup)
+    assert landscape.model_soup(task.task, models) == sorted(soup)
     assert 1 < len(soup) < 6
 
 
@@ -42,14 +42,14 @@ def test_the_pruned_soup_drops_the_worst_member_until_none_is_worse_than_its_abs
         if losses[worst] >= mean_loss(task, models, soup):
             break
         soup.remove(worst)
-    assert landscape.pruned_soup(task.task, models) == soup
+    assert landscape.model_soup(task.task, models, kind="pruned") == soup
     assert 1 < len(soup) < 6
 
 
 def test_equal_models_and_a_single_one():
     task = oracles.quadratic(4)
     models = models_around(task, 1)
-    assert landscape.greedy_soup(task.task, models) == landscape.pruned_soup(task.task, models) == [0]
+    assert landscape.model_soup(task.task, models) == landscape.model_soup(task.task, models, kind="pruned") == [0]
     copies = models.expand(3, -1).clone()
-    assert landscape.greedy_soup(task.task, copies) == [0, 1, 2]
-    assert landscape.pruned_soup(task.task, copies) == [0, 1, 2]
+    assert landscape.model_soup(task.task, copies) == [0, 1, 2]
+    assert landscape.model_soup(task.task, copies, kind="pruned") == [0, 1, 2]
