@@ -57,16 +57,16 @@ def draw(ds: xr.Dataset) -> Figure:
     """All models, and beside them those of the basin of the chosen mean; one panel where there is one basin."""
     figure, axs = style.panels(1, 1 + (ds.sizes["basin"] > 1), height=3.1, cell=0.8)
     present = ds.isel(mark=np.flatnonzero(ds.mark_basin.notnull().values))
-    chosen = present.mark_chosen.values == 1
-    number = int(present.mark_basin.values[chosen][0])
+    averaged = present.mark_chosen.values == 1
+    number = int(present.mark_basin.values[averaged][0])
     if axs.size > 1:
         _basins(present, axs[0, 0])
-        _models(present, ("mark_alpha", "mark_beta"), axs[0, 0], present.mark_basin.values > 0, chosen & False)
+        _models(present, ("mark_alpha", "mark_beta"), axs[0, 0], present.mark_basin.values > 0, averaged & False)
         axs[0, 0].set_title("all models", fontsize=style.small())
     inside = present.mark_basin.values == number
-    _models(present, ("mark_near_alpha", "mark_near_beta"), axs[0, -1], inside, chosen)
+    _models(present, ("mark_near_alpha", "mark_near_beta"), axs[0, -1], inside, averaged)
     losses = {str(name): float(value) for name, value in zip(ds.candidate.values, ds.judged_loss.values, strict=True)}
-    words = f"basin {number}: mean of {chosen.sum()} ringed models\nloss {losses[ds.attrs['chosen']]:.3f}"
+    words = f"basin {number}: mean of {averaged.sum()} ringed models\nloss {losses[ds.attrs['chosen']]:.3f}"
     words += f"; {list(losses)[-1]}: {list(losses.values())[-1]:.3f}"
     axs[0, -1].set_title(words, fontsize=style.small())
     for ax in axs.flat:
@@ -101,9 +101,9 @@ def _basins(ds: xr.Dataset, ax: Axes) -> None:
     reach, turns = 0.05 * float(np.ptp(points, axis=0).max() or 1.0), np.linspace(0, 2 * np.pi, 24, endpoint=False)
     circle, centres = reach * np.stack([np.cos(turns), np.sin(turns)], 1), {}
     for number in ds.basin.values.tolist():
-        own = points[ds.mark_basin.values == number]
-        centres[number] = own.mean(0)
-        around = (own[:, None] + circle).reshape(-1, 2)
+        members = points[ds.mark_basin.values == number]
+        centres[number] = members.mean(0)
+        around = (members[:, None] + circle).reshape(-1, 2)
         hull, tint = around[ConvexHull(around).vertices], TINTS[(number - 1) % len(TINTS)]
         ax.add_patch(Polygon(hull, facecolor=tint, edgecolor="#555555", linewidth=0.6, zorder=0))
         top = (centres[number][0], float(hull[:, 1].max()))

@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 from torch import Tensor
 
-from landscape.measures.sharpness import loss_and_gradient
 from landscape.model.task import Task, metric_units
 from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
@@ -81,7 +80,7 @@ def bounded_barriers(
     evaluation = evaluation.but(metrics=("loss",))
     losses = partial(evaluate, task, basis, buffers=buffers, evaluation=evaluation)
     loss = np.where(basis.isfinite().all(1).cpu().numpy(), losses(np.eye(len(basis)))["loss"].numpy(), np.nan)
-    lines = _Lines(loss, distances := model_distances(basis), _slopes(task, basis, loss, evaluation))
+    lines = _PairLines(loss, distances := model_distances(basis), _slopes(task, basis, loss, evaluation))
     for step in (CELLS // 2, CELLS // 4, CELLS // 8, CELLS // 16):
         rows = lines.undecided(margin)
         for block in np.array_split(rows, -(-len(rows) // AT_ONCE) or 1):
@@ -108,12 +107,12 @@ def _slopes(task: Task, basis: Tensor, loss: np.ndarray, evaluation: Evaluation)
     flat, samples = task.flat(basis[0]), task.split(evaluation.split)
     slopes = np.full((len(basis), len(basis)), np.nan)
     for row in np.flatnonzero(np.isfinite(loss)).tolist() if not task.layout.buffers else ():
-        _, gradient = loss_and_gradient(flat, basis[row], samples, evaluation.block or 512)
+        _, gradient = flat.loss_and_gradient(basis[row], samples, evaluation.block or 512)
         slopes[row] = ((basis - basis[row]) @ gradient).cpu().numpy()
     return slopes
 
 
-class _Lines:
+class _PairLines:
     """Lines between pairs (p, 2) of models whose losses (n,) are finite, and what is known of them.
 
     Attributes:
@@ -159,9 +158,9 @@ class _Lines:
         with np.errstate(invalid="ignore", divide="ignore"):
             at_ends = np.where(known, np.minimum(excess[:, 1] - h * first, excess[:, -2] + h * last), np.inf)
             bend = SAFETY * (-np.minimum(np.diff(excess, 2).min(1), 2 * at_ends)).clip(0)[:, None]
-            apart, ends = np.abs(np.diff(excess)), np.stack([excess[:, 1:], excess[:, :-1]])
-            arched = ends.mean(0) + bend / 8 + apart**2 / (2 * bend)
-            highest = np.where(apart < bend / 2, arched, ends.max(0)).max(1, initial=0)
+            gaps, ends = np.abs(np.diff(excess)), np.stack([excess[:, 1:], excess[:, :-1]])
+            arched = ends.mean(0) + bend / 8 + gaps**2 / (2 * bend)
+            highest = np.where(gaps < bend / 2, arched, ends.max(0)).max(1, initial=0)
         bounded = np.isfinite(self.low[rows]) & (known | (step < CELLS // 2))
         self.high[rows] = np.where(bounded, highest, np.inf)
 

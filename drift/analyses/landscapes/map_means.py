@@ -24,17 +24,17 @@ from landscape.sweep.evaluate import evaluate
 
 def basins_of(run: Run, models: Tensor, distances: np.ndarray, margin: float, samples: Samples) -> np.ndarray:
     """Number of each model's basin, shape (n,): 1, 2, .. by falling size, then by the first model."""
-    branches, whole = [[row] for row in range(len(models))], [True] * len(models)
+    branches, is_basin = [[row] for row in range(len(models))], [True] * len(models)
     tree = linkage(squareform(distances, checks=False), "average") if len(models) > 1 else np.zeros((0, 4))
     for pair in tree[:, :2].astype(int).tolist():
         members = [branches[branch] for branch in pair]
-        one = all(whole[branch] for branch in pair)
-        whole.append(one and bool(mean_barriers(run, models, members, margin, samples)["joined"][0, 1] == 1))
+        joined = all(is_basin[branch] for branch in pair)
+        is_basin.append(joined and bool(mean_barriers(run, models, members, margin, samples)["joined"][0, 1] == 1))
         branches.append([*members[0], *members[1]])
     basins, remaining = list[list[int]](), [len(branches) - 1]
     while remaining:
         branch = remaining.pop()
-        if whole[branch]:
+        if is_basin[branch]:
             basins.append(branches[branch])
         else:
             remaining += tree[branch - len(models), :2].astype(int).tolist()
@@ -103,11 +103,11 @@ def judged_means(
     metrics = ("loss", *(("error",) if "error" in run.task.metrics else ()))
     evaluation = evaluation_of(run, metrics=metrics, progress=None).between(run.task)
     basis = torch.cat([models, references])
-    chosen, judged = (
-        evaluate(run.task, basis, rows, evaluation=evaluation.but(split=part)) for part in (choosing, judging)
+    on_map, judged = (
+        evaluate(run.task, basis, rows, evaluation=evaluation.but(split=samples)) for samples in (choosing, judging)
     )
     return {
-        "candidate_loss": chosen["loss"].numpy(),
+        "candidate_loss": on_map["loss"].numpy(),
         "judged_loss": judged["loss"].numpy(),
         "judged_error": judged["error"].numpy() if "error" in judged else np.full(len(rows), np.nan),
         "candidate_models": np.array([*map(len, means), *[np.nan] * len(references)]),

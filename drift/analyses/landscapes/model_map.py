@@ -165,7 +165,7 @@ def _kept_models(run: Run, rounds: Sequence[int] | None, prefix: str) -> list[st
     if not clients and not ends:
         raise LookupError(f"run {run.name} kept no models; train it with --set keep.clients=all.")
     what = "clients" if clients else "globals"
-    indices = (clients or ends)[-ROUNDS:] if rounds is None else [resolve_round(run, one, what) for one in rounds]
+    indices = (clients or ends)[-ROUNDS:] if rounds is None else [resolve_round(run, index, what) for index in rounds]
     names = []
     for record in run.without_models(indices):
         cohort = record.ids[record.sizes > 0].sort().values.tolist() if record.index in clients else []
@@ -202,11 +202,13 @@ def _finite(run: Run, models: Tensor, samples: Samples) -> Tensor:
 def _features(run: Run, models: Tensor, samples: Samples) -> tuple[Tensor, str]:
     """What the heads of models receive (n, N, q), in words; their outputs where they have no head."""
     module = run.task.model
-    if not all(isinstance(getattr(module, part, None), nn.Module) for part in ("body", "head")):
+    if not all(isinstance(getattr(module, name, None), nn.Module) for name in ("body", "head")):
         return torch.stack([run.task.outputs(model, samples) for model in models]), "outputs"
     flat, thetas, buffers = run.task.flat(plain(models)[0]), plain(models), buffers_of(models)
     pairs = zip(thetas, thetas.new_zeros(len(thetas), 0) if buffers is None else buffers, strict=True)
-    return torch.stack([features_at(flat, theta, own, samples.inputs) for theta, own in pairs]), "inputs of the head"
+    return torch.stack(
+        [features_at(flat, theta, fixed, samples.inputs) for theta, fixed in pairs]
+    ), "inputs of the head"
 
 
 _PLACES = ("mark_alpha", "mark_beta", "mark_near_alpha", "mark_near_beta")

@@ -119,13 +119,13 @@ def _model(run: Run, round: int, name: str, read: _Read) -> Tensor:
     if " * " in name:
         return _sum(run, round, name, read)
     other, colon, words = name.rpartition(": ")
-    inner, of, place = words.rpartition(" of round ")
-    kind, _, number = (inner if of else words).partition(" ")
-    if not of and kind == "round" and number.isdigit():
+    inner, separator, where = words.rpartition(" of round ")
+    kind, _, number = (inner if separator else words).partition(" ")
+    if not separator and kind == "round" and number.isdigit():
         return read(other, int(number))[1].kept("end")
-    if (of and not place.isdigit()) or (colon and not of):
+    if (separator and not where.isdigit()) or (colon and not separator):
         raise ValueError(f"no model named {name!r}; {_NAMES}")
-    home, record = read(other, int(place) if of else round)
+    home, record = read(other, int(where) if separator else round)
     if number and (kind != "client" or not number.isdigit()):
         raise ValueError(f"no model named {name!r}; {_NAMES}")
     if kind == "client" and number:
