@@ -49,6 +49,9 @@ SETTINGS = {
 }
 """Experiment and changes of it, by data set."""
 
+DATA = {"digits": "digits", "fashion_mnist": "Fashion-MNIST"}
+"""Data sets of recorded runs, as the table names them."""
+
 PLANTED = 3
 """Seeds whose last rounds are on one map."""
 
@@ -154,7 +157,7 @@ def recorded(folders: Sequence[Path]) -> list[dict[str, Any]]:
     rows = []
     for folder in folders:
         run = drift.open(folder)
-        rows.append({"data": f"recorded {run.experiment.task.dataset}", "rounds": run.committed, **measured(run)})
+        rows.append({"data": f"{DATA[run.experiment.task.dataset]}, recorded", "rounds": run.committed, **measured(run)})
         print(json.dumps(rows[-1]), flush=True)
     return rows
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -86,7 +87,10 @@ def _models(ds: xr.Dataset, places: tuple[str, str], ax: Axes, shown: np.ndarray
     for run in dict.fromkeys(runs[shown].tolist()):
         method, _, seed = run.rpartition(" ")
         colour = style.colour(method)
-        look = {"facecolors": colour if leading[method] == run else "white", "marker": style.marker(method)}
+        look: dict[str, Any] = {
+            "facecolors": colour if leading[method] == run else "white",
+            "marker": style.marker(method),
+        }
         small, large = ((runs == run) & shown & kind for kind in (clients, ~clients))
         label = f"{style.label(method)}, seed {seed}"
         ax.scatter(x[small], y[small], s=11, edgecolors=colour, linewidths=0.7, label=label, **look)
