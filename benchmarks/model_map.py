@@ -58,9 +58,9 @@ PLANTED = 3
 LINES, POINTS = 100, 33
 """Lines of that map whose barrier is measured at so many points."""
 
-REFERENCES = {"aggregate": "FedAvg's mean of the last cohort", "round": "the run's own global model"}
+REFERENCES = {"aggregate": "cohort", "round": "global"}
 
-AGAINST = {**REFERENCES, "basin": "the mean of all models of the basin"}
+AGAINST = {**REFERENCES, "basin": "basin"}
 """What the chosen mean is compared with."""
 
 
@@ -157,7 +157,9 @@ def recorded(folders: Sequence[Path]) -> list[dict[str, Any]]:
     rows = []
     for folder in folders:
         run = drift.open(folder)
-        rows.append({"data": f"{DATA[run.experiment.task.dataset]}, recorded", "rounds": run.committed, **measured(run)})
+        rows.append(
+            {"data": f"{DATA[run.experiment.task.dataset]}, recorded", "rounds": run.committed, **measured(run)}
+        )
         print(json.dumps(rows[-1]), flush=True)
     return rows
 
@@ -179,19 +181,19 @@ def cost() -> str:
 
 def table(content: dict[str, Any]) -> str:
     """By setting: in how many runs the chosen mean has the lower loss, and both differences [95 % interval]."""
-    lines = ["| runs | against | lower loss in | loss, difference | error, difference |", "|---|---|---|---|---|"]
+    lines = ["| runs | against | lower | loss | error |", "|---|---|---|---|---|"]
     rows = [row for row in content["rows"] if "rand" not in row]
     for data, method in dict.fromkeys((row["data"], row["method"]) for row in rows):
         own = [row for row in rows if (row["data"], row["method"]) == (data, method)]
         for key, text in AGAINST.items():
-            shown = [f"{drift_label(method)}, {data}, {len(own)} seeds", text]
+            shown = [f"{drift_label(method)}, {data}", text]
             gaps = [[row[name]["chosen"] - row[name][key] for row in own] for name in ("judged_loss", "judged_error")]
             if method == "fedavg" and key == "round":
                 continue
-            shown.append(f"{sum(gap < 0 for gap in gaps[0])} of {len(own)}")
+            shown.append(f"{sum(gap < 0 for gap in gaps[0])}/{len(own)}")
             for gap in gaps:
                 ahead = over_seeds(gap)
-                shown.append(f"{ahead.mean:+.4f} [{ahead.low:+.4f}, {ahead.high:+.4f}]")
+                shown.append(f"{ahead.mean:+.3f} [{ahead.low:+.3f},{ahead.high:+.3f}]")
             lines.append(f"| {' | '.join(shown)} |")
     return "\n".join(lines)
 
@@ -210,8 +212,8 @@ def planted_table(content: dict[str, Any]) -> str:
     lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
     for row in (row for row in content["rows"] if "rand" in row):
         cells = [row["data"].partition(",")[0], str(row["models"]), f"{row['rand']:.2f}"]
-        cells += [f"{100 * row['midpoint_alone']:.0f} %", f"{row['within']} of {row['lines']}"]
-        cells += [f"{max(row['largest_excess'], 0):.3f}", f"{row['decided_alike']} of {row['lines']}"]
+        cells += [f"{100 * row['midpoint_alone']:.0f} %", f"{row['within']}/{row['lines']}"]
+        cells += [f"{max(row['largest_excess'], 0):.3f}", f"{row['decided_alike']}/{row['lines']}"]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
