@@ -56,6 +56,8 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """All models, and beside them those of the basin of the chosen mean; one panel where there is one basin."""
+    if not np.nanmax(ds.distance) > np.nanmin(ds.distance):
+        raise LookupError("all models are equal; a map shows models that differ.")
     figure, axs = style.panels(1, 1 + (ds.sizes["basin"] > 1), height=3.1, cell=0.8)
     present = ds.isel(mark=np.flatnonzero(ds.mark_basin.notnull().values))
     averaged = present.mark_chosen.values == 1
