@@ -32,6 +32,7 @@ from drift.analyses.landscapes.basin import basin_rounds as basin_rounds
 from drift.analyses.landscapes.data_planes import overlay_plane as overlay_plane
 from drift.analyses.landscapes.minima import global_minimum as global_minimum
 from drift.analyses.landscapes.minima import round_minimum as round_minimum
+from drift.analyses.landscapes.model_map import model_map as model_map
 from drift.analyses.landscapes.model_quality import ball_sharpness as ball_sharpness
 from drift.analyses.landscapes.model_quality import noise_robustness as noise_robustness
 from drift.analyses.landscapes.model_quality import scale_curve as scale_curve

@@ -25,6 +25,7 @@ from landscape.measures.cost import step_cost as step_cost
 from landscape.measures.loss import loss as loss
 from landscape.measures.robustness import noise_robustness as noise_robustness
 from landscape.measures.sharpness import ball_sharpness as ball_sharpness
+from landscape.measures.soups import model_soup as model_soup
 from landscape.model.layout import Layout as Layout
 from landscape.model.make_task import make_task as make_task
 from landscape.model.make_task import task_from as task_from
@@ -39,6 +40,7 @@ from landscape.surfaces.barrier import barrier as barrier
 from landscape.surfaces.barrier import pairwise_barriers as pairwise_barriers
 from landscape.surfaces.barrier import simplex_losses as simplex_losses
 from landscape.surfaces.basin import basin as basin
+from landscape.surfaces.bounded_barriers import bounded_barriers as bounded_barriers
 from landscape.surfaces.interpolated_surface import interpolated_surface as interpolated_surface
 from landscape.surfaces.merge_tree import merge_tree as merge_tree
 from landscape.surfaces.passes import passes as passes

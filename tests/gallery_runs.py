@@ -34,6 +34,7 @@ QUICK = {
     "simplex-settings": {"step": 0.25, "rounds": 3, "extend": 0.25},
     "gws-setting": {"over": "clients.concentration"},
     "lines-aligned": {"points": 5},
+    "model-map": {"rounds": 1},
     "barriers-pool": {"points": 3, "count": 4},
     "basin-rounds": {"rounds": 2, "points": 7},
     "topology-distances": {"rounds": 2, "points": 5},

@@ -6,7 +6,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "valley": (
         *("planes-clients", "plane-round", "planes-overlay", "planes-classes", "planes-settings", "planes-random"),
         *("planes-projected", "planes-adaptive", "planes-statistics", "barriers-clients", "barriers-pool"),
-        *("curve-modes", "lines-aligned"),
+        *("curve-modes", "lines-aligned", "model-map"),
     ),
     "path": (
         *("trajectory-plane", "lines-fma-ima", "lines-globals", "basin-rounds", "topology-rounds"),

@@ -57,7 +57,7 @@ def principal_plane(
     basis = stack_models(list(models))
     names = [str(index + 1) for index in range(len(basis))] if labels is None else list(labels)
     centre = combine64(basis, np.full(len(basis), 1.0)) / len(basis)
-    coordinates, mixing, shares = _components(_gram(basis, centre))
+    coordinates, mixing, shares = principal_coordinates(_gram(basis, centre))
     directions = _directions(basis, centre, mixing)
     if flat := shares[1] == 0:
         directions[1] = orthogonal(directions[0], seed)
@@ -91,8 +91,15 @@ def _gram(models: Tensor, centre: Tensor) -> np.ndarray:
     return total.cpu().numpy()
 
 
-def _components(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Coordinates (R, 2), coefficients (R, 2) of the unit directions, and shares (2,) of the variance."""
+def principal_coordinates(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coordinates (R, 2), coefficients (R, 2) of the unit directions, and shares (2,) of the variance.
+
+    Args:
+        gram: Inner products (R, R) of the models minus their mean.
+
+    Raises:
+        ValueError: If the models are all equal.
+    """
     values, vectors = np.linalg.eigh(gram)
     if len(values) < 2 or not values[-1] > 0:
         raise ValueError(f"{len(values)} models that are all equal; a plane needs models that differ.")

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from landscape.measures.norms import weight_norm
 from landscape.model.bound_model import Flat
-from landscape.model.losses import loss_blocks
 from landscape.model.samples import Samples
 from landscape.model.task import Task, metric_units, split_name
 from landscape.model.vectors import takes_models
@@ -110,27 +109,17 @@ def _ascent(
     flat: Flat, theta: Tensor, radius: float, scale: Tensor, samples: Samples, steps: int, block: int, fallback: Tensor
 ) -> tuple[float, float, float]:
     """Losses at the model, after one step, and the largest met; v is the place in units of the scale."""
-    here, gradient = _gradient(flat, theta, samples, block)
+    here, gradient = flat.loss_and_gradient(theta, samples, block)
     upward = scale * gradient if bool(gradient.any()) else fallback
     v = radius * upward / (weight_norm(upward) + TINY)
     losses = []
     for step in range(1, steps + 1):
-        value, gradient = _gradient(flat, theta + scale * v, samples, block)
+        value, gradient = flat.loss_and_gradient(theta + scale * v, samples, block)
         losses.append(value)
         upward = scale * gradient
         v = v + 2 * radius * (1 - step / steps) * upward / (weight_norm(upward) + TINY)
         v = v * min(1.0, radius / (float(weight_norm(v)) + TINY))
     return here, losses[0], float(np.max(losses))  # NaN where one is
-
-
-def _gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[float, Tensor]:
-    """Mean loss and its gradient (d,) over all samples."""
-    flat.theta.copy_(theta)
-    total, gradient = 0.0, torch.zeros_like(theta)
-    for batch, share in zip(*loss_blocks(flat.loss, samples, block), strict=True):
-        total += share * float(flat.gradient(batch))
-        gradient.add_(flat.grad, alpha=share)
-    return total, gradient
 
 
 def _rises(task: Task, theta: Tensor, moves: Tensor, buffers: Tensor | None, evaluation: Evaluation) -> Tensor:

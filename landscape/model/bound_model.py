@@ -12,7 +12,7 @@ from torch.func import functional_call
 from landscape.model.copies import convert, copy_module
 from landscape.model.input_format import Habits
 from landscape.model.layout import Layout
-from landscape.model.losses import PerSample, batch_mean
+from landscape.model.losses import PerSample, batch_mean, loss_blocks
 from landscape.model.samples import Inputs, Samples, call_module, map_leaves
 
 
@@ -109,6 +109,15 @@ class Flat:
         loss = batch_mean(self.loss, outputs, samples.targets.to(self.theta.device))
         loss.backward()
         return loss.detach()
+
+    def loss_and_gradient(self, theta: Tensor, samples: Samples, block: int) -> tuple[float, Tensor]:
+        """Mean loss at theta (d,), which it loads, and its gradient (d,) over all samples, by blocks of them."""
+        self.theta.copy_(theta)
+        total, gradient = 0.0, torch.zeros_like(theta)
+        for batch, share in zip(*loss_blocks(self.loss, samples, block), strict=True):
+            total += share * float(self.gradient(batch))
+            gradient.add_(self.grad, alpha=share)
+        return total, gradient
 
     def functional(self, theta: Tensor, inputs: Inputs) -> Tensor:
         """Module output at another theta (d,), differentiable in it; `self.theta` does not change."""

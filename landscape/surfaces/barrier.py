@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any, Unpack
 
 import numpy as np
+import torch
 import xarray as xr
 from torch import Tensor
 
@@ -20,6 +21,9 @@ from landscape.surfaces.surface import surface
 from landscape.sweep.evaluate import evaluate
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import axis, stack_models
+
+BLOCK = 1 << 14
+"""Parameters per model that are in memory in float64 at a time."""
 
 
 @takes_models("a", "b")
@@ -105,23 +109,31 @@ def pairwise_barriers(
     evaluation = evaluation.but(**options).without("pairwise_barriers", "metrics", "groups", "precision").between(task)
     evaluation = evaluation.but(metrics=("loss",))
     loss = evaluate(task, basis, np.concatenate(rows), buffers=buffers, evaluation=evaluation)["loss"].numpy()
-    heights, halfway, distances = (np.zeros((m, m)) for _ in range(3))
+    heights, halfway = (np.zeros((m, m)) for _ in range(2))
     for (i, j), between in zip(pairs, loss[m:].reshape(len(pairs), len(t)), strict=True):
         above = between - ((1 - t) * loss[i] + t * loss[j])
         heights[i, j] = heights[j, i] = np.maximum(0, above[np.isin(t, line_points)].max())
         halfway[i, j] = halfway[j, i] = above[t == 0.5].item()
-        distances[i, j] = distances[j, i] = float((basis[i].double() - basis[j].double()).norm())
     names = [str(index + 1) for index in range(m)] if labels is None else list(labels)
     units, both = metric_units(task, "loss"), ("mark", "mark_other")
     variables = {
         "barrier": (both, heights, "loss barrier", units),
         "midpoint": (both, halfway, "midpoint minus mean loss", units),
-        "distance": (both, distances, "distance of the models"),
+        "distance": (both, model_distances(basis), "distance of the models"),
         "mark_loss": ("mark", loss[:m], "loss at the mark", units),
     }
     about = {"analysis": "pairwise_barriers", "source": "Chen et al. 2024, section 4.3"}
     attrs = {**about, "points": points, **evaluation.attrs(task, buffers)}
     return labelled(variables, attrs, {"mark": names, "mark_other": names})
+
+
+def model_distances(models: Tensor) -> np.ndarray:
+    """Distances (n, n) of models (n, d) in parameter space, in float64; exactly 0 between equal ones."""
+    squares = torch.zeros(len(models), len(models), dtype=torch.float64)
+    for block in models.split(BLOCK, dim=1):
+        rows = block.double().cpu()
+        squares += torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist").square()
+    return squares.sqrt().numpy()
 
 
 @takes_models("models")

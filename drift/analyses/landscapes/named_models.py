@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -20,6 +21,9 @@ from landscape.model.samples import Samples
 
 SAME = 1e-6
 """Distance of two models, as a fraction of their norm, below which they are one: rounding of float32."""
+
+_Read = Callable[[str, int], tuple[Run, Round]]
+"""Name of another run, or "", and number of a round -> the run and the round."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,8 +44,9 @@ def named_models(run: Run, round: int, names: Sequence[str]) -> NamedModels:
 
     The names are start, end (the global models before and after the round), aggregate (the mean of the cohort by the
     run's own weights, as FedAvg takes it), client 3 (after its local training), round 12 (the global model after that
-    round) and NAME: round 12 (that of another run in the same folder of runs); and sums of them, such as 0.3 * client 3
-    + 0.7 * start. Batch statistics of aggregates and sums are recomputed.
+    round), client 3 of round 12 (any of these of another round) and NAME: round 12 (that of another run in the same
+    folder of runs); and sums of them, such as 0.3 * client 3 + 0.7 * start. Batch statistics of aggregates and sums are
+    recomputed.
 
     Args:
         round: Number of a round.
@@ -50,8 +55,8 @@ def named_models(run: Run, round: int, names: Sequence[str]) -> NamedModels:
         ValueError: If a name is none of these, or the round's cohort has no such client.
         LookupError: If the model was not kept, or there is no such run.
     """
-    record = run.round(round)
-    vectors = [_model(run, record, name) for name in names]
+    read = cache(partial(_record, run))
+    vectors = [_model(run, round, name, read) for name in names]
     if len(sizes := {len(model) for model in vectors}) > 1:
         raise ValueError(f"{', '.join(names)} have {sorted(sizes)} parameters; give like models.")
     return NamedModels(tuple(names), torch.stack(vectors))
@@ -104,25 +109,34 @@ def cohort_models(run: Run, round: int) -> NamedModels:
     return NamedModels(names, with_buffers(models, record.client_buffers[order]))
 
 
-def _model(run: Run, record: Round, name: str) -> Tensor:
+def _record(run: Run, other: str, index: int) -> tuple[Run, Round]:
+    """A round of a run, or of another one beside it, and that run."""
+    home = _other_run(run, other) if other else run
+    return home, home.round(index)
+
+
+def _model(run: Run, round: int, name: str, read: _Read) -> Tensor:
     if " * " in name:
-        return _sum(run, record, name)
+        return _sum(run, round, name, read)
     other, colon, words = name.rpartition(": ")
-    kind, _, number = words.partition(" ")
-    if kind == "round" and number.isdigit():
-        home = run if not colon else _other_run(run, other)
-        return home.round(int(number)).kept("end")
-    if colon or (number and (kind != "client" or not number.isdigit())):
+    inner, separator, where = words.rpartition(" of round ")
+    kind, _, number = (inner if separator else words).partition(" ")
+    if not separator and kind == "round" and number.isdigit():
+        return read(other, int(number))[1].kept("end")
+    if (separator and not where.isdigit()) or (colon and not separator):
+        raise ValueError(f"no model named {name!r}; {_NAMES}")
+    home, record = read(other, int(where) if separator else round)
+    if number and (kind != "client" or not number.isdigit()):
         raise ValueError(f"no model named {name!r}; {_NAMES}")
     if kind == "client" and number:
         ids = record.ids.tolist()
         if int(number) not in ids:
-            raise ValueError(f"round {record.index} of {run.name} has clients {sorted(ids)}, no client {number}.")
+            raise ValueError(f"round {record.index} of {home.name} has clients {sorted(ids)}, no client {number}.")
         return record.kept("clients")[ids.index(int(number))]
     if kind in ("start", "end"):
         return record.kept(kind)
     if kind == "aggregate":
-        return _aggregate(run, record)
+        return _aggregate(home, record)
     raise ValueError(f"no model named {name!r}; {_NAMES}")
 
 
@@ -133,7 +147,7 @@ def stated_statistics(run: Run, names: Sequence[str]) -> dict[str, Any]:
     """
     if not normalisers(run.task.model):
         return {}
-    means = [" * " in name or name.rpartition(": ")[2] == "aggregate" for name in names]
+    means = [" * " in name or name.rpartition(": ")[2].startswith("aggregate") for name in names]
     words = {"recomputed": any(means), "own": not all(means)}
     attrs: dict[str, Any] = {"statistics": ", ".join(sorted(word for word, there in words.items() if there))}
     return attrs | ({"calibration": len(_calibration(run))} if any(means) else {})
@@ -146,10 +160,10 @@ def _calibration(run: Run) -> Samples:
 def _aggregate(run: Run, record: Round) -> Tensor:
     weights, clients = run.experiment.cohort_weights(record.sizes), record.kept("clients")
     mean, buffers = weighted_models(weights, clients), buffers_of(clients)
-    return mean if buffers is None else _recomputed(run, mean, weights.to(buffers) @ buffers)
+    return mean if buffers is None else recomputed(run, mean, weights.to(buffers) @ buffers)
 
 
-def _sum(run: Run, record: Round, name: str) -> Tensor:
+def _sum(run: Run, round: int, name: str, read: _Read) -> Tensor:
     """A sum such as 0.3 * client 3 + 0.7 * start."""
     vectors: list[Tensor] = []
     buffers: list[Tensor] = []
@@ -159,16 +173,16 @@ def _sum(run: Run, record: Round, name: str) -> Tensor:
             value = float(factor)
         except ValueError:
             raise ValueError(f"no model named {name!r}; {_NAMES}") from None
-        model = _model(run, record, vector_name)
+        model = _model(run, round, vector_name, read)
         vectors.append(value * model.double())
         buffers += [value * model.buffers.double()] if isinstance(model, Model) else []
     if len({len(vector) for vector in vectors}) > 1:
         raise ValueError(f"the models of {name} have different numbers of parameters; give like models.")
     total = torch.stack(vectors).sum(0).to(model)
-    return _recomputed(run, total, torch.stack(buffers).sum(0).to(model)) if buffers else total
+    return recomputed(run, total, torch.stack(buffers).sum(0).to(model)) if buffers else total
 
 
-def _recomputed(run: Run, theta: Tensor, buffers: Tensor) -> Tensor:
+def recomputed(run: Run, theta: Tensor, buffers: Tensor) -> Tensor:
     """A combination of models with its buffers (b,); batch statistics are recomputed on training samples."""
     if normalisers(run.task.model):
         buffers = recalibrate(run.task, theta, buffers, _calibration(run))
@@ -187,6 +201,6 @@ def _other_run(run: Run, name: str) -> Run:
 
 
 _NAMES = (
-    "names are start, end, aggregate, client 3, round 12, NAME: round 12 for another run beside it, or sums such as "
-    "0.3 * client 3 + 0.7 * start."
+    "names are start, end, aggregate, client 3, round 12, client 3 of round 12, NAME: round 12 for another run beside "
+    "it, or sums such as 0.3 * client 3 + 0.7 * start."
 )
