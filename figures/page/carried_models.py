@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from drift.analyses.selected_samples import selected_samples
 from drift.runs.run import Run
 from figures.page.packed import packed
 from figures.page.stage_round import BOX
+from landscape.model.copies import copy_module
 from landscape.model.samples import Samples
 from landscape.model.task import Task, cross_entropy, error
 
@@ -52,7 +55,7 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], samples
         if not rounds:
             continue
         selected = selected_samples(run, rounds[0], "test", samples)
-        if (why := refused(run.task, selected)) or (layers := layers_of(run.task.model)) is None:
+        if (why := refused(run.task, selected)) or (layers := layers_of(run.task.model, selected.inputs[:8])) is None:
             entry["interpolated"] = why or "its model has other layers than a page evaluates"
             continue
         content = _samples(selected)
@@ -80,14 +83,22 @@ def refused(task: Task, samples: Samples) -> str:
     return f"its landscapes have more than {IMAGES:,} samples" if len(samples) > IMAGES else ""
 
 
-def layers_of(model: nn.Module) -> list[dict[str, Any]] | None:
-    """The layers of a plain network in the order of their parameters; None if it has others."""
-    children = dict(model.named_children())
-    if isinstance(model, nn.Sequential) or (type(model).__name__ == "Classifier" and [*children] == ["body", "head"]):
-        lists = [layers_of(child) for child in children.values()]
-        return None if None in lists else [layer for layers in lists for layer in layers or []]
-    layer = _layer(model)
-    return None if layer is None else [layer]
+def layers_of(model: nn.Module, inputs: Tensor) -> list[dict[str, Any]] | None:
+    """The layers of a plain network in the order of their parameters; None if it has others.
+
+    Args:
+        inputs: Some of its inputs, on which it must compute what its layers do, one after the other.
+    """
+    module = copy_module(model).eval()
+    leaves = [leaf for leaf in module.modules() if not any(leaf.children())]
+    layers = [layer for leaf in leaves if (layer := _layer(leaf)) is not None]
+    numbers = sum(parameter.numel() for leaf in leaves for parameter in leaf.parameters())
+    if len(layers) < len(leaves) or numbers < sum(parameter.numel() for parameter in module.parameters()):
+        return None
+    with torch.no_grad(), contextlib.suppress(RuntimeError):  # of shapes that do not follow one another
+        expected, outputs = module(inputs), reduce(lambda value, leaf: leaf(value), leaves, inputs)
+        return layers if outputs.shape == expected.shape and torch.allclose(outputs, expected, atol=1e-6) else None
+    return None
 
 
 def _layer(module: nn.Module) -> dict[str, Any] | None:

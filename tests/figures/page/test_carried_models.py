@@ -165,18 +165,55 @@ def test_few_bytes_carry_the_last_rounds_of_all_runs(carried, monkeypatch):
     assert len(value["samples"]) == 1
 
 
+class Twice(nn.Sequential):
+    """A chain by its layers, which computes something else."""
+
+    def forward(self, inputs):
+        return 2 * super().forward(inputs)
+
+
+class Scaled(nn.Module):
+    """A layer, and a parameter beside it."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, inputs):
+        return self.scale * self.layer(inputs)
+
+
 @pytest.mark.parametrize(
-    "model",
+    ("model", "shape"),
     [
-        nn.Sequential(nn.Conv2d(1, 2, 3, padding="same")),
-        nn.Sequential(nn.Conv2d(2, 2, 3, groups=2)),
-        nn.Sequential(nn.MaxPool2d(2, ceil_mode=True)),
-        nn.Sequential(nn.BatchNorm2d(3)),
-        nn.Sequential(nn.Linear(2, 2), nn.Tanh()),
+        (nn.Sequential(nn.Conv2d(1, 2, 3, padding="same")), (1, 4, 4)),
+        (nn.Sequential(nn.Conv2d(2, 2, 3, groups=2)), (2, 4, 4)),
+        (nn.Sequential(nn.MaxPool2d(2, ceil_mode=True)), (1, 5, 5)),
+        (nn.Sequential(nn.BatchNorm2d(3)), (3, 4, 4)),
+        (nn.Sequential(nn.Linear(2, 2), nn.Tanh()), (2,)),
+        (Twice(nn.Linear(2, 2)), (2,)),
+        (Scaled(), (2,)),
+        (nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)), (2,)),
     ],
 )
-def test_other_layers_are_not_evaluated_by_the_page(model):
-    assert layers_of(model) is None
+def test_what_is_no_chain_of_plain_layers_is_not_evaluated_by_the_page(model, shape):
+    assert layers_of(model, torch.rand(3, *shape)) is None
+
+
+def test_layers_are_found_at_any_depth_and_layers_that_follow_in_another_order_are_not():
+    chain = nn.Sequential(nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), nn.ReLU(), nn.Sequential(nn.Linear(3, 2)))
+    assert [layer["kind"] for layer in layers_of(chain, torch.rand(3, 2, 2))] == ["flatten", "linear", "relu", "linear"]
+
+    class Backwards(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last, self.first = nn.Linear(3, 2), nn.Linear(4, 3)
+
+        def forward(self, inputs):
+            return self.last(self.first(inputs))
+
+    assert layers_of(Backwards(), torch.rand(3, 4)) is None
 
 
 def test_a_page_says_why_a_model_is_not_carried(runs):
