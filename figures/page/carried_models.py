@@ -55,7 +55,7 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], samples
         if not rounds:
             continue
         selected = selected_samples(run, rounds[0], "test", samples)
-        if (why := refused(run.task, selected)) or (layers := layers_of(run.task.model, selected.inputs[:8])) is None:
+        if (why := refused(run.task, selected)) or (layers := layers_of(run.task.model, selected[:8].inputs)) is None:
             entry["interpolated"] = why or "its model has other layers than a page evaluates"
             continue
         content = _samples(selected)
@@ -83,7 +83,7 @@ def refused(task: Task, samples: Samples) -> str:
     return f"its landscapes have more than {IMAGES:,} samples" if len(samples) > IMAGES else ""
 
 
-def layers_of(model: nn.Module, inputs: Tensor) -> list[dict[str, Any]] | None:
+def layers_of(model: nn.Module, inputs: Any) -> list[dict[str, Any]] | None:
     """The layers of a plain network in the order of their parameters; None if it has others.
 
     Args:
