@@ -22,7 +22,8 @@ class Hall {
     const elements = this.pictures.slice(0, present.length).map((picture) => picture.element);
     if (elements.some((element, i) => this.element.children[i] !== element) || this.element.children.length !== elements.length) this.element.replaceChildren(...elements);
     this.shown = this.pictures.slice(0, present.length);
-    const side = this.layOut(present.length);
+    const side = this.layOut(present.length), ends = present.map(({ at }) => endOf(at.frame)).filter((end) => end && Number.isFinite(end.loss)), losses = alike(ends.map((end) => end.loss));
+    this.losses = new Map(ends.map((end, i) => [end, losses[i]]));
     present.forEach(({ run, other, surface, at }, i) => {
       const old = before && before[i].surface, whole = surface && !surface.empty;
       const moving = whole && old && !old.empty && old.log === surface.log && tween ? new Between(old, surface, share) : surface;
@@ -35,9 +36,9 @@ class Hall {
 
   words({ run, other, at, surface, small }) {
     const { stage } = this, { state, unit } = stage, { frame, round } = at, metric = state.view === "path" ? "loss" : state.metric;
-    const end = frame && frame.marks.find((mark) => mark.kind === "end");
+    const end = endOf(frame);
     const along = frame && frame.explained ? `${(100 * frame.explained).toFixed(0)} % of the way is on this plane; click a round` : "Click a round";
-    const reading = !frame ? "" : state.view === "path" ? along : other ? "Below zero: lies lower than the other" : end && metric === "loss" ? `loss after the round ${written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
+    const reading = !frame ? "" : state.view === "path" ? along : other ? "Below zero: lies lower than the other" : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
     const place = state.view === "path" || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, the nearest` : at.rough ? "rough, the exact one is coming" : "";
     const absent = at.absent || (surface && metric.startsWith("class") ? `None of these samples is of class ${stage.className(Number(metric.slice(6)))}.` : surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
     const label = state.view === "path" ? `Path of ${run.label} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${run.label} minus ${other.label}` : `${stage.quantity} of ${run.label}`}, round ${round}.`;
@@ -74,3 +75,5 @@ class Hall {
     }));
   }
 }
+
+const endOf = (frame) => frame && frame.marks.find((mark) => mark.kind === "end");
