@@ -172,4 +172,5 @@ def test_the_tables_of_the_page_are_those_of_the_stored_numbers():
 
     page = (Path(__file__).resolve().parents[4] / "docs" / "model-map.md").read_text()
     content = json.loads(STORED.read_text())
-    assert table(content) in page and planted_table(content) in page
+    assert planted_table(content) in page
+    assert table(content) in (Path(__file__).resolve().parents[4] / "docs" / "findings.md").read_text()
