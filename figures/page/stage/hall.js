@@ -38,7 +38,7 @@ class Hall {
     const { stage } = this, { state, unit } = stage, { frame, round } = at, metric = state.view === "path" ? "loss" : state.metric;
     const end = endOf(frame);
     const along = frame && frame.explained ? `${(100 * frame.explained).toFixed(0)} % of the way is on this plane; click a round` : "Click a round";
-    const reading = !frame ? "" : state.view === "path" ? along : other ? "Below zero: lies lower than the other" : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
+    const reading = !frame ? "" : state.view === "path" ? along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : "Below zero: lies lower than the other") : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
     const place = state.view === "path" || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, the nearest` : at.rough ? "rough, the exact one is coming" : "";
     const absent = at.absent || (surface && metric.startsWith("class") ? `None of these samples is of class ${stage.className(Number(metric.slice(6)))}.` : surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
     const label = state.view === "path" ? `Path of ${run.label} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${run.label} minus ${other.label}` : `${stage.quantity} of ${run.label}`}, round ${round}.`;
@@ -51,7 +51,7 @@ class Hall {
   // Places the pictures in rows so that they are as large as can be; the side of one, px.
   layOut(number) {
     const wide = this.element.clientWidth, tall = Math.max(this.element.clientHeight, 0), phone = innerWidth < 1000;
-    const side = (columns) => Math.min((wide - 14 * (columns - 1)) / columns, phone ? Infinity : (tall - 12) / Math.ceil(number / columns) - 62);
+    const side = (columns) => Math.min((wide - 14 * (columns - 1)) / columns, phone ? Infinity : (tall - 12) / Math.ceil(number / columns) - 82);
     const columns = phone ? (wide > 620 ? Math.min(number, 2) : 1) : Array.from({ length: number }, (_, i) => i + 1).reduce((a, b) => (side(b) > side(a) + 4 ? b : a), 1);
     this.element.style.gridTemplateColumns = `repeat(${columns}, max-content)`;
     return Math.floor(Math.max(side(columns), 180));

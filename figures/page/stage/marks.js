@@ -40,7 +40,8 @@ class Marks {
     }
     this.arrows.replaceChildren(...lines);
     const end = places.find((one) => one.mark.kind === "end");
-    const same = end && target && Math.hypot(end.at[0] - target.at[0], end.at[1] - target.at[1]) < NEAR;
+    const tiny = 1e-6 * this.picture.shown.half; // one model, not two whose marks are near
+    const same = end && target && Math.hypot(end.mark.u - to.u, end.mark.v - to.v) < tiny && Math.abs(end.mark.away - to.away) < tiny;
     const boxes = places.map(({ at }) => ({ x: at[0] - 7, y: at[1] - 7, width: 14, height: 14 }));
     const order = (mark) => ["client", "start", "aggregate", "end", "mix"].indexOf(mark.kind);
     const items = places.filter((one) => !(same && one === target)).sort((a, b) => order(a.mark) - order(b.mark));

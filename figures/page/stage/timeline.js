@@ -112,10 +112,12 @@ class TimeLine {
     const all = this.stage.shown.flatMap((run) => run.events.filter((event) => within(event.round)).map((event) => ({ run, event, x: this.x(event.round) })));
     const taken = all.map(({ x }) => [x, x + 9]);
     return all.map(({ run, event, x }) => {
-      const brief = event.words.split(/[:[]/)[0].trim(), words = `${run.label}, round ${event.round}: ${event.words}`, span = [x + 10, x + 14 + 6.5 * brief.length];
-      const free = span[1] < this.width && taken.every(([from, to]) => span[1] < from || span[0] > to) && taken.push(span);
+      const brief = event.words.split(/[:[]/)[0].trim(), words = `${run.label}, round ${event.round}: ${event.words}`, long = 6.5 * brief.length;
+      const spans = [[x + 10, x + 14 + long], [x - 6 - long, x - 2]], free = (span) => span[0] > 0 && span[1] < this.width && taken.every(([from, to]) => span[1] < from || span[0] > to);
+      const span = spans.find(free), left = span === spans[1];
+      if (span) taken.push(span);
       return shape("g", { class: "event" }, shape("title", {}, words), shape("line", { x1: x, x2: x, y1: 12, y2: base, stroke: run.shade }),
-        shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: x + 12, y: 11, class: "tick" }, free ? brief : ""));
+        shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: left ? x - 4 : x + 12, y: 11, class: "tick", "text-anchor": left ? "end" : "start" }, span ? brief : ""));
     });
   }
 

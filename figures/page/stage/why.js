@@ -13,9 +13,10 @@ class Why {
   draw() {
     const { stage } = this, { scene, state } = stage, run = stage.looked, at = stage.land.frame(run), { frame, round } = at;
     this.element.classList.toggle("stale", Boolean(at.stale));
-    const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${run.label}, round ${round ?? state.round}`));
+    const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${run.label}, round ${round ?? state.round}${at.rough ? "; rough, the exact one is coming" : ""}`));
     const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, number.replace(/(^|\s)-/, "$1−")), make("p", {}, text, " ", term(name, scene.terms))));
-    this.head.replaceChildren(title, frame ? make("ol", { class: "sentences" }, ...[comparison(stage), ...sentences].filter(Boolean)) : make("p", {}, at.absent));
+    const based = frame && make("p", { class: "small based" }, frame.samples);
+    this.head.replaceChildren(title, ...[based].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...[comparison(stage), ...sentences].filter(Boolean)) : make("p", {}, at.absent));
     this.point.replaceChildren(pointCard(stage));
     this.weights.draw(at);
     this.clients.replaceChildren(...(frame ? [clientsCard(stage, run, frame)] : []));
@@ -43,14 +44,14 @@ function wholeRun(stage, run, at) {
 // Which of the runs on the stage has the lowest loss after the round.
 function comparison(stage) {
   const ends = stage.shown.map((run) => ({ run, at: stage.land.frame(run) })).filter(({ at }) => at.frame && !at.stale)
-    .map(({ run, at }) => ({ run, round: at.round, loss: at.frame.marks.find((mark) => mark.kind === "end")?.loss ?? null })).filter((one) => one.loss !== null).sort((a, b) => a.loss - b.loss);
+    .map(({ run, at }) => ({ run, rough: at.rough, round: at.round, loss: at.frame.marks.find((mark) => mark.kind === "end")?.loss ?? null })).filter((one) => one.loss !== null).sort((a, b) => a.loss - b.loss);
   if (ends.length < 2) return null;
   const first = ends[0], unit = stage.unit, after = new Set(ends.map((one) => one.round)).size === 1 ? `round ${first.round}` : "these rounds";
   const lowest = ends.filter((one) => one.loss - first.loss < 1e-6 * Math.abs(first.loss)), rest = ends.slice(lowest.length);
   const names = lowest.map((one) => one.run.label).join(" and "), meaning = term("End", stage.scene.terms);
   if (!rest.length) return make("li", {}, make("p", {}, `${names} are equal after ${after}: ${written(first.loss)}${unit}. `, meaning));
   const [least, ...others] = alike([first, ...rest].map((one) => one.loss));
-  const text = `${names} ${lowest.length > 1 ? "lie" : "lies"} lowest after ${after}: ${least} against ${rest.map((one, i) => `${one.run.label} ${others[i]}`).join(", ")}. `;
+  const text = `${ends.some((one) => one.rough) ? "So far, " : ""}${names} ${lowest.length > 1 ? "lie" : "lies"} lowest after ${after}: ${least} against ${rest.map((one, i) => `${one.run.label} ${others[i]}`).join(", ")}. `;
   return make("li", {}, make("b", { class: "number" }, signed(first.loss - rest[0].loss) + unit), make("p", {}, text, meaning));
 }
 
