@@ -26,7 +26,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 6095,
+    "drift/analyses": 6100,
     "drift/claims": 1295,
     "drift/config": 1005,
     "drift/diagnosis": 505,
@@ -62,8 +62,8 @@ ROOMS = {
     "landscape/curvature": 955,
     "landscape/datasets": 985,
     "landscape/geometry": 645,
-    "landscape/measures": 650,
-    "landscape/model": 3895,
+    "landscape/measures": 655,
+    "landscape/model": 3905,
     "landscape/models": 555,
     "landscape/plugins": 350,
     "landscape/results": 550,

@@ -35,8 +35,8 @@ SERIES = ("accuracy", "loss", "client_variance", "change_variance", "mean_cosine
 
 TERMS = {
     "Aggregate": "The weighted mean of the client models of a cohort, which FedAvg takes as end.",
-    "Counterfactual": "The result of a round with one thing changed: one client less, all clients, another aggregation, "
-    "another setting.",
+    "Counterfactual": "The result of a round with one thing changed: one client less, all clients, another "
+    "aggregation, another setting.",
     "Mean cosine": "The weighted mean of the cosines between client updates, from -1 to 1.",
     "Critical point": "The round after which coherence has changed from positive to negative for good, with an "
     "interval.",

@@ -25,7 +25,7 @@ def model_soup(
     evaluation: Evaluation = USUAL,
     **options: Unpack[EvaluationOptions],
 ) -> list[int]:
-    """Rows of those of several models whose mean has a low loss.
+    """Rows of those of several models whose mean has a low loss; a model without a finite loss is in none.
 
         greedy    by rising loss, each model joins if the loss of the mean does not rise
         pruned    from all models, the one goes without which the loss of the mean is lowest, until none lowers it
@@ -41,7 +41,7 @@ def model_soup(
             `landscape.Evaluation`, and fields of it by name.
 
     Raises:
-        ValueError: If the models differ in length, or there is no such kind.
+        ValueError: If the models differ in length, none has a finite loss, or there is no such kind.
     """
     basis = stack_models(list(models))
     evaluation = evaluation.but(**options).without("model_soup", "metrics", "groups", "precision").between(task)
@@ -49,24 +49,29 @@ def model_soup(
 
     def losses(*means: list[int]) -> np.ndarray:
         rows = np.stack([mean_of(members, len(basis)) for members in means])
-        return evaluate(task, basis, rows, buffers=buffers, evaluation=evaluation)["loss"].numpy()
+        values = evaluate(task, basis, rows, buffers=buffers, evaluation=evaluation)["loss"].numpy()
+        return np.where(np.isfinite(values), values, np.inf)
 
     soups = {"greedy": _greedy, "pruned": _pruned}
     if kind not in soups:
         raise ValueError(f"kind is {kind!r}; give one of {', '.join(soups)}.")
-    return soups[kind](losses, len(basis))
+    alone = losses(*([row] for row in range(len(basis))))
+    order = [row for row in alone.argsort(kind="stable").tolist() if alone[row] < np.inf]
+    if not order:
+        raise ValueError(f"none of the {len(basis)} models has a finite loss; give others.")
+    return soups[kind](losses, order)
 
 
-def _greedy(losses: Callable[..., np.ndarray], number: int) -> list[int]:
+def _greedy(losses: Callable[..., np.ndarray], order: list[int]) -> list[int]:
     soup, least = list[int](), np.inf
-    for row in losses(*([row] for row in range(number))).argsort(kind="stable").tolist():
+    for row in order:
         if (loss := losses([*soup, row])[0]) <= least:
             soup, least = [*soup, row], loss
     return sorted(soup)
 
 
-def _pruned(losses: Callable[..., np.ndarray], number: int) -> list[int]:
-    soup = list(range(number))
+def _pruned(losses: Callable[..., np.ndarray], order: list[int]) -> list[int]:
+    soup = sorted(order)
     while len(soup) > 1:
         attempts = [soup, *([other for other in soup if other != row] for row in soup)]
         if (lowest := int(losses(*attempts).argmin())) == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -60,6 +60,7 @@ class Products:
             )
         for name, layer in layers.items():
             _require_linear(name, layer)
+        _require_single_use(self.factors.model, layers)
 
     def __repr__(self) -> str:
         """One line: layers, and numbers of parameters."""
@@ -193,12 +194,25 @@ def _require_linear(name: str, layer: Any) -> None:
     odd = "a variant such as DoRA" if getattr(layer, "lora_variant", None) else ""
     odd = odd or ("a bias beside B" if any(getattr(layer, "lora_bias", {}).values()) else "")
     odd = odd or ("a base layer without a weight" if not isinstance(weight, Tensor) else "")
+    odd = odd or ("grouped convolutions" if getattr(layer.get_base_layer(), "groups", 1) > 1 else "")
     odd = odd or ("its adapters off or merged" if layer.disable_adapters or layer.merged else "")
     if odd:
         raise ValueError(
             f"{name} has {odd}; products are those of plain LoRA, W + scale B A. Merge the model "
             "(merge_and_unload()) to analyse it in all its parameters."
         )
+
+
+def _require_single_use(model: nn.Module, layers: Mapping[str, Any]) -> None:
+    """Refuse an adapted layer that the model also calls elsewhere, without its adapter."""
+    for name, layer in layers.items():
+        base, inside = layer.get_base_layer(), tuple(f"{path}." for path, wrapper in layers.items() if wrapper is layer)
+        for path, module in model.named_modules(remove_duplicate=False):
+            if module is base and not path.startswith(inside):
+                raise ValueError(
+                    f"{path} is the frozen layer of {name}, called without its adapter; products are those of layers "
+                    "that are called with it. Merge the model (merge_and_unload()) to analyse it."
+                )
 
 
 @takes_models("theta")

@@ -149,13 +149,16 @@ def _names(run: Run, models: Sequence[str] | None, rounds: Sequence[int] | None,
     names = list(models) if models is not None else _kept_models(run, rounds, "")
     for other in others if models is None else ():
         home = open_run(find(run.folder.resolve().parent, other))
+        if home.folder.resolve() == run.folder.resolve():
+            raise ValueError(f"{home.name} is the run of the map itself; others names further ones.")
         if home.about.get("fingerprint") != run.about.get("fingerprint"):
             raise ValueError(f"{home.name} has other data than {run.name}; a map has models of one task.")
         names += _kept_models(home, rounds, f"{home.folder.name}: ")
-    if twice := [name for name in names if names.count(name) > 1]:
+    plain_names = [name.removeprefix(f"{run.folder.name}: ") for name in names]
+    if twice := [name for name in plain_names if plain_names.count(name) > 1]:
         raise ValueError(f"{twice[0]} is named twice; name a model once.")
     if not names:
-        raise ValueError("models is empty; name one or more, or leave it out.")
+        raise ValueError("no model is named: models or rounds is empty; name one or more, or leave it out.")
     return names
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import oracles
+import pytest
 import torch
 
 import landscape
+from landscape.model.samples import Samples
+from landscape.model.task import Task
 
 GROWING = 1
 """Seed whose greedy soup has some of the models."""
@@ -53,3 +56,15 @@ def test_equal_models_and_a_single_one():
     copies = models.expand(3, -1).clone()
     assert landscape.model_soup(task.task, copies) == [0, 1, 2]
     assert landscape.model_soup(task.task, copies, kind="pruned") == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["greedy", "pruned"])
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+def test_models_without_a_finite_loss_are_in_no_soup(kind, broken):
+    task = Task(torch.nn.Linear(2, 2, bias=False), {"test": Samples(torch.eye(2), torch.arange(2))})
+    good = torch.tensor([[2.0, 0.0, 0.0, 2.0], [3.0, 0.0, 0.0, 1.0]])
+    bad = torch.full((1, 4), broken)
+    without = landscape.model_soup(task, good, kind=kind)
+    assert landscape.model_soup(task, torch.cat([bad, good, bad]), kind=kind) == [row + 1 for row in without]
+    with pytest.raises(ValueError, match="none of the 2 models has a finite loss"):
+        landscape.model_soup(task, torch.cat([bad, bad]), kind=kind)

@@ -130,3 +130,40 @@ def test_models_without_adapters_and_variants_are_refused():
         landscape.products(one)
     with pytest.raises(ValueError, match="theta has 3 entries"):
         landscape.products(task()).model(torch.zeros(3, dtype=torch.float64))
+
+
+class SharedLayer(torch.nn.Module):
+    """An adapted layer, and the same frozen one under another name, without the adapter."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = adapted.LowRank(torch.nn.Linear(4, 4), 2, 1.0)
+        self.second = self.first.base_layer
+
+    def forward(self, inputs):
+        return self.second(self.first(inputs))
+
+
+def test_a_layer_that_is_also_called_without_its_adapter_is_refused():
+    samples = {"test": Samples(torch.randn(6, 4), torch.arange(6) % 4)}
+    with pytest.raises(ValueError, match="second is the frozen layer of first, called without its adapter"):
+        landscape.products(Task(SharedLayer(), samples))
+
+
+def test_a_layer_that_is_called_twice_with_its_adapter_is_not_refused():
+    layer = adapted.LowRank(torch.nn.Linear(4, 4), 2, 1.0)
+    torch.nn.init.normal_(layer.lora_B["default"].weight)
+    task = Task(
+        torch.nn.Sequential(layer, torch.nn.Tanh(), layer), {"test": Samples(torch.randn(6, 4), torch.arange(6) % 4)}
+    )
+    view = landscape.products(task)
+    assert landscape.loss(view.task, view.model(task.theta)) == pytest.approx(
+        landscape.loss(task, task.theta), rel=1e-6
+    )
+
+
+def test_grouped_convolutions_are_refused():
+    layer = adapted.LowRank(torch.nn.Linear(4, 4), 2, 1.0)
+    layer.base_layer.groups = 2
+    with pytest.raises(ValueError, match="grouped convolutions"):
+        landscape.products(Task(layer, {"test": Samples(torch.randn(6, 4), torch.arange(6) % 4)}))

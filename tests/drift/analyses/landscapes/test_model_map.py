@@ -144,7 +144,7 @@ def test_runs_of_another_model_or_other_data_are_refused(seeds, tmp_path):
     ("options", "text"),
     [
         ({"models": ["round 3", "round 3"]}, "round 3 is named twice"),
-        ({"models": []}, "models is empty"),
+        ({"models": []}, "models or rounds is empty"),
         ({"models": ["round 3"], "rounds": [2]}, "give either"),
         ({"margin": -1.0}, "margin is -1"),
         ({"samples": 0}, "samples is 0"),
@@ -174,3 +174,13 @@ def test_the_tables_of_the_page_are_those_of_the_stored_numbers():
     content = json.loads(STORED.read_text())
     assert planted_table(content) in page
     assert table(content) in (Path(__file__).resolve().parents[4] / "docs" / "findings.md").read_text()
+
+
+def test_the_run_itself_is_no_other_run_and_a_model_has_one_name(seeds):
+    run = seeds[0]
+    with pytest.raises(ValueError, match="is the run of the map itself"):
+        drift.model_map(run, others=[run.folder.name])
+    with pytest.raises(ValueError, match="named twice"):
+        drift.model_map(run, models=["round 3", f"{run.folder.name}: round 3"])
+    with pytest.raises(ValueError, match="models or rounds is empty"):
+        drift.model_map(run, rounds=[])
