@@ -32,6 +32,7 @@ IMPORTED = [
     "figures.explore.answers.landscape",
     "figures.explore.session",
     "figures.explore.server",
+    "figures.explore.work.points",
     "figures.explore.work.workspace",
     "matplotlib.pyplot",
     "warm",

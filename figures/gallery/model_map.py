@@ -21,7 +21,7 @@ from figures.selection import run_selection
 
 NEEDS = "one run or several of one model and data, in one folder, that kept clients or global models of some rounds"
 
-COST = "a minute for three runs"
+COST = "a minute per run"
 
 TINTS = ("#d9d9d9", "#f0d9c4", "#cfe3ee", "#dfead2", "#e8dcea")
 """Fills of basins, all pale; their numbers tell them apart."""

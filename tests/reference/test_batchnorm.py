@@ -42,6 +42,8 @@ WITHOUT_STATISTICS = {
     "align": "refuses models with batch normalisation",
     "aligned_barrier": "refuses models with batch normalisation",
     "project": "distances of parameters",
+    "bounded_barriers": "compared in test_model_map.py",
+    "model_soup": "compared in test_model_map.py",
     "Curve": "what `connecting_curve` returns, compared there",
     "Model": "the value itself",
     "Record": "files of checkpoints, which are state dicts",

@@ -36,7 +36,7 @@ CKA_SAMPLES = 500
 """Most inputs on which features are compared."""
 
 
-@analysis("mark", "mark_other", "basin", "basin_other", "candidate", cost="evaluations")
+@analysis("mark", "mark_other", "candidate", "basin", "basin_other", cost="evaluations")
 def model_map(
     run: Run,
     *,

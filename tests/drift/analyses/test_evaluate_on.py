@@ -119,6 +119,7 @@ def runs(tmp_path_factory) -> Iterator[list[Callable[[], Run]]]:
         lambda: trained(folder, "method=lss", "method.candidates=2", "rounds=1"),
         lambda: trained(folder, "method=fedlaw", "method.server_epochs=2", "rounds=1"),
         rated,
+        lambda: trained(folder, "method=fedlora", "task.model=adapted:build", "keep.clients=all", "rounds=2"),
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blobs, "load", grouped)

@@ -110,7 +110,7 @@ def same(one: Any, other: Any) -> bool:
         return bool(timeless(one).equals(timeless(other)))
     if isinstance(one, dict):
         return all(same(one[key], other[key]) for key in one)
-    if isinstance(one, float):
+    if isinstance(one, float | list):
         return one == other
     if isinstance(one, Tensor):
         return torch.equal(one, other)
