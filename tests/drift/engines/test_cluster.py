@@ -63,7 +63,7 @@ def test_a_cluster_gives_the_bits_of_serial_through_deaths_and_stops_when_its_sc
 
         with pytest.raises(Lost, match="scheduler is gone") as raised:
             drift.simulate(experiment, runs=tmp_path / "parts", cluster=address, progress=kill)
-        assert "give the same command again" in str(raised.value)
+        assert "repeat the command" in str(raised.value)
     parts = drift.Run(tmp_path / "parts" / experiment.slug)
     assert 5 <= parts.committed < 8
     drift.simulate(experiment, runs=tmp_path / "parts")
