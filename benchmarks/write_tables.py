@@ -98,7 +98,7 @@ def planes(content: Mapping[str, Any]) -> list[Row]:
             (f"{table['model']}, {table['points']}^2 points, {table['samples']} samples", seconds, _cells(ratio, LOOPS))
         )
     means = {name: statistics.geometric_mean(values) for name, values in ratios.items() if len(values) == len(rows)}
-    return [*rows, ("geometric mean", "", _cells(means, LOOPS))] if len(rows) > 1 else rows
+    return [*rows, (f"geometric mean of {len(rows)} models", "", _cells(means, LOOPS))] if len(rows) > 1 else rows
 
 
 def training(content: Mapping[str, Any]) -> list[Row]:
@@ -185,7 +185,7 @@ def _table(machines: Mapping[int, Sequence[Sequence[Any]]]) -> str:
                 for name, ours, cells in rows
                 if name == work
             ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(f"|{'|'.join(line)}|" for line in lines)
 
 
 def _cells(ratios: Mapping[str, float], names: Mapping[str, str]) -> dict[str, str]:

@@ -37,7 +37,8 @@ def _plane(model, seconds, **ratio):
 
 
 def _cells(text, work):
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if f"| {work}" in line]
+    lines = [line[1:-1] for line in text.splitlines() if line.startswith(f"|{work}")]
+    return [[cell.strip() for cell in line.split("|")] for line in lines]
 
 
 def test_machines_stand_one_below_the_other_for_each_work(tmp_path):
@@ -53,7 +54,7 @@ def test_machines_stand_one_below_the_other_for_each_work(tmp_path):
     assert _cells(text, "din") == [["din, 6^2 points, 9 samples", "1", "2 s", "1.25", "0.50", "0.50"]]
     both = [["1", "4 s", "5.00", "8.00", "5.00"], ["2", "5 s", "2.00", "", ""]]
     assert [row[1:] for row in _cells(text, "mlp")] == both
-    assert _cells(text, "geometric") == [["geometric mean", "1", "", "2.50", "2.00", "1.58"]]
+    assert _cells(text, "geometric") == [["geometric mean of 2 models", "1", "", "2.50", "2.00", "1.58"]]
 
 
 def test_a_machine_keeps_what_was_not_measured_again_and_takes_nothing_from_another_one(tmp_path):
