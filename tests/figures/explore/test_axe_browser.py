@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from browsing import MARKS
-from exploring import exploring, idle
+from exploring import idle
 
 AXE = importlib.util.find_spec("axe_playwright_python")
 pytestmark = [
@@ -37,12 +37,6 @@ VIEWS = {
     "figures": look(figure="accuracy-rounds", options={}),
     "diagnosis": lambda page: page.wait_for_selector("#stage .diagnosis li"),
 }
-
-
-@pytest.fixture(scope="module")
-def address(runs):
-    with exploring(runs[0].folder.parent) as started:
-        yield started
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

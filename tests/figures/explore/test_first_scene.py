@@ -16,10 +16,14 @@ pytest.importorskip("tornado", reason="no tornado here; pip install 'fedscape[ex
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.websocket import websocket_connect
 
+from drift.analyses.rounds import coherence
 from drift.simulation.simulate import simulate
 from figures.explore import server
+from figures.explore.work import first_scene
 from figures.explore.work.first_scene import stored_scene
 from figures.explore.work.workspace import Workspace
+from figures.looks import palette
+from landscape.measures import similarity
 
 
 @pytest.fixture(autouse=True)
@@ -114,3 +118,16 @@ def test_a_stored_scene_is_read_without_torch(folder, jobs):
     )
     done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "False"]
+
+
+def test_a_change_of_any_code_that_a_scene_comes_from_drops_it(folder, monkeypatch):
+    before, stamp = first_scene.identity([folder]), first_scene.paths.stamp
+    for changed in (coherence, palette, similarity):
+        monkeypatch.setattr(
+            first_scene.paths, "stamp", lambda file, of=changed: (file.samefile(of.__file__), stamp(file))
+        )
+        marked = first_scene.identity([folder])
+        monkeypatch.setattr(first_scene.paths, "stamp", lambda file: (False, stamp(file)))
+        assert marked != first_scene.identity([folder])
+        monkeypatch.setattr(first_scene.paths, "stamp", stamp)
+    assert first_scene.identity([folder]) == before

@@ -5,7 +5,7 @@ import re
 
 import pytest
 from browsing import MARKS
-from exploring import exploring, idle
+from exploring import idle
 
 pytestmark = MARKS
 VIEW = "document.getElementById('stage').view"
@@ -18,12 +18,6 @@ STOP = """() => {
         || (one.matches('.mark') && getComputedStyle(mark).strokeWidth === '4px');
     return { name: name.trim().replace(/\\s+/g, ' '), seen: Boolean(seen), body: one === document.body } }"""
 """The element with the focus: its name, and whether the focus can be seen."""
-
-
-@pytest.fixture(scope="module")
-def address(runs):
-    with exploring(runs[0].folder.parent) as started:
-        yield started
 
 
 @pytest.fixture

@@ -5,15 +5,9 @@ import threading
 
 import pytest
 from browsing import MARKS
-from exploring import exploring, idle
+from exploring import idle
 
 pytestmark = MARKS
-
-
-@pytest.fixture(scope="module")
-def address(runs):
-    with exploring(runs[0].folder.parent) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

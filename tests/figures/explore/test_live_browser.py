@@ -24,12 +24,6 @@ DRAWN = """() => ({
 """All that is seen."""
 
 
-@pytest.fixture(scope="module")
-def address(runs):
-    with exploring(runs[0].folder.parent) as started:
-        yield started
-
-
 @pytest.fixture
 def opened(browser, address):
     """Opens an address of the page in a window; it may not complain, nor ask elsewhere."""

@@ -2,7 +2,7 @@
 
 import pytest
 from browsing import MARKS
-from exploring import exploring, idle
+from exploring import idle
 
 pytestmark = MARKS
 SECOND = """async () => {
@@ -30,12 +30,6 @@ SEEN = """(which) => { const root = document.querySelectorAll('#stage')[which], 
 READY = """(which) => { const view = document.querySelectorAll('#stage')[which].view;
     return view && !view.due && view.root.querySelector('.diagnosis li')
         && [...view.asks.entries.values()].every(one => !one.pending) }"""
-
-
-@pytest.fixture(scope="module")
-def address(runs):
-    with exploring(runs[0].folder.parent) as started:
-        yield started
 
 
 ACTS = {
