@@ -9,9 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import drift
-import figures
-import landscape
 from drift.store import paths
 from landscape.results.atomic_write import write_bytes
 from landscape.results.user_folder import cache_folder
@@ -23,8 +20,8 @@ MOST = 20
 def identity(folders: Sequence[Path]) -> str:
     """Digest of the files that a scene is read from, as they are now, and of the code that reads it."""
     runs = [run for folder in folders for run in sorted([*folder.glob("run.json"), *folder.glob("*/run.json")])]
-    packages = [Path(str(package.__file__)).parent for package in (drift, figures, landscape)]
-    code = [file for folder in packages for file in sorted(folder.rglob("*.py"))]
+    home = Path(__file__).resolve().parents[3]
+    code = [file for name in ("drift", "figures", "landscape") for file in sorted((home / name).rglob("*.py"))]
     files = [*runs, *(run.with_name(paths.STATE) for run in runs), *code]
     return hashlib.sha256(repr([(str(file), paths.stamp(file)) for file in files]).encode()).hexdigest()
 
