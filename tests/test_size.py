@@ -52,7 +52,7 @@ ROOMS = {
     "figures/gallery": 5025,
     "figures/interactive": 570,
     "figures/looks": 650,
-    "figures/page": 1340,
+    "figures/page": 1350,
     "figures/papers": 175,
     "figures/pictures": 320,
     "figures/selection": 785,

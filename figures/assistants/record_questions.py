@@ -121,7 +121,7 @@ class RecordQuestions(OpenedRuns):
                 f"round {record.index} of {opened.name} kept no clients; rounds that did: {stored or 'none'}."
             )
         losses = round_losses(opened, record, None)
-        cohort = cohort_values(opened, record, losses)
+        cohort = cohort_values(opened, record, losses, None)
         named = {name: plain(float(losses[name])) for name in ("start", "aggregate", "end") if name in losses}
         return {
             "round": record.index,

@@ -72,7 +72,7 @@ def stage_round(
     ds = _plane(run, index, sweep, points, samples, split, quantity, stored=not rough)
     centre = [float(ds[f"mark_{name}"].sel(mark="mean")) for name in ("alpha", "beta")]
     losses = round_losses(run, record, samples, split)
-    cohort = cohort_values(run, record, losses, rough=rough)
+    cohort = cohort_values(run, record, losses, samples, rough=rough)
     metrics = {name: ds[name] for name in ("loss", "error") if name in ds}
     if quantity not in metrics:
         metrics[quantity] = _of_class(ds, quantity)
@@ -185,9 +185,16 @@ def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: x
     return marks
 
 
-def cohort_values(run: Run, record: Round, losses: xr.Dataset, *, rough: bool = False) -> list[dict[str, Any]]:
+def cohort_values(
+    run: Run,
+    record: Round,
+    losses: xr.Dataset,
+    samples: Samples,
+    *,
+    rough: bool = False,
+) -> list[dict[str, Any]]:
     """What `stage_round` lists under cohort; a rough picture does not wait for losses on the clients' own samples."""
-    after = None if rough else run.cached(client_losses, round=record.index)
+    after = None if rough else run.cached(client_losses, round=record.index, samples=fewer(run, "test", samples))
     table = cohort_table(run, round=record.index) if rough else run.cached(cohort_table, round=record.index)
     shares = label_shares(run, record.index)
     cohort = []

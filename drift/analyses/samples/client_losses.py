@@ -7,6 +7,7 @@ import torch
 import xarray as xr
 
 from drift.analyses.per_round import resolve_round, result
+from drift.analyses.selected_samples import stated_subset
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.row_matrices import Rows
@@ -18,7 +19,7 @@ from landscape.sweep.evaluate import model_metrics
 
 
 @analysis("client", cost="evaluations")
-def client_losses(run: Run, *, round: int = -1, split: str = "test") -> xr.Dataset:
+def client_losses(run: Run, *, round: int = -1, split: str = "test", samples: int | None = None) -> xr.Dataset:
     """Loss of each client's model on a common split and on its own data, and of the global models on that data.
 
     Own data are those that the client trains on in the round. A client that forgets what it does not hold has a low
@@ -30,6 +31,8 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test") -> xr.Datas
         run: Run to analyse.
         round: Round that kept its clients; negative ones count from the last that did.
         split: Common samples.
+        samples: At most so many of them, selected at random, the same in every call; by default all. Own data are
+            taken in full.
 
     Returns:
         Dataset with loss and error (fraction, where the task has one) of the client's model on the split, own_loss and
@@ -38,31 +41,32 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test") -> xr.Datas
 
     Raises:
         LookupError: If the round kept no clients.
+        ValueError: If samples is below 1.
     """
     index = resolve_round(run, round, "clients")
     record = run.round(index)
     ids, parts = record.ids.tolist(), run.parts_in(index)
     metrics = tuple(name for name in ("loss", "error") if name == "loss" or name in run.task.metrics)
     columns = {name: np.full(len(ids), np.nan) for name in (*metrics, *(f"own_{name}" for name in metrics), *_GLOBAL)}
-    clients = Rows(record.kept("clients"))
+    clients, (common, subset) = Rows(record.kept("clients")), stated_subset(run.task, split, samples)
     for row, client in enumerate(with_progress(ids, run.context.progress)):
         model = with_buffers(clients[row], record.client_buffers[row] if len(record.client_buffers) else _NONE)
-        for name, value in model_metrics(run.task, model, split=run.task.split(split), metrics=metrics).items():
+        for name, value in model_metrics(run.task, model, split=common, metrics=metrics).items():
             columns[name][row] = value
         if not len(parts[client]):
             continue
-        samples = run.task.split("train")[torch.from_numpy(np.asarray(parts[client]))]
-        for name, value in model_metrics(run.task, model, split=samples, metrics=metrics).items():
+        trained_on = run.task.split("train")[torch.from_numpy(np.asarray(parts[client]))]
+        for name, value in model_metrics(run.task, model, split=trained_on, metrics=metrics).items():
             columns[f"own_{name}"][row] = value
         for frame in ("start", "end"):
             if (theta := getattr(record, frame)) is not None:
-                values = model_metrics(run.task, theta, split=samples, metrics=("loss",))
+                values = model_metrics(run.task, theta, split=trained_on, metrics=("loss",))
                 columns[f"{frame}_own_loss"][row] = values["loss"]
     variables = {name: ("client", values) for name, values in columns.items()}
     units = metric_units(run.task, "loss")
     about = {name: (text, units if unit == "loss" else unit) for name, (text, unit) in _ABOUT.items()}
     attrs = {"round": index, "split": split, "samples": counted(run.task.per_sample, run.task.split(split).targets)}
-    return result(variables, about, {"client": ids}, analysis="client_losses", source="this project", **attrs)
+    return result(variables, about, {"client": ids}, analysis="client_losses", source="this project", **attrs | subset)
 
 
 _NONE = torch.zeros(0)

@@ -11,6 +11,7 @@ from drift.analyses.samples.client_losses import client_losses
 from drift.analyses.samples.disagreement import disagreement, disagreement_of
 from drift.analyses.samples.likeness import like_groups, principal_components
 from drift.analyses.samples.predictions import sample_predictions
+from drift.analyses.selected_samples import selected_samples
 from landscape.sweep.evaluate import evaluate
 
 CENTRES = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
@@ -128,3 +129,13 @@ def test_losses_of_clients_equal_those_of_single_evaluations(run):
             np.testing.assert_allclose(ds[f"{name}own_loss"].sel(client=client), loss, rtol=1e-12)
         values = evaluate(run.task, record.clients[place][None], [[1.0]])
         np.testing.assert_allclose(ds.error.sel(client=client), values["error"][0])
+
+
+def test_losses_of_clients_on_some_samples_are_means_over_them(run):
+    ds, record = client_losses(run, round=1, samples=4), run.round(1)
+    some = selected_samples(run, 1, "test", 4)
+    for place, client in enumerate(record.ids.tolist()):
+        loss = evaluate(run.task, record.clients[place][None], [[1.0]], split=some)["loss"][0]
+        np.testing.assert_allclose(ds.loss.sel(client=client), loss, rtol=1e-12)
+    assert (ds.attrs["samples"], ds.attrs["samples_of"]) == (4, len(run.task.split("test")))
+    np.testing.assert_array_equal(ds.own_loss, client_losses(run, round=1).own_loss)
