@@ -2,15 +2,15 @@
 
     python -m benchmarks.explore [--runs FOLDER] [--large] [--times 5]
 
-Trains small runs into FOLDER once (ten of 300 rounds; the FMNIST CNN of the IMA paper; one of the demo's), starts the explorer and
-a headless Chromium, and measures what a person waits for, as 50th and 90th percentiles: ready, from the command to its
-address; first view, from the request to the first landscape on the page; next round, to its rough landscape and to the
-exact one (15 x 15 models, 1,000 samples), one that was computed ahead, and one that is remembered; a clicked point to
-its exact value; a weight to its loss; and the stage of a folder that was shown before, from the command on. Beside each
-stands the time of processors that all processes of the explorer took meanwhile, and beside the landscape of the CNN the
-ratio to that of one thread that evaluates its models by `landscape.evaluate`: both say more than the clock where other
-programs run. With --large also 100 runs of 1,000 rounds, of which none has a landscape: to the curves. Results go to
-benchmarks/results/explore.json.
+Trains small runs into FOLDER once (ten of 300 rounds; the FMNIST CNN of the IMA paper; one of the demo's), starts the
+explorer and a headless Chromium, and measures what a person waits for, as 50th and 90th percentiles: ready, from the
+command to its address; first view, from the request to the first landscape on the page; next round, to its rough
+landscape and to the exact one (15 x 15 models, 1,000 samples), one that was computed ahead, and one that is remembered;
+a clicked point to its exact value; a weight to its loss; and the stage of a folder that was shown before, from the
+command on. Beside each stands the time of processors that all processes of the explorer took meanwhile, and beside the
+landscape of the CNN the ratio to that of one thread that evaluates its models by `landscape.evaluate`: both say more
+than the clock where other programs run. With --large also 100 runs of 1,000 rounds, of which none has a landscape: to
+the curves. Results go to benchmarks/results/explore.json.
 """
 
 from __future__ import annotations
