@@ -45,11 +45,10 @@ BUNDLES = """
 ## As published
 
 `--set method.like=paper` or `method.like=code` gives a method the options of its paper or of released code;
-`--set method.base.like=paper` does so for the base of IMA. They replace the options of a preset. Options on the command
-line replace them, and the label is then `lss-code_changed`. Sections list the options that differ from the defaults. Set
-the settings after "set too" yourself. "Lacks" names a part of the source that no option reproduces. Words that an option
-takes are in brackets, if its description does not have them. The source is that of the section if none is stated.
-[Agreement with published code](agreement.md) lists the comparisons.
+`--set method.base.like=paper` does so for the base of IMA. They replace the options of a preset. Options on the
+command line replace them, and the label is then `lss-code_changed`. Sections list the options that differ from the
+defaults. Set the settings after "set too" yourself. "Lacks" names a part of the source that no option reproduces. A
+bundle without a source follows that of its section. [Agreement with published code](agreement.md) lists the comparisons.
 
 ## Defaults unlike the papers'
 
