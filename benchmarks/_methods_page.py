@@ -48,7 +48,8 @@ BUNDLES = """
 `--set method.base.like=paper` does so for the base of IMA. They replace the options of a preset. Options on the
 command line replace them, and the label is then `lss-code_changed`. Sections list the options that differ from the
 defaults. Set the settings after "set too" yourself. "Lacks" names a part of the source that no option reproduces. A
-bundle without a source follows that of its section. [Agreement with published code](agreement.md) lists the comparisons.
+bundle without a source follows that of its section. [Agreement with published code](agreement.md) lists the
+comparisons.
 
 ## Defaults unlike the papers'
 
