@@ -101,7 +101,7 @@ def _explain(strategy: Any, absent: str) -> str:
             "with an app of messages, or call drift.Recorder(folder).round(...) at the end of your aggregate_fit."
         )
     return (
-        f"{name} has no {absent}: it is no strategy of Flower's message interface (flwr.serverapp.strategy, since "
+        f"{name} has no {absent}: it is not a strategy of Flower's message interface (flwr.serverapp.strategy, since "
         "Flower 1.21); derive it from flwr.serverapp.strategy.Strategy."
     )
 
@@ -204,7 +204,7 @@ class _Recording:
         return next((record for record in records if self.globals.keys() <= set(record)), None)
 
     def _partial_model(self, message: Any) -> Any:
-        """The record with most of the arrays of the global model; None if there is none of them."""
+        """The record with most of the arrays of the global model; None if there is not one of them."""
         shared = lambda record: len(self.globals.keys() & set(record))  # noqa: E731
         record = max(message.content.array_records.values(), key=shared, default=None)
         return record if record is not None and shared(record) else None

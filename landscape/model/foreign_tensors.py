@@ -122,7 +122,7 @@ def state_dicts(path: Path, content: Any, values: Values) -> list[FoundState]:
     states = searched(content) or searched(content, unpickled_array)
     if not states:
         verb = "give" if path == IN_MEMORY else "save"
-        raise Refused(f"{path} holds {described(content)} and no tensors by name; {verb} model.state_dict().")
+        raise Refused(f"{path} holds {described(content)} but no tensors by name; {verb} model.state_dict().")
     return [FoundState(path, keys, entries, values) for keys, entries in states]
 
 
@@ -190,7 +190,7 @@ def listed(candidates: list[FoundState]) -> str:
 
 
 def _unreadable(path: Path, reason: Exception) -> str:
-    return f"{path} cannot be read ({one_line(reason)}); it is truncated or damaged: copy it anew."
+    return f"{path} cannot be read ({one_line(reason)}); it is truncated or damaged: copy it again."
 
 
 def _read_safetensors(path: Path) -> tuple[Any, Values]:

@@ -35,7 +35,7 @@ def interpolate(
     present = ~np.isnan(some).all(axis=1)
     if not np.isfinite(some[present]).all() or not present.any():
         raise ValueError(
-            "a value on the plane is infinite or NaN, so nothing smooth leads through it; evaluate every point."
+            "a value on the plane is infinite or NaN, so it cannot be interpolated; evaluate every point."
         )
     logarithmic = in_log(some) if logarithmic is None else logarithmic
     known = np.log(some[present]) if logarithmic else some[present]

@@ -104,8 +104,8 @@ def test_what_is_missing_is_said_with_where_to_get_it(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("file", "content", "complaint"),
     [
-        ("ratings.dat", "1::2::x::4\n", "holds something else than whole numbers"),
-        ("ratings.dat", "1::2::3\n", "has 3 numbers, which is no table of 4 columns"),
+        ("ratings.dat", "1::2::x::4\n", "has values other than whole numbers"),
+        ("ratings.dat", "1::2::3\n", "has 3 numbers, not a table of 4 columns"),
         ("ratings.dat", "1::2::3::4\n9::2::3::4\n", "has user 9, which users.dat does not have"),
         ("ratings.dat", "1::99::3::4\n", "has film 99, which movies.dat does not have"),
         ("ratings.dat", "1::2::3::4\n", "no user in .* has rated two films"),

@@ -70,8 +70,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "own column against a row": ((net(1), lambda o, t: (o - t).abs().mean(), (X, SUM)), r"give targets\[:, None\]"),
     "column by values": ((net(1), nn.MSELoss(reduction="none"), (X, SUM)), r"give targets\[:, None\]"),
-    "Dice": ((net(), dice, (X, Y)), "dice is no mean over samples.*coupled=True"),
-    "contrast": ((net(), contrast, (X, Y)), "contrast is no mean over samples.*reduction='none'.*coupled=True"),
+    "Dice": ((net(), dice, (X, Y)), "dice is not a mean over samples.*coupled=True"),
+    "contrast": ((net(), contrast, (X, Y)), "contrast is not a mean over samples.*reduction='none'.*coupled=True"),
     "statistics of the batch": (
         (nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 3)), CE, (X, Y)),
         "depends on others of its batch in eval mode .layer 1 keeps no running statistics.*coupled=True",
@@ -148,7 +148,7 @@ def test_given_weights_are_those_of_the_mean():
         counted = targets > 0.3
         return (outputs - targets)[counted].square().mean()
 
-    with pytest.raises(ValueError, match=r"opaque is no mean over samples.*weight=lambda t: \(t != -999\).sum\(1\)"):
+    with pytest.raises(ValueError, match=r"opaque is not a mean over samples.*weight=lambda t: \(t != -999\).sum\(1\)"):
         landscape.make_task(net(), opaque, (X, X[:, :3]))
     task = landscape.make_task(net(), opaque, (X, X[:, :3]), weight=lambda targets: (targets > 0.3).sum(1))
     assert landscape.loss(task, net()) == pytest.approx(opaque(net()(X), X[:, :3]).item(), rel=1e-6)
