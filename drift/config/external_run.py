@@ -43,7 +43,7 @@ class ExternalPartition(Partitioner):
 
     def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> NoReturn:
         """Raise LookupError."""
-        raise LookupError("it is not known which client has which samples; give parts, or --set clients.partition=NAME.")
+        raise LookupError("it is not known which client has which samples; give parts or --set clients.partition=NAME.")
 
 
 class UnknownParts(Sequence[np.ndarray]):

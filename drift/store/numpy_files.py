@@ -184,7 +184,7 @@ def require_inside(path: Path, folder: Path) -> None:
         if not any(os.path.islink(f"{folder}/{step}") for step in steps):
             return
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise Damaged(path, f"leads out of {folder}, which fedscape does not follow", "Put the file itself in its place.")
+        raise Damaged(path, f"leads out of {folder}, which is not followed", "Put the file itself in its place.")
 
 
 def require_text(path: Path) -> None:

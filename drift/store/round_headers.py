@@ -173,9 +173,7 @@ def following_round(folder: Path) -> int:
         numbers = round_numbers(folder)
         what = f"is missing, which says how many rounds are complete; {len(numbers)} round files, "
         what += f"{numbers[0]} to {numbers[-1]}, are on disk"
-        raise Damaged(
-            folder / paths.STATE, what, "Put it back from a copy, or train again: that gives the same bits."
-        )
+        raise Damaged(folder / paths.STATE, what, "Put it back from a copy, or train again: that gives the same bits.")
     return read_state(folder).index if (folder / paths.STATE).exists() else 0
 
 

@@ -115,8 +115,8 @@ def require_lasting(name: str) -> None:
     """
     if "<" in name:
         raise ValueError(
-            f"{short(name)} is defined inside a function or in a session, so its runs could not be opened again; put it "
-            "at the top level of a file and name it FILE.py:CLASS. In a notebook, begin its cell with %%writefile "
+            f"{short(name)} is defined inside a function or in a session, so its runs could not be opened again; put "
+            "it at the top level of a file and name it FILE.py:CLASS. In a notebook, begin its cell with %%writefile "
             f"mine.py and its imports, run the cell, and give 'mine.py:{short(name)}' in place of the class."
         )
 

@@ -36,7 +36,7 @@ def test_trained_recorded_opened_again_and_refused_where_nobody_trusts_it(elsewh
     monkeypatch.setenv(trust.TRUSTED, "")
     forgotten(kind)
     (elsewhere / "ran").unlink()
-    with pytest.raises(ValueError, match=f"code that is no part of fedscape.*--trust {text}"):
+    with pytest.raises(ValueError, match=f"code that is not part of fedscape.*--trust {text}"):
         _ = drift.open(run.folder).setting
     assert not (elsewhere / "ran").exists()
     found = drift.open(run.folder, trust=text)

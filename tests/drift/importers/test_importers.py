@@ -128,7 +128,7 @@ class Evil:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (Evil(), "holds an object.* and no tensors by name"),
+        (Evil(), "holds an object.* but no tensors by name"),
         ([torch.zeros(2)], "has 1 arrays without names, the model's state dict has 2"),
         ({"other.weight": torch.zeros(2, 2)}, r"no 'head\.weight' \(nearest: 'other\.weight'\)"),
         ({"head.weight": torch.full((4, 8), torch.nan), "head.bias": torch.zeros(4)}, "values that are not finite"),
