@@ -122,7 +122,7 @@ def state_dicts(path: Path, content: Any, values: Values) -> list[FoundState]:
     states = searched(content) or searched(content, unpickled_array)
     if not states:
         verb = "give" if path == IN_MEMORY else "save"
-        raise Refused(f"{path} holds {described(content)} but no tensors by name; {verb} model.state_dict().")
+        raise Refused(f"{path} holds {described(content)} and no tensors by name; {verb} model.state_dict().")
     return [FoundState(path, keys, entries, values) for keys, entries in states]
 
 

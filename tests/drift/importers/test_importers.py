@@ -128,7 +128,7 @@ class Evil:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (Evil(), "holds an object.* but no tensors by name"),
+        (Evil(), "holds an object.* and no tensors by name"),
         ([torch.zeros(2)], "has 1 arrays without names, the model's state dict has 2"),
         ({"other.weight": torch.zeros(2, 2)}, r"no 'head\.weight' \(nearest: 'other\.weight'\)"),
         ({"head.weight": torch.full((4, 8), torch.nan), "head.bias": torch.zeros(4)}, "values that are not finite"),
@@ -207,7 +207,7 @@ def test_of_several_state_dicts_all_are_named_and_of_none_it_is_said(tmp_path):
         read_tensors(path)
     assert read_tensors(f"{path}[ema]")["a"].tolist() == [1, 1]
     torch.save({"step": 3, "lr": 0.1}, path)
-    with pytest.raises(ValueError, match=r"a table of step, lr but no tensors by name; save model\.state_dict\(\)"):
+    with pytest.raises(ValueError, match=r"a table of step, lr and no tensors by name; save model\.state_dict\(\)"):
         read_tensors(path)
     torch.save({f"name{place}": place for place in range(20)}, path)
     with pytest.raises(ValueError, match="and 12 more"):

@@ -78,5 +78,5 @@ def test_tables_that_share_parts_are_refused_before_they_fill_memory(tmp_path):
 def test_a_state_dict_in_memory_may_be_wrapped_and_nested_like_a_file():
     state = {"model": {f"module.{name}": value for name, value in net().state_dict().items()}, "epoch": 3}
     assert loss(TASK, state) == loss(TASK, nn.DataParallel(net())) == pytest.approx(own(net()), rel=1e-6)
-    with pytest.raises(ValueError, match="holds a table of a, b but no tensors by name; give model"):
+    with pytest.raises(ValueError, match="holds a table of a, b and no tensors by name; give model"):
         loss(TASK, {"a": 1, "b": "x"})

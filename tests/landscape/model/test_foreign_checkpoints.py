@@ -66,8 +66,8 @@ def foreign(path):
         "empty.pt": "in no format of checkpoints",
         "config.json": "a table of settings.*give the folder that it lies in",
         "vector.npy": r"one array of numpy.*torch\.from_numpy\(numpy\.load\('.*vector\.npy'\)\)",
-        "objects.npz": "holds a table of w but no tensors by name",
-        "number.pt": r"holds one tensor of shape \(\) but no tensors by name",
+        "objects.npz": "holds a table of w and no tensors by name",
+        "number.pt": r"holds one tensor of shape \(\) and no tensors by name",
         "matrix.pt": r"holds one tensor of shape \(2, 3\) and",
         "nothing.pt": "holds an empty table and",
         "text.pt": "holds a str and",
@@ -92,7 +92,7 @@ def test_arrays_of_numpy_in_a_pickle_are_tensors_where_there_are_no_others(tmp_p
             assert loss(TASK, tmp_path / f"{name}.pt") == pytest.approx(own(net()), rel=1e-6)
             assert len(found_in(tmp_path / f"{name}.pt")) == 1
     torch.save({"w": np.array([1, None], dtype=object), "t": np.array(["a"])}, tmp_path / "objects.pt")
-    with pytest.raises(ValueError, match=r"objects\.pt holds a table of w, t but no tensors by name"):
+    with pytest.raises(ValueError, match=r"objects\.pt holds a table of w, t and no tensors by name"):
         found_in(tmp_path / "objects.pt")
 
 

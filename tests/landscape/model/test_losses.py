@@ -278,7 +278,7 @@ def test_a_model_of_transformers_has_its_own_loss():
     task = landscape.make_task(same, None, {**batch, "labels": LABELS})
     assert landscape.loss(task, same) == pytest.approx(same(**batch, labels=LABELS).loss.item(), rel=1e-6)
     with pytest.raises(
-        ValueError, match=r"the loss of Transformer is none of next_token_loss.*give it as a function of"
+        ValueError, match=r"the loss of Transformer is not one of next_token_loss.*give it as a function of"
     ):
         landscape.make_task(Transformer(lambda o, t: o.square().mean()), None, {**batch, "labels": LABELS})
     with pytest.raises(ValueError, match="the loss is None; give a function"):
