@@ -40,7 +40,7 @@ def test_the_command_line_and_python_have_the_same_words():
         ({"smooth": 0}, "whole number from 1"),
         ({"levels": 1}, "whole number from 2"),
         ({"labels": ["Ours"]}, "give METHOD=TEXT"),
-        ({"colour": "red"}, "has no 'colour'"),
+        ({"colour": "red"}, "no option of a look is called 'colour'"),
     ],
 )
 def test_a_wrong_word_is_refused_with_what_is_accepted(words, told):
