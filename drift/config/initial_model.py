@@ -176,7 +176,7 @@ def _about(path: Path) -> dict[str, Any]:
             header = file.metadata() or {}
         return json_table(header.get("about", "{}")) if header.get("format") == files.FORMAT else {}
     except (SafetensorError, OSError, ValueError) as reason:
-        raise ValueError(f"{path} cannot be read ({one_line(reason)}); it is truncated or foreign.") from reason
+        raise ValueError(f"{path} cannot be read ({one_line(reason)}); it is damaged or not a checkpoint.") from reason
 
 
 def _head_names(model: nn.Module) -> set[str]:

@@ -204,7 +204,7 @@ class _Recording:
         return next((record for record in records if self.globals.keys() <= set(record)), None)
 
     def _partial_model(self, message: Any) -> Any:
-        """The record with most of the arrays of the global model; None if there is not one of them."""
+        """The record with most of the arrays of the global model; None if there is none of them."""
         shared = lambda record: len(self.globals.keys() & set(record))  # noqa: E731
         record = max(message.content.array_records.values(), key=shared, default=None)
         return record if record is not None and shared(record) else None

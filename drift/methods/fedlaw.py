@@ -43,7 +43,7 @@ class FedLAW(Method):
     Unlike the paper: the server's rate is the code's; the swa variant learns shares first, as the code. A Dirichlet
     partition is the capped one; FedLAW has variant = "plain".
 
-    Source: Li et al. 2023, algorithm 1 and appendix C; its code differs by papers.md LAW-1..10.
+    Source: Li et al. 2023, algorithm 1 and appendix C; differences of its code: papers.md LAW-1..10.
     """
 
     needs_proxy: ClassVar[bool] = True

@@ -42,7 +42,7 @@ class IMA(Wrapper):
     about which the paper is silent.
 
     Source: Zhou et al. 2024, section 6, equation 5, algorithm 1: window 5, start at 3/4 of the rounds, "Exp" with
-    factor 0.97. Its code differs by papers.md IMA-1..10.
+    factor 0.97. Differences of its code: papers.md IMA-1..10.
     """
 
     extra_models: ClassVar[int] = 1
