@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
@@ -30,7 +31,7 @@ write this page from the methods. Choose a method by `--set method=NAME` and its
     fedscape compare {preset} --methods {examples} --seeds {seeds}
 
 Accuracy is the mean test accuracy of the last ten rounds, with the standard deviation over {count} seeds. The seeds and
-rounds are few, and options were not tuned. So the table shows that every method works, and not which is best.
+rounds are few, and options were not tuned: the table shows that every method works, and not which is best.
 
 Cost is the multiply-accumulates of one client's local training over FedAvg's, for the client with most samples in the
 last of six rounds. Methods that hold out a fifth of its data train on less. Computation on a proxy set does not count.
@@ -43,12 +44,12 @@ round.
 BUNDLES = """
 ## As published
 
-`--set method.like=paper` or `method.like=code` gives a method the options of its paper, or of released code, where its
-section lists them; `--set method.base.like=paper` does so for the base of IMA. They replace the options of a preset.
-Options on the command line replace them, and the label is then `lss-code_changed`. A section lists the options that
-differ from the defaults. Settings after "set too" are outside the method; set them yourself. "Lacks" names a part of
-the source that no option reproduces. Brackets behind an option list the words that it takes. [Agreement with published
-code](agreement.md) lists the comparisons.
+`--set method.like=paper` or `method.like=code` gives a method the options of its paper or of released code;
+`--set method.base.like=paper` does so for the base of IMA. They replace the options of a preset. Options on the
+command line replace them, and the label is then `lss-code_changed`. Sections list the options that differ from the
+defaults. Set the settings after "set too" yourself. "Lacks" names a part of the source that no option reproduces. A
+bundle without a source follows that of its section. [Agreement with published code](agreement.md) lists the
+comparisons.
 
 ## Defaults unlike the papers'
 
@@ -178,13 +179,14 @@ def _wrapped(text: str) -> str:
 
 def _bundled(method: type[methods.Method]) -> list[str]:
     """A method's bundles, a line each, with the options that are not its defaults."""
-    defaults, lines = method(), []
+    defaults, lines, own = method(), [], " ".join((method.__doc__ or "").rpartition("Source:")[2].split())
     for name, one in method.bundles.items():
         changed = [f"`{key}={_shown(value)}`" for key, value in one.options.items() if value != getattr(defaults, key)]
         parts = [", ".join(changed) or "the defaults"]
         parts += [f"set too `{one.settings}`"] if one.settings else []
         parts += [f"lacks {one.lacks}"] if one.lacks else []
-        lines.append(f"- `like={name}` ({one.source}): {'; '.join(parts)}")
+        source = "" if one.source in own else f" ({one.source})"
+        lines.append(f"- `like={name}`{source}: {'; '.join(parts)}")
     return lines
 
 
@@ -208,9 +210,10 @@ def _unequal(one: dict[str, Any], other: dict[str, Any], before: str) -> list[st
 
 
 def _meaning(field: FieldInfo) -> str:
-    """Description of an option, and what it may be where that is a list of words."""
+    """Description of an option, and the words that it takes if the description lacks some."""
     words = typing.get_args(field.annotation) if typing.get_origin(field.annotation) is typing.Literal else ()
-    among = f" ({', '.join(words)})" if words else ""
+    stated = {*re.findall(r"\w+", field.description or ""), field.get_default(call_default_factory=True)}
+    among = f" ({', '.join(words)})" if not stated.issuperset(words) else ""
     return f"{field.description}{among}"
 
 

@@ -239,22 +239,23 @@ def beside(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _advised(row: dict[str, Any]) -> str:
-    """The first advice, the loss before and after it, and the lowest loss of all changes where that is lower."""
-    final, best = row["final"], f"{row['final'][best_advice(row)]:.3g}"
-    losses = [f"{final[name]:.3g}" for name in (UNCHANGED.name, row["change"]) if name]
-    told = f"{row['first'] or '-'} {'→'.join(losses)}"
-    return told if best == losses[-1] else f"{told} ({best})"
+def _advised(rows: list[dict[str, Any]]) -> list[str]:
+    """Of the runs of one fault: how often each first advice, the mean loss before and after it, the mean regret."""
+    counts = Counter(row["first"] or "-" for row in rows).most_common()
+    before, after = (
+        np.mean([row["final"][name] for row, name in zip(rows, names, strict=True)])
+        for names in ([UNCHANGED.name] * len(rows), [row["change"] or UNCHANGED.name for row in rows])
+    )
+    told = ", ".join(f"{name} {count}" for name, count in counts)
+    return [told, f"{before:.3g}", f"{after:.3g}", f"{100 * summary(rows)['regret']:.0f} %"]
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
     """A line of Markdown per fault, the criterion per setting and over all, and what constant advice would do."""
-    settings = list(dict.fromkeys((row["setting"], row["seed"]) for row in rows))
-    heads = ["fault", *(f"{setting}, seed {seed}" for setting, seed in settings)]
+    heads = ("fault", "first advice, and in how many runs", "loss before", "after", "regret")
     lines = [f"|{'|'.join(heads)}|", "|---" * len(heads) + "|"]
-    cells = {(row["fault"], row["setting"], row["seed"]): _advised(row) for row in rows}
     for fault in dict.fromkeys(row["fault"] for row in rows):
-        lines.append(f"|{'|'.join([fault, *(cells.get((fault, *one), '') for one in settings)])}|")
+        lines.append(f"|{'|'.join([fault, *_advised([row for row in rows if row['fault'] == fault])])}|")
     lines += [
         "",
         "|runs of|runs|advised|lowered the loss|gain|regret|regret without advice|",

@@ -8,6 +8,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
+from _ext import other_docs  # noqa: E402 - after the path is set
+
 NOTEBOOKS = HERE / "notebooks"  # Sphinx reads what lies below this folder; git ignores the copies
 NOTEBOOKS.mkdir(exist_ok=True)
 for path in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
@@ -24,6 +26,7 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "_ext.formulas",
@@ -49,9 +52,16 @@ maximum_signature_line_length = 88
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 
+intersphinx_mapping = other_docs.written(HERE / "api" / "objects")
+
 pygments_dark_style = "github-dark"
 html_theme = "furo"
-release = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+described = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+release = described["version"]
+repository = described.get("urls", {}).get("Repository", "")
+html_theme_options = {"source_directory": "docs/", "source_branch": "main"}
+if repository:  # Furo links each page to its source there
+    html_theme_options["source_repository"] = repository
 html_title = f"fedscape {release}"
 html_static_path = ["_static"]
 html_css_files = ["docs.css"]

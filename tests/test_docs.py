@@ -9,7 +9,9 @@ import json
 import re
 import subprocess
 import sys
+import zlib
 from functools import cache
+from pathlib import Path
 from urllib.parse import unquote
 
 import blocks
@@ -114,6 +116,18 @@ def test_a_function_has_the_figures_that_are_drawn_with_it():
     assert names(drift.coherence) == ["coherence-groups", "coherence-rounds"]
     assert names(drift.global_minimum) == ["planes-clients", "planes-settings"], "through a helper of figures"
     assert names(landscape.trace) == ["trace-rounds"], "through an analysis"
+
+
+def test_links_to_other_projects_need_no_network(tmp_path):
+    from _ext import other_docs
+
+    mapping = other_docs.written(tmp_path)
+    assert mapping.keys() == other_docs.PROJECTS.keys()
+    for project, (address, path) in mapping.items():
+        assert address.startswith("https://") and address.endswith("/") and "://" not in path
+        content = zlib.decompress(Path(path).read_bytes().split(b"zlib.\n", 1)[1]).decode()
+        names = dict(line.split(" py:class 1 ") for line in content.splitlines())
+        assert names == {name: f"{page} -" for name, page in other_docs.PROJECTS[project][1].items()}
 
 
 def test_the_gallery_page_shows_every_figure_once():

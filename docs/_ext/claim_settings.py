@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from _ext.paper_settings import ALWAYS, Setting, flat, of_item, of_paper
-from drift.claims.campaign.plan import PlanItem
+from drift.claims.campaign.plan import PlanItem, PlanRow
 from drift.claims.claim import Claim
 from drift.config.experiment import Experiment
 from figures.looks.palette import label as written
@@ -60,13 +60,18 @@ NOTES = {
 @cache
 def of_claim(claim: Claim, item: PlanItem) -> tuple[Setting, ...]:
     """Settings of the runs that a claim takes of an item, beside those of the paper's own runs for it."""
-    rows = [row for row in item.rows if not (wanted := methods(claim)) or item.trained(row).method.label in wanted]
+    rows = [row for row in item.rows if not (wanted := methods(claim)) or _name(item, row) in wanted]
     if claim.name not in SHOWN_IN:
         return tuple(of_item(item.model_copy(update={"rows": tuple(rows)})))
     title = claim.name.partition("-")[0]
     shown = paper(title).item(SHOWN_IN[claim.name])
     theirs = [one for setting in shown.settings for one in combinations(shown, setting, quick=False)]
     return tuple(_compared(title, theirs, [item.trained(row) for row in rows]))
+
+
+def _name(item: PlanItem, row: PlanRow) -> str:
+    """Label of a row's method, without that of its variant, which no claim names."""
+    return item.trained(row).method.label.partition("-")[0]
 
 
 def methods(claim: Claim) -> Sequence[str]:

@@ -43,7 +43,7 @@ def averaging_rounds(run: Run) -> int:
         LookupError: If the run is none of IMA.
     """
     if not isinstance(run.method, IMA):
-        raise LookupError(f"run {run.name} is none of ima")
+        raise LookupError(f"run {run.name} was not trained by ima")
     return run.method.first_round(run.experiment.rounds) + WINDOW
 
 

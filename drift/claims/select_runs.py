@@ -35,7 +35,7 @@ def method_effects(
     """
     selected = [run for run in runs if run.label == label and (where is None or where(run))]
     if not selected:
-        raise LookupError(f"no run of {label} that suits among those given")
+        raise LookupError(f"none of the given runs is a suitable run of {label}")
     return _by_seed((run.experiment.seed, measure(run)) for run in selected)
 
 

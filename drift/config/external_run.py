@@ -43,7 +43,7 @@ class ExternalPartition(Partitioner):
 
     def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> NoReturn:
         """Raise LookupError."""
-        raise LookupError("who holds which samples is not known; give it by parts, or --set clients.partition=NAME.")
+        raise LookupError("it is not known which client has which samples; give parts or --set clients.partition=NAME.")
 
 
 class UnknownParts(Sequence[np.ndarray]):
@@ -51,8 +51,8 @@ class UnknownParts(Sequence[np.ndarray]):
 
     def __len__(self) -> NoReturn:
         raise LookupError(
-            "who holds which samples is not known; give it with the task: drift.open(folder, task=task, parts=...), "
-            "the sample numbers of each client."
+            "it is not known which client has which samples; give the sample numbers of each client with the "
+            "task: drift.open(folder, task=task, parts=...)."
         )
 
     def __getitem__(self, index: Any) -> NoReturn:

@@ -152,7 +152,7 @@ def _read_for(init: Init, folder: Path | None) -> InitialModel:
     if init.digest not in (None, start.digest):
         raise ValueError(
             f"init: {start.path} has digest {start.digest}, the experiment starts from {init.digest}; restore the "
-            "file, or give init = PATH anew to start from this one."
+            "file, or set init = PATH again to start from this one."
         )
     return start
 
@@ -164,7 +164,7 @@ def _read_description(path: Path, about: Mapping[str, Any]) -> tuple[tuple[str, 
         entries = None if layout is None else tuple((str(name), tuple(map(int, shape))) for name, shape in layout)
         return tuple(map(str, about.get("classes", ()))), entries
     except (TypeError, ValueError, OverflowError) as reason:
-        raise ValueError(f"init: {path} describes no classes or no layout ({one_line(reason)}). {ANEW}") from reason
+        raise ValueError(f"init: {path} does not describe classes and layout ({one_line(reason)}). {ANEW}") from reason
 
 
 def _about(path: Path) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _about(path: Path) -> dict[str, Any]:
             header = file.metadata() or {}
         return json_table(header.get("about", "{}")) if header.get("format") == files.FORMAT else {}
     except (SafetensorError, OSError, ValueError) as reason:
-        raise ValueError(f"{path} cannot be read ({one_line(reason)}); it is truncated or no checkpoint.") from reason
+        raise ValueError(f"{path} cannot be read ({one_line(reason)}); it is damaged or not a checkpoint.") from reason
 
 
 def _head_names(model: nn.Module) -> set[str]:

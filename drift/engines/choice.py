@@ -62,7 +62,7 @@ def unfit(method: Method, clients: Sequence[Client]) -> str:
         return "no client of the first cohort has samples"
     first = clients[0]
     if isinstance(loss := first.flat.loss, SampleLoss) and loss.kind != "mean":
-        return f"{loss.name} is no mean over samples"
+        return f"{loss.name} is not a mean over samples"
     try:
         gradients = model_gradients(first.flat)
     except ValueError as reason:

@@ -166,7 +166,7 @@ def losing(client: Any) -> Iterator[None]:
     try:
         yield
     except (CancelledError, CommClosedError, TimeoutError) as reason:
-        raise Lost(f"the Dask scheduler is gone ({client.status}). {RESUME}") from reason
+        raise Lost(f"the Dask scheduler has stopped ({client.status}). {RESUME}") from reason
 
 
 @dataclass

@@ -101,7 +101,7 @@ def _explain(strategy: Any, absent: str) -> str:
             "with an app of messages, or call drift.Recorder(folder).round(...) at the end of your aggregate_fit."
         )
     return (
-        f"{name} has no {absent}: it is no strategy of Flower's message interface (flwr.serverapp.strategy, since "
+        f"{name} has no {absent}: it is not a strategy of Flower's message interface (flwr.serverapp.strategy, since "
         "Flower 1.21); derive it from flwr.serverapp.strategy.Strategy."
     )
 

@@ -142,12 +142,12 @@ def part_sizes(
         ValueError: If a client has models and no samples, or another size in sizes.json.
     """
     if absent := [name for name, number in numbers.items() if number >= len(sizes) or sizes[number] < 1]:
-        raise ValueError(f"client {absent[0]} has models, and by its part of the task no samples; mend the parts.")
+        raise ValueError(f"client {absent[0]} has models, and by its part of the task no samples; correct the parts.")
     named = {name: sizes[number] for name, number in numbers.items()}
     if other := [name for name, size in named.items() if stated.get(name, size) != size]:
         raise ValueError(
             f"sizes.json gives client {other[0]} {stated[other[0]]} samples, its part of the task has "
-            f"{named[other[0]]}; mend one of them."
+            f"{named[other[0]]}; correct one of them."
         )
     return named
 

@@ -12,8 +12,8 @@ from drift.methods.soups import Soups
 class DiWA(Soups):
     """Soups with the greedy selection ("restricted"), as the LSS paper describes it.
 
-    Unlike the paper: ranges are those of the LSS paper's code, as for Soups, where the original draws from milder ones;
-    the original also reports the uniform mean.
+    Unlike the paper: ranges are those of the LSS paper's code; the original draws from milder ones, and reports the
+    uniform mean too.
 
     Source: Rame et al. 2022, algorithm 1; budget of the LSS paper.
     """

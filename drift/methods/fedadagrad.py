@@ -13,7 +13,7 @@ class FedAdagrad(FedOpt):
 
     Unlike the paper: beta1 is 0.9 as for FedAdam, there 0; V_0 is 0, there tau^2.
 
-    Source: Reddi et al. 2021, algorithm 2 (beta1 = 0 there); other defaults as for FedAdam.
+    Source: Reddi et al. 2021, algorithm 2; other defaults as for FedAdam.
     """
 
     bundles = shipped_bundles("fedadagrad")

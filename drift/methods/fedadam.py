@@ -18,7 +18,7 @@ class FedAdam(FedOpt):
 
     Unlike the paper: V_0 is 0 as in the papers' codes, there tau^2 (initial_variance); no bias correction, as there.
 
-    Source: Reddi et al. 2021, algorithm 2 (there V_0 = tau^2); Zhou et al. 2024, table V.
+    Source: Reddi et al. 2021, algorithm 2; Zhou et al. 2024, table V.
     """
 
     bundles = shipped_bundles("fedadam")

@@ -12,10 +12,10 @@ from drift.plugins.bundles import shipped_bundles
 class FedAvg(Method):
     """w_{t+1} = w_t + server_lr sum_k p_k (w_k - w_t), with p_k the share of samples; FMA in the IMA paper.
 
-    With server_lr = 1, the default of every paper, this is the weighted mean of the clients.
+    server_lr = 1, the default of every paper, is the weighted mean of the clients.
 
-    Unlike the paper: local.momentum is 0.9 by default here, there 0; clients start a new optimiser every
-    round, so that momentum is dropped between rounds, where FedLAW's code keeps it (local.persist_optimizer).
+    Unlike the paper: local.momentum is 0.9 by default here, there 0; clients start a new optimiser every round, without
+    the momentum that FedLAW's code keeps (local.persist_optimizer).
 
     Source: McMahan et al. 2017, algorithm 1; Zhou et al. 2024, section 3.1.1; Li et al. 2023, equations 2 and 3.
     """

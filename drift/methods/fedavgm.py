@@ -19,8 +19,7 @@ class FedAvgM(Method):
     FedEve's gain takes the place of 1 - beta. With form = "sum", M' = beta M + d. Nesterov's step is
     beta M' + (1 - beta) d, or beta M' + d. beta = 0 is FedAvg.
 
-    Unlike the paper: form is ema, the moving average of FedEve's code; the paper and Flower have the sum, whose steps
-    are 1 / (1 - beta) times as long.
+    Unlike the paper: form is ema, as in FedEve's code; the sum's steps are 1 / (1 - beta) times as long.
 
     Source: Hsu et al. 2019, section 4.3 (sum); the FedEve author's code (ema, 0.9, rate 1).
     """

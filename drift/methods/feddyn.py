@@ -23,11 +23,9 @@ class FedDyn(Method):
     The server keeps h' = h - alpha/K sum_k (w_k - b) over the cohort, K counting all clients, and sets
     w' = mean_k w_k - h' / alpha. Clients without samples are left out.
 
-    FedLAW's code differs in norm, h_update, weighting and alpha.
-
     Unlike the paper: gradients are clipped at norm 10, as in its authors' code.
 
-    Source: Acar et al. 2021, algorithm 1; alpha of FedLAW's text; gradients clipped at norm 10 as in the authors' code.
+    Source: Acar et al. 2021, algorithm 1; alpha of FedLAW's text.
     """
 
     stateful: ClassVar[bool] = True

@@ -26,12 +26,12 @@ class FedEve(Method):
         gain       G = (s + q) / (s + q + r), and 1 where all three are 0
         update     M' = M + G (D - M),  w' = w - server_lr M',  s' = (1 - G) (s + q)
 
-    M and s start at 0, as in the author's code (EVE-3). Clients without samples count neither in m nor in r;
-    a round without any leaves everything as it is. Wrapped by another method that replaces the mean of the
-    clients, D is that replacement, r stays the spread of the clients around their own mean.
+    M and s start at 0, as in the author's code (EVE-3). Clients without samples count neither in m nor in r; a round
+    without any changes nothing. If a wrapper replaces the mean of the clients, D is that replacement, and r stays the
+    spread of the clients around their own mean.
 
-    Extras: gain, q_variance, r_variance and sigma (s', the variance itself) of the whole model; with gain = "layer"
-    gain and sigma are means over parameters, and layer_gain holds one gain for each tensor of the layout.
+    Extras: gain, q_variance, r_variance and sigma (s', a variance) of the whole model; with gain = "layer" gain and
+    sigma are means over parameters, and layer_gain has one gain per tensor.
 
     Unlike the paper: a Dirichlet partition is the capped one; FedEve's code has variant = "plain".
 

@@ -28,17 +28,17 @@ class FedFA(Method):
 
         loss = cross-entropy + weight / C sum_i |h_i - A_{y_i}|^2 / n_{y_i}
 
-    over a minibatch with n_c samples of class c; features h are what the head receives. The second term is off in
-    round 0. Once t > R / 4, one Adam step of the head on the anchors, labelled with their classes, follows every
-    minibatch. After each epoch A_c <- beta A_c + (1 - beta) (mean over minibatches of the class mean) for the
-    classes that the client holds. The loss and the head read the anchors as received in every epoch, as both
-    published implementations do; only the copy to be uploaded and averaged moves.
+    over a minibatch with n_c samples of class c; features h are what the head receives. The second term is off in round
+    0. Once t > R / 4, one Adam step of the head on the anchors, labelled with their classes, follows every minibatch.
+    After each epoch A_c <- beta A_c + (1 - beta) (mean over minibatches of the class mean) for the classes that the
+    client holds. Loss and head read the anchors as received in every epoch, as in both published implementations; only
+    the uploaded copy moves.
 
     Anchors begin as one-hot rows, or as normalised Gaussian rows where there are more classes than features. Clients
     without a class return its anchor as received (average = "all"); "holders" leaves them out.
 
     Source: Zhou et al. 2024 (FedFA), algorithm 1; defaults of Zhou et al. 2024 (IMA), table V (beta 0.5 in some of its
-    arguments); minibatches without a class count as 0 in its code (class_mean = "all").
+    arguments). In its code minibatches without a class count as 0.
     """
 
     corrections: ClassVar[tuple[str, ...]] = ("its loss and calibration read anchors that moved during local training",)

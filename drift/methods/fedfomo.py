@@ -31,12 +31,10 @@ class FedFomo(Method):
         a_j = max(0, (L_val(v) - L_val(w_j)) / (|w_j - v| + 1e-5)),  scaled to sum 1,
 
     where v is the client's own last model, at first the one it receives; it starts at v where no other model is better.
-    L_val is the loss on what the client holds out. The global model, which is what gets evaluated, is the mean of the
-    clients.
+    L_val is the loss on what the client holds out. The global model, which is evaluated, is the mean of the clients.
 
-    The LSS paper's code differs in v (baseline), the candidates (own_candidate) and L_val (validation). With
-    choice = "affinity" a client receives the M models of the largest affinity P_kj: P is the identity at first, and
-    every training of k adds the terms above, before max and scaling, to its row.
+    With choice = "affinity" a client receives the M models of the largest affinity P_kj: P is the identity at first,
+    and every training of k adds the terms above, before max and scaling, to its row.
 
     Source: Zhang et al. 2021, equations 3 and 4 (there v + sum_j a_j (w_j - v), the same as a sums to 1).
     """

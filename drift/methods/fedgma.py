@@ -30,7 +30,7 @@ class FedGMA(Method):
 
     server_lr: float = Field(1.0, gt=0, description="eta_g")
     threshold: float = Field(0.8, ge=0, le=1, description="agreement from which an entry passes whole")
-    mask: Literal["soft", "and"] = Field("soft", description="below the threshold: soft passes the agreement, and 0")
+    mask: Literal["soft", "and"] = Field("soft", description="below the threshold: the agreement (soft), or 0 (and)")
 
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
         """The masked step."""

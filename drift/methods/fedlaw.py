@@ -33,9 +33,9 @@ class FedLAW(Method):
     Every round starts at FedAvg (gamma = 1, lambda = data sizes) and runs Adam for `server_epochs` over minibatches
     of the proxy set; no epochs: FedAvg. With a server step size, start + server_step_lr (w_i - start) replaces w_i.
 
-    Variants: joint learns both (equation 8), gws the shrinking only (5), attentive the shares only (7),
-    early_stopped the shares up to round `stop_round` and nothing later (figure 5), swa first one and then the
-    other, with the shares averaged over server epochs.
+    Variants: joint learns both (equation 8), gws the shrinking only (5), attentive the shares only (7), early_stopped
+    the shares up to round `stop_round` (figure 5), swa one after the other, with the shares averaged over server
+    epochs.
 
     Models with batch normalisation are run on the statistics of each proxy batch while the weights are learned, and
     the new global model gets those of the whole proxy set (LAW-6). Clients without samples get no weight.
@@ -43,7 +43,7 @@ class FedLAW(Method):
     Unlike the paper: the server's rate is the code's; the swa variant learns shares first, as the code. A Dirichlet
     partition is the capped one; FedLAW has variant = "plain".
 
-    Source: Li et al. 2023, algorithm 1 and appendix C; where the released code differs, see papers.md LAW-1..10.
+    Source: Li et al. 2023, algorithm 1 and appendix C; differences of its code: papers.md LAW-1..10.
     """
 
     needs_proxy: ClassVar[bool] = True

@@ -37,8 +37,8 @@ class FedLoRA(Method):
     D_k is the product of client k, scale B_k A_k. All else that is trained, such as a head, is averaged. Products of
     ffa, rolora, fedex and flora are those of the mean: the analysis `product_gap` has `missed` = 0.
 
-    `fedex` and `flora` need a model with a buffer beside each frozen weight (task.model_options.residual=true). The
-    buffers are recorded as floating buffers of each model. The publications send the stacked factors in place of it.
+    `fedex` and `flora` need a model with a buffer beside each frozen weight (task.model_options.residual=true). Each
+    round records these buffers. The publications send the stacked factors instead.
 
     Unlike the papers: rolora alternates by round, beginning with B; flora's clients have one rank.
 

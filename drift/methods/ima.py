@@ -31,19 +31,18 @@ class IMA(Wrapper):
     Without `feedback` the mean is evaluated only, and clients continue from v_t. With late = "cyclic" and a window as
     long as the late phase the last model is that of SWA on the server, which FedSAM and FedASAM have in the original.
 
-    Any other method can be the base, whose aggregate is averaged. Inside FedEve the mean lags behind the prediction:
-    with a window of 5 the step grows from round to round while the gain is above 10/11; with placement = "post" it
-    does not.
+    Inside FedEve the mean lags behind the prediction: with a window of 5 the step grows from round to round while the
+    gain is above 10/11; with placement = "post" it does not.
 
     Extras: aggregate, in every round whose end is a mean: the model that the base alone makes of the cohort, which
-    `what_if` and the lines from FMA to IMA average. Over a base whose server takes its own step (FedDyn, FedAdam)
-    it is v_t only with records = "averaged".
+    `what_if` averages. Over a base whose server takes its own step (FedDyn, FedAdam) it is v_t only with records =
+    "averaged".
 
     Unlike the paper: round t_s starts from v_{t_s-1}, as in the code; the server's moments are reset at t_s (reset),
     about which the paper is silent.
 
     Source: Zhou et al. 2024, section 6, equation 5, algorithm 1: window 5, start at 3/4 of the rounds, "Exp" with
-    factor 0.97. Where the released code differs, see papers.md IMA-1..10.
+    factor 0.97. Differences of its code: papers.md IMA-1..10.
     """
 
     extra_models: ClassVar[int] = 1

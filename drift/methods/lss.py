@@ -43,8 +43,7 @@ class LSS(Method):
     Unlike the paper: the method alone brings neither its pre-trained model nor Adam at 5e-4 for 8 epochs; from random
     values, its l2 distances with coefficient 3 keep the pool where it is.
 
-    Source: Chen et al. 2024, section 3.3 and algorithm 1; options are where the released code differs, see
-    papers.md LSS-1..14.
+    Source: Chen et al. 2024, section 3.3 and algorithm 1; differences of its code: papers.md LSS-1..14.
     """
 
     bundles = shipped_bundles("lss")

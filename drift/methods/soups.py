@@ -33,8 +33,7 @@ class Candidate:
 class Soups(Method):
     """Clients send the mean of 32 candidates trained with random settings; the uniform mean by default.
 
-    Each starts at the received model with settings from the lists, and is kept as it was after the epoch of its
-    least validation error.
+    Each starts at the received model with settings from the lists, and is taken at its epoch of least validation error.
 
     uniform: the mean of all. greedy: in order of their error, a candidate joins if the mean's error does not rise.
     Batch statistics are those of the mean on the client's data. The server is FedAvg's.

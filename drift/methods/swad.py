@@ -26,7 +26,7 @@ class SWAD(Method):
 
     Unlike the paper: losses are computed once per epoch.
 
-    Source: Cha et al. 2021, algorithm 1, with epochs as segments; budget of the LSS paper, 4 times 8 epochs.
+    Source: Cha et al. 2021, algorithm 1; budget of the LSS paper, 4 times 8 epochs.
     """
 
     corrections: ClassVar[tuple[str, ...]] = ("its valley included the epochs by which its end is noticed",)

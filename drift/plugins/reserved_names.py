@@ -17,7 +17,7 @@ def require_free(what: str, options: Mapping[str, Any]) -> None:
     """Raise ValueError for an option (of "dataset_options" or "model_options") that is a setting, with the setting."""
     settings = _SETTINGS[what]
     if reserved := [option for option in options if option in settings]:
-        raise ValueError(f"{reserved[0]!r} is none of the {what}; it is {settings[reserved[0]]}.")
+        raise ValueError(f"{reserved[0]!r} is not one of the {what}; it is {settings[reserved[0]]}.")
 
 
 _SETTINGS = {

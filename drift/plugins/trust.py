@@ -79,7 +79,7 @@ def require_trusted(name: str, who: str = "") -> str:
     source, _, what = name.rpartition(":")
     file = "" if source.endswith(".py") else f" or --trust FILE.py:{what} with its file"
     raise ValueError(
-        f"{f'{who} ' if who else ''}{name}, code that is no part of fedscape and would be run. If you trust it, "
+        f"{f'{who} ' if who else ''}{name}, code that is not part of fedscape and would be run. If you trust it, "
         f"add --trust {name}{file} (in Python: drift.open(folder, trust={name!r})), or set {TRUSTED}={name}."
     )
 

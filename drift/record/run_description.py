@@ -130,7 +130,7 @@ def number_clients(clients: Clients, names: Sequence[str] | None, *, fresh: bool
         return [int(client) for client in clients], None
     if names is None and not fresh:
         other = next(client for client in clients if not isinstance(client, int) or not 0 <= client < 1 << 31)
-        raise ValueError(f"client {other!r} is no number below 2^31 as those of the rounds before are.")
+        raise ValueError(f"client {other!r} is not a number below 2^31, as in earlier rounds.")
     every, texts = list(names or ()), [str(client) for client in clients]
     if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)

@@ -88,7 +88,7 @@ def save_transformers(run: Run, state: State, folder: Path) -> list[str]:
     models = [(name, module) for name, module in model.named_modules() if hasattr(module, "save_pretrained")]
     if not models:
         raise ValueError(
-            f"model {run.experiment.task.model} is none of transformers; write a state dict: -o FILE"
+            f"model {run.experiment.task.model} is not a model of transformers; write a state dict: -o FILE"
             f"{' or -o FILE'.join(SUFFIXES)}."
         )
     name, module = models[0]

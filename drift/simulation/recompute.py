@@ -85,7 +85,7 @@ def server_after(run: Run, index: int, intact: Sequence[int]) -> Server:
     if index not in intact:
         raise Inexact(f"it follows from round {index}, which is lost too")
     if name := _memory(run):
-        raise Inexact(f"{run.method.name()} keeps {name} between rounds, which no round's file holds whole")
+        raise Inexact(f"{run.method.name()} keeps {name} between rounds, which no round's file contains completely")
     record = files.read_round(run.folder, index)
     if record.end is None or record.clients is None:
         raise Inexact(f"it follows from round {index}, which kept no client models or no global model")

@@ -173,8 +173,8 @@ def _device(about: Mapping[str, Any], setting: Setting, data: Data, server: Serv
         choice = Choice(about.get("device", "cpu"), about.get("device_reason", ""))
         if choice.name != "cpu" and not (alone and torch.cuda.is_available()):
             raise ValueError(
-                f"{setting.experiment.slug} was begun on a GPU and would not keep its bits here; go on where there is "
-                "one, in one process, or train another run with --set device=cpu."
+                f"{setting.experiment.slug} was begun on a GPU and would not keep its bits here; continue on a machine "
+                "with a GPU, in one process, or train another run with --set device=cpu."
             )
         return choice
     if asked == "cuda" and not alone:

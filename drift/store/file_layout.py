@@ -145,7 +145,7 @@ def read_header(file: BinaryIO) -> Stated:
     spans = {name: _span(entry, 8 + length) for name, entry in header.items()}
     size, end = os.fstat(file.fileno()).st_size, max([8 + length, *(span.end for span in spans.values())])
     if size != end:
-        raise ValueError(f"it has {size} bytes, and its header speaks of {end}")
+        raise ValueError(f"it has {size} bytes, and its header states {end}")
     return Stated(metadata, spans, piece)
 
 

@@ -107,7 +107,7 @@ def reading(path: Path, remedy: str, folder: Path | None = None) -> Iterator[Bin
     except FileNotFoundError as reason:
         raise Damaged(path, "is missing", remedy) from reason
     except UNREADABLE as reason:
-        raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", remedy) from reason
+        raise Damaged(path, f"cannot be read ({reason}); it is truncated or not a file of a run", remedy) from reason
 
 
 ALIGNMENT = 64
@@ -191,7 +191,7 @@ def require_text(path: Path) -> None:
     """Raise LookupError for a path that is not valid UTF-8, by which files of tensors cannot be opened."""
     if not is_text(str(path)):
         name = escaped(str(path))
-        raise LookupError(f"{name} is not opened: its path is no UTF-8. Rename the folder; nothing has to be deleted.")
+        raise LookupError(f"{name} is not opened: its path is not UTF-8. Rename the folder; do not delete it.")
 
 
 def is_text(name: str) -> bool:

@@ -85,7 +85,7 @@ def read_small_arrays(path: Path) -> Header:
     """
     header = _read(path, f"{path.parent.name}/{path.name}", path.parent.parent, "round")
     if not set(LINKED) <= set(header.arrays):
-        raise Damaged(path, "cannot be read (it has no cohort); it is no round of a run", _ANEW)
+        raise Damaged(path, "cannot be read (it has no cohort); it is not a round of a run", _ANEW)
     return header
 
 
@@ -173,9 +173,7 @@ def following_round(folder: Path) -> int:
         numbers = round_numbers(folder)
         what = f"is missing, which says how many rounds are complete; {len(numbers)} round files, "
         what += f"{numbers[0]} to {numbers[-1]}, are on disk"
-        raise Damaged(
-            folder / paths.STATE, what, "Put it back from a copy, or train again: the same bits are made anew."
-        )
+        raise Damaged(folder / paths.STATE, what, "Put it back from a copy, or train again: that gives the same bits.")
     return read_state(folder).index if (folder / paths.STATE).exists() else 0
 
 

@@ -182,7 +182,7 @@ def data_folder(data: Path | None) -> Check:
     if folder is None:
         return Check("data folder", "none given: digits and blobs are built in, others come from the Hugging Face hub")
     if not folder.is_dir():
-        return Check("data folder", f"{folder} is no folder", "give --data DIR or FEDSCAPE_DATA=DIR that exists.")
+        return Check("data folder", f"{folder} is not a folder", "give --data DIR or FEDSCAPE_DATA=DIR that exists.")
     there = [path.name for path in sorted(folder.iterdir()) if path.is_dir() and any(path.rglob("*.parquet"))]
     usable = [name for name in there if name in names()]
     advice = "" if usable else f"it has no sub-folder with Parquet files of {', '.join(names())}."

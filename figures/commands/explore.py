@@ -103,7 +103,7 @@ def _folder(text: str, runs: Path, *, asked: bool) -> Path:
     if path.is_dir() and not (path / "run.json").exists() and not (runs / text / "run.json").exists():
         return path
     if not path.exists() and (not run_names(runs) or len(path.parts) > 1):
-        wrong = "no such folder, and no run of that name" if asked else "there is no such folder"
+        wrong = "there is no such folder and no run of that name" if asked else "there is no such folder"
         raise LookupError(
             f"{text}: {wrong}. Give a folder that contains runs, or the folder of a run. A folder for runs to come may "
             f"be empty: mkdir -p {shlex.quote(text)}. To have some runs: fedscape demo, then "

@@ -70,7 +70,7 @@ def check(module: NamedFigure, *, name: str, styled: bool) -> CheckedFigure:
         if absent := [name for name in methods or () if name not in {run.label for run in shown}]:
             what = join_names(list(dict.fromkeys(run.label for run in shown)))
             raise ValueError(
-                f"figure {name} shows {what} alone of these runs, not {join_names(absent)}; name one method."
+                f"figure {name} shows only {what} of these runs, not {join_names(absent)}; name one method."
             )
         if (reference := drawing.take("paired_to")) and "reference" not in options:
             ds = paired(ds, name, reference, shown)

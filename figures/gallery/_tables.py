@@ -152,7 +152,7 @@ def _from_paper(runs: Sequence[Run], paper: str, item: str) -> tuple[dict[Any, s
     labels = {run.folder: match.setting.label for match in matched for run in match.runs}
     if absent := [run.name for run in runs if run.folder not in labels]:
         lines = papers.commands(paper_item, paper_item.settings[0], quick=True)
-        raise _runs.missing(f"{absent[0]} is no run of {paper_item.item} of paper {paper}", lines[-1])
+        raise _runs.missing(f"{absent[0]} is not a run of {paper_item.item} of paper {paper}", lines[-1])
     return labels, {run.folder for match in matched if match.quick for run in match.runs}
 
 

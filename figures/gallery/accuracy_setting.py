@@ -108,7 +108,7 @@ def _with_gain(ds: xr.Dataset, metric: str, reference: str) -> xr.Dataset:
     pairs = {row: other for row, other in against.items() if other != row and other in rows}
     if not pairs:
         command = "fedscape sweep digits-shards2 --grid method=fedavg,ima local.epochs=1,3"
-        raise _runs.missing(f"{', '.join(rows)} have nothing to be compared with", command)
+        raise _runs.missing(f"{', '.join(rows)} have no run to compare with", command)
     points = 100 if ds[metric].attrs["units"] == "fraction" else 1
     gains = [
         points * (ds[metric].sel(row=row) - ds[metric].sel(row=pairs[row])).values
@@ -139,7 +139,7 @@ def _select(runs: Sequence[Run], over: str) -> tuple[list[Run], str]:
     best = max(groups, key=size, default=None)
     if best is None or size(best)[0] < 2:
         command = f"fedscape sweep digits-shards2 --grid method=fedavg,ima {over or 'local.epochs'}=1,3"
-        raise _runs.missing(f"{len(runs)} runs have no two values of {over or 'a setting'}", command)
+        raise _runs.missing(f"{len(runs)} runs do not have two values of {over or 'a setting'}", command)
     return groups[best], best[0]
 
 

@@ -26,7 +26,7 @@ def data(run: Run, *, smooth: int = 3) -> xr.Dataset:
     """
     if run.experiment.clients.per_round < 2:
         command = "fedscape train digits-shards2 --set clients.per_round=5"
-        raise _runs.missing(f"run {run.name} has one client per round, coherence needs two", command)
+        raise _runs.missing(f"run {run.name} has one client per round, but coherence needs two", command)
     result = run.cached(coherence, smooth=smooth)
     return result.assign(coherence=result["coherence"], accuracy=run.metrics()["accuracy"])
 

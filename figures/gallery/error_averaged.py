@@ -31,7 +31,7 @@ def data(run: Run, *, rounds: int = 4, subsets: int = 10, cka_rounds: int = 10) 
     errors = run.cached(averages.error_averaged, rounds=per_round.evenly_spaced(stored, rounds), subsets=subsets)
     similarity = run.cached(averages.similarity_rounds, rounds=per_round.evenly_spaced(stored, cka_rounds))
     if "error" not in errors:
-        raise LookupError(f"the task of run {run.name} has no error of classes, which this figure shows.")
+        raise LookupError(f"the task of run {run.name} has no errors by class, which this figure shows.")
     return errors[["error"]].merge(similarity[["cka"]].rename(round="cka_round"))
 
 

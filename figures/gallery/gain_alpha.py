@@ -85,6 +85,6 @@ def _gains(runs: Sequence[Run], level: float, epochs: int, skip: int, momentum: 
     wanted = [run for run in runs if _concentration(run) == level and run.experiment.local.epochs == epochs]
     results = [run.cached(drift_variances, momentum=momentum) for run in wanted]
     if any(result.attrs.get("block", 1) > 1 for result in results):
-        raise LookupError("a file has means over several rounds, not the gain of each; give the runs' folders")
+        raise LookupError("a file has means over several rounds, not the gain of each; give the folders of the runs")
     gains = [result.gain.values[skip:] for result in results]
     return np.concatenate(gains) if gains else np.zeros(0)

@@ -63,7 +63,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for row, panel in enumerate(ds.panel.values):
         count = ds["count"].isel(panel=row)
         if not bool((count > 0).any()):
-            raise LookupError(f"no client of {panel} holds a sample; a bubble is a number of samples.")
+            raise LookupError(f"no client of {panel} has a sample, so there are no bubbles to draw.")
         most = float(count.max())
         _scatter(count, axs[row, 0], largest=40 * (most / float(ds["count"].max())) ** 0.5)
         axs[row, 0].set_title(f"{style.literal(panel)}; largest bubble: {int(most):,} samples", fontsize=style.small())

@@ -30,7 +30,7 @@ def data(run: Run, *, gap: int = 1, lines: int = 4, points: int = 41) -> xr.Data
     stored = run.kept("globals")
     if len(stored) <= gap:
         raise _runs.missing(
-            f"run {run.name} kept {len(stored)} global models, the lines need {gap + 1}", _runs.KEEP_GLOBALS
+            f"run {run.name} kept {len(stored)} global models, but the lines need {gap + 1}", _runs.KEEP_GLOBALS
         )
     firsts = per_round.evenly_spaced(range(len(stored) - gap), lines)
     pairs = [(stored[index], stored[index + gap]) for index in firsts]

@@ -102,7 +102,7 @@ def read(**words: Any) -> Look:
         ValueError: If there is no such word, or a value is not accepted; says what is.
     """
     if unknown := sorted(set(words) - set(WORDS)):
-        raise ValueError(f"a look has no {unknown[0]!r}; it has {', '.join(WORDS)}.")
+        raise ValueError(f"no option of a look is called {unknown[0]!r}; accepted: {', '.join(WORDS)}.")
     wanted = {name: value for name, value in words.items() if value is not None}
     for name, values in (("seeds", SEEDS), ("legend", LEGENDS)):
         if wanted.get(name, "") not in ("", *values):
@@ -187,7 +187,7 @@ class Drawing:
         """
         for word in self.look.asked():
             if word not in self.taken:
-                raise ValueError(f"figure {name} cannot honour {word}: {TEXTS[word]['refused']}. Leave it out.")
+                raise ValueError(f"figure {name} cannot follow {word}: {TEXTS[word]['refused']}. Leave it out.")
 
 
 _CURRENT: ContextVar[Drawing | None] = ContextVar("drawing", default=None)

@@ -35,12 +35,11 @@ SERIES = ("accuracy", "loss", "client_variance", "change_variance", "mean_cosine
 
 TERMS = {
     "Aggregate": "The weighted mean of the client models of a cohort, which FedAvg takes as end.",
-    "Counterfactual": "The result of a round with one thing changed: one client less, all clients, another "
-    "aggregation, another setting.",
+    "Counterfactual": "The result of a round with one thing changed: the clients, the aggregation or a setting.",
     "Mean cosine": "The weighted mean of the cosines between client updates, from -1 to 1.",
     "Critical point": "The round after which coherence has changed from positive to negative for good, with an "
     "interval.",
-    "IMA": "Iterative moving averaging: the mean of the last aggregates is sent.",
+    "IMA": "Iterative moving averaging: the server sends the mean of the last aggregates.",
     "End": "The global model after the round.",
 }
 """Meanings of the terms on the stage, as the glossary has them."""

@@ -59,7 +59,7 @@ def require_symmetry(problem: CurvatureProblem) -> None:
         raise ValueError(
             f"the Hessian of {type(problem.flat.module).__name__} by torch is not symmetric (relative difference "
             f"{gap / scale:.1g}), so it has no eigenvalues: the backward pass of a function is not its derivative, "
-            f"or losses are too small for {problem.theta.dtype}; try a model in float64."
+            f"or losses are too small for {problem.theta.dtype}; try the model in float64."
         )
 
 

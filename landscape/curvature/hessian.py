@@ -116,8 +116,7 @@ def top_eigenvalues(
     return _dataset(pairs, vectors).assign_attrs({**about, "curvature": curvature, "products": pairs.products})
 
 
-hessian = top_eigenvalues
-"""The same by a shorter name: `landscape.hessian(task, model, k=5)`."""
+hessian = top_eigenvalues  # the short name; its page has the whole docstring
 
 
 def pose(

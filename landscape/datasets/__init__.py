@@ -52,7 +52,7 @@ def open_dataset(name: str, *, data: Path | str | None = None, scale: str = "def
     load = outside.load(recorded) if is_foreign else plugins.load(__name__, name, "dataset").load
     if not callable(load):
         raise ValueError(
-            f"dataset {name!r} is {type(load).__name__}, not a function like load(folder=None) -> Dataset."
+            f"dataset {name!r} is a {type(load).__name__}, not a function like load(folder=None) -> Dataset."
         )
     plugins.require_options(f"dataset {name!r}", load, options)
     return scale_inputs(load(None if data is None else Path(data), **options), scale)

@@ -68,7 +68,7 @@ def read(path: Path) -> tuple[CachedContent, str] | None:
         reason = "its content differs from its fingerprint"
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         reason = str(error)
-    warnings.warn(f"cache file {path} is damaged ({reason}); it is made anew.", stacklevel=2)
+    warnings.warn(f"cache file {path} is damaged ({reason}); it is decoded again.", stacklevel=2)
     return None
 
 
@@ -92,7 +92,7 @@ def write(path: Path, content: CachedContent) -> str:
         os.replace(partial, path)
     except (SafetensorError, OSError) as error:
         warnings.warn(
-            f"decoded samples cannot be kept in {path.parent} ({error}); the next start decodes them again. "
+            f"decoded samples cannot be stored in {path.parent} ({error}); the next start decodes them again. "
             "FEDSCAPE_CACHE names another folder.",
             stacklevel=2,
         )

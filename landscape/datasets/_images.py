@@ -97,7 +97,7 @@ def _decode(source: Source, files: Files) -> _cache.CachedContent:
     except ArrowException as reason:
         where = files["train"][0].parent
         raise ValueError(
-            f"the Parquet files of {source.name} in {where} cannot be read ({reason}); copy them there anew."
+            f"the Parquet files of {source.name} in {where} cannot be read ({reason}); copy them again."
         ) from reason
     train = samples["train"]
     return _cache.CachedContent(
@@ -115,7 +115,7 @@ def _columns(path: Path) -> dict[str, tuple[str, ...] | None]:
         value_names = {name: about.get("names") for name, about in features.items() if isinstance(about, dict)}
         return {name: tuple(value_names.get(name) or ()) or None for name in schema.names}
     except (ValueError, AttributeError, TypeError) as reason:
-        raise ValueError(f"{path} describes its columns wrongly ({reason}); fetch it anew.") from reason
+        raise ValueError(f"{path} describes its columns wrongly ({reason}); download it again.") from reason
 
 
 def _split(source: Source, paths: list[Path]) -> Samples:

@@ -53,7 +53,7 @@ def read(folder: Path | None, *, any_size: bool = False) -> Ratings:
     unknown = np.setdiff1d(ratings[:, 0], list(about)), np.setdiff1d(ratings[:, 1], items)
     for what, numbers, file in zip(("user", "film"), unknown, ("users.dat", "movies.dat"), strict=True):
         if len(numbers):
-            raise ValueError(f"{root / 'ratings.dat'} has {what} {numbers[0]}, which {file} does not have.")
+            raise ValueError(f"{root / 'ratings.dat'} has {what} {numbers[0]}, which is not in {file}.")
     order = np.lexsort((ratings[:, 1], ratings[:, 3], ratings[:, 0]))
     users_with_ratings, starts = np.unique(ratings[order, 0], return_index=True)
     films_by_user = np.split(ratings[order, 1].astype(np.int32), starts[1:])
@@ -88,9 +88,9 @@ def _numbers(path: Path, columns: int) -> np.ndarray:
     try:
         numbers = np.array(fields, dtype=np.int64)
     except ValueError as reason:
-        raise ValueError(f"{path} holds something else than whole numbers ({reason}); unpack ml-1m.zip anew.") from None
+        raise ValueError(f"{path} has values other than whole numbers ({reason}); unpack ml-1m.zip again.") from None
     if numbers.size == 0 or numbers.size % columns:
-        raise ValueError(f"{path} has {numbers.size} numbers, which is no table of {columns} columns.")
+        raise ValueError(f"{path} has {numbers.size} numbers, not a table of {columns} columns.")
     return numbers.reshape(-1, columns)
 
 

@@ -60,7 +60,7 @@ def load(
         source = np.random.default_rng([seed, user])
         others = np.setdiff1d(ratings.items, films)
         if not len(others):
-            raise ValueError(f"user {user} has rated all films of movies.dat; there is none to draw as a negative.")
+            raise ValueError(f"user {user} has rated all films of movies.dat; no film is left to draw as a negative.")
         before = sliding_window_view(np.concatenate([np.zeros(history, np.int32), films[:-1]]), history)
         rows = slice(
             len(films) - 1 - positives[user], len(films) - 1

@@ -107,7 +107,7 @@ def random_directions(
     size = (points,) * count if isinstance(points, int) else tuple(points)
     if not 1 <= count <= len(DIRECTIONS) or len(size) != count:
         raise ValueError(
-            f"count is {count} with {len(size)} sizes; give 1 to {len(DIRECTIONS)} directions, a size each."
+            f"count is {count} with {len(size)} sizes; give 1 to {len(DIRECTIONS)} directions, each with a size."
         )
     generator = torch.Generator().manual_seed(seed)
     rows = [theta, *(random_direction(task, theta, generator) for _ in range(count))]
@@ -155,7 +155,7 @@ def slice_along(
     """
     length = direction.double().norm().item()
     if length == 0:
-        raise ValueError("the direction is 0 everywhere; a slice needs a direction to go along.")
+        raise ValueError("the direction is 0 everywhere; a slice needs a direction other than 0.")
     return Sweep(
         stack_models([theta, direction.to(theta)]),
         origin=np.array([1.0, 0.0]),

@@ -51,7 +51,7 @@ def predictions(task: Task, theta: Tensor, *, split: Split = "test", buffers: Te
         raise ValueError(f"targets have shape {shape} and type {kind}; predictions need one class number per sample.")
     outputs = task.outputs(theta, samples, buffers=buffers)
     if bool(outputs.isnan().any()):
-        raise ValueError("the model's outputs are NaN, so that it predicts no class; it diverged: give an earlier one.")
+        raise ValueError("the model's outputs are NaN, so it predicts no class; it diverged: give an earlier model.")
     probabilities = _probabilities(outputs, len(samples)).double().cpu().numpy()
     losses = normalised(task.per_sample, outputs, samples.targets.to(outputs.device)).double().cpu().numpy()
     predicted = probabilities.argmax(1)

@@ -96,13 +96,13 @@ def with_noise(
     """
     inputs = samples.inputs
     if not isinstance(inputs, Tensor) or not inputs.is_floating_point():
-        raise ValueError("noise needs inputs that are one tensor of real numbers, such as images; these are others.")
+        raise ValueError("noise needs inputs that are one tensor of real numbers, such as images; these are not.")
     centre, width = _channels(mean, inputs), _channels(std, inputs)
     noise = torch.rand(inputs.shape, generator=generator, dtype=inputs.dtype).to(inputs.device)
     plain = inputs * width + centre
     if plain.numel() and not -1e-4 <= float(plain.min()) <= float(plain.max()) <= 1 + 1e-4:
         raise ValueError(
-            f"inputs run from {float(plain.min()):.3g} to {float(plain.max()):.3g}, and noise is for inputs in [0, 1]; "
+            f"inputs run from {float(plain.min()):.3g} to {float(plain.max()):.3g}, but noise is for inputs in [0, 1]; "
             "give mean= and std= of their normalisation z = (x - mean) / std."
         )
     changed = plain.add_(noise.mul_(2).sub_(1), alpha=level).clamp_(0, 1)
@@ -112,6 +112,6 @@ def with_noise(
 def _channels(values: Sequence[float], inputs: Tensor) -> Tensor:
     if len(values) not in (1, inputs.shape[1]):
         raise ValueError(
-            f"{len(values)} numbers given for inputs with {inputs.shape[1]} channels; give one per channel, or one."
+            f"{len(values)} numbers were given for {inputs.shape[1]} channels; give one per channel, or one for all."
         )
     return torch.tensor(values, dtype=inputs.dtype, device=inputs.device).view(-1, *[1] * (inputs.ndim - 2))

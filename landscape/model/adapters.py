@@ -70,7 +70,7 @@ def settings_beside(file: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError, RecursionError) as reason:
-        raise ValueError(f"{path} cannot be read ({reason}); save the adapter anew.") from reason
+        raise ValueError(f"{path} cannot be read ({reason}); save the adapter again.") from reason
 
 
 def require_same_adapter(name: str | Path, stated: Mapping[str, Any], model: nn.Module) -> None:

@@ -211,7 +211,7 @@ def _completed(candidate: foreign.FoundState, fit: Fitted, model: Names) -> dict
     if statistics and any(name.rpartition(".")[2] == "n_averaged" for name in candidate.entries):
         warnings.warn(
             f"{candidate.name} is an AveragedModel: unless it was made with use_buffers=True, its statistics of "
-            "BatchNorm are those of the model that it began with; torch.optim.swa_utils.update_bn computes them anew.",
+            "BatchNorm are those of the model that it began with; torch.optim.swa_utils.update_bn computes them again.",
             stacklevel=2,
         )
     return {name: value.detach() for name, value in model.tensors.items() if model.first[name] == name} | state

@@ -216,7 +216,7 @@ def _concatenated(batches: list[Any]) -> Any:
     if isinstance(first, tuple | list) and not isinstance(first[0], str):
         return tuple(_concatenated(list(column)) for column in zip(*batches, strict=True))
     if isinstance(first, int | float) or (isinstance(first, Tensor) and not first.ndim):
-        raise ValueError("its loader gives samples, no batches of them; give it a batch_size.")
+        raise ValueError("its loader returns single samples, not batches; give it a batch_size.")
     if not isinstance(first, Tensor):
         return [value for batch in batches for value in batch]  # texts and the like, which are no inputs
     if len({batch.shape[1:] for batch in batches}) > 1:

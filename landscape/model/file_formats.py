@@ -36,7 +36,7 @@ def file_format(path: Path) -> str:
     if start[:1] == b"\x80" and 2 <= start[1] <= 5:
         raise ValueError(_message(path, "a pickle of Python, which may run any code", _PICKLE))
     raise ValueError(
-        f"{path} is in no format of checkpoints, or its start is lost ({path.stat().st_size} bytes); copy it anew, or "
+        f"{path} is in no format of checkpoints, or its start is lost ({path.stat().st_size} bytes); copy it again, or "
         "save it by torch.save(model.state_dict(), 'NEW.pt')."
     )
 
@@ -66,7 +66,7 @@ def _format_of_zip(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError, NotImplementedError) as reason:
-        raise ValueError(f"{path} cannot be read ({reason}); it is truncated: copy it anew.") from reason
+        raise ValueError(f"{path} cannot be read ({reason}); it is truncated: copy it again.") from reason
     ends = {name.rpartition("/")[2] for name in names}
     if "constants.pkl" in ends:
         raise ValueError(
@@ -143,5 +143,5 @@ def weight_map(path: Path) -> list[str]:
         if any(Path(name).name != name for name in names):
             raise ValueError("it names files outside its folder")
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as reason:
-        raise ValueError(f"{path} cannot be read ({reason}); save the model anew.") from reason
+        raise ValueError(f"{path} cannot be read ({reason}); save the model again.") from reason
     return names

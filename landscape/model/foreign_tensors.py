@@ -190,7 +190,7 @@ def listed(candidates: list[FoundState]) -> str:
 
 
 def _unreadable(path: Path, reason: Exception) -> str:
-    return f"{path} cannot be read ({one_line(reason)}); it is truncated or damaged: copy it anew."
+    return f"{path} cannot be read ({one_line(reason)}); it is truncated or damaged: copy it again."
 
 
 def _read_safetensors(path: Path) -> tuple[Any, Values]:

@@ -33,7 +33,7 @@ def require_inside(path: Path, folder: Path) -> None:
     if not path.resolve().is_relative_to(folder.resolve()):
         raise Refused(f"{path} leads out of {folder}; links out of the folder are not followed, copy the file.")
     if path.exists() and not path.is_file():
-        raise Refused(f"{path} is no regular file; give tensors in files.")
+        raise Refused(f"{path} is not a regular file; give tensors in files.")
 
 
 def require_npz(path: Path) -> list[str]:
@@ -56,7 +56,7 @@ def require_npz(path: Path) -> list[str]:
             if stated != entry.file_size - used:
                 raise Refused(
                     f"{path}: array {entry.filename!r} states shape {shape} of {stated} bytes, and holds "
-                    f"{entry.file_size - used}; it is damaged or made to exhaust memory."
+                    f"{entry.file_size - used}; it is damaged, or made to exhaust memory."
                 )
     return names
 
@@ -99,7 +99,7 @@ def require_zip(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as reason:
-        raise Refused(f"{path} cannot be read ({reason}); it is truncated or no checkpoint.") from reason
+        raise Refused(f"{path} cannot be read ({reason}); it is truncated or not a checkpoint.") from reason
     require_few(path, len(entries), "parts", MEMBERS)
     size, stated = path.stat().st_size, sum(entry.file_size for entry in entries)
     if stated > max(FREE, RATIO * size):

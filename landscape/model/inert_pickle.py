@@ -95,7 +95,7 @@ class _Machine:
             elif name in _HANDLERS:
                 _HANDLERS[name](self, argument)
             elif name not in ("PROTO", "FRAME"):
-                raise ValueError(f"its pickle has the operation {name}, which checkpoints have not")
+                raise ValueError(f"its pickle has the operation {name}, which checkpoints do not have")
         raise ValueError("its pickle has no end")
 
     def pop(self, number: int) -> list[Any]:

@@ -46,7 +46,7 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
         coupled: Take the loss of all samples as one batch.
 
     Raises:
-        ValueError: If the loss is random, broadcasts, or is no mean over samples; says what to do.
+        ValueError: If the loss is random, broadcasts, or is not a mean over samples; says what to do.
     """
     if weight is None and not coupled and (isinstance(loss, SampleLoss) or loss in KNOWN):
         return loss
@@ -69,7 +69,7 @@ def found_loss(loss: Loss, trial: Trial, *, weight: Weigh | Tensor | None = None
         raise ValueError(f"the loss {loss_name(loss)} is NaN on {trial.shapes}: {why}.")
     require_no_failure(loss, map(trial.rows, trial.large_batches()))
     raise ValueError(
-        f"the loss {loss_name(loss)} is no mean over samples with {'the usual' if weigh is None else 'the given'} "
+        f"the loss {loss_name(loss)} is not a mean over samples with {'the usual' if weigh is None else 'the given'} "
         f"weights: its value for a batch does not follow from its samples ({trial.shapes}). If samples count by their "
         "targets, give that as a function, such as weight=lambda t: (t != -999).sum(1); or return one value per sample "
         "as with reduction='none', or a pair (numerators, weights), each (n,); or give coupled=True, which takes all "
@@ -243,7 +243,7 @@ def _warn_of_logits(loss: Any, outputs: Tensor) -> None:
     known = isinstance(loss, nn.NLLLoss | nn.KLDivLoss)
     if known and outputs.ndim > 1 and float(outputs.logsumexp(1).abs().max()) > 1e-3:
         warnings.warn(
-            f"{loss_name(loss)} takes log-probabilities, and the outputs of the model are none (their exponentials do "
+            f"{loss_name(loss)} takes log-probabilities, but the outputs of the model are not (their exponentials do "
             "not sum to 1); end the model with LogSoftmax, or use CrossEntropyLoss.",
             stacklevel=2,
         )

@@ -146,7 +146,7 @@ class Trial:
 
 
 def require_sum(loss: PerSample, outputs: Tensor, targets: Tensor) -> None:
-    """Refuse outputs of which the loss is no mean over samples, though it was one of those that it was tried on.
+    """Refuse outputs of which the loss is not a mean over samples, though it was one of those that it was tried on.
 
     Losses that leave out samples by their outputs, such as those below a threshold, are of this kind.
 
@@ -164,8 +164,8 @@ def require_sum(loss: PerSample, outputs: Tensor, targets: Tensor) -> None:
         same = _follows(loss.batch, outputs, targets, weights)
     if not same:
         raise ValueError(
-            f"the loss {loss_name(loss)} is no mean over samples at this model: its value for {len(targets)} samples "
-            "does not follow from two parts of them, as where samples count or not by their outputs. Return a pair "
+            f"the loss {loss_name(loss)} is not a mean over samples at this model: its value for {len(targets)} "
+            "samples does not follow from two parts of them, as if outputs decide which samples count. Return a pair "
             "(numerators, weights), each (n,), or give coupled=True, which takes all samples as one batch."
         )
 

@@ -182,10 +182,10 @@ def group_weights(loss: PerSample, targets: Tensor, groups: Tensor) -> Tensor:
     """Summed weights of the samples in each group 0, 1, .., shape (groups,), float64.
 
     Raises:
-        ValueError: If the loss is no mean over samples.
+        ValueError: If the loss is not a mean over samples.
     """
     if isinstance(loss, SampleLoss) and loss.kind != "mean":
-        raise ValueError(f"{loss.name} is no mean over samples ({loss.kind}): parts of a split do not add up to it.")
+        raise ValueError(f"{loss.name} is not a mean over samples ({loss.kind}): parts of a split do not add up to it.")
     weights = sample_weights(loss, targets)
     return torch.bincount(groups.cpu(), None if weights is None else weights.double().cpu()).double()
 

@@ -180,7 +180,7 @@ def _failed(module: nn.Module, few: Samples, reason: Exception) -> str:
     if torch.uint8 in kinds:
         advice = "; give scaled pixels, for instance images / 255."
     elif not any(kind.is_floating_point for kind in kinds):
-        advice = "; if they are numbers and no places in a table, give inputs.float()."
+        advice = "; if they are numbers and not places in a table, give inputs.float()."
     return f"{type(module).__name__} fails on the inputs {forms}: {first_line(reason)}{advice}"
 
 

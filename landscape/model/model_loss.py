@@ -47,7 +47,7 @@ def model_loss(module: nn.Module, few: Samples, outputs: Any, logits: Tensor) ->
         if torch.allclose(value.double(), reported.double().reshape(()), rtol=1e-5, atol=1e-6):
             return loss
     raise ValueError(
-        f"the loss of {name} is none of {', '.join(loss.__name__ for loss in _USUAL)}; give it as a function of "
+        f"the loss of {name} is not one of {', '.join(loss.__name__ for loss in _USUAL)}; give it as a function of "
         "(logits, labels)."
     )
 

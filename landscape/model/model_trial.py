@@ -80,7 +80,7 @@ def tried_outputs(flat: Flat, model: nn.Module, splits: list[Samples], *, couple
     if not coupled and not alike(outputs, joined):
         raise ValueError(
             f"in {name} the output of a sample depends on others of its batch in eval mode{_statistics(flat)}, so "
-            "its loss is no mean over samples. Take all samples as one batch with coupled=True, or mend the model."
+            "its loss is not a mean over samples. Take all samples as one batch (coupled=True), or correct the model."
         )
     others = [split.targets for split in splits[1:] if split.targets.shape[1:] == samples.targets.shape[1:]]
     labels = samples.targets.index_select(0, rows.to(samples.targets.device))

@@ -64,7 +64,7 @@ class Task:
 
     def __post_init__(self) -> None:
         if taken := [name for name in self.metrics if name in _RESERVED or name.startswith("mark_")]:
-            raise ValueError(f"a metric is named {taken[0]!r}, which stands for something else in results; rename it.")
+            raise ValueError(f"a metric is named {taken[0]!r}, which has another meaning in results; rename it.")
         object.__setattr__(self, "model", copy_module(in_float32(self.model)))
 
     def __repr__(self) -> str:
@@ -127,7 +127,7 @@ class Task:
         """The loss as numerators, and weights where they are not 1 (`landscape.model.losses`).
 
         Raises:
-            ValueError: If model or loss is random, or the loss is no mean over samples.
+            ValueError: If model or loss is random, or the loss is not a mean over samples.
         """
         if self.loss in KNOWN or isinstance(self.loss, SampleLoss):
             return self.loss

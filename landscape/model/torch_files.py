@@ -95,7 +95,7 @@ def read_legacy(path: Path) -> tuple[Any, Values]:
         for key in keys if isinstance(keys, list) else ():
             storage, count = storages.get(str(key)), int.from_bytes(file.read(8), "little")
             if storage is None or count != storage.numel or file.tell() + count * storage.dtype.itemsize > size:
-                raise Refused(f"{path}: a storage states {count} numbers, which the file has not; it is truncated.")
+                raise Refused(f"{path}: a storage states {count} numbers, which it does not have; it is truncated.")
             offsets[storage.key] = file.tell()
             file.seek(count * storage.dtype.itemsize, io.SEEK_CUR)
 
@@ -140,7 +140,7 @@ def _filled(file: IO[bytes], size: int) -> bytearray:
     while done < size and (number := file.readinto(view[done:])):  # type: ignore[attr-defined]
         done += number
     if done < size:
-        raise ValueError("a part is shorter than it states")
+        raise ValueError("a part is shorter than stated")
     return storage_bytes
 
 
@@ -175,7 +175,7 @@ def _view(storage: Any, dtype: Any, offset: Any, shape: Any, stride: Any) -> Any
     if not isinstance(storage, Storage) or not isinstance(dtype, torch.dtype):
         return Inert("a tensor without a storage")
     if len(shape) != len(stride) or not all(isinstance(number, int) and 0 <= number < 1 << 62 for number in numbers):
-        raise ValueError("a tensor states a shape that is none")
+        raise ValueError("a tensor states an impossible shape")
     last = offset + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
     if prod(shape) and (last + 1) * dtype.itemsize > storage.numel * storage.dtype.itemsize:
         raise ValueError(f"a tensor exceeds its storage of {storage.numel} numbers")

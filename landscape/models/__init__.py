@@ -66,7 +66,7 @@ def _factory(name: str) -> Callable[..., Any]:
         return plugins.load(__name__, name, "model").build
     factory = outside.load(recorded)
     if not callable(factory):
-        raise ValueError(f"model {name!r} is {type(factory).__name__}, not a function like build(shape, classes).")
+        raise ValueError(f"model {name!r} is a {type(factory).__name__}, not a function like build(shape, classes).")
     return factory
 
 

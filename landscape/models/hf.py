@@ -126,7 +126,7 @@ def _backbone(source: str, revision: str | None, pretrained: bool) -> tuple[nn.M
         except OSError as reason:
             message = " ".join(str(reason).split())
             raise LookupError(
-                f"no model {source!r}: it is no folder with config.json and model.safetensors, and the hub did not "
+                f"no model {source!r}: it is not a folder with config.json and model.safetensors, and the hub did not "
                 f"give it ({message[:200]}). Download it once and give its folder as task.model_options.source."
             ) from reason
     if model.base_model is model:

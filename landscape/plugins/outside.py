@@ -115,10 +115,9 @@ def require_lasting(name: str) -> None:
     """
     if "<" in name:
         raise ValueError(
-            f"{short(name)} stands inside a function or in a session, where a run of it could not be opened again; put "
-            "it at the top level of a file and name it FILE.py:CLASS. In a notebook, write %%writefile mine.py above "
-            f"all else in its cell, with the imports that it needs, run the cell, and give 'mine.py:{short(name)}' in "
-            "place of the class."
+            f"{short(name)} is defined inside a function or in a session, so its runs could not be opened again; put "
+            "it at the top level of a file and name it FILE.py:CLASS. In a notebook, begin its cell with %%writefile "
+            f"mine.py and its imports, run the cell, and give 'mine.py:{short(name)}' in place of the class."
         )
 
 
@@ -128,7 +127,7 @@ _PREFIX = "fedscape_file_"
 def _file(path: Path) -> ModuleType:
     """The module of a file, run once per content of the file."""
     if not path.is_file():
-        raise LookupError(f"no file {path}; name code where it lies, FILE.py:NAME (of a run by --trust FILE.py:NAME).")
+        raise LookupError(f"no file {path}; give its path, as in FILE.py:NAME (for a run by --trust FILE.py:NAME).")
     main = sys.modules["__main__"]
     if (main_file := getattr(main, "__file__", None)) is not None and Path(main_file).resolve() == path.resolve():
         return main

@@ -29,7 +29,7 @@ def json_table(text: str | bytes) -> dict[str, Any]:
     """
     content = from_json(text)
     if not isinstance(content, dict):
-        raise ValueError(f"no JSON table: it is {type(content).__name__}")
+        raise ValueError(f"not a JSON table: it is {type(content).__name__}")
     return content
 
 

@@ -97,7 +97,7 @@ def _check(problem: CurvatureProblem, k: int, max_products: int) -> None:
         )
     if problem.flat.habits.copies:
         raise ValueError(
-            "the back end 'curvlinops' passes the same inputs again, this model changes them; use 'native'."
+            "the back end 'curvlinops' passes the same inputs again, but this model changes them; use 'native'."
         )
     if k >= problem.theta.numel():
         raise ValueError(f"k is {k}; ARPACK takes k below the {problem.theta.numel()} parameters; use 'native'.")

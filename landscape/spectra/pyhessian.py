@@ -34,9 +34,9 @@ def eigenpairs(
         ValueError: If another curvature than the Hessian, or another end than the largest magnitude, is asked for.
     """
     if which != "magnitude":
-        raise ValueError(f"the back end 'pyhessian' knows no which={which!r}; use 'native' or 'curvlinops'.")
+        raise ValueError(f"the back end 'pyhessian' does not have which={which!r}; use 'native' or 'curvlinops'.")
     if problem.curvature != "hessian":
-        raise ValueError(f"the back end 'pyhessian' knows no {problem.curvature}; use 'native' or 'curvlinops'.")
+        raise ValueError(f"the back end 'pyhessian' does not have {problem.curvature}; use 'native' or 'curvlinops'.")
     solver = _package()
     check_loss(problem.flat, problem.samples, block=problem.block)
     _check_weights(problem)

@@ -34,9 +34,7 @@ def interpolate(
     some = values[:, requested]
     present = ~np.isnan(some).all(axis=1)
     if not np.isfinite(some[present]).all() or not present.any():
-        raise ValueError(
-            "a value on the plane is infinite or NaN, so nothing smooth leads through it; evaluate every point."
-        )
+        raise ValueError("a value on the plane is infinite or NaN, so it cannot be interpolated; evaluate every point.")
     logarithmic = in_log(some) if logarithmic is None else logarithmic
     known = np.log(some[present]) if logarithmic else some[present]
     points = np.stack(np.meshgrid(*(np.linspace(-1, 1, count) for count in requested.shape), indexing="ij"), -1)

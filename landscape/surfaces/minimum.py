@@ -168,7 +168,7 @@ def _enclosing_fit(ds: xr.Dataset, start: tuple[int, ...], metric: str) -> Quadr
         if all(span.start <= at < span.stop for at, span in zip(nearest, fit.window.values(), strict=True)):
             return fit
         cell = nearest
-    raise LookupError(f"no window of the {metric} holds the minimum of its quadratic.")
+    raise LookupError(f"no window of the {metric} contains the minimum of its quadratic.")
 
 
 def _is_convex(fit: Quadratic, values: np.ndarray | None = None) -> bool:

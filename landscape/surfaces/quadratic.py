@@ -91,7 +91,7 @@ def quadratic(ds: xr.Dataset, around: Sequence[int], *, reach: int, metric: str 
     terms = quadratic_terms(cells / half)
     if np.linalg.matrix_rank(terms) < terms.shape[1]:
         raise LookupError(
-            f"{has_value.sum()} values around the minimum do not fix a quadratic; compute more of the surface."
+            f"{has_value.sum()} values around the minimum do not determine a quadratic; compute more of the surface."
         )
     solver = np.linalg.pinv(terms) / quadratic_terms(half[None]).T
     return Quadratic(tuple(window), centre, cells, half, window, has_value, window_values[has_value], solver)

@@ -103,7 +103,7 @@ def sampled_surface(
     weights = group_weights(task.measures((metric,))[metric], sampled.targets, folds).numpy()
     counted = weights > 0  # of the others every sample is ignored
     if counted.sum() < FEWEST:
-        raise ValueError(f"of samples={samples} next to none counts in {metric}; give more samples.")
+        raise ValueError(f"of samples={samples} almost none counts in {metric}; give more samples.")
     shares, unit = (weights / weights.sum())[counted][:, None, None], metric_units(task, metric)
     known: xr.Dataset | None = None
     while True:

@@ -203,11 +203,11 @@ def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:
     """Copy known values into `ds`, after checking that they belong to the same sweep."""
     for name in ds.coords:
         if name not in known.coords or not np.array_equal(known[name].values, ds[name].values):
-            raise ValueError(f"the known surface has other {name} coordinates than this sweep; start it anew.")
+            raise ValueError(f"the known surface has other {name} coordinates than this sweep; start without it.")
     for key in ("split", "samples", "models", "statistics", "calibration", "groups", "precision", "task_digest"):
         if (before := known.attrs.get(key)) != (stated := ds.attrs.get(key)):
             text = "the digest of samples, loss, metrics and frozen tensors" if key == "task_digest" else key
-            raise ValueError(f"the known surface has {text} = {before}, this sweep has {stated}; start it anew.")
+            raise ValueError(f"the known surface has {text} = {before}, this sweep has {stated}; start without it.")
     for name in ds.data_vars:
         if name in known:
             ds[name].values[:] = known[name].values

@@ -74,7 +74,7 @@ def joined(tensors: list[Tensor]) -> Tensor:
 @pytest.mark.parametrize("name", sorted(zoo.IDIOMS))
 def test_a_round_is_that_of_plain_pytorch(name, engine):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*channels lie last.*")
+        warnings.filterwarnings("ignore", message=".*channels last.*")
         warnings.filterwarnings("ignore", message="There is a performance drop")  # torch, of vmap
         setting, data = posed(name, engine)
         choice = choose_engine(engine, setting.experiment.method, first_cohort(setting, data, Server.fresh(setting)))
@@ -117,7 +117,7 @@ def test_a_run_of_a_users_own_model_warns_once_and_is_trained(tmp_path, engine):
             "local": {"lr": 0.1, "epochs": 1, "batch": 10},
         }
     )
-    with pytest.warns(UserWarning, match="channels lie last") as said:
+    with pytest.warns(UserWarning, match="channels last") as said:
         run = simulate(experiment, runs=tmp_path)
     assert len(said) == 1
     assert run.rounds() == [0, 1]

@@ -45,7 +45,7 @@ LAID = (*zoo.CONTIGUOUS, "mean_module_loss")
 @pytest.fixture(autouse=True)
 def _contiguous_images_are_silent() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*channels lie last.*")
+        warnings.filterwarnings("ignore", message=".*channels last.*")
         yield
 
 
@@ -325,10 +325,10 @@ def test_a_module_that_changes_its_inputs_has_the_kernel_of_one_that_does_not():
 def test_a_loss_that_is_no_mean_over_samples_is_refused():
     pair = zoo.IDIOMS["double"].samples(6, 1)
     loss = lambda outputs, targets: outputs.logsumexp(0).sum()  # noqa: E731 (a loss as people write it)
-    with pytest.raises(ValueError, match="no mean over samples"):
+    with pytest.raises(ValueError, match="not a mean over samples"):
         task_from((zoo.IDIOMS["double"].model(), loss, pair))
     made = Task(zoo.IDIOMS["double"].model(), {"train": Samples(*pair)}, loss)
-    with pytest.raises(ValueError, match="no mean over samples"):
+    with pytest.raises(ValueError, match="not a mean over samples"):
         made.outputs(made.theta, "train")
 
 

@@ -66,7 +66,7 @@ def test_a_figure_is_drawn_by_its_name_and_its_file_says_whose_it_is(elsewhere, 
     from figures.gallery import load
 
     run = tiny.trained(Path("runs"))
-    with pytest.raises(ValueError, match="code that is no part of fedscape"):
+    with pytest.raises(ValueError, match="code that is not part of fedscape"):
         load(called("figure", way))
     assert not (elsewhere / "ran").exists()
     code, _, err = fedscape("figures", "draw", called("figure", way), run.folder)

@@ -36,7 +36,7 @@ def test_trained_recorded_opened_again_and_refused_where_nobody_trusts_it(elsewh
     monkeypatch.setenv(trust.TRUSTED, "")
     forgotten(kind)
     (elsewhere / "ran").unlink()
-    with pytest.raises(ValueError, match=f"code that is no part of fedscape.*--trust {text}"):
+    with pytest.raises(ValueError, match=f"code that is not part of fedscape.*--trust {text}"):
         _ = drift.open(run.folder).setting
     assert not (elsewhere / "ran").exists()
     found = drift.open(run.folder, trust=text)
@@ -84,13 +84,13 @@ def test_a_class_that_nothing_could_find_again_is_refused_before_anything_is_wri
     class Hidden(Method):
         pass
 
-    with pytest.raises(ValueError, match="Hidden stands inside a function or in a session"):
+    with pytest.raises(ValueError, match="Hidden is defined inside a function or in a session"):
         drift.simulate("tiny.toml", method=Hidden())
     assert not Path("runs").exists()
     lines = "import drift\nfrom drift.config.method import Method\nclass Mine(Method): pass\n"
     code = f"{lines}drift.simulate('tiny.toml', method=Mine())"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "Mine stands inside a function or in a session" in told.stderr.splitlines()[-1]
+    assert "Mine is defined inside a function or in a session" in told.stderr.splitlines()[-1]
 
 
 def test_slugs_and_hashes_of_what_is_built_in_are_what_they_were():

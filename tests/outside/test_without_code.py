@@ -77,7 +77,7 @@ def test_a_run_without_code_has_the_settings_label_and_drifts_of_the_run_with_it
     assert drift.drift_variances(run).equals(drifts)
     assert pickle.loads(pickle.dumps(run.experiment)).resolved() == settings
     for needs_code in (lambda: run.setting, lambda: run.client(0, 0), lambda: run.method.combine(None, {}, None)):
-        with pytest.raises(ValueError, match="code that is no part of fedscape"):
+        with pytest.raises(ValueError, match="code that is not part of fedscape"):
             needs_code()
 
 

@@ -43,7 +43,7 @@ def reference(*functions: str, by: str) -> Callable[[Test], Test]:
 
 
 def agree(function: str, actual: Any, expected: Any, *, relative: float, absolute: float = 0.0) -> None:
-    """Compare with the reference, relative to its largest entry, and note the error for docs/agreement.md.
+    """Compare with the reference, relative to its largest entry, and note the error for docs/results/references.csv.
 
     NaN must stand where the reference has NaN. An empty comparison fails.
     """

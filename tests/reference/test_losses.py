@@ -293,7 +293,7 @@ def test_a_plane_has_the_users_loss_at_every_point(name):
     own = naive(task, number, inputs, targets)
     agree("landscape.surface", found.loss.values.reshape(-1), [own(row).item() for row in theta], relative=1e-11)
     if name in COUPLED:
-        with pytest.raises(ValueError, match="is no mean over samples"):
+        with pytest.raises(ValueError, match="is not a mean over samples"):
             landscape.surface(task, plane, metrics=("loss",), folds=4)
         return
     folds = landscape.surface(task, plane, metrics=("loss",), folds=4)

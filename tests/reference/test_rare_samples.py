@@ -161,7 +161,7 @@ def test_a_loss_whose_samples_count_by_their_outputs_is_refused_at_the_model_tha
     assert landscape.loss(task, initial) == pytest.approx(float(hard_samples(initial(x), y).detach()), rel=1e-5)
     assert landscape.loss(whole, trained) == pytest.approx(own, rel=1e-5)
     for measure in (landscape.loss, landscape.hessian, landscape.surface):
-        with pytest.raises(ValueError, match="no mean over samples at this model"):
+        with pytest.raises(ValueError, match="not a mean over samples at this model"):
             measure(task, trained)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
+import csv
 import importlib
 import inspect
-import re
 from pathlib import Path
 
 from reference.registry import ERRORS, REFERENCES, Reference, agree
-from reference.write_table import PAGE, replaced, rows
+from reference.write_table import PAGE, TABLE, replaced, rows, summed, written
 
 import landscape
 from drift.runs.registry import registered
@@ -47,20 +47,20 @@ def test_every_public_function_has_a_reference():
     assert not (twice := set(EXEMPT) & covered), f"EXEMPT names what has a reference: {sorted(twice)}"
 
 
-def test_the_page_lists_every_reference():
-    page = PAGE.read_text()
-    listed = set()
-    for line in page.splitlines():
-        if line.startswith("- `") and "::" in line:
-            listed |= {(name, line.split("`")[-2]) for name in re.findall(r"`([\w.]+)`(?: \de[+-]\d+)?[,:]", line)}
-    wanted = {(entry.function, entry.test) for entry in references()}
-    missing = sorted(wanted - listed)
-    assert not missing, f"run tests/reference/write_table.py; docs/agreement.md lacks {missing}"
+def listed() -> list[tuple[str, ...]]:
+    """Rows of the table."""
+    return [tuple(row) for row in csv.reader(TABLE.read_text(encoding="utf-8").splitlines())][1:]
 
 
-def test_the_page_names_no_test_that_is_gone():
-    lines = PAGE.read_text().split("<!-- references: begin -->")[1].split("<!-- references: end -->")[0].splitlines()
-    named = [line.split("`")[-2].partition("::") for line in lines if "::" in line]
+def test_the_table_lists_every_reference():
+    wanted = {(entry.function, entry.by, entry.test) for entry in references()}
+    missing = sorted(wanted - {(name, by, test) for name, _, by, test in listed()})
+    assert not missing, f"run tests/reference/write_table.py; {TABLE.name} lacks {missing}"
+    assert summed(listed()) in PAGE.read_text(encoding="utf-8"), "run tests/reference/write_table.py"
+
+
+def test_the_table_names_no_test_that_is_gone():
+    named = [test.partition("::") for *_, test in listed()]
     trees = {file: ast.parse((FOLDER / file).read_text()) for file in {file for file, _, _ in named}}
     there = {
         file: {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
@@ -69,17 +69,15 @@ def test_the_page_names_no_test_that_is_gone():
     assert named and [(file, test) for file, _, test in named if test not in there[file]] == []
 
 
-def test_a_function_has_its_error_once():
-    table = rows([Reference("landscape.a", "by hand", f"test_a.py::test_{one}") for one in "bc"], {"landscape.a": 2e-7})
-    assert [line.count("2e-07") for line in table.splitlines()] == [1, 0]
-
-
-def test_the_table_is_replaced_whole():
-    names, test = ("landscape.a", "landscape.b"), "test_a.py::test_b"
-    table = rows([Reference(name, "by hand", test) for name in names], {"landscape.a": 2e-7})
-    page = replaced("x\n<!-- references: begin -->\nold\n<!-- references: end -->\ny\n", table)
-    assert "old" not in page and "- `landscape.a` 2e-07, `landscape.b` 0e+00: by hand (`test_a.py::test_b`)" in page
-    assert page.startswith("x\n") and page.endswith("y\n") and replaced(page, table) == page
+def test_the_table_has_a_row_per_function_and_test_with_the_largest_error():
+    names, test = ("landscape.b", "landscape.a"), "test_a.py::test_b"
+    table = rows([Reference(name, "by hand", test) for name in names], {"landscape.b": 2e-7})
+    assert table == [("landscape.a", "0e+00", "by hand", test), ("landscape.b", "2e-07", "by hand", test)]
+    assert written(table).splitlines()[1] == "landscape.a,0e+00,by hand,test_a.py::test_b"
+    text = summed(table)
+    assert text == "1 tests compare 2 functions. The largest errors are 2e-07 (`landscape.b`), 0e+00 (`landscape.a`).\n"
+    page = replaced("x\n<!-- references: begin -->\nold\n<!-- references: end -->\ny\n", text)
+    assert page == f"x\n<!-- references: begin -->\n{text}<!-- references: end -->\ny\n"
 
 
 def test_a_comparison_sees_a_difference():

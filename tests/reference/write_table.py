@@ -1,38 +1,50 @@
-"""Write the table of references into docs/agreement.md, with the largest error of each from a run of their tests.
+"""Write docs/results/references.csv, the references with the largest error of each from a run of their tests, and their
+sum into docs/agreement.md.
 
 python tests/reference/write_table.py
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-PAGE = FOLDER.parents[1] / "docs" / "agreement.md"
+DOCS = FOLDER.parents[1] / "docs"
+PAGE, TABLE = DOCS / "agreement.md", DOCS / "results" / "references.csv"
 BEGIN, END = "<!-- references: begin -->\n", "<!-- references: end -->\n"
 
 
-def rows(references: Iterable, errors: Mapping[str, float]) -> str:
-    """A line per test, sorted; a function has the largest error of all its tests where it comes first."""
-    tests: dict[str, tuple[set[str], set[str]]] = {}
-    for entry in references:
-        functions, ways = tests.setdefault(entry.test, (set(), set()))
-        functions.add(entry.function)
-        ways.add(entry.by.removesuffix(", float64"))  # which the page says of all
-    lines, listed = [], set[str]()
-    for test, (functions, ways) in sorted(tests.items()):
-        names = [f"`{one}`" + f" {errors.get(one, 0.0):.0e}" * (one not in listed) for one in sorted(functions)]
-        listed |= functions
-        lines.append(f"- {', '.join(names)}: {'; '.join(sorted(ways))} (`{test}`)\n")
-    return "".join(lines)
+def rows(references: Iterable, errors: Mapping[str, float]) -> list[tuple[str, ...]]:
+    """A row per function and test, sorted: function, its largest error in all tests, computed by, test."""
+    known = {(entry.function, entry.test): entry.by for entry in references}
+    return [(name, f"{errors.get(name, 0.0):.0e}", by, test) for (name, test), by in sorted(known.items())]
 
 
-def replaced(page: str, table: str) -> str:
-    """The page with this table."""
+def written(table: Iterable[tuple[str, ...]]) -> str:
+    """The rows as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([("function", "largest error", "computed by", "test"), *table])
+    return text.getvalue()
+
+
+def summed(table: Iterable[tuple[str, ...]]) -> str:
+    """How many functions and tests there are, and the functions with the three largest errors."""
+    table = list(table)
+    errors = {name: error for name, error, _, _ in table}
+    largest = sorted(errors, key=lambda name: (-float(errors[name]), name))[:3]
+    tests = len({test for *_, test in table})
+    shown = ", ".join(f"{errors[name]} (`{name}`)" for name in largest)
+    return f"{tests} tests compare {len(errors)} functions. The largest errors are {shown}.\n"
+
+
+def replaced(page: str, text: str) -> str:
+    """The page with this text."""
     before, rest = page.split(BEGIN)
-    return before + BEGIN + table + END + rest.split(END)[1]
+    return before + BEGIN + text + END + rest.split(END)[1]
 
 
 def main() -> int:
@@ -45,7 +57,9 @@ def main() -> int:
     areas = [str(path) for path in sorted(FOLDER.glob("test_*.py")) if path.stem != "test_registry"]
     if code := pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:], *areas]):
         return int(code)
-    PAGE.write_text(replaced(PAGE.read_text(), rows(REFERENCES, ERRORS)))
+    table = rows(REFERENCES, ERRORS)
+    TABLE.write_text(written(table), encoding="utf-8")
+    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), summed(table)), encoding="utf-8")
     return 0
 
 

@@ -154,7 +154,7 @@ def window_length(run: Run) -> int:
 def require_replayable(run: Run) -> None:
     """Raise LookupError for a run whose training is not known, as it was imported."""
     if run.about.get("unknown"):
-        raise LookupError(f"run {run.name} was imported: how it was trained is not known, it cannot be replayed.")
+        raise LookupError(f"run {run.name} was imported: its settings are not known, so it cannot be trained again.")
 
 
 def memory(run: Run, firsts: Sequence[int]) -> str:

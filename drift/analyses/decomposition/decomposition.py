@@ -178,8 +178,8 @@ def _number(estimator: str, replicates: int, others: Sequence[str], samples: int
         raise ValueError(f"replicates is {replicates}; the estimator local needs at least 2, better 3 or more.")
     if (estimator == "runs") != bool(others):
         raise ValueError(
-            f"the estimator is {estimator} and others names {len(others)} runs; the estimator runs, and no other, "
-            "takes runs of the same experiment with other seeds: others=['NAME', ..], one, better two or more."
+            f"the estimator is {estimator} and others names {len(others)} runs; the estimator runs alone takes "
+            "others=['NAME', ..]: one run of the same experiment with another seed, better two or more."
         )
     if samples < 1:
         raise ValueError(f"samples_per_client is {samples}; give at least 1.")

@@ -113,8 +113,8 @@ def require_partition(run: Run) -> None:
     """Raise LookupError for a run that was imported without its partition, or for a user's task without parts."""
     if any(text.startswith("partition") for text in run.about.get("unknown", [])) and run.context.user_task is None:
         raise LookupError(
-            f"run {run.name} was imported, and who held which samples is not known; give its partition when importing "
-            "(--set clients.partition=...), or a task with parts when opening it (docs/howto-checkpoints.md)."
+            f"run {run.name} was imported, and it is not known which client has which samples; give its partition when "
+            "importing (--set clients.partition=...), or a task with parts when opening it (docs/howto-checkpoints.md)."
         )
     len(run.parts)  # raises where the user's task has no parts
 

@@ -24,7 +24,7 @@ def counterpart(run: Run, references: Iterable[AnyRun]) -> AnyRun:
     """
     if run.data_name == UNKNOWN and run.context.user_task is None:
         raise ValueError(
-            f"nobody said which data run {run.name} was trained on, so that a difference may be one of data; say "
+            f"the data of run {run.name} are not known, so a difference may be due to the data; give "
             "data=NAME when recording, or open the runs with their task."
         )
     same_seed = [other for other in references if other.seed == run.seed]

@@ -116,7 +116,7 @@ def samples_of(run: Run, index: int, split: str) -> tuple[Samples, np.ndarray]:
     if parsed := re.fullmatch(r"client (\d+)", split):
         client, parts = int(parsed[1]), run.parts_in(index)
         if client >= len(parts):
-            raise ValueError(f"run {run.name} has clients 0 to {len(parts) - 1}, {split!r} is none of them.")
+            raise ValueError(f"run {run.name} has clients 0 to {len(parts) - 1}, {split!r} is not one of them.")
         numbers = np.asarray(parts[client])
         samples = run.task.split("train")[torch.from_numpy(numbers)]
     else:

@@ -48,13 +48,13 @@ class PlanItem(Entry):
     @model_validator(mode="after")
     def _departures_have_reasons(self) -> PlanItem:
         if self.set and not self.reason:
-            raise ValueError(f"{self.name} changes its preset ({', '.join(self.set)}); say why in reason.")
+            raise ValueError(f"{self.name} changes its preset ({', '.join(self.set)}); give a reason.")
         return self
 
     @model_validator(mode="after")
     def _printed_are_claims(self) -> PlanItem:
         if strange := sorted(set(self.printed) - set(self.claims)):
-            raise ValueError(f"{self.name} has printed effects of {', '.join(strange)}, which are none of its claims.")
+            raise ValueError(f"{self.name} has printed effects of {', '.join(strange)}, which are not claims of it.")
         return self
 
     def __hash__(self) -> int:

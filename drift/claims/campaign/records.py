@@ -96,7 +96,7 @@ def read(path: Path) -> RecordedRun:
         content = json_table(path.read_bytes())
         number = content["format"]
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as reason:
-        raise ValueError(f"{path} is no file of a campaign ({type(reason).__name__}); restore or delete it.") from None
+        raise ValueError(f"{path} is not a campaign file ({type(reason).__name__}); restore or delete it.") from None
     if number != FORMAT:
         raise ValueError(f"{path} has format {number}, this version reads {FORMAT}; read it with another fedscape.")
     return RecordedRun(content, path)

@@ -106,7 +106,7 @@ def test_a_strategy_of_the_former_interface_is_refused_in_one_line(tmp_path):
         def configure_fit(self):
             """As flwr.server.strategy has it."""
 
-    with pytest.raises(ValueError, match="FedAvg has no start: it is no strategy of Flower's message interface"):
+    with pytest.raises(ValueError, match="FedAvg has no start: it is not a strategy of Flower's message interface"):
         recorded(FedAvg(), tmp_path / "run")
 
 

@@ -61,7 +61,7 @@ def test_a_cluster_gives_the_bits_of_serial_through_deaths_and_stops_when_its_sc
             if record.index == 4:
                 scheduler.kill()
 
-        with pytest.raises(Lost, match="scheduler is gone") as raised:
+        with pytest.raises(Lost, match="scheduler has stopped") as raised:
             drift.simulate(experiment, runs=tmp_path / "parts", cluster=address, progress=kill)
         assert "repeat the command" in str(raised.value)
     parts = drift.Run(tmp_path / "parts" / experiment.slug)

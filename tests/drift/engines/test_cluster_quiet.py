@@ -24,7 +24,7 @@ def loggers():
 def _log(loggers):
     for logger in loggers:
         try:
-            raise OSError("the scheduler is gone")
+            raise OSError("the scheduler has stopped")
         except OSError:
             logger.exception("a page of traceback")
 

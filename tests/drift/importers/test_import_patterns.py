@@ -193,7 +193,7 @@ def test_who_holds_what_is_told_by_the_names_of_clients(tmp_path):
         assert one.round(one.rounds()[0]).weights.tolist() == pytest.approx([1 / 7, 6 / 7])
         assert [len(part) for part in one.parts] == [2, 12]  # numbered in ascending order of names
         assert np.isfinite(drift.label_scatter(one).within_divergence).all()
-    with pytest.raises(LookupError, match="who holds which samples is not known"):
+    with pytest.raises(LookupError, match="it is not known which client has which samples"):
         drift.label_scatter(drift.open(run.folder, task=make_task()))
     for wrong, message in [
         ({"north": [1], "west": [2]}, "clients have the names east, north"),

@@ -39,7 +39,7 @@ def foreign(tmp_path, monkeypatch):
 
 def test_what_needs_no_model_is_open_and_what_does_is_refused(foreign, tmp_path):
     assert drift.coherence(foreign).coherence.notnull().all()
-    with pytest.raises(ValueError, match=r"by theirs:net, code that is no part of fedscape .* add --trust theirs:net"):
+    with pytest.raises(ValueError, match=r"by theirs:net, code that is not part of fedscape .* add --trust theirs:net"):
         drift.global_line(foreign, points=3)
     assert not (tmp_path / "ran").exists()
 

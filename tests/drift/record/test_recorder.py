@@ -172,7 +172,7 @@ def test_a_task_that_is_given_makes_planes_and_classes(tmp_path):
     )
     assert not np.allclose(changed.cached(drift.global_line, points=3).loss, found.loss)
     assert run.dataset.classes == ("0", "1")
-    with pytest.raises(LookupError, match="who holds which samples"):
+    with pytest.raises(LookupError, match="which client has which samples"):
         run.client_samples(0)
     parts = [[0, 1], [2], [3], range(4, 21)]
     assert len(drift.open(tmp_path / "run", task=task, parts=parts).client_samples(3)) == 17

@@ -46,7 +46,7 @@ def test_absent_models_and_formats_are_named(run):
         state_dict(run, 0, other)
     with pytest.raises(ValueError, match="the suffixes are"):
         state_file({}, ".h5")
-    with pytest.raises(ValueError, match="none of transformers"):
+    with pytest.raises(ValueError, match="not a model of transformers"):
         save_transformers(run, state_dict(run), None)
 
 

@@ -137,9 +137,7 @@ def test_a_folder_whose_name_is_no_text_is_to_be_renamed_not_deleted(tmp_path):
         lambda: verify(folder),
         lambda: repair(folder),
     ):
-        with pytest.raises(
-            LookupError, match=r"again-\\xff.* no UTF-8\. Rename the folder; nothing has to be deleted\."
-        ):
+        with pytest.raises(LookupError, match=r"again-\\xff.* not UTF-8\. Rename the folder; do not delete it\."):
             read()
     stored = sorted(path.read_bytes() for path in folder.rglob("*.safetensors"))
     assert stored == sorted(path.read_bytes() for path in source.folder.rglob("*.safetensors"))

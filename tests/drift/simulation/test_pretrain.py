@@ -128,7 +128,7 @@ def test_the_dataset_s_options_are_passed_on(tmp_path):
     path = tmp_path / "start.safetensors"
     about = pretrain(tiny.experiment(*OTHERS), path, classes=[2, 0], dataset_options={"samples": 50}, epochs=1)
     assert about["samples"] == 25
-    with pytest.raises(ValueError, match=r"'scale' is none of the dataset_options; it is the setting task\.scale"):
+    with pytest.raises(ValueError, match=r"'scale' is not one of the dataset_options; it is the setting task\.scale"):
         pretrain(tiny.experiment(*OTHERS), path, classes=[2, 0], dataset_options={"scale": "unit"})
     with pytest.raises(ValueError, match=r"no option of dataset 'blobs' named 'sample'\. Did you mean 'samples'"):
         pretrain(tiny.experiment(*OTHERS), path, classes=[2, 0], dataset_options={"sample": 50})

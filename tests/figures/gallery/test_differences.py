@@ -77,7 +77,7 @@ def test_recorded_runs_on_data_of_other_names_have_no_difference(recorded):
 
 def test_recorded_runs_whose_data_nobody_stated_have_no_difference(recorded):
     runs = [recorded(name, 2.0, method=name, seed=1) for name in ("mine", "yours")]
-    with pytest.raises(ValueError, match="nobody said which data run mine was trained on"):
+    with pytest.raises(ValueError, match="the data of run mine are not known"):
         counterpart(runs[0], runs[1:])
 
 

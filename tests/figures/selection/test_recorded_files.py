@@ -119,7 +119,7 @@ def test_the_command_line_takes_files_and_folders_of_them(tmp_path, capsys):
     assert code("figures", "draw", "variance-rounds", FILES, "--out", tmp_path, "--format", "png") == 0
     (tmp_path / "other.json").write_text("{}")
     assert code("figures", "draw", "settings-rounds", tmp_path / "other.json") == 2
-    assert "is no file of a campaign" in capsys.readouterr().err
+    assert "is not a campaign file" in capsys.readouterr().err
 
 
 def test_a_file_and_a_folder_are_opened_by_one_function(tmp_path):

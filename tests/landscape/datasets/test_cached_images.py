@@ -135,7 +135,7 @@ def test_a_damaged_cache_file_is_noticed_and_rebuilt(tmp_path, cache, damage):
     sound = _images.load(TINY, tmp_path)
     (kept,) = cache.iterdir()
     damage(kept)
-    with pytest.warns(UserWarning, match=r"cache file .* is damaged \(.*\); it is made anew"):
+    with pytest.warns(UserWarning, match=r"cache file .* is damaged \(.*\); it is decoded again"):
         rebuilt = _images.load(TINY, tmp_path)
     assert torch.equal(rebuilt.train.inputs, written["train"][0])
     assert rebuilt.fingerprint == sound.fingerprint
@@ -155,7 +155,7 @@ def test_without_a_writable_cache_it_works_and_warns(tmp_path, monkeypatch):
     pixels, _ = parquet_folder(tmp_path, TINY)["train"]
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FEDSCAPE_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.warns(UserWarning, match="cannot be kept in .*FEDSCAPE_CACHE names another folder"):
+    with pytest.warns(UserWarning, match="cannot be stored in .*FEDSCAPE_CACHE names another folder"):
         dataset = _images.load(TINY, tmp_path)
     assert torch.equal(dataset.train.inputs, pixels)
 

@@ -104,10 +104,10 @@ def test_what_is_missing_is_said_with_where_to_get_it(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("file", "content", "complaint"),
     [
-        ("ratings.dat", "1::2::x::4\n", "holds something else than whole numbers"),
-        ("ratings.dat", "1::2::3\n", "has 3 numbers, which is no table of 4 columns"),
-        ("ratings.dat", "1::2::3::4\n9::2::3::4\n", "has user 9, which users.dat does not have"),
-        ("ratings.dat", "1::99::3::4\n", "has film 99, which movies.dat does not have"),
+        ("ratings.dat", "1::2::x::4\n", "has values other than whole numbers"),
+        ("ratings.dat", "1::2::3\n", "has 3 numbers, not a table of 4 columns"),
+        ("ratings.dat", "1::2::3::4\n9::2::3::4\n", "has user 9, which is not in users.dat"),
+        ("ratings.dat", "1::99::3::4\n", "has film 99, which is not in movies.dat"),
         ("ratings.dat", "1::2::3::4\n", "no user in .* has rated two films"),
         ("users.dat", "1::F::1::10\n", "has the line '1::F::1::10'; five fields"),
         ("users.dat", "1::X::1::10::1\n", "has user 1 with X, 1, 10; expected are F or M"),

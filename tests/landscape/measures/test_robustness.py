@@ -62,7 +62,7 @@ def test_no_noise_no_drop_and_draws_differ():
 def test_inputs_outside_the_unit_interval_are_refused():
     task = cnn_task()
     with pytest.raises(
-        ValueError, match=r"inputs run from .* and noise is for inputs in \[0, 1\]; give mean= and std="
+        ValueError, match=r"inputs run from .* but noise is for inputs in \[0, 1\]; give mean= and std="
     ):
         noise_robustness(task, thetas(task, 1)[0], levels=(0.0,))
 

@@ -70,8 +70,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "own column against a row": ((net(1), lambda o, t: (o - t).abs().mean(), (X, SUM)), r"give targets\[:, None\]"),
     "column by values": ((net(1), nn.MSELoss(reduction="none"), (X, SUM)), r"give targets\[:, None\]"),
-    "Dice": ((net(), dice, (X, Y)), "dice is no mean over samples.*coupled=True"),
-    "contrast": ((net(), contrast, (X, Y)), "contrast is no mean over samples.*reduction='none'.*coupled=True"),
+    "Dice": ((net(), dice, (X, Y)), "dice is not a mean over samples.*coupled=True"),
+    "contrast": ((net(), contrast, (X, Y)), "contrast is not a mean over samples.*reduction='none'.*coupled=True"),
     "statistics of the batch": (
         (nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 3)), CE, (X, Y)),
         "depends on others of its batch in eval mode .layer 1 keeps no running statistics.*coupled=True",
@@ -148,14 +148,14 @@ def test_given_weights_are_those_of_the_mean():
         counted = targets > 0.3
         return (outputs - targets)[counted].square().mean()
 
-    with pytest.raises(ValueError, match=r"opaque is no mean over samples.*weight=lambda t: \(t != -999\).sum\(1\)"):
+    with pytest.raises(ValueError, match=r"opaque is not a mean over samples.*weight=lambda t: \(t != -999\).sum\(1\)"):
         landscape.make_task(net(), opaque, (X, X[:, :3]))
     task = landscape.make_task(net(), opaque, (X, X[:, :3]), weight=lambda targets: (targets > 0.3).sum(1))
     assert landscape.loss(task, net()) == pytest.approx(opaque(net()(X), X[:, :3]).item(), rel=1e-6)
     by_sample = landscape.make_task(net(), nn.CrossEntropyLoss(reduction="none"), (X, Y), weight=WEIGHTS)
     expected = F.cross_entropy(net()(X), Y, weight=WEIGHTS).item()
     assert landscape.loss(by_sample, net()) == pytest.approx(expected, rel=1e-6)
-    with pytest.raises(ValueError, match="no mean over samples with the given weights"):
+    with pytest.raises(ValueError, match="not a mean over samples with the given weights"):
         landscape.make_task(net(), nn.CrossEntropyLoss(), (X, Y), weight=WEIGHTS)
     with pytest.raises(ValueError, match=r"weight= gave \(60, 1\) for 60 targets|weight= gave \(1"):
         landscape.make_task(net(), nn.CrossEntropyLoss(), (X, Y), weight=lambda targets: targets[:, None].double())
@@ -278,7 +278,7 @@ def test_a_model_of_transformers_has_its_own_loss():
     task = landscape.make_task(same, None, {**batch, "labels": LABELS})
     assert landscape.loss(task, same) == pytest.approx(same(**batch, labels=LABELS).loss.item(), rel=1e-6)
     with pytest.raises(
-        ValueError, match=r"the loss of Transformer is none of next_token_loss.*give it as a function of"
+        ValueError, match=r"the loss of Transformer is not one of next_token_loss.*give it as a function of"
     ):
         landscape.make_task(Transformer(lambda o, t: o.square().mean()), None, {**batch, "labels": LABELS})
     with pytest.raises(ValueError, match="the loss is None; give a function"):

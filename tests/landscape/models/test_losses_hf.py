@@ -70,7 +70,7 @@ def test_a_model_that_answers_questions_has_the_loss_of_both_ends(masked, transf
         expected = model(**given, **ends).loss.item()
     assert landscape.loss(task, model) == pytest.approx(expected, rel=1e-5)
     assert landscape.hessian(task, model, k=1).converged.all()
-    with pytest.raises(ValueError, match="the loss span_loss is no mean over samples"):
+    with pytest.raises(ValueError, match="the loss span_loss is not a mean over samples"):
         landscape.make_task(model, None, {**given, "start_positions": PLACES, "end_positions": PLACES % 5})
 
 

@@ -155,7 +155,7 @@ def test_counts_are_those_of_the_paper(settings, classes, count, transformers, m
 
 
 def test_mistakes_are_named_in_one_line(folders, tmp_path):
-    with pytest.raises(LookupError, match=f"no model '{tmp_path}': it is no folder with config.json"):
+    with pytest.raises(LookupError, match=f"no model '{tmp_path}': it is not a folder with config.json"):
         build_model("hf", (3, 16, 16), 3, seed=0, source=str(tmp_path))
     with pytest.raises(ValueError, match=r"inputs have shape \(2, 16, 16\); .* images of 3 channels, or grey"):
         build_model("hf", (2, 16, 16), 3, seed=0, source=folders["vit"])
