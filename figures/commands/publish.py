@@ -30,6 +30,7 @@ def publish(
     source: RunSource = HERE,
     also: Annotated[list[str] | None, several("--figures", "NAME")] = None,
     samples: Annotated[str, Parameter(metavar="INT|all", validator=_number_or_all)] = "1000",
+    round: int | None = None,
     workers: Workers = 1,
     memory: Memory = None,
     json: Json = False,
@@ -51,16 +52,21 @@ def publish(
         samples: Most samples for planes, the path, the centre offset (test) and the largest eigenvalue (training),
             selected at random; the page states the standard error. With all, or if there are fewer, all are used: for
             60,000 that may take hours. Figures that need all samples are left out if the page uses fewer.
+        round: Round that the page opens with; its models are in the file first. By default the last one.
     """
     require_file(out)
     from drift.plugins.trust import allow_figure
     from drift.store.memory_budget import limited
+    from drift.store.number_ranges import spans
     from figures.gallery import require
 
     for name in also or []:
         allow_figure(name)
         require(name)  # refused here, before any run is opened
     opened_runs = source.open_all(run)
+    able = sorted({index for item in opened_runs for index in item.kept("clients", least=3)})
+    if round is not None and round not in able:
+        raise LookupError(f"round is {round}; the runs have three client models in {spans(able)}; give one of these.")
     from figures.page.content import without_data
     from figures.page.remembered_runs import Failed
     from figures.page.report import report as write
@@ -73,6 +79,7 @@ def publish(
         "samples": samples if samples == "all" else int(samples),
         "figures": also or [],
         "workers": workers,
+        "address": "" if round is None else f"#round={round}",
         "task": source.task,
     }
     with limited(memory), console.progress("writing the report", len(speaking_runs)) as step:

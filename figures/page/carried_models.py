@@ -19,6 +19,7 @@ from drift.analyses.selected_samples import selected_samples
 from drift.runs.run import Run
 from figures.page.packed import packed
 from figures.page.stage_round import BOX
+from figures.page.start import Start
 from landscape.model.copies import copy_module
 from landscape.model.samples import Samples
 from landscape.model.task import Task, cross_entropy, error
@@ -33,13 +34,14 @@ CORNERS = torch.tensor([[1, 0, 0], [1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1
 """Middle and corners of a plane: coefficients of its middle and of its two half sides."""
 
 
-def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], samples: int | None) -> dict[str, Any]:
-    """A scene with the models of its planes, as many as `BYTES` allow, those of the last rounds of all runs first.
+def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: Start) -> dict[str, Any]:
+    """A scene with the models of its planes, as many as `BYTES` allow: those that the page begins with
+    first, then those of the last rounds of all runs.
 
     Args:
         scene: As `figures.page.scene.scene` returns it.
         grouped: Its runs, as there.
-        samples: Test samples of its landscapes at most.
+        start: Its round, and the samples of its landscapes.
 
     Returns:
         Also samples, by key (shape of one, values: a table per channel and bytes, or float32; targets); of each run
@@ -51,10 +53,12 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], samples
     waiting = []
     for key, entry in runs.items():
         run, shown = grouped[key][0], {int(index): frame for index, frame in entry["shown"].items()}
-        rounds = sorted((index for index, frame in shown.items() if not isinstance(frame, str)), reverse=True)
-        if not rounds:
+        able = sorted(index for index, frame in shown.items() if not isinstance(frame, str))
+        if not able:
             continue
-        selected = selected_samples(run, rounds[0], "test", samples)
+        first = start.first(able)
+        rounds = [first, *(index for index in reversed(able) if index != first)]
+        selected = selected_samples(run, rounds[0], start.how["split"], start.how["samples"])
         if (why := refused(run.task, selected)) or (layers := layers_of(run.task.model, selected[:8].inputs)) is None:
             entry["interpolated"] = why or "its model has other layers than a page evaluates"
             continue

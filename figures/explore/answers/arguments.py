@@ -157,6 +157,7 @@ CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "options": ("options by name", _table),
     "format": ("svg, pdf, png or csv", _text),
     "job": ("the number of a job", _integer),
+    "address": ("an address of the stage as text", _text),
     "spot": ("two numbers, distances on the plane, of at most 1e30", _spot),
 }
 """What an argument takes, in words, and its check, by name."""

@@ -10,7 +10,7 @@ class Stage {
   static number = 0; // of stages on this page: ids and names of one are not those of another
 
   constructor(root, scene, link) {
-    Object.assign(this, { root, scene, link, runs: [], hover: null, version: 0, jobs: [], read_: new Set(), state: blank() });
+    Object.assign(this, { root, scene, link, runs: [], hover: null, version: 0, jobs: [], read_: new Set(), wrong: [], state: blank({ link, scene }) });
     this.problems = scene.problems || [];
     this.address = (link && link.address) || ADDRESS_BAR;
     this.dark = matchMedia("(prefers-color-scheme: dark)");
@@ -24,7 +24,7 @@ class Stage {
     this.take(scene.runs);
     this.camera = new Camera(scene.relief);
     this.painter = new ReliefPainter();
-    if (this.runs.length) this.state = beginning(this);
+    if (this.runs.length) this.begin();
     this.number = ++Stage.number;
     this.read();
     this.build();
@@ -42,7 +42,7 @@ class Stage {
   get rounds() { return this.land.common(this.state.runs); }
   get firstRound() { return Math.min(...this.runs.map((run) => run.rounds[0] ?? Infinity)); }
   get lastRound() { return Math.max(...this.runs.map((run) => run.rounds[run.rounds.length - 1] ?? -Infinity)); }
-  memberOf(run) { return this.state.seeds[run.key] || (run.names && run.names.length ? run.names[0].name : run.key); }
+  memberOf(run) { return this.state.seeds[run.key] || (this.link && run.names && run.names.length ? run.names[0].name : run.key); }
 
   className(number) { return String(this.scene.classes[number] ?? number); }
   metricWords(metric) { return metric.startsWith("class") ? `error of class ${this.className(Number(metric.slice(6)))}` : metric; }
@@ -100,19 +100,25 @@ class Stage {
 
   // ---- state ---------------------------------------------------------------------------------------------------------
 
+  begin() { this.state = beginning(this); this.settle(); }
+
   read() {
-    const state = readAddress(this, this.address.read(), this.state);
+    const { state, wrong } = readAddress(this, this.address.read(), this.state) || { wrong: [] };
+    this.wrong = wrong;
     if (state) Object.assign(this.state, state);
     if (state) this.settle();
     this.camera.turnTo(this.state.turn);
-    return Boolean(state);
   }
 
+  // The address was changed elsewhere; one that leads to a place below the stage changes nothing.
   readAgain() {
+    const hash = this.address.read();
+    if (!this.runs.length || (hash.length > 1 && !hash.includes("="))) return;
     this.player.stop();
     this.tween = null;
-    if (!this.read()) return;
-    this.write(true);
+    if (hash.length < 2) this.begin();
+    this.read();
+    if (hash.length > 1) this.write(true);
     this.render();
   }
 
@@ -131,6 +137,7 @@ class Stage {
   }
 
   set(changes, { replace = false } = {}) {
+    this.wrong = [];
     Object.assign(this.state, changes);
     this.settle();
     this.write(replace);
@@ -174,7 +181,8 @@ class Stage {
     const head = shape("svg", { width: 0, height: 0, class: "unseen", "aria-hidden": "true" }, shape("defs", {}, shape("marker", { id: this.id("head"), viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto" }, shape("path", { d: "M0 0L8 4L0 8z", fill: "#101010" }))));
     this.none = make("div", { class: "none-yet", hidden: true });
     this.spoken = make("p", { class: "unseen", role: "status" });
-    this.root.replaceChildren(head, this.rail.element, make(this.link ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.none, this.hall.element, this.hall.key, this.tour.element, this.spoken), this.why.element, this.line.element);
+    this.complaint = make("p", { class: "warn complaint", role: "alert", hidden: true });
+    this.root.replaceChildren(head, this.rail.element, make(this.link ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.complaint, this.none, this.hall.element, this.hall.key, this.tour.element, this.spoken), this.why.element, this.line.element);
     if (this.gallery) this.root.after(this.gallery.element);
     this.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.close(event.target); });
   }
@@ -219,6 +227,8 @@ class Stage {
     }
     document.title = `${this.shown.map((run) => run.label).join(", ")} · round ${this.state.round} · ${this.state.view} - fedscape`;
     this.tools.replaceChildren(...toolsOf(this));
+    this.complaint.hidden = !this.wrong.length;
+    this.complaint.textContent = this.wrong.length ? `This address cannot be shown as it is: ${this.wrong.slice(0, 3).join("; ")}${this.wrong.length > 3 ? `; and ${this.wrong.length - 3} more` : ""}. The rest of it is shown.` : "";
     this.mixMark = this.why.weights.markOf();
     this.hall.draw();
     this.why.draw();
@@ -230,17 +240,6 @@ class Stage {
     this.asks.sweep();
     if (place && !this.root.contains(document.activeElement)) [...this.root.querySelectorAll(place.tag)].find((one) => nameOf(one).name === place.name)?.focus({ preventScroll: true });
   }
-}
-
-// What a control is called, to find it again after its part of the page was drawn anew.
-function nameOf(element) { return { tag: element.tagName.toLowerCase(), name: element.getAttribute("aria-label") || `${element.name || ""} ${element.value || ""} ${element.textContent}` }; }
-
-// A method's colour, paler on a dark page until it stands out from it (3 : 1).
-function shadeOf(colour, dark) {
-  if (!dark || !/^#[0-9a-f]{6}$/i.test(colour)) return colour;
-  let parts = channelsOf(colour);
-  for (let step = 0; step < 20 && (brightness(parts) + 0.05) / 0.0587 < 3; step++) parts = parts.map((part) => part + 0.1 * (255 - part));
-  return `rgb(${parts.map(Math.round).join(",")})`;
 }
 
 const stage = (root, scene, link = null) => new Stage(root, scene, link);

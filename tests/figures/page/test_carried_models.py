@@ -17,6 +17,7 @@ from figures.explore.work.points import Query, numbers, stage_plane
 from figures.page import carried_models
 from figures.page.carried_models import layers_of, refused
 from figures.page.report import report
+from figures.page.start import Start
 
 
 def in_browser(test):
@@ -159,7 +160,7 @@ def test_few_bytes_carry_the_last_rounds_of_all_runs(carried, monkeypatch):
     sizes = [run.layout.size for run in runs]
     monkeypatch.setattr(carried_models, "BYTES", 9 * sum(sizes))
     shown = [{"key": run.label, "shown": {str(index): {} for index in (0, 1)}} for run in runs]
-    value = carried_models.with_models({"runs": shown}, {run.label: [run] for run in runs}, 1000)
+    value = carried_models.with_models({"runs": shown}, {run.label: [run] for run in runs}, Start.read("", 4, 1000))
     for run in value["runs"]:
         assert "carried" in run["shown"][1] and "carried" not in run["shown"][0]
     assert len(value["samples"]) == 1
