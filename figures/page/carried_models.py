@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import gzip
 import hashlib
 from collections.abc import Mapping
 from functools import reduce
@@ -24,14 +25,14 @@ from landscape.model.copies import copy_module
 from landscape.model.samples import Samples
 from landscape.model.task import Task, cross_entropy, error
 
-PARAMETERS, IMAGES, BYTES = 300_000, 1000, 4_000_000
-"""Most parameters of a model, samples, and bytes of the planes of all runs."""
+PARAMETERS, IMAGES, BYTES = 300_000, 1000, 2_000_000
+"""Most parameters of a model, samples, and signs of the planes of all runs, compressed."""
 
-CLOSE = 2e-5
-"""Difference of a loss (nats) below which numbers of two bytes will do."""
+CLOSE, HALVINGS = 4e-5, (11, 13, 14, 15, 16, 18)
+"""Difference of a loss (nats) below which rounded numbers will do; their units, halvings of a parameter's usual size."""
 
-CORNERS = torch.tensor([[1, 0, 0], [1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]], dtype=torch.float64)
-"""Middle and corners of a plane: coefficients of its middle and of its two half sides."""
+PLACES = torch.tensor([[1, u, v] for u in (-1, 0, 1) for v in (-1, 0, 1)], dtype=torch.float64)
+"""Middle, corners and edges of a plane, where rounded numbers are compared with exact ones."""
 
 
 def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: Start) -> dict[str, Any]:
@@ -44,10 +45,11 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: 
         start: Its round, and the samples of its landscapes.
 
     Returns:
-        Also samples, by key (shape of one, values: a table per channel and bytes, or float32; targets); of each run
+        Also samples, by key (shape of one, values: a table per channel and zipped bytes, or float32; targets); of each run
         network (layers and key of its samples) or interpolated (why it has none); of a frame of its rounds carried:
-        middle, u and v, each whole (little-endian numbers in base64), bytes (of a number) and step (its unit). The
-        model at distances a and b is middle + a u + b v.
+        middle, u and v, each zipped (whole numbers n as gzip in base64: 2 |n|, less 1 below zero, byte by byte, the
+        lowest bytes of all numbers first), bytes (of a number) and step (its unit). The model at distances a and b is
+        middle + a u + b v.
     """
     runs, stored = {run["key"]: dict(run) for run in scene["runs"]}, {}
     waiting = []
@@ -69,10 +71,9 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: 
         waiting += [(turn, key, index, selected) for turn, index in enumerate(rounds)]
     left = BYTES
     for _, key, index, selected in sorted(waiting, key=lambda plane: plane[0]):
-        size = 9 * grouped[key][0].layout.size
-        if left >= size and (models := carried(grouped[key][0], index, selected)) is not None:
-            left -= size
-            runs[key]["shown"][index] = {**runs[key]["shown"][index], "carried": models}
+        if left > 0 and (models := carried(grouped[key][0], index, selected)) is not None:
+            left -= sum(len(vector["zipped"]) for vector in models.values())
+            runs[key]["shown"][index] |= {"carried": models} if left >= 0 else {}
     return {**scene, "runs": list(runs.values()), "samples": stored}
 
 
@@ -126,7 +127,7 @@ def _layer(module: nn.Module) -> dict[str, Any] | None:
 
 
 def carried(run: Run, index: int, samples: Samples) -> dict[str, Any] | None:
-    """The plane of a round as whole numbers; u and v of two bytes where that changes no loss and no error.
+    """The plane of a round as whole numbers, as coarse as changes no loss and no error.
 
     None where a model has infinite numbers.
     """
@@ -136,25 +137,29 @@ def carried(run: Run, index: int, samples: Samples) -> dict[str, Any] | None:
     vectors = (torch.from_numpy(rows) @ sweep.basis.double()).float()
     if not vectors.isfinite().all():
         return None
-    reach = [(values[-1] - values[0]) / 2 for values in sweep.coords.values()]
-    corners = CORNERS * torch.tensor([1.0, *reach], dtype=torch.float64)
-    few, many = ([_rounded(vectors[0], 3), *(_rounded(vector, size) for vector in vectors[1:])] for size in (2, 3))
-    rounded = torch.stack([step * numbers for numbers, step, _ in few]).float()
-    exact, near = (losses_and_errors(run, models, samples, corners) for models in (vectors, rounded))
-    close = torch.equal(exact["error"], near["error"]) and bool((exact["loss"] - near["loss"]).abs().max() < CLOSE)
-    return dict(zip(("middle", "u", "v"), map(_written, few if close else many), strict=True))
+    sides = [(values[-1] - values[0]) / 2 for values in sweep.coords.values()]
+    reach = torch.tensor([1.0, *sides], dtype=torch.float64)
+    exact = losses_and_errors(run, vectors, samples, PLACES * reach)
+    size = float(vectors[0].double().square().mean().sqrt()) or 1.0
+    for halvings in HALVINGS:
+        steps = size / 2**halvings / reach
+        whole = (vectors.double() / steps[:, None]).round()
+        near = losses_and_errors(run, (steps[:, None] * whole).float(), samples, PLACES * reach)
+        if torch.equal(exact["error"], near["error"]) and bool((exact["loss"] - near["loss"]).abs().max() < CLOSE):
+            break
+    return dict(zip(("middle", "u", "v"), map(_written, whole, steps.tolist()), strict=True))
 
 
-def _rounded(vector: Tensor, size: int) -> tuple[Tensor, float, int]:
-    """Whole numbers of so many bytes, the value of 1, and the bytes of a number."""
-    step = float(vector.abs().max()) / (2 ** (8 * size - 1) - 1) or 1.0
-    return (vector.double() / step).round(), step, size
+def _written(whole: Tensor, step: float) -> dict[str, Any]:
+    """Whole numbers, first the lowest byte of all, then the next; signs are the lowest bit, so that bytes repeat."""
+    numbers = whole.numpy().astype(np.int64)
+    content = (2 * np.abs(numbers) - (numbers < 0)).astype("<u4").view(np.uint8).reshape(-1, 4)
+    size = max(1, 4 - int((content.max(0)[::-1] == 0).cumprod().sum()))
+    return {"zipped": _zipped(content[:, :size].T.tobytes()), "step": step, "bytes": size}
 
 
-def _written(rounded: tuple[Tensor, float, int]) -> dict[str, Any]:
-    numbers, step, size = rounded
-    content = numbers.numpy().astype("<i4").view(np.uint8).reshape(-1, 4)[:, :size]
-    return {"whole": base64.b64encode(content.tobytes()).decode("ascii"), "step": step, "bytes": size}
+def _zipped(content: bytes) -> str:
+    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode("ascii")
 
 
 def _samples(samples: Samples) -> dict[str, Any]:
@@ -166,5 +171,5 @@ def _samples(samples: Samples) -> dict[str, Any]:
     if not tables or max(map(len, tables)) > 256:
         return {**content, "values": packed(values)}
     places = [np.searchsorted(table, values[:, channel]) for channel, table in enumerate(tables)]
-    content["bytes"] = base64.b64encode(np.stack(places, 1).astype(np.uint8).tobytes()).decode("ascii")
+    content["bytes"] = _zipped(np.stack(places, 1).astype(np.uint8).tobytes())
     return {**content, "tables": [packed(table) for table in tables]}

@@ -62,7 +62,7 @@ def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
         return _sentence(text, with_error(largest["cost"], largest["cost_error"] or np.nan, unit), "Counterfactual")
     (client, *_), (before, after) = clear, (clear[0][name] for name in ("own_before", "own_after"))
     if client["cost"] <= 0:
-        text = f"No client clearly harms the aggregate; {_named(run, client)} helps most: the loss would be higher without."
+        text = f"No client clearly harms the aggregate. C{_named(run, client)[1:]} helps most: it lowers the loss."
     else:
         text = f"C{_named(run, client)[1:]} harms the aggregate most: without it the loss would be lower."
         if before is not None and after is not None:

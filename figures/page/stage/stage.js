@@ -10,7 +10,7 @@ class Stage {
   static number = 0; // of stages on this page: ids and names of one are not those of another
 
   constructor(root, scene, link) {
-    Object.assign(this, { root, scene, link, runs: [], hover: null, version: 0, jobs: [], read_: new Set(), wrong: [], state: blank({ link, scene }) });
+    Object.assign(this, { root, scene, link, runs: [], hover: null, version: 0, jobs: [], read_: new Set(), notice: "", state: blank({ link, scene }) });
     this.problems = scene.problems || [];
     this.address = (link && link.address) || ADDRESS_BAR;
     this.dark = matchMedia("(prefers-color-scheme: dark)");
@@ -104,7 +104,7 @@ class Stage {
 
   read() {
     const { state, wrong } = readAddress(this, this.address.read(), this.state) || { wrong: [] };
-    this.wrong = wrong;
+    this.notice = wrong.length ? `This address cannot be shown as it is: ${wrong.slice(0, 3).join("; ")}${wrong.length > 3 ? `; and ${wrong.length - 3} more` : ""}. The rest of it is shown.` : "";
     if (state) Object.assign(this.state, state);
     if (state) this.settle();
     this.camera.turnTo(this.state.turn);
@@ -113,9 +113,10 @@ class Stage {
   // The address was changed elsewhere; one that leads to a place below the stage changes nothing.
   readAgain() {
     const hash = this.address.read();
-    if (!this.runs.length || (hash.length > 1 && !hash.includes("="))) return;
+    if (!this.runs.length || hash === this.written || (hash.length > 1 && !hash.includes("="))) return;
     this.player.stop();
     this.tween = null;
+    this.written = hash;
     if (hash.length < 2) this.begin();
     this.read();
     if (hash.length > 1) this.write(true);
@@ -124,8 +125,8 @@ class Stage {
 
   write(replace) {
     if (!this.runs.length) return;
-    const hash = addressOfState(this.state);
-    if (hash !== this.address.read()) this.address.write(hash, replace);
+    this.written = addressOfState(this.state);
+    if (this.written !== this.address.read()) this.address.write(this.written, replace);
   }
 
   // What does not fit together: a round that nobody has, weights that were set for another round.
@@ -137,7 +138,7 @@ class Stage {
   }
 
   set(changes, { replace = false } = {}) {
-    this.wrong = [];
+    this.notice = "";
     Object.assign(this.state, changes);
     this.settle();
     this.write(replace);
@@ -203,6 +204,9 @@ class Stage {
     if (words !== this.spoken.textContent && !waits) this.spoken.textContent = words;
   }
 
+  // One plain line above the pictures, until the next change.
+  say(text) { this.notice = text; this.complaint.hidden = !text; if (this.complaint.textContent !== text) this.complaint.textContent = text; }
+
   redraw() { cancelAnimationFrame(this.drawing); this.drawing = requestAnimationFrame(() => this.hall.draw()); }
 
   // Answers came: the page is drawn once for all of a frame.
@@ -227,8 +231,7 @@ class Stage {
     }
     document.title = `${this.shown.map((run) => run.label).join(", ")} · round ${this.state.round} · ${this.state.view} - fedscape`;
     this.tools.replaceChildren(...toolsOf(this));
-    this.complaint.hidden = !this.wrong.length;
-    this.complaint.textContent = this.wrong.length ? `This address cannot be shown as it is: ${this.wrong.slice(0, 3).join("; ")}${this.wrong.length > 3 ? `; and ${this.wrong.length - 3} more` : ""}. The rest of it is shown.` : "";
+    this.say(this.notice);
     this.mixMark = this.why.weights.markOf();
     this.hall.draw();
     this.why.draw();

@@ -47,9 +47,9 @@ function comparison(stage) {
     .map(({ run, at }) => ({ run, rough: at.rough, round: at.round, parts: at.frame.parts, loss: at.frame.marks.find((mark) => mark.kind === "end")?.loss ?? null })).filter((one) => one.loss !== null).sort((a, b) => a.loss - b.loss);
   if (ends.length < 2) return null;
   const [first, ...rest] = ends, unit = stage.unit, after = new Set(ends.map((one) => one.round)).size === 1 ? `round ${first.round}` : "these rounds", meaning = term("End", stage.scene.terms);
-  const losses = alike(ends.map((one) => one.loss)), error = (one) => errorBetween(first.parts, one.parts), named = (some) => some.map((one) => `${one.run.label} ${losses[ends.indexOf(one)]}`).join(", ");
+  const losses = alike(ends.map((one) => one.loss)), error = (one) => errorBetween(first.parts, one.parts), named = (some) => some.map((one) => `${losses[ends.indexOf(one)]} of ${one.run.label}`).join("; ");
   const near = rest.filter((one) => !clear(first.loss - one.loss, error(one), rest.length)), far = rest.filter((one) => !near.includes(one)), so = ends.some((one) => one.rough) ? "So far, " : "";
-  const text = near.length ? `${so}${so ? "n" : "N"}o clear difference after ${after}: ${named([first, ...near])}${far.length ? `; clearly higher: ${named(far)}` : ""}. ` : `${so}${first.run.label} lies lowest after ${after}: ${losses[0]} against ${named(far)}. `;
+  const text = near.length ? `${so}${so ? "n" : "N"}o clear difference after ${after}: ${named([first, ...near])}${far.length ? `; clearly higher: ${named(far)}` : ""}. ` : `${so}${first.run.label} lies lowest after ${after}: ${losses[0]}, against ${named(far)}. `;
   return make("li", {}, make("b", { class: "number" }, withError(first.loss - rest[0].loss, error(rest[0]), unit)), make("p", {}, text, meaning));
 }
 

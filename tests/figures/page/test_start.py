@@ -26,7 +26,7 @@ def test_the_round_is_on_the_stage_beside_those_that_are_evenly_spaced(runs, mon
 
 def test_models_of_the_round_come_first(runs, monkeypatch):
     start, grouped = Start.read("#round=1", 4, 1000), groups(runs[:2])
-    monkeypatch.setattr(carried_models, "BYTES", 9 * runs[0].layout.size)
+    monkeypatch.setattr(carried_models, "BYTES", 700)
     shown = {"runs": [{"key": name, "shown": {str(index): {} for index in range(3)}} for name in grouped]}
     (run,) = carried_models.with_models(shown, grouped, start)["runs"]
     assert [index for index, frame in run["shown"].items() if "carried" in frame] == [1]
@@ -35,7 +35,7 @@ def test_models_of_the_round_come_first(runs, monkeypatch):
 def test_a_round_on_the_command_line_is_where_the_page_begins(fedscape, runs):
     words = ["publish", runs[0].folder, "--samples", "20", "-o", "page.html"]
     code, _, err = fedscape(*words, "--round", "7")
-    assert code == 2 and "round is 7; the runs have three client models in 0-2; give one of them." in err
+    assert code == 2 and "round is 7; the runs have three client models in 0-2; give one of these." in err
     code, out, _ = fedscape(*words, "--round", "1")
     with open(out.strip(), encoding="utf-8") as file:
         scene = packed_pages.content(file.read(), "scene")
