@@ -29,7 +29,7 @@ PARAMETERS, IMAGES, BYTES = 300_000, 1000, 2_000_000
 """Most parameters of a model, samples, and signs of the planes of all runs, compressed."""
 
 CLOSE, HALVINGS = 4e-5, (11, 13, 14, 15, 16, 18)
-"""Difference of a loss (nats) below which rounded numbers will do; their units, halvings of a parameter's usual size."""
+"""Difference of a loss (nats) below which rounded numbers will do; their units as halvings of a usual parameter."""
 
 PLACES = torch.tensor([[1, u, v] for u in (-1, 0, 1) for v in (-1, 0, 1)], dtype=torch.float64)
 """Middle, corners and edges of a plane, where rounded numbers are compared with exact ones."""
@@ -45,8 +45,8 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: 
         start: Its round, and the samples of its landscapes.
 
     Returns:
-        Also samples, by key (shape of one, values: a table per channel and zipped bytes, or float32; targets); of each run
-        network (layers and key of its samples) or interpolated (why it has none); of a frame of its rounds carried:
+        Also samples, by key (shape of one, values: a table per channel and zipped bytes, or float32; targets); of each
+        run network (layers and key of its samples) or interpolated (why it has none); of a frame of its rounds carried:
         middle, u and v, each zipped (whole numbers n as gzip in base64: 2 |n|, less 1 below zero, byte by byte, the
         lowest bytes of all numbers first), bytes (of a number) and step (its unit). The model at distances a and b is
         middle + a u + b v.

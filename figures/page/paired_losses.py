@@ -42,11 +42,11 @@ def mean_and_error(values: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, 
         return mean, np.sqrt(squares / np.float64((shares > 0).sum() - 1))
 
 
-def is_clear(difference: float, error: float, among: int = 1) -> bool:
-    """Whether the interval of a difference does not hold zero, in a sentence about the largest of so many."""
-    return abs(difference) > NormalDist().inv_cdf(1 - DOUBT / 2 / among) * error
+def is_clear(difference: float, error: float | None, among: int = 1) -> bool:
+    """Whether the interval of a difference lies above zero, in a sentence about the largest of so many."""
+    return error is not None and difference > NormalDist().inv_cdf(1 - DOUBT / 2 / among) * error
 
 
-def with_error(difference: float, error: float, unit: str) -> str:
+def with_error(difference: float, error: float | None, unit: str) -> str:
     """A difference with its standard error, as a sentence writes it."""
-    return f"{number(difference, 3, sign=True)} ± {number(error, 2)}{unit}"
+    return f"{number(difference, 3, sign=True)} ± {'?' if error is None else number(error, 2)}{unit}"

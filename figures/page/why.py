@@ -13,6 +13,7 @@ from drift.analyses.rounds.critical_point import critical_point
 from drift.diagnosis.findings import critical_words
 from drift.runs.run import Run
 from figures.page.diagnosis_text import alike, number
+from figures.page.packed import finite
 from figures.page.paired_losses import is_clear, with_error
 
 ALIGNED = 0.5
@@ -43,8 +44,10 @@ def _averaging(losses: xr.Dataset, unit: str) -> Sentence:
     gain = alone - aggregate
     if not np.isfinite(gain):
         return _sentence("A client model or the aggregate has no finite loss: this round diverged.", "", "Aggregate")
-    error = float(losses.gain_error)
-    verb = ("Averaging helps" if gain > 0 else "Averaging hurts") if is_clear(gain, error) else "No clear difference"
+    error = finite(float(losses.gain_error))
+    verb = (
+        ("Averaging helps" if gain > 0 else "Averaging hurts") if is_clear(abs(gain), error) else "No clear difference"
+    )
     of_aggregate, of_clients = alike([aggregate, alone], 3)
     text = f"{verb}: the aggregate has a test loss of {of_aggregate}, its {losses.sizes['id']} client models have "
     return _sentence(f"{text}{of_clients} on average.", with_error(-gain, error, unit), "Aggregate")
@@ -55,19 +58,18 @@ def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
     if not known:
         return _sentence("The effect of single clients is not known: no loss is finite.", "", "Counterfactual")
     worst, best = (of(known, key=lambda client: float(client["cost"])) for of in (max, min))
-    clear = [client for client in (worst, best) if is_clear(client["cost"], client["cost_error"] or np.nan, len(known))]
-    if not clear:
-        largest = max((worst, best), key=lambda client: abs(client["cost"]))
-        text = f"No client clearly harms or helps the aggregate; {_named(run, largest)} changes its loss most."
-        return _sentence(text, with_error(largest["cost"], largest["cost_error"] or np.nan, unit), "Counterfactual")
-    (client, *_), (before, after) = clear, (clear[0][name] for name in ("own_before", "own_after"))
-    if client["cost"] <= 0:
-        text = f"No client clearly harms the aggregate. C{_named(run, client)[1:]} helps most: it lowers the loss."
-    else:
-        text = f"C{_named(run, client)[1:]} harms the aggregate most: without it the loss would be lower."
-        if before is not None and after is not None:
-            text += f" Its training takes the loss on its own samples from {' to '.join(alike([before, after], 3))}."
-    return _sentence(text, with_error(client["cost"], client["cost_error"], unit), "Counterfactual")
+    harm, help_ = (with_error(one["cost"], one["cost_error"], unit) for one in (worst, best))
+    if is_clear(worst["cost"], worst["cost_error"], len(known)):
+        text = f"C{_named(run, worst)[1:]} harms the aggregate most: without it the loss would be lower."
+        if worst["own_before"] is not None and worst["own_after"] is not None:
+            fall = " to ".join(alike([worst["own_before"], worst["own_after"]], 3))
+            text += f" Its training takes the loss on its own samples from {fall}."
+        return _sentence(text, harm, "Counterfactual")
+    most = f" (client {worst['id']} most: {harm})" if worst["cost"] > 0 else ""
+    text = f"No client clearly harms the aggregate{most}"
+    if not is_clear(-best["cost"], best["cost_error"], len(known)):
+        return _sentence(f"{text}, and none clearly helps it.", harm, "Counterfactual")
+    return _sentence(f"{text}. C{_named(run, best)[1:]} helps it most.", help_, "Counterfactual")
 
 
 def _agreement(run: Run, index: int) -> Sentence:

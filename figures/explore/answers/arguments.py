@@ -128,12 +128,6 @@ def _table(value: Any) -> dict[str, Any]:
     return {_text(name): option for name, option in ({} if value is None else value).items()}
 
 
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
 CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "run": ("the name of a run", _text),
     "round": ("the number of a round, 0 or more", _count),
@@ -152,7 +146,6 @@ CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "limit": (f"a whole number from 0 to {MOST_CARDS}", _limit),
     "runs": ("a list of names of runs", _names),
     "name": ("the name of a number", _text),
-    "tests": ("true or false", _flag),
     "figure": ("the name of a figure", _text),
     "options": ("options by name", _table),
     "format": ("svg, pdf, png or csv", _text),

@@ -15,7 +15,7 @@ const ADDRESS_BAR = {
 const decoded = (text) => { try { return decodeURIComponent(text); } catch { return ""; } };
 const whole = (text) => (/^\d{1,9}$/.test(text ?? "") ? Number(text) : null);
 
-// What is not in an address: what a file begins with; else the first and the suggested or best run, in the last round that
+// What is not in an address, as readAddress has it: what a file begins with; else the first and the suggested or best run, in the last round that
 // has a landscape.
 function beginning(stage) {
   const { land, scene } = stage, suggested = (scene.suggested || []).map((key) => stage.runs.find((run) => run.key === key)).filter(Boolean), runs = suggested.length ? suggested : stage.runs;
@@ -23,8 +23,10 @@ function beginning(stage) {
   const best = [...able].sort((a, b) => (b.accuracy ?? -1) - (a.accuracy ?? -1)).find((run) => run !== first);
   const shown = [first, best].filter(Boolean), rounds = shown.length ? land.rounds(first) : [];
   const state = { ...blank(stage), round: rounds.length ? rounds[rounds.length - 1] : stage.lastRound, runs: shown.map((run) => run.key), look: shown.length ? shown[0].key : "" };
-  return scene.start ? readAddress(stage, scene.start, state).state : state;
+  return scene.start ? readAddress(stage, scene.start, state) : { state, wrong: [] };
 }
+
+const complaint = (wrong) => (wrong.length ? `This address cannot be shown as it is: ${wrong.slice(0, 3).join("; ")}${wrong.length > 3 ? `; and ${wrong.length - 3} more` : ""}. The rest of it is shown.` : "");
 
 // In a file the samples are those of its landscapes.
 const blank = ({ link, scene }) => ({ ...PLAIN, split: (!link && scene.split) || PLAIN.split, view: "map", point: null, client: null, seeds: {}, mix: null, span: null, model: "", against: null, truth: null, predicted: null, more: 0, figure: "", options: {}, follow: false, filter: "", tour: 0, turn: null });

@@ -60,7 +60,7 @@ class Hall {
     this.element.style.gridTemplateColumns = `repeat(${columns}, max-content)`;
     this.element.classList.toggle("tight", tight);
     this.element.classList.toggle("differences", differs);
-    return Math.floor(Math.min(Math.max(side(columns, words), 180), wide));
+    return Math.floor(Math.min(Math.max(side(columns, words), 160), wide));
   }
 
   // The colours and what they stand for.

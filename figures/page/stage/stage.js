@@ -84,7 +84,7 @@ class Stage {
       if (problems) this.problems = problems;
       this.asks.forget(changed);
       if (!this.runs.length) return this.render();
-      const first = beginning(this); // as long as nothing was selected, the last round that is read is shown
+      const first = beginning(this).state; // as long as nothing was selected, the last round that is read is shown
       if (!this.address.read() && String(first.runs) === String(this.state.runs) && this.shown.every((run) => run.state !== "growing")) this.state.round = first.round;
       const runs = this.state.runs.filter((key) => this.runs.some((run) => run.key === key));
       if (runs.length < this.state.runs.length) return this.set({ runs: runs.length ? runs : this.runs.slice(0, 1).map((run) => run.key) }, { replace: true });
@@ -100,13 +100,11 @@ class Stage {
 
   // ---- state ---------------------------------------------------------------------------------------------------------
 
-  begin() { this.state = beginning(this); this.settle(); }
+  begin() { const { state, wrong } = beginning(this); Object.assign(this, { state, notice: complaint(wrong) }); this.settle(); }
 
   read() {
-    const { state, wrong } = readAddress(this, this.address.read(), this.state) || { wrong: [] };
-    this.notice = wrong.length ? `This address cannot be shown as it is: ${wrong.slice(0, 3).join("; ")}${wrong.length > 3 ? `; and ${wrong.length - 3} more` : ""}. The rest of it is shown.` : "";
-    if (state) Object.assign(this.state, state);
-    if (state) this.settle();
+    const read = readAddress(this, this.address.read(), this.state);
+    if (read) { Object.assign(this.state, read.state); this.notice = complaint(read.wrong); this.settle(); }
     this.camera.turnTo(this.state.turn);
   }
 

@@ -15,7 +15,7 @@ class Why {
     this.element.classList.toggle("stale", Boolean(at.stale));
     const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${run.label}, round ${round ?? state.round}${at.rough ? "; rough, the exact one is coming" : ""}`));
     const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, number.replace(/(^|\s)-/, "$1−")), make("p", {}, text, " ", term(name, scene.terms))));
-    const based = frame && make("p", { class: "small based" }, frame.samples, frame.samples && " ", "± is the standard error of a difference over these samples; seeds may differ more.");
+    const based = frame && make("p", { class: "small based" }, frame.samples, frame.samples && " ", `± is the standard error of a difference over the ${stage.splitWords()} samples; seeds may differ more.`);
     this.head.replaceChildren(title, ...[based].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...[comparison(stage), ...sentences].filter(Boolean)) : make("p", {}, at.absent));
     this.point.replaceChildren(pointCard(stage));
     this.weights.draw(at);
@@ -48,6 +48,7 @@ function comparison(stage) {
   if (ends.length < 2) return null;
   const [first, ...rest] = ends, unit = stage.unit, after = new Set(ends.map((one) => one.round)).size === 1 ? `round ${first.round}` : "these rounds", meaning = term("End", stage.scene.terms);
   const losses = alike(ends.map((one) => one.loss)), error = (one) => errorBetween(first.parts, one.parts), named = (some) => some.map((one) => `${losses[ends.indexOf(one)]} of ${one.run.label}`).join("; ");
+  if (rest.every((one) => Math.abs(one.loss - first.loss) < 1e-6 * Math.abs(first.loss))) return make("li", {}, make("p", {}, `${ends.map((one) => one.run.label).join(" and ")} are equal after ${after}: ${losses[0]}${unit}. `, meaning));
   const near = rest.filter((one) => !clear(first.loss - one.loss, error(one), rest.length)), far = rest.filter((one) => !near.includes(one)), so = ends.some((one) => one.rough) ? "So far, " : "";
   const text = near.length ? `${so}${so ? "n" : "N"}o clear difference after ${after}: ${named([first, ...near])}${far.length ? `; clearly higher: ${named(far)}` : ""}. ` : `${so}${first.run.label} lies lowest after ${after}: ${losses[0]}, against ${named(far)}. `;
   return make("li", {}, make("b", { class: "number" }, withError(first.loss - rest[0].loss, error(rest[0]), unit)), make("p", {}, text, meaning));

@@ -70,6 +70,15 @@ def test_its_samples_are_those_of_the_page_and_no_address_says_otherwise(browser
     page.close()
 
 
+def test_a_start_that_the_file_has_not_is_said(browser, saved, tmp_path):
+    text, path = saved[1].read_text(), tmp_path / "page.html"
+    scene = {**packed_pages.content(text, "scene"), "start": "#round=7"}
+    path.write_text(packed_pages.changed(text, "scene", scene))
+    page = opened(browser, path)
+    assert "there is no landscape of round 7; round 2 is shown" in page.text_content("#stage .complaint")
+    page.close()
+
+
 @pytest.mark.parametrize("view", ["map", "relief", "path"])
 def test_every_view_is_opened_by_the_start_of_a_file(browser, saved, tmp_path, view):
     text = saved[1].read_text()
@@ -79,6 +88,7 @@ def test_every_view_is_opened_by_the_start_of_a_file(browser, saved, tmp_path, v
     path.write_text(packed_pages.changed(text, "scene", scene))
     page = opened(browser, path)
     assert page.evaluate(f"[{VIEW}.state.view, {VIEW}.state.round]") == [view, 1]
+    assert page.locator("#stage .complaint").is_hidden()
     page.locator("#stage .curves").press("End")
     assert page.evaluate(f"{VIEW}.state.round") == 2
     page.go_back()

@@ -56,7 +56,7 @@ def test_many_samples_are_compared_by_parts_of_them():
 def test_one_sample_has_no_error_and_nothing_is_clear(runs):
     parts, shares = loss_parts(runs[0].task, runs[0].task.split("test")[:1])
     assert parts is None and np.isnan(mean_and_error(np.array([[3.0]]), shares)[1]).all()
-    assert not is_clear(3.0, float("nan"))
+    assert not is_clear(3.0, float("nan")) and not is_clear(3.0, None)
 
 
 def test_the_largest_of_many_differences_must_be_larger_to_be_clear():
@@ -74,16 +74,26 @@ def test_sentences_say_what_is_not_clear(round_one):
     assert averaging["text"].startswith("No clear difference: the aggregate") and averaging["number"].endswith(
         "± 100 nats"
     )
-    assert client["text"].startswith("No client clearly harms or helps the aggregate; client ")
+    assert client["text"].startswith("No client clearly harms the aggregate")
+    assert client["text"].endswith(", and none clearly helps it.") and client["number"].endswith("± 100 nats")
     sure = [{**one, "cost": 0.5 if place == 1 else -0.1, "cost_error": 0.01} for place, one in enumerate(cohort)]
     _, client, _ = why(run, 1, losses, sure)
-    assert f"Client {cohort[1]['id']} " in client["text"] and "harms the aggregate most" in client["text"]
+    assert client["text"].startswith(f"Client {cohort[1]['id']} ") and "harms the aggregate most" in client["text"]
     assert client["number"] == "+0.5 ± 0.01 nats"
-    helps = [{**one, "cost": -0.3 if place == 1 else 0.1, "cost_error": 0.05} for place, one in enumerate(cohort)]
+    helps = [
+        {**one, "cost": -0.3 if place == 1 else 0.1 - place / 100, "cost_error": 0.05}
+        for place, one in enumerate(cohort)
+    ]
     _, client, _ = why(run, 1, losses, helps)
-    assert client["text"].startswith("No client clearly harms the aggregate. Client ") and client["number"].startswith(
-        "-0.3 ±"
-    )
+    worst, best = cohort[0]["id"], cohort[1]["id"]
+    assert client["text"].startswith(f"No client clearly harms the aggregate (client {worst} most: +0.1 ± 0.05 nats). ")
+    assert f". Client {best} " in client["text"] and client["text"].endswith(" helps it most.")
+    assert client["number"] == "-0.3 ± 0.05 nats"
+    _, client, _ = why(run, 1, losses, [{**one, "cost": -0.3, "cost_error": 0.05} for one in cohort])
+    assert client["text"].startswith("No client clearly harms the aggregate. Client ")
+    unknown = [{**one, "cost_error": None} for one in cohort]  # of a single sample
+    averaging, client, _ = why(run, 1, losses.assign(gain_error=np.nan), unknown)
+    assert averaging["text"].startswith("No clear difference") and "± ? nats" in averaging["number"] + client["number"]
 
 
 def test_a_frame_carries_the_losses_by_which_two_runs_are_compared(whole_report, runs):

@@ -103,7 +103,7 @@ def test_one_to_four_landscapes_lie_beside_one_another_without_overlap(opened, c
             page.wait_for_timeout(50)
             assert page.evaluate(OVERLAPS) == [], (number, view)
             side = page.evaluate(f"{PICTURE}[0].side")
-            assert side >= (180 if height < 800 else 230), (number, view, side)
+            assert side >= (170 if height < 800 else 230), (number, view, side)
             ticks = page.evaluate("""[...document.querySelectorAll('#stage .picture:first-child .axes text')].map(one =>
                 one.getBoundingClientRect()).map(({ left, right, top, bottom }) => [left, right, top, bottom])""")
             for place, (left, right, top, bottom) in enumerate(ticks):

@@ -34,8 +34,6 @@ def test_models_of_the_round_come_first(runs, monkeypatch):
 
 def test_a_round_on_the_command_line_is_where_the_page_begins(fedscape, runs):
     words = ["publish", runs[0].folder, "--samples", "20", "-o", "page.html"]
-    code, _, err = fedscape(*words, "--round", "7")
-    assert code == 2 and "round is 7; the runs have three client models in 0-2; give one of these." in err
     code, out, _ = fedscape(*words, "--round", "1")
     with open(out.strip(), encoding="utf-8") as file:
         scene = packed_pages.content(file.read(), "scene")

@@ -34,7 +34,8 @@ def test_a_tap_on_a_map_picks_the_point(opened):
 def test_a_drag_across_a_relief_turns_it(opened):
     page = opened("#round=2&runs=fedavg&view=relief", **PHONE)
     before = page.evaluate(f"{VIEW}.camera.azimuth")
-    x, y, _ = middle_of(page, "#stage .ground")
+    x, y, box = middle_of(page, "#stage .ground")
+    x, y = x - 0.3 * box["width"], y + 0.3 * box["height"]  # beside the marks
     touch(page, "touchStart", (x, y))
     for step in range(1, 6):
         touch(page, "touchMove", (x + 14 * step, y))
