@@ -30,7 +30,6 @@ def publish(
     source: RunSource = HERE,
     also: Annotated[list[str] | None, several("--figures", "NAME")] = None,
     samples: Annotated[str, Parameter(metavar="INT|all", validator=_number_or_all)] = "1000",
-    round: int | None = None,
     workers: Workers = 1,
     memory: Memory = None,
     json: Json = False,
@@ -52,7 +51,6 @@ def publish(
         samples: Most samples for planes, the path, the centre offset (test) and the largest eigenvalue (training),
             selected at random; the page states the standard error. With all, or if there are fewer, all are used: for
             60,000 that may take hours. Figures that need all samples are left out if the page uses fewer.
-        round: Round that the page opens with; its models are in the file first. By default the last one.
     """
     require_file(out)
     from drift.plugins.trust import allow_figure
@@ -75,7 +73,6 @@ def publish(
         "samples": samples if samples == "all" else int(samples),
         "figures": also or [],
         "workers": workers,
-        "address": "" if round is None else f"#round={round}",
         "task": source.task,
     }
     with limited(memory), console.progress("writing the report", len(speaking_runs)) as step:

@@ -25,10 +25,13 @@ from landscape.model.copies import copy_module
 from landscape.model.samples import Samples
 from landscape.model.task import Task, cross_entropy, error
 
-PARAMETERS, IMAGES, BYTES = 300_000, 1000, 2_000_000
-"""Most parameters of a model, samples, and signs of the planes of all runs, compressed."""
+PARAMETERS, IMAGES = 300_000, 1000
+"""Most parameters of a model, and samples."""
 
-CLOSE, HALVINGS = 4e-5, (11, 13, 14, 15, 16, 18)
+BYTES, MORE = 2_500_000, 1_200_000
+"""Signs of the planes that a page begins with at most, and of all planes while those of further rounds are added."""
+
+CLOSE, HALVINGS = 6e-5, (11, 12, 13, 14, 15, 17)
 """Difference of a loss (nats) below which rounded numbers will do; their units as halvings of a usual parameter."""
 
 PLACES = torch.tensor([[1, u, v] for u in (-1, 0, 1) for v in (-1, 0, 1)], dtype=torch.float64)
@@ -36,8 +39,8 @@ PLACES = torch.tensor([[1, u, v] for u in (-1, 0, 1) for v in (-1, 0, 1)], dtype
 
 
 def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: Start) -> dict[str, Any]:
-    """A scene with the models of its planes, as many as `BYTES` allow: those that the page begins with
-    first, then those of the last rounds of all runs.
+    """A scene with the models of its planes, as many as `BYTES` and `MORE` allow: those that the page
+    begins with first, then those of the last rounds of all runs.
 
     Args:
         scene: As `figures.page.scene.scene` returns it.
@@ -69,11 +72,12 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: 
         stored[name] = content
         entry |= {"network": {"layers": layers, "samples": name}, "shown": shown}
         waiting += [(turn, key, index, selected) for turn, index in enumerate(rounds)]
-    left = BYTES
-    for _, key, index, selected in sorted(waiting, key=lambda plane: plane[0]):
-        if left > 0 and (models := carried(grouped[key][0], index, selected)) is not None:
-            left -= sum(len(vector["zipped"]) for vector in models.values())
-            runs[key]["shown"][index] |= {"carried": models} if left >= 0 else {}
+    used = 0
+    for turn, key, index, selected in sorted(waiting, key=lambda plane: plane[0]):
+        most = MORE if turn else BYTES
+        if used < most and (models := carried(grouped[key][0], index, selected)) is not None:
+            used += sum(len(vector["zipped"]) for vector in models.values())
+            runs[key]["shown"][index] |= {"carried": models} if used <= most else {}
     return {**scene, "runs": list(runs.values()), "samples": stored}
 
 
@@ -143,16 +147,16 @@ def carried(run: Run, index: int, samples: Samples) -> dict[str, Any] | None:
     size = float(vectors[0].double().square().mean().sqrt()) or 1.0
     for halvings in HALVINGS:
         steps = size / 2**halvings / reach
-        whole = (vectors.double() / steps[:, None]).round()
-        near = losses_and_errors(run, (steps[:, None] * whole).float(), samples, PLACES * reach)
+        integers = (vectors.double() / steps[:, None]).round()
+        near = losses_and_errors(run, (steps[:, None] * integers).float(), samples, PLACES * reach)
         if torch.equal(exact["error"], near["error"]) and bool((exact["loss"] - near["loss"]).abs().max() < CLOSE):
             break
-    return dict(zip(("middle", "u", "v"), map(_written, whole, steps.tolist()), strict=True))
+    return dict(zip(("middle", "u", "v"), map(_written, integers, steps.tolist()), strict=True))
 
 
-def _written(whole: Tensor, step: float) -> dict[str, Any]:
+def _written(integers: Tensor, step: float) -> dict[str, Any]:
     """Whole numbers, first the lowest byte of all, then the next; signs are the lowest bit, so that bytes repeat."""
-    numbers = whole.numpy().astype(np.int64)
+    numbers = integers.numpy().astype(np.int64)
     content = (2 * np.abs(numbers) - (numbers < 0)).astype("<u4").view(np.uint8).reshape(-1, 4)
     size = max(1, 4 - int((content.max(0)[::-1] == 0).cumprod().sum()))
     return {"zipped": _zipped(content[:, :size].T.tobytes()), "step": step, "bytes": size}

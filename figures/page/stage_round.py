@@ -176,8 +176,8 @@ def round_losses(run: Run, record: Round, samples: Samples, split: str = "test")
     numbers["gain_error"] = float(error(aggregate - client.mean(0)))
     known = np.where(shares_of_parts > 0, single.get("end", aggregate), np.nan)
     variables = {**{name: ("id", values) for name, values in columns.items()}, **numbers, "end_parts": ("part", known)}
-    of = digest(selected.targets, selected[:PARTS].inputs, run.loss_units)
-    return xr.Dataset(variables, coords={"id": ids}, attrs={"of": of})
+    attrs = {"of": digest(selected.targets, selected[:PARTS].inputs, run.loss_units)}
+    return xr.Dataset(variables, coords={"id": ids}, attrs=attrs)
 
 
 def _globals(record: Round) -> dict[str, torch.Tensor]:

@@ -59,4 +59,4 @@ class Start:
     def first(self, rounds: Sequence[int]) -> int:
         """Of some rounds the one that the page begins with: its own, or the nearest."""
         wanted = rounds[-1] if self.round is None else self.round
-        return min(rounds, key=lambda one: abs(one - wanted))
+        return min(rounds, key=lambda index: abs(index - wanted))

@@ -57,8 +57,8 @@ def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
     known = [client for client in cohort if client["cost"] is not None]
     if not known:
         return _sentence("The effect of single clients is not known: no loss is finite.", "", "Counterfactual")
-    worst, best = (of(known, key=lambda client: float(client["cost"])) for of in (max, min))
-    harm, help_ = (with_error(one["cost"], one["cost_error"], unit) for one in (worst, best))
+    best, *_, worst = sorted([known[0], *known], key=lambda client: float(client["cost"]))
+    help_, harm = (with_error(client["cost"], client["cost_error"], unit) for client in (best, worst))
     if is_clear(worst["cost"], worst["cost_error"], len(known)):
         text = f"C{_named(run, worst)[1:]} harms the aggregate most: without it the loss would be lower."
         if worst["own_before"] is not None and worst["own_after"] is not None:

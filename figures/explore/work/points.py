@@ -120,8 +120,8 @@ def numbers(run: Run, query: Query, row: Sequence[float]) -> dict[str, Any]:
         known = targets != IGNORED
         confusion = confusion_counts(targets[known].numpy(), outputs.argmax(1)[known].numpy(), class_error.size)
     parts, shares = loss_parts(worker.work.task, worker.work.samples)
-    by_part = replace(worker.work, groups=parts, measures={"loss": worker.work.measures["loss"]})
-    of_parts = mean_metrics(by_part, 1, passed)["loss"].numpy().reshape(-1)
+    work = replace(worker.work, groups=parts, measures={"loss": worker.work.measures["loss"]})
+    of_parts = mean_metrics(work, 1, passed)["loss"].numpy().reshape(-1)
     single = worker.work.buffers is not None and sorted(row) == [0.0] * (len(row) - 1) + [1.0]
     return {
         "loss": finite(means["loss"]),

@@ -77,6 +77,6 @@ async function savePage(stage, say) {
     const plain = Object.fromEntries(["mix", "model", "against", "truth", "predicted", "more", "show", "figure", "filter", "follow", "tour"].map((name) => [name, live[name]]));
     const { name, base64, failed } = await stage.link.ask("publish", { runs, address: addressOfState({ ...stage.state, ...plain }) }, { onProgress: (progress) => say(progressWords(progress)) });
     download(name, new Blob([bytesOf(base64)], { type: "text/html" }));
-    say(`${name} is in your downloads. It opens as this page is now, anywhere, without a network. ${failed.length ? `Left out: ${failed.join(" ")}` : ""}`);
+    say(`${name} is in your downloads. It opens as this page is now, anywhere, without a network. ${stage.state.mix ? "Weights that you set are not in it. " : ""}${failed.length ? `Left out: ${failed.join(" ")}` : ""}`);
   } catch (reason) { say(String(reason.message || reason)); }
 }

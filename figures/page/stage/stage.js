@@ -188,7 +188,7 @@ class Stage {
 
   // Closes what is open: the drawer that has the focus, else any; the tour; the point.
   close(from) {
-    const drawer = from.closest("details[open]") || this.root.querySelector(":is(.save, .detail)[open]");
+    const drawer = from.closest("details[open]:not(.picks)") || this.root.querySelector(":is(.save, .detail)[open]");
     if (drawer) { drawer.open = false; drawer.querySelector("summary").focus(); }
     else if (from.matches(".term")) from.blur();
     else if (this.state.tour) this.tour.go(0);

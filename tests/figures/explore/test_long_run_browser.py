@@ -9,8 +9,8 @@ pytestmark = [*MARKS, pytest.mark.timeout(600)]
 VIEW = "document.getElementById('stage').view"
 CROWDED = """(selector) => { const boxes = [...document.querySelectorAll(selector)].filter(one => one.textContent)
         .map(one => one.getBoundingClientRect());
-    return boxes.filter((a, i) => boxes.slice(i + 1).some(b => a.left < b.right - 1 && b.left < a.right - 1
-        && a.top < b.bottom - 3 && b.top < a.bottom - 3)).length; }"""
+    return boxes.filter((a, i) => boxes.slice(i + 1).some(b => a.left < b.right - 3 && b.left < a.right - 3
+        && a.top < b.bottom - 5 && b.top < a.bottom - 5)).length; }"""
 """How many texts lie over another one."""
 
 

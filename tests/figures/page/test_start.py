@@ -4,6 +4,7 @@ import packed_pages
 import pytest
 
 from figures.page import carried_models
+from figures.page.report import report
 from figures.page.start import Start
 from figures.selection.groups import groups
 
@@ -26,18 +27,18 @@ def test_the_round_is_on_the_stage_beside_those_that_are_evenly_spaced(runs, mon
 
 def test_models_of_the_round_come_first(runs, monkeypatch):
     start, grouped = Start.read("#round=1", 4, 1000), groups(runs[:2])
-    monkeypatch.setattr(carried_models, "BYTES", 700)
+    monkeypatch.setattr(carried_models, "MORE", 1)
     shown = {"runs": [{"key": name, "shown": {str(index): {} for index in range(3)}} for name in grouped]}
     (run,) = carried_models.with_models(shown, grouped, start)["runs"]
     assert [index for index, frame in run["shown"].items() if "carried" in frame] == [1]
 
 
-def test_a_round_on_the_command_line_is_where_the_page_begins(fedscape, runs):
-    words = ["publish", runs[0].folder, "--samples", "20", "-o", "page.html"]
-    code, out, _ = fedscape(*words, "--round", "1")
-    with open(out.strip(), encoding="utf-8") as file:
-        scene = packed_pages.content(file.read(), "scene")
-    assert code == 0 and scene["start"] == "#round=1"
+def test_a_report_begins_where_its_address_says(runs, tmp_path):
+    path = report(runs[:1], tmp_path / "page.html", points=3, samples=20, address="#round=1&split=train")
+    scene = packed_pages.content(path.read_text(), "scene")
+    assert (scene["start"], scene["split"]) == ("#round=1&split=train", "train")
+    assert {frame["split"] for frame in scene["runs"][0]["shown"].values()} == {"train"}
+    assert [one["name"] for one in scene["runs"][0]["names"]] == [runs[0].name]
 
 
 def test_an_address_that_states_no_number_is_refused():

@@ -35,7 +35,7 @@ def test_a_drag_across_a_relief_turns_it(opened):
     page = opened("#round=2&runs=fedavg&view=relief", **PHONE)
     before = page.evaluate(f"{VIEW}.camera.azimuth")
     x, y, box = middle_of(page, "#stage .ground")
-    x, y = x - 0.3 * box["width"], y + 0.3 * box["height"]  # beside the marks
+    x, y = x - 0.3 * box["width"], y - 0.3 * box["height"]  # beside the marks
     touch(page, "touchStart", (x, y))
     for step in range(1, 6):
         touch(page, "touchMove", (x + 14 * step, y))
