@@ -47,7 +47,7 @@ ROOMS = {
     "figures/assistants": 295,
     "figures/axes": 1555,
     "figures/commands": 2625,
-    "figures/explore": 2525,
+    "figures/explore": 2510,
     "figures/films": 610,
     "figures/gallery": 5025,
     "figures/interactive": 570,
@@ -73,7 +73,7 @@ ROOMS = {
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 
-LINES, CODE_LINES = 250, 47_925
+LINES, CODE_LINES = 250, 47_905
 """Most lines of a file, and most code lines of the library."""
 
 WORDS = 56_700

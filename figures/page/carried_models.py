@@ -28,10 +28,10 @@ from landscape.model.task import Task, cross_entropy, error
 PARAMETERS, IMAGES = 300_000, 1000
 """Most parameters of a model, and samples."""
 
-BYTES, MORE = 2_500_000, 1_200_000
+BYTES, MORE = 3_000_000, 1_200_000
 """Signs of the planes that a page begins with at most, and of all planes while those of further rounds are added."""
 
-CLOSE, HALVINGS = 6e-5, (11, 12, 13, 14, 15, 17)
+CLOSE, HALVINGS = 2e-5, (16, 18, 20)
 """Difference of a loss (nats) below which rounded numbers will do; their units as halvings of a usual parameter."""
 
 PLACES = torch.tensor([[1, u, v] for u in (-1, 0, 1) for v in (-1, 0, 1)], dtype=torch.float64)

@@ -60,7 +60,7 @@ def test_seeds_are_one_line_with_a_band_and_one_entry_with_its_range(opened, con
 def test_compared_losses_have_equally_many_decimals(opened):
     page = opened("#round=2&runs=fedavg,fedlaw&view=map")
     text = page.locator("#stage .sentences li").first.text_content()
-    first, second = re.findall(r" (\d+\.\d+)(?:,|\. | against)", text)
+    first, second = re.findall(r" (\d+\.\d+)(?=, against| of )", text)
     assert len(first.partition(".")[2]) == len(second.partition(".")[2])
 
 
@@ -87,6 +87,11 @@ def test_two_runs_are_compared_with_the_error_of_their_difference(opened, conten
         parts[0]["of"] = "other samples"  # then the differences do not cancel, nor add
         path.write_text(packed_pages.changed(text, "scene", changed))
         assert " ± " in opened("#round=2&runs=fedavg,fedlaw&view=map", path).text_content(line)
+    for run in changed["runs"]:
+        next(mark for mark in run["shown"]["2"]["marks"] if mark["kind"] == "end")["loss"] = 1.25
+    path.write_text(packed_pages.changed(text, "scene", changed))
+    said = opened("#round=2&runs=fedavg,fedlaw&view=map", path).text_content(line)
+    assert said.startswith("FedAvg and FedLAW are equal after round 2: 1.25 nats.")
 
 
 def test_the_difference_is_the_one_minus_the_other(opened, content):
