@@ -115,7 +115,7 @@ class Picture {
   }
 
   drawAxes(half, { x, y, width, height }) {
-    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = tickStep(half, width / (this.small ? 44 : 34));
+    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = tickStep(half, Math.min(width / (this.small ? 44 : 34), 9));
     this.middle.forEach((middle, axis) => {
       for (let at = Math.ceil((middle - half) / step) * step; at <= middle + half; at += step) {
         const text = written(Math.abs(at) < step / 1e6 ? 0 : at, 2).replace("-", "−"), [px, py] = this.seen(at, at), wide = 3.2 * text.length;
