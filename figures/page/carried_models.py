@@ -62,7 +62,8 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: 
         if not able:
             continue
         first = start.first(able)
-        rounds = [first, *(index for index in reversed(able) if index != first)]
+        others = [] if start.how["split"].startswith("client") else reversed(able)  # its data may change
+        rounds = [first, *(index for index in others if index != first)]
         selected = selected_samples(run, rounds[0], start.how["split"], start.how["samples"])
         if (why := refused(run.task, selected)) or (layers := layers_of(run.task.model, selected[:8].inputs)) is None:
             entry["interpolated"] = why or "its model has other layers than a page evaluates"

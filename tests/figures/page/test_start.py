@@ -31,6 +31,12 @@ def test_models_of_the_round_come_first(runs, monkeypatch):
     shown = {"runs": [{"key": name, "shown": {str(index): {} for index in range(3)}} for name in grouped]}
     (run,) = carried_models.with_models(shown, grouped, start)["runs"]
     assert [index for index, frame in run["shown"].items() if "carried" in frame] == [1]
+    monkeypatch.undo()
+    for address, wanted in (("#round=1", [0, 1, 2]), ("#round=1&split=client%200", [1])):
+        start = Start.read(address, 4, 1000)
+        shown = {"runs": [{"key": name, "shown": {str(index): {} for index in range(3)}} for name in grouped]}
+        (run,) = carried_models.with_models(shown, grouped, start)["runs"]
+        assert [index for index, frame in run["shown"].items() if "carried" in frame] == wanted, "one set of samples"
 
 
 def test_a_report_begins_where_its_address_says(runs, tmp_path):
