@@ -165,9 +165,10 @@ def _analyse(folder: Path) -> None:
     from figures.page.remembered_runs import Remembered, attempt
     from figures.page.report_jobs import jobs_of
     from figures.page.sampled import SAMPLES
+    from figures.page.start import Start
 
     run = Remembered.wrap(Run(folder))
-    for job in jobs_of(run, POINTS, SAMPLES):
+    for job in jobs_of(run, Start.read("", POINTS, SAMPLES), SAMPLES):
         attempt(run, job)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import gzip
 import hashlib
 from collections.abc import Mapping
 from functools import reduce
@@ -19,42 +20,51 @@ from drift.analyses.selected_samples import selected_samples
 from drift.runs.run import Run
 from figures.page.packed import packed
 from figures.page.stage_round import BOX
+from figures.page.start import Start
 from landscape.model.copies import copy_module
 from landscape.model.samples import Samples
 from landscape.model.task import Task, cross_entropy, error
 
-PARAMETERS, IMAGES, BYTES = 300_000, 1000, 4_000_000
-"""Most parameters of a model, samples, and bytes of the planes of all runs."""
+PARAMETERS, IMAGES = 300_000, 1000
+"""Most parameters of a model, and samples."""
 
-CLOSE = 2e-5
-"""Difference of a loss (nats) below which numbers of two bytes will do."""
+BYTES, MORE = 3_000_000, 1_200_000
+"""Signs of the planes that a page begins with at most, and of all planes while those of further rounds are added."""
 
-CORNERS = torch.tensor([[1, 0, 0], [1, 1, 1], [1, 1, -1], [1, -1, 1], [1, -1, -1]], dtype=torch.float64)
-"""Middle and corners of a plane: coefficients of its middle and of its two half sides."""
+CLOSE, HALVINGS = 2e-5, (16, 18, 20)
+"""Difference of a loss (nats) below which rounded numbers will do; their units as halvings of a usual parameter."""
+
+PLACES = torch.tensor([[1, u, v] for u in (-1, 0, 1) for v in (-1, 0, 1)], dtype=torch.float64)
+"""Middle, corners and edges of a plane, where rounded numbers are compared with exact ones."""
 
 
-def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], samples: int | None) -> dict[str, Any]:
-    """A scene with the models of its planes, as many as `BYTES` allow, those of the last rounds of all runs first.
+def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: Start) -> dict[str, Any]:
+    """A scene with the models of its planes, as many as `BYTES` and `MORE` allow: those that the page
+    begins with first, then those of the last rounds of all runs.
 
     Args:
         scene: As `figures.page.scene.scene` returns it.
         grouped: Its runs, as there.
-        samples: Test samples of its landscapes at most.
+        start: Its round, and the samples of its landscapes.
 
     Returns:
-        Also samples, by key (shape of one, values: a table per channel and bytes, or float32; targets); of each run
-        network (layers and key of its samples) or interpolated (why it has none); of a frame of its rounds carried:
-        middle, u and v, each whole (little-endian numbers in base64), bytes (of a number) and step (its unit). The
-        model at distances a and b is middle + a u + b v.
+        Also samples, by key (shape of one, values: a table per channel and zipped bytes, or float32; targets); of each
+        run network (layers and key of its samples) or interpolated (why it has none); of a frame of its rounds carried:
+        middle, u and v, each zipped (whole numbers n as gzip in base64: 2 |n|, less 1 below zero, byte by byte, the
+        lowest bytes of all numbers first), bytes (of a number) and step (its unit). The model at distances a and b is
+        middle + a u + b v.
     """
     runs, stored = {run["key"]: dict(run) for run in scene["runs"]}, {}
     waiting = []
     for key, entry in runs.items():
         run, shown = grouped[key][0], {int(index): frame for index, frame in entry["shown"].items()}
-        rounds = sorted((index for index, frame in shown.items() if not isinstance(frame, str)), reverse=True)
-        if not rounds:
+        able = sorted(index for index, frame in shown.items() if not isinstance(frame, str))
+        if not able:
             continue
-        selected = selected_samples(run, rounds[0], "test", samples)
+        first = start.first(able)
+        others = [] if start.how["split"].startswith("client") else reversed(able)  # its data may change
+        rounds = [first, *(index for index in others if index != first)]
+        selected = selected_samples(run, rounds[0], start.how["split"], start.how["samples"])
         if (why := refused(run.task, selected)) or (layers := layers_of(run.task.model, selected[:8].inputs)) is None:
             entry["interpolated"] = why or "its model has other layers than a page evaluates"
             continue
@@ -63,12 +73,12 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], samples
         stored[name] = content
         entry |= {"network": {"layers": layers, "samples": name}, "shown": shown}
         waiting += [(turn, key, index, selected) for turn, index in enumerate(rounds)]
-    left = BYTES
-    for _, key, index, selected in sorted(waiting, key=lambda plane: plane[0]):
-        size = 9 * grouped[key][0].layout.size
-        if left >= size and (models := carried(grouped[key][0], index, selected)) is not None:
-            left -= size
-            runs[key]["shown"][index] = {**runs[key]["shown"][index], "carried": models}
+    used = 0
+    for turn, key, index, selected in sorted(waiting, key=lambda plane: plane[0]):
+        most = MORE if turn else BYTES
+        if used < most and (models := carried(grouped[key][0], index, selected)) is not None:
+            used += sum(len(vector["zipped"]) for vector in models.values())
+            runs[key]["shown"][index] |= {"carried": models} if used <= most else {}
     return {**scene, "runs": list(runs.values()), "samples": stored}
 
 
@@ -122,7 +132,7 @@ def _layer(module: nn.Module) -> dict[str, Any] | None:
 
 
 def carried(run: Run, index: int, samples: Samples) -> dict[str, Any] | None:
-    """The plane of a round as whole numbers; u and v of two bytes where that changes no loss and no error.
+    """The plane of a round as whole numbers, as coarse as changes no loss and no error.
 
     None where a model has infinite numbers.
     """
@@ -132,25 +142,29 @@ def carried(run: Run, index: int, samples: Samples) -> dict[str, Any] | None:
     vectors = (torch.from_numpy(rows) @ sweep.basis.double()).float()
     if not vectors.isfinite().all():
         return None
-    reach = [(values[-1] - values[0]) / 2 for values in sweep.coords.values()]
-    corners = CORNERS * torch.tensor([1.0, *reach], dtype=torch.float64)
-    few, many = ([_rounded(vectors[0], 3), *(_rounded(vector, size) for vector in vectors[1:])] for size in (2, 3))
-    rounded = torch.stack([step * numbers for numbers, step, _ in few]).float()
-    exact, near = (losses_and_errors(run, models, samples, corners) for models in (vectors, rounded))
-    close = torch.equal(exact["error"], near["error"]) and bool((exact["loss"] - near["loss"]).abs().max() < CLOSE)
-    return dict(zip(("middle", "u", "v"), map(_written, few if close else many), strict=True))
+    sides = [(values[-1] - values[0]) / 2 for values in sweep.coords.values()]
+    reach = torch.tensor([1.0, *sides], dtype=torch.float64)
+    exact = losses_and_errors(run, vectors, samples, PLACES * reach)
+    size = float(vectors[0].double().square().mean().sqrt()) or 1.0
+    for halvings in HALVINGS:
+        steps = size / 2**halvings / reach
+        integers = (vectors.double() / steps[:, None]).round()
+        near = losses_and_errors(run, (steps[:, None] * integers).float(), samples, PLACES * reach)
+        if torch.equal(exact["error"], near["error"]) and bool((exact["loss"] - near["loss"]).abs().max() < CLOSE):
+            break
+    return dict(zip(("middle", "u", "v"), map(_written, integers, steps.tolist()), strict=True))
 
 
-def _rounded(vector: Tensor, size: int) -> tuple[Tensor, float, int]:
-    """Whole numbers of so many bytes, the value of 1, and the bytes of a number."""
-    step = float(vector.abs().max()) / (2 ** (8 * size - 1) - 1) or 1.0
-    return (vector.double() / step).round(), step, size
+def _written(integers: Tensor, step: float) -> dict[str, Any]:
+    """Whole numbers, first the lowest byte of all, then the next; signs are the lowest bit, so that bytes repeat."""
+    numbers = integers.numpy().astype(np.int64)
+    content = (2 * np.abs(numbers) - (numbers < 0)).astype("<u4").view(np.uint8).reshape(-1, 4)
+    size = max(1, 4 - int((content.max(0)[::-1] == 0).cumprod().sum()))
+    return {"zipped": _zipped(content[:, :size].T.tobytes()), "step": step, "bytes": size}
 
 
-def _written(rounded: tuple[Tensor, float, int]) -> dict[str, Any]:
-    numbers, step, size = rounded
-    content = numbers.numpy().astype("<i4").view(np.uint8).reshape(-1, 4)[:, :size]
-    return {"whole": base64.b64encode(content.tobytes()).decode("ascii"), "step": step, "bytes": size}
+def _zipped(content: bytes) -> str:
+    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode("ascii")
 
 
 def _samples(samples: Samples) -> dict[str, Any]:
@@ -162,5 +176,5 @@ def _samples(samples: Samples) -> dict[str, Any]:
     if not tables or max(map(len, tables)) > 256:
         return {**content, "values": packed(values)}
     places = [np.searchsorted(table, values[:, channel]) for channel, table in enumerate(tables)]
-    content["bytes"] = base64.b64encode(np.stack(places, 1).astype(np.uint8).tobytes()).decode("ascii")
+    content["bytes"] = _zipped(np.stack(places, 1).astype(np.uint8).tobytes())
     return {**content, "tables": [packed(table) for table in tables]}

@@ -23,6 +23,7 @@ from figures.page.report_jobs import compute_jobs
 from figures.page.sampled import Samples, subset_words
 from figures.page.scene import LAST, scene
 from figures.page.sent_scene import sent
+from figures.page.start import Start
 from figures.page.tables import cost_table, fingerprints, summary_table
 from figures.selection.groups import groups, written_name
 from figures.selection.identity import seed_text
@@ -33,7 +34,7 @@ Grouped = dict[str, list[Run]]
 
 def content(
     runs: Sequence[Run],
-    points: int,
+    start: Start,
     samples: Samples,
     progress: PageProgress,
     failed: Failed,
@@ -44,8 +45,8 @@ def content(
     """All values of the template; analyses of the runs that are not stored yet are computed.
 
     Args:
-        points: Grid points per axis of a landscape.
-        samples: Samples of landscapes and curvature at most.
+        start: Where the page begins, and its landscapes.
+        samples: Samples of all other numbers at most.
         progress: Called with the number of runs done and the name of the present work.
         failed: Collects what could not be drawn.
         figures: Names of figures of the gallery that are shown as well.
@@ -56,9 +57,10 @@ def content(
     """
     jobs_done = JobProgress(progress)
     grouped = groups([Remembered.wrap(run, jobs_done.of_analysis) for run in runs])
-    compute_jobs(grouped, points, samples, jobs_done, workers=workers, task=task)
+    grouped = {name: sorted(group, key=lambda run: run.name not in start.seeds) for name, group in grouped.items()}
+    compute_jobs(grouped, start, samples, jobs_done, workers=workers, task=task)
     progress(len(runs), "writing")
-    shown = _shown(grouped, points, samples, failed)
+    shown = _shown(grouped, start, samples, failed)
     sections_shown = page_figures(figures, [run for group in grouped.values() for run in group], samples, failed)
     sections = [section for section in _SECTIONS if sections_shown["named"] or section[1] != "named"]
     return {**shown, "drawn": sections_shown, "sections": sections}
@@ -92,7 +94,7 @@ def compact(figure: go.Figure) -> dict[str, Any]:
     return {**compacted, "rounds": [int(step["label"]) for step in sliders[0]["steps"]], "frames": frames}
 
 
-def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> dict[str, Any]:
+def _shown(grouped: Grouped, start: Start, samples: Samples, failed: Failed) -> dict[str, Any]:
     runs = [run for group in grouped.values() for run in group]
     paths = {
         f"trajectory:{name}": or_why(partial(trajectory, group[0], samples), f"path of {group[0].name}", failed)
@@ -109,11 +111,11 @@ def _shown(grouped: Grouped, points: int, samples: Samples, failed: Failed) -> d
         name: or_why(partial(diagnosis, group[0]), f"diagnosis of {group[0].name}", failed)
         for name, group in grouped.items()
     }
-    stage = scene(grouped, sent(points, samples, failed), lambda first: last_words(first, LAST))
+    stage = scene(grouped, sent(start, failed), lambda first: last_words(first, LAST))
     for run in stage["runs"]:
         answers = diagnosed[run["key"]]
         run["verdict"] = "" if isinstance(answers, str) else answers["verdict"]
-    stage = with_models(stage, grouped, samples)
+    stage = {**with_models(stage, grouped, start), "start": start.address, "split": start.how["split"]}
     return {
         "title": "; ".join(dict.fromkeys(run.task_name for run in runs)),
         "number": len(runs),

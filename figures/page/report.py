@@ -20,6 +20,7 @@ from figures.page.front_end import front_end
 from figures.page.packed import zipped
 from figures.page.remembered_runs import Failed, PageProgress
 from figures.page.sampled import FOLDS, SAMPLES
+from figures.page.start import Start
 from figures.selection.groups import groups
 from figures.selection.run_selection import require_runs
 from figures.texts import console
@@ -37,6 +38,7 @@ def report(
     figures: Sequence[str] = (),
     workers: int = 1,
     task: str | None = None,
+    address: str = "",
     progress: PageProgress | None = None,
     failed: Failed | None = None,
 ) -> Path:
@@ -55,6 +57,8 @@ def report(
         workers: Processes that share the work.
         task: A task in place of the recorded one, FILE.py:FUNCTION, for these processes; the runs given here have it
             already.
+        address: Where the page begins, as the stage writes it after its own address: #round=12&view=relief. Samples,
+            split and grid in it are those of the landscapes. By default the last round.
         progress: Called with the number of runs analysed, out of len(runs), and the name of the present work. The
             present run counts by its finished parts: landscapes, numbers, curves. Each is also a line for the run's
             `announce` (`Run.with_progress`).
@@ -80,7 +84,8 @@ def report(
     _require_writable(path)
     failures = Failed() if failed is None else failed
     most = None if samples == "all" else samples
-    write_bytes(path, page(content(runs, points, most, step, failures, figures, workers, task)).encode())
+    start = Start.read(address, points, most)
+    write_bytes(path, page(content(runs, start, most, step, failures, figures, workers, task)).encode())
     if failed is None:
         for name, reason in failures.reasons.items():
             warnings.warn(f"{path}: {name} {reason}", stacklevel=2)

@@ -20,6 +20,7 @@ from figures.page.pictures import jobs
 from figures.page.remembered_runs import Job, JobProgress, Remembered, attempt
 from figures.page.sampled import Samples
 from figures.page.sent_scene import stage_jobs
+from figures.page.start import Start
 from figures.page.summary import last_eigenvalue, last_minimum
 
 EIGENVALUE, MINIMUM, DRIFT, CURVES, FIGURES, DIAGNOSIS, COST = 0.6, 2.0, 0.2, 0.5, 3.0, 1.0, 0.5
@@ -28,7 +29,7 @@ EIGENVALUE, MINIMUM, DRIFT, CURVES, FIGURES, DIAGNOSIS, COST = 0.6, 2.0, 0.2, 0.
 
 def compute_jobs(
     grouped: Mapping[str, Sequence[Run]],
-    points: int,
+    start: Start,
     samples: Samples,
     progress: JobProgress,
     *,
@@ -39,18 +40,18 @@ def compute_jobs(
 
     Args:
         grouped: Runs that differ in their seed only, by name; of the first of a group everything is shown.
-        points, samples: Grid points per axis of a landscape, samples at most.
+        start, samples: Landscapes of the stage; samples of all other numbers at most.
         workers: Processes; each computes one part after the other on one thread.
         task: A task in place of the recorded one, FILE.py:FUNCTION, for workers; the runs given here have it already.
     """
     shown = [(run, run is group[0]) for group in grouped.values() for run in group]
-    jobs = [jobs_of(run, points, samples, full=full) for run, full in shown]
+    jobs = [jobs_of(run, start, samples, full=full) for run, full in shown]
     if workers == 1:
         for done, ((run, _), of_run) in enumerate(zip(shown, jobs, strict=True)):
             progress.run_jobs(run, done, of_run)
         return
     requests = [
-        (run.folder, run.context.data, task, points, samples, full, index)
+        (run.folder, run.context.data, task, start, samples, full, index)
         for (run, full), of_run in zip(shown, jobs, strict=True)
         for index in range(len(of_run))
     ]
@@ -61,7 +62,7 @@ def compute_jobs(
             progress.job_done(*owners[result.index], result.result)
 
 
-def jobs_of(run: Run, points: int, samples: Samples, *, full: bool = True) -> list[Job]:
+def jobs_of(run: Run, start: Start, samples: Samples, *, full: bool = True) -> list[Job]:
     """The jobs of a run: with all its pictures, or only what the summary and the curves show of every run."""
     numbers = [
         Job("drift", DRIFT, _drift),
@@ -73,7 +74,7 @@ def jobs_of(run: Run, points: int, samples: Samples, *, full: bool = True) -> li
     if not full:
         return numbers
     two = [Job("diagnosis", DIAGNOSIS, diagnosis), Job("cost of a client", COST, lambda run: run.cached(training_cost))]
-    return [*numbers, *two, *jobs(run, samples), *stage_jobs(run, points, samples)]
+    return [*numbers, *two, *jobs(run, samples), *stage_jobs(run, start)]
 
 
 def _drift(run: Run) -> None:
@@ -88,15 +89,15 @@ def _series(run: Run) -> None:
     run.cached(locality)
 
 
-Request = tuple[Path, Path | None, str | None, int, Samples, bool, int]
-"""A part to compute in another process: folders of run and datasets, task, points, samples, whole, its number."""
+Request = tuple[Path, Path | None, str | None, Start, Samples, bool, int]
+"""A part to compute in another process: folders of run and datasets, task, start, samples, whole, its number."""
 
 
 def _compute(state: None, request: Request) -> float | None:
     """Seconds of one part, None if it fails; in a worker."""
-    folder, data, task, points, samples, full, index = request
+    folder, data, task, start, samples, full, index = request
     run = _opened(folder, data, task)
-    return attempt(run, jobs_of(run, points, samples, full=full)[index])
+    return attempt(run, jobs_of(run, start, samples, full=full)[index])
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,6 @@ from typing import Any
 
 import xarray as xr
 
-from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.numbers import OF_RECORD
 from drift.analyses.rounds.run_state import run_state
@@ -21,22 +20,21 @@ from figures.page.remembered_runs import Failed, Job, Remembered
 from figures.page.sampled import Samples, landscape_words
 from figures.page.scene import LAST, Detail, curves, events, missing
 from figures.page.stage_round import stage_round
+from figures.page.start import Start
+from figures.selection.identity import seed_text
 
-ROUNDS = 10
-"""Rounds of a run whose landscape is on the stage at most, evenly spaced among those that kept three clients."""
 
-
-def sent(points: int, samples: Samples, failed: Failed) -> Detail:
-    """The detail of a page that is sent, with landscapes of at most `ROUNDS` rounds.
+def sent(start: Start, failed: Failed) -> Detail:
+    """The detail of a page that is sent, with landscapes of some rounds.
 
     Args:
-        points, samples: Of a landscape, as `figures.page.report` takes them.
+        start: Which landscapes it has.
         failed: Collects the landscapes that could not be computed.
     """
 
     def detail(name: str, group: list[Run]) -> dict[str, Any]:
         run, state = group[0], run_state(group[0])
-        shown = {index: partial(_landscape, run, index, points, samples) for index in stage_rounds(run)}
+        shown = {index: partial(_landscape, run, index, start) for index in start.rounds(run)}
         title = f"landscape of {run.name}, round"
         lost = max(state.best, 0) if state.name == "diverged" else None
         return {
@@ -44,7 +42,8 @@ def sent(points: int, samples: Samples, failed: Failed) -> Detail:
             **curves(group, _number),
             "events": events(run, run.cached(coherence).coherence, lost),
             "note": missing(run),
-            "path": or_why(partial(_path, run, samples), f"path of {run.name}", failed),
+            "names": [{"name": member.name, "seed": seed_text(member)} for member in group],
+            "path": or_why(partial(_path, run, start.how["samples"]), f"path of {run.name}", failed),
             "shown": {index: or_why(compute, f"{title} {index}", failed) for index, compute in shown.items()},
         }
 
@@ -60,19 +59,14 @@ def _path(run: Run, samples: Samples) -> dict[str, Any]:
     return path_value(ds, landscape_words([ds]))
 
 
-def stage_rounds(run: Run) -> list[int]:
-    """Rounds whose landscape is on the stage; none where it cannot be computed."""
-    return [] if missing(run) else evenly_spaced(run.kept("clients", least=3), ROUNDS)
-
-
-def stage_jobs(run: Run, points: int, samples: Samples) -> list[Job]:
+def stage_jobs(run: Run, start: Start) -> list[Job]:
     """The jobs that compute the landscapes of a run on the stage."""
-    compute = partial(_landscape, points=points, samples=samples)
-    return [Job(f"landscape of round {index}", 1, partial(compute, index=index)) for index in stage_rounds(run)]
+    compute = partial(_landscape, start=start)
+    return [Job(f"landscape of round {index}", 1, partial(compute, index=index)) for index in start.rounds(run)]
 
 
-def _landscape(run: Run, index: int, points: int, samples: Samples) -> dict[str, Any]:
+def _landscape(run: Run, index: int, start: Start) -> dict[str, Any]:
     """The value of `stage_round`; a run that remembers evaluates its models once."""
-    compute = partial(stage_round, run, index, points, samples)
+    compute = partial(stage_round, run, index, **start.how)
     value: dict[str, Any] = run.once(f"stage {index}", compute) if isinstance(run, Remembered) else compute()
     return value

@@ -21,9 +21,11 @@ from drift.store.round_record import Round
 from drift.store.row_matrices import Rows, stacked
 from figures.interactive.words import label_shares
 from figures.page.packed import finite, packed
+from figures.page.paired_losses import PARTS, loss_parts, mean_and_error
 from figures.page.sampled import Samples, landscape_words, options
 from figures.page.why import why
 from landscape.geometry.planes import project
+from landscape.model.held_values import digest
 from landscape.sweep.grid import Sweep
 
 BOX = "symmetric"
@@ -62,7 +64,8 @@ def stage_round(
         marks: name, kind (client, start, aggregate or end), u, v, distance from the plane, and loss.
         cohort: For each client its id, samples, counts by class, weight, cosine with the mean update, length of the
             update, loss, own_before and own_after (losses of the start and of its model on its own data), and cost:
-            by how much it raises the loss of the aggregate.
+            by how much it raises the loss of the aggregate, and cost_error, the standard error of that.
+        parts: of (which samples), and end, the loss of the end on parts of them, by which two runs are compared.
         why: Sentences, as `figures.page.why.why` makes them; empty for a rough picture and for other samples.
 
     Raises:
@@ -89,6 +92,7 @@ def stage_round(
         "quantity": quantity,
         "marks": _marks(run, record, sweep, centre, losses),
         "cohort": cohort,
+        "parts": {"of": losses.attrs["of"], "end": packed(losses.end_parts.values)},
         "why": [] if rough or split != "test" else why(run, index, losses, cohort),
     }
 
@@ -149,7 +153,10 @@ def round_losses(run: Run, record: Round, samples: Samples, split: str = "test")
 
     Returns:
         Dataset with client (id,), without (id,), the loss of the aggregate without that client, the weights of the
-        others scaled to sum 1; and aggregate and, where they were kept, start and end: all in the run's unit.
+        others scaled to sum 1; and aggregate and, where they were kept, start and end: all in the run's unit. Standard
+        errors over the samples: cost_error (id,), of aggregate minus without, and gain_error, of aggregate minus the
+        mean of the clients. end_parts (part,): loss of the end, or of the aggregate, on parts of the samples, which
+        the attribute `of` names.
     """
     ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
     others = _globals(record)
@@ -158,11 +165,19 @@ def round_losses(run: Run, record: Round, samples: Samples, split: str = "test")
     sums = torch.nn.functional.pad(torch.cat([left / left.sum(1, keepdim=True), shares[None]]), (0, len(others)))
     rows = torch.cat([torch.eye(len(basis), dtype=torch.float64), sums])
     selected = selected_samples(run, record.index, split, samples)
-    values = evaluate_models(run, basis, selected, rows)["loss"].double().numpy()
-    client, after, without, (aggregate,) = np.split(values, [number, len(basis), len(basis) + number])
+    parts, shares_of_parts = loss_parts(run.task, selected)
+    table = evaluate_models(run, basis, selected, rows, groups=parts)["loss"].double().numpy().reshape(len(rows), -1)
+    client, after, without, (aggregate,) = np.split(table, [number, len(basis), len(basis) + number])
     single = {"aggregate": aggregate, **dict(zip(others, after, strict=True))}
-    columns = {"client": ("id", client), "without": ("id", without)}
-    return xr.Dataset({**columns, **{name: float(value) for name, value in single.items()}}, coords={"id": ids})
+    mean = lambda values: mean_and_error(values, shares_of_parts)[0]  # noqa: E731
+    error = lambda values: mean_and_error(values, shares_of_parts)[1]  # noqa: E731
+    columns = {"client": mean(client), "without": mean(without), "cost_error": error(aggregate - without)}
+    numbers = {name: float(mean(values)) for name, values in single.items()}
+    numbers["gain_error"] = float(error(aggregate - client.mean(0)))
+    known = np.where(shares_of_parts > 0, single.get("end", aggregate), np.nan)
+    variables = {**{name: ("id", values) for name, values in columns.items()}, **numbers, "end_parts": ("part", known)}
+    attrs = {"of": digest(selected.targets, selected[:PARTS].inputs, run.loss_units)}
+    return xr.Dataset(variables, coords={"id": ids}, attrs=attrs)
 
 
 def _globals(record: Round) -> dict[str, torch.Tensor]:
@@ -209,6 +224,7 @@ def cohort_values(
             "own_before": np.nan if trained is None else trained.start_own_loss,
             "own_after": np.nan if trained is None else trained.own_loss,
             "cost": losses.aggregate - losses.without.sel(id=client),
+            "cost_error": losses.cost_error.sel(id=client),
         }
         values = {name: finite(float(value)) for name, value in numbers.items()}
         counts = [] if shares is None else np.rint(np.nan_to_num(shares[client]) * size).astype(int).tolist()

@@ -13,6 +13,8 @@ from drift.analyses.rounds.critical_point import critical_point
 from drift.diagnosis.findings import critical_words
 from drift.runs.run import Run
 from figures.page.diagnosis_text import alike, number
+from figures.page.packed import finite
+from figures.page.paired_losses import is_clear, with_error
 
 ALIGNED = 0.5
 """Mean cosine from which updates are said to point one way; at half of the lowest possible one, against each other."""
@@ -42,26 +44,32 @@ def _averaging(losses: xr.Dataset, unit: str) -> Sentence:
     gain = alone - aggregate
     if not np.isfinite(gain):
         return _sentence("A client model or the aggregate has no finite loss: this round diverged.", "", "Aggregate")
-    verb = "Averaging helps" if gain > 0 else "Averaging hurts"
+    error = finite(float(losses.gain_error))
+    verb = (
+        ("Averaging helps" if gain > 0 else "Averaging hurts") if is_clear(abs(gain), error) else "No clear difference"
+    )
     of_aggregate, of_clients = alike([aggregate, alone], 3)
     text = f"{verb}: the aggregate has a test loss of {of_aggregate}, its {losses.sizes['id']} client models have "
-    return _sentence(f"{text}{of_clients} on average.", f"{number(-gain, 3, sign=True)}{unit}", "Aggregate")
+    return _sentence(f"{text}{of_clients} on average.", with_error(-gain, error, unit), "Aggregate")
 
 
 def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
     known = [client for client in cohort if client["cost"] is not None]
     if not known:
         return _sentence("The effect of single clients is not known: no loss is finite.", "", "Counterfactual")
-    worst = max(known, key=lambda client: float(client["cost"]))
-    if worst["cost"] <= 0:
-        best = min(known, key=lambda client: float(client["cost"]))
-        text = f"No client harms the aggregate; {_named(run, best)} helps it most: without it the loss would be higher."
-        return _sentence(text, f"{number(best['cost'], 3, sign=True)}{unit}", "Counterfactual")
-    text = f"C{_named(run, worst)[1:]} harms the aggregate most: without it the loss would be lower."
-    if worst["own_before"] is not None and worst["own_after"] is not None:
-        fall = " to ".join(alike([worst["own_before"], worst["own_after"]], 3))
-        text += f" Its training takes the loss on its own samples from {fall}."
-    return _sentence(text, f"{number(worst['cost'], 3, sign=True)}{unit}", "Counterfactual")
+    best, *_, worst = sorted([known[0], *known], key=lambda client: float(client["cost"]))
+    help_, harm = (with_error(client["cost"], client["cost_error"], unit) for client in (best, worst))
+    if is_clear(worst["cost"], worst["cost_error"], len(known)):
+        text = f"C{_named(run, worst)[1:]} harms the aggregate most: without it the loss would be lower."
+        if worst["own_before"] is not None and worst["own_after"] is not None:
+            fall = " to ".join(alike([worst["own_before"], worst["own_after"]], 3))
+            text += f" Its training takes the loss on its own samples from {fall}."
+        return _sentence(text, harm, "Counterfactual")
+    most = f" (client {worst['id']} most: {harm})" if worst["cost"] > 0 else ""
+    text = f"No client clearly harms the aggregate{most}"
+    if not is_clear(-best["cost"], best["cost_error"], len(known)):
+        return _sentence(f"{text}, and none clearly helps it.", harm, "Counterfactual")
+    return _sentence(f"{text}. C{_named(run, best)[1:]} helps it most.", help_, "Counterfactual")
 
 
 def _agreement(run: Run, index: int) -> Sentence:

@@ -56,16 +56,13 @@ def _text(value: Any) -> str:
     return value
 
 
-def _integer(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError
-    return value
+def _integer(least: int = 0, most: int = 2**62) -> Callable[[Any], int]:
+    def check(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError
+        return int(value)
 
-
-def _count(value: Any) -> int:
-    if _integer(value) < 0:
-        raise ValueError
-    return int(value)
+    return check
 
 
 def _number(value: Any) -> float:
@@ -74,18 +71,8 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _points(value: Any) -> int:
-    if not 2 <= _integer(value) <= MOST_POINTS:
-        raise ValueError
-    return int(value)
-
-
 def _samples(value: Any) -> int | None:
-    if value is None or value == "all":
-        return None
-    if _integer(value) < 1:
-        raise ValueError
-    return int(value)
+    return None if value in (None, "all") else _integer(1)(value)
 
 
 def _spot(value: Any) -> tuple[float, float]:
@@ -109,13 +96,7 @@ def _model(value: Any) -> str | dict[str, Any]:
 
 
 def _integer_or_none(value: Any) -> int | None:
-    return None if value is None else _integer(value)
-
-
-def _limit(value: Any) -> int:
-    if not 0 <= _integer(value) <= MOST_CARDS:
-        raise ValueError
-    return int(value)
+    return None if value is None else _integer()(value)
 
 
 def _names(value: Any) -> list[str]:
@@ -128,16 +109,10 @@ def _table(value: Any) -> dict[str, Any]:
     return {_text(name): option for name, option in ({} if value is None else value).items()}
 
 
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
 CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "run": ("the name of a run", _text),
-    "round": ("the number of a round, 0 or more", _count),
-    "points": (f"a whole number from 2 to {MOST_POINTS}", _points),
+    "round": ("the number of a round, 0 or more", _integer()),
+    "points": (f"a whole number from 2 to {MOST_POINTS}", _integer(2, MOST_POINTS)),
     "samples": ("a whole number from 1 on, or 'all'", _samples),
     "split": ("test, train, proxy, or 'client 3'", _text),
     "quantity": ("loss, error, or 'class 3'", _text),
@@ -149,14 +124,14 @@ CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "truth": ("the number of a class, or null", _integer_or_none),
     "predicted": ("the number of a class, or null", _integer_or_none),
     "mode": ("wrong, differs or all", _text),
-    "limit": (f"a whole number from 0 to {MOST_CARDS}", _limit),
+    "limit": (f"a whole number from 0 to {MOST_CARDS}", _integer(0, MOST_CARDS)),
     "runs": ("a list of names of runs", _names),
     "name": ("the name of a number", _text),
-    "tests": ("true or false", _flag),
     "figure": ("the name of a figure", _text),
     "options": ("options by name", _table),
     "format": ("svg, pdf, png or csv", _text),
-    "job": ("the number of a job", _integer),
+    "job": ("the number of a job", _integer()),
+    "address": ("an address of the stage as text", _text),
     "spot": ("two numbers, distances on the plane, of at most 1e30", _spot),
 }
 """What an argument takes, in words, and its check, by name."""

@@ -16,16 +16,15 @@ from figures.page.diagnosis import read_words
 from figures.page.diagnosis_text import QUESTIONS, brackets, extent, interval, percent, verdict
 
 _RESULTS: dict[tuple[Any, ...], dict[str, Any]] = {}
-"""Diagnoses by run, its last round, and whether causes were tested, for all pages."""
+"""Diagnoses by run and its last round, for all pages."""
 _LOCK = threading.Lock()
 
 
-def diagnosis(ask: Ask, run: str, tests: bool = False) -> dict[str, Any]:
+def diagnosis(ask: Ask, run: str) -> dict[str, Any]:
     """Diagnose a run, in a process of its own.
 
     Args:
         run: The run.
-        tests: Whether causes are tested by training, minutes to hours; else its record is read.
 
     Returns:
         verdict, extent and note (sentences); causes and findings: name, title, text, number (with its interval),
@@ -35,24 +34,19 @@ def diagnosis(ask: Ask, run: str, tests: bool = False) -> dict[str, Any]:
         LookupError: If the run has no complete round, or cannot be read.
     """
     opened = ask.run(run, -1)
-    key = (str(opened.folder), opened.identity, opened.head, tests)
+    key = (str(opened.folder), opened.identity, opened.head)
     with _LOCK:
         known = _RESULTS.get(key)
     if known is None:
-        known = ask.long(diagnosed, opened, not tests, title=f"diagnosis of {run}")
+        known = ask.long(diagnosed, opened, title=f"diagnosis of {run}")
         with _LOCK:
             _RESULTS[key] = known
     return known
 
 
-def diagnosed(run: Run, quick: bool) -> dict[str, Any]:
-    """The diagnosis; in a process of its own.
-
-    Args:
-        run: The run.
-        quick: Whether nothing is trained.
-    """
-    result = diagnose(run, quick=quick)
+def diagnosed(run: Run) -> dict[str, Any]:
+    """The diagnosis from the record, without training; in a process of its own."""
+    result = diagnose(run, quick=True)
     try:
         deviations = run.cached(client_deviations)
         odd = [int(number) for number in deviations.client.values if is_odd(deviations.sel(client=number))]
@@ -60,7 +54,7 @@ def diagnosed(run: Run, quick: bool) -> dict[str, Any]:
     except LookupError:  # nobody said which data its clients have
         clients = []
     return {
-        "verdict": verdict(result) if result.causes or not quick else read_words(result),
+        "verdict": verdict(result) if result.causes else read_words(result),
         "extent": extent(result),
         "note": brackets(),
         "causes": [_cause(cause) for cause in result.causes],

@@ -14,12 +14,7 @@ def figures(ask: Ask) -> list[dict[str, Any]]:
     """name, question (a sentence), shows, needs and cost of each, in the order of the gallery."""
     ordered = [(name, HEADINGS[question]) for question, names in QUESTIONS.items() for name in names]
     return [
-        {
-            "name": name,
-            "question": question,
-            "shows": plugins.describe("figures.gallery", name),
-            "needs": gallery.constant(name, "NEEDS"),
-            "cost": gallery.constant(name, "COST"),
-        }
+        {"name": name, "question": question, "shows": plugins.describe("figures.gallery", name)}
+        | {field: gallery.constant(name, field.upper()) for field in ("needs", "cost")}
         for name, question in ordered
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from drift.analyses.rounds.numbers import OF_RECORD, quantity
@@ -16,16 +17,6 @@ def numbers(ask: Ask, run: str) -> list[dict[str, Any]]:
     record = ask.runs.recorded(run)
     recorded = set(record.number_names()) - OF_RECORD.keys()
     ordered = [*(name for name in FIRST if name in recorded), *sorted(recorded - set(FIRST)), *OF_RECORD]
-    units = {str(name): str(values.attrs.get("units", "")) for name, values in record.numbers().items()}
-    return [_described(name, units.get(name, "")) for name in ordered]
-
-
-def _described(name: str, unit: str) -> dict[str, Any]:
-    about = quantity(name)
-    return {
-        "name": name,
-        "words": about.words,
-        "log": about.log,
-        "zero": about.zero,
-        "unit": "" if unit == "1" else unit,
-    }
+    units = {str(name): str(values.attrs.get("units", "1")) for name, values in record.numbers().items()}
+    stated = {name: {"name": name, "unit": unit} for name, unit in units.items() if unit != "1"}
+    return [{**asdict(quantity(name)), **stated.get(name, {"name": name, "unit": ""})} for name in ordered]

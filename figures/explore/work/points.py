@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,8 @@ from drift.runs.run import Run
 from figures.explore.work.addresses import share_data
 from figures.explore.work.shelf import Shelf
 from figures.explore.work.versions import round_version
-from figures.page.packed import finite
+from figures.page.packed import finite, packed
+from figures.page.paired_losses import loss_parts
 from landscape.measures.predictions import confusion_counts
 from landscape.model.batchnorm import normalisers
 from landscape.model.losses import IGNORED, counted
@@ -98,7 +99,8 @@ def numbers(run: Run, query: Query, row: Sequence[float]) -> dict[str, Any]:
     Returns:
         loss and error, means over the samples (error None where the task has none); class_error, of each class (None
         without samples of it); confusion, samples of each class (rows) by predicted class, empty without classes or
-        where an output is NaN; samples, their number; statistics, of batch normalisation: own, recomputed, or "".
+        where an output is NaN; parts, the loss on parts of the samples (base64 float32); samples, their number;
+        statistics, of batch normalisation: own, recomputed, or "".
 
     Raises:
         ValueError: If the model of the point has no finite numbers, or there is no such split.
@@ -117,12 +119,16 @@ def numbers(run: Run, query: Query, row: Sequence[float]) -> dict[str, Any]:
         targets = worker.work.task.labels(worker.work.samples)
         known = targets != IGNORED
         confusion = confusion_counts(targets[known].numpy(), outputs.argmax(1)[known].numpy(), class_error.size)
+    parts, shares = loss_parts(worker.work.task, worker.work.samples)
+    work = replace(worker.work, groups=parts, measures={"loss": worker.work.measures["loss"]})
+    of_parts = mean_metrics(work, 1, passed)["loss"].numpy().reshape(-1)
     single = worker.work.buffers is not None and sorted(row) == [0.0] * (len(row) - 1) + [1.0]
     return {
         "loss": finite(means["loss"]),
         "error": finite(means["error"]) if "error" in means else None,
         "class_error": [finite(value) for value in class_error],
         "confusion": confusion.tolist(),
+        "parts": packed(np.where(shares > 0, of_parts, np.nan)),
         "samples": counted(worker.work.task.per_sample, worker.work.samples.targets),
         "statistics": "" if not normalisers(worker.work.task.model) else "own" if single else "recomputed",
     }

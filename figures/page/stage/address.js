@@ -15,63 +15,80 @@ const ADDRESS_BAR = {
 const decoded = (text) => { try { return decodeURIComponent(text); } catch { return ""; } };
 const whole = (text) => (/^\d{1,9}$/.test(text ?? "") ? Number(text) : null);
 
-// What is not in an address: the first and the suggested or best run, in the last round that has a landscape.
+// What is not in an address, as readAddress has it: what a file begins with; else the first and the suggested or best run, in the last round that
+// has a landscape.
 function beginning(stage) {
   const { land, scene } = stage, suggested = (scene.suggested || []).map((key) => stage.runs.find((run) => run.key === key)).filter(Boolean), runs = suggested.length ? suggested : stage.runs;
   const able = runs.filter((run) => land.rounds(run).length), first = able[0] || runs[0];
   const best = [...able].sort((a, b) => (b.accuracy ?? -1) - (a.accuracy ?? -1)).find((run) => run !== first);
   const shown = [first, best].filter(Boolean), rounds = shown.length ? land.rounds(first) : [];
-  return { ...blank(), round: rounds.length ? rounds[rounds.length - 1] : stage.lastRound, runs: shown.map((run) => run.key), look: shown.length ? shown[0].key : "" };
+  const state = { ...blank(stage), round: rounds.length ? rounds[rounds.length - 1] : stage.lastRound, runs: shown.map((run) => run.key), look: shown.length ? shown[0].key : "" };
+  return scene.start ? readAddress(stage, scene.start, state) : { state, wrong: [] };
 }
 
-const blank = () => ({ ...PLAIN, view: "map", point: null, client: null, seeds: {}, mix: null, span: null, model: "", against: null, truth: null, predicted: null, more: 0, figure: "", options: {}, follow: false, filter: "", tour: 0, turn: null });
+const complaint = (wrong) => (wrong.length ? `This address cannot be shown as it is: ${wrong.slice(0, 3).join("; ")}${wrong.length > 3 ? `; and ${wrong.length - 3} more` : ""}. The rest of it is shown.` : "");
 
-// The state that an address says; what it says wrongly stays as it is, what it does not say is as at the beginning.
+// In a file the samples are those of its landscapes.
+const blank = ({ link, scene }) => ({ ...PLAIN, split: (!link && scene.split) || PLAIN.split, view: "map", point: null, client: null, seeds: {}, mix: null, span: null, model: "", against: null, truth: null, predicted: null, more: 0, figure: "", options: {}, follow: false, filter: "", tour: 0, turn: null });
+
+const keyOf = (stage, name) => stage.runs.find((run) => run.key === name || (run.names || []).some((member) => member.name === name))?.key;
+const oneOf = (...values) => [values.join(", "), (text) => values.find((value) => String(value) === text)];
+const wholes = [`a whole number`, whole], texts = ["a text", (text) => text];
+const pairs = ["two numbers", (text) => { const parts = text.split(",").map((part) => (part ? Number(part) : NaN)); return parts.length === 2 && parts.every(Number.isFinite) ? parts : null; }];
+
+// What a field of an address accepts, in words, and its value; null or undefined: it is none.
+const FIELDS = {
+  look: ["a run on the stage", (text, { stage, state }) => state.runs.find((key) => key === keyOf(stage, text))],
+  round: ["the number of a round", whole], view: oneOf(...Object.keys(VIEWS)), axes: oneOf("same", "own"),
+  metric: ["loss, error or class 3", (text) => /^(loss|error|class \d+)$/.exec(text)?.[0]],
+  split: ["test, train, proxy or client 3; in a file only its own", (text, { stage }) => (stage.link ? /^(test|train|proxy|client \d+)$/.test(text) : text === blank(stage).split) && text || null],
+  points: oneOf(...POINTS), samples: oneOf(...SAMPLES.map((value) => (value === "all" ? value : Number(value)))),
+  at: pairs, turn: pairs, client: wholes, against: wholes, truth: wholes, predicted: wholes, more: wholes,
+  seeds: ["names of runs here", (text, { stage, raw }) => {
+    const names = raw.split(",").map(decoded), keys = names.map((name) => keyOf(stage, name));
+    return keys.every(Boolean) ? (stage.link ? Object.fromEntries(keys.map((key, i) => [key, names[i]])) : {}) : null;
+  }],
+  mix: ["run, round, gamma and client:weight of each client", (text, { stage, raw }) => mixOf(raw, stage)],
+  top: texts, below: texts, model: texts, figure: texts, filter: texts, smooth: oneOf(...SMOOTH), show: oneOf("wrong", "all", "differs"),
+  span: ["two rounds, such as 3-9", (text) => { const [, from, to] = /^(\d+)-(\d+)$/.exec(text) || []; return Number(from) < Number(to) ? [Number(from), Number(to)] : null; }],
+  with: ["option:value", (text) => Object.fromEntries(text.split(";").filter((one) => one.includes(":")).map((one) => [one.slice(0, one.indexOf(":")), one.slice(one.indexOf(":") + 1)]))],
+  follow: ["1", (text) => text === "1" || null], tour: oneOf(1, 2, 3, 4, 5),
+};
+const STATE = { at: "point", with: "options" }; // fields whose name in the state is another
+
+// The state that an address says: {state, wrong}; null for no address. What it does not say, and what it says wrongly, is as
+// at the beginning; `wrong` has a phrase for each of the latter.
 function readAddress(stage, hash, before) {
   if (!hash.includes("=")) return null;
-  const given = Object.fromEntries(hash.slice(1).split("&").map((pair) => pair.split("=")));
-  const text = (name) => decoded(given[name] ?? ""), known = (key) => stage.runs.some((run) => run.key === key);
-  const state = { ...blank(), round: before.round, runs: before.runs, look: before.look, view: before.view };
-  const keyOf = (name) => { const run = stage.runs.find((one) => one.key === name || (one.names || []).some((member) => member.name === name)); return run && run.key; };
-  const keys = (given.runs || "").split(",").map(decoded).map(keyOf).filter((key, i, all) => key && all.indexOf(key) === i).slice(0, MOST);
-  if (keys.length) state.runs = keys;
-  state.look = state.runs.includes(text("look")) ? text("look") : state.runs.includes(state.look) ? state.look : state.runs[0] ?? "";
-  const place = (name) => { const parts = text(name).split(","); return parts.length === 2 && parts.every((part) => part && Number.isFinite(Number(part))) ? parts.map(Number) : null; };
-  if (given.round && Number.isFinite(Number(given.round))) state.round = stage.land.nearest(Number(given.round), stage.land.common(state.runs), state.round);
-  if (text("view") in VIEWS) state.view = text("view");
-  if (/^(loss|error|class \d+)$/.test(text("metric"))) state.metric = text("metric");
-  if (given.axes === "own") state.axes = "own";
-  if (/^(train|proxy|client \d+)$/.test(text("split"))) state.split = text("split");
-  if (POINTS.includes(Number(given.points))) state.points = Number(given.points);
-  if (SAMPLES.includes(given.samples)) state.samples = given.samples === "all" ? "all" : Number(given.samples);
-  [state.point, state.client, state.turn] = [place("at"), whole(given.client), place("turn")];
-  for (const pair of (given.seeds || "").split(",").map(decoded)) {
-    const run = stage.runs.find((one) => (one.names || []).some(({ name }) => name === pair));
-    if (run) state.seeds[run.key] = pair;
+  const given = new Map(hash.slice(1).split("&").filter(Boolean).map((pair) => [pair.split("=")[0], pair.split("=").slice(1).join("=")]));
+  const state = { ...blank(stage), round: before.round, runs: before.runs, look: before.look, view: before.view }, wrong = [], short = (text) => (text.length > 60 ? `${text.slice(0, 60)}...` : text);
+  const named = (given.get("runs") || "").split(",").filter(Boolean).map(decoded), keys = [...new Set(named.map((name) => keyOf(stage, name)).filter(Boolean))];
+  for (const name of named) if (!keyOf(stage, name)) wrong.push(`there is no run ${short(name)} here`);
+  if (keys.length > MOST) wrong.push(`${MOST} of its ${keys.length} runs are shown`);
+  if (keys.length) state.runs = keys.slice(0, MOST);
+  if (!state.runs.includes(state.look)) state.look = state.runs[0] ?? "";
+  given.delete("runs");
+  for (const [name, raw] of given) {
+    const [accepts, read] = Object.hasOwn(FIELDS, name) ? FIELDS[name] : [], text = decoded(raw), value = read && read(text, { stage, state, raw });
+    if (!read) wrong.push(`${short(name)} is no field`);
+    else if (value === null || value === undefined) wrong.push(`${name} is ${short(text || raw)}, not ${accepts}`);
+    else state[STATE[name] || name] = value;
   }
-  state.mix = mixOf(given.mix, known);
-  if (given.top) state.top = text("top");
-  if (given.below) state.below = text("below");
-  if (SMOOTH.includes(Number(given.smooth))) state.smooth = Number(given.smooth);
-  const span = /^(\d+)-(\d+)$/.exec(given.span || "");
-  if (span && Number(span[1]) < Number(span[2])) state.span = [Number(span[1]), Number(span[2])];
-  Object.assign(state, { model: text("model"), against: whole(given.against), truth: whole(given.truth), predicted: whole(given.predicted), more: whole(given.more) ?? 0 });
-  if (["all", "differs"].includes(given.show)) state.show = given.show;
-  state.figure = text("figure");
-  for (const pair of text("with").split(";").filter((one) => one.includes(":"))) state.options[pair.slice(0, pair.indexOf(":"))] = pair.slice(pair.indexOf(":") + 1);
-  Object.assign(state, { follow: given.follow === "1", filter: text("filter"), tour: Math.min(whole(given.tour) ?? 0, STEPS.length) });
-  return state;
+  const rounds = stage.land.common(state.runs), { round } = state;
+  state.round = stage.land.nearest(round, rounds, before.round);
+  if (given.has("round") && state.round !== round) wrong.push(`there is no landscape of round ${round}; round ${state.round} is shown`);
+  return { state, wrong };
 }
 
 // Weights as an address has them: run, round, gamma, then a number for each client.
-function mixOf(text, known) {
-  const [key, round, gamma, ...rest] = (text || "").split(",").map(decoded), weights = {};
+function mixOf(text, stage) {
+  const [name, round, gamma, ...rest] = text.split(",").map(decoded), weights = {}, run = keyOf(stage, name);
   for (const pair of rest) {
     const [id, value] = pair.split(":");
     if (whole(id) === null || !Number.isFinite(Number(value))) return null;
     weights[Number(id)] = Number(value);
   }
-  return known(key) && whole(round) !== null && Number.isFinite(Number(gamma)) && rest.length ? { run: key, round: Number(round), gamma: Number(gamma), weights } : null;
+  return run && whole(round) !== null && Number.isFinite(Number(gamma)) && rest.length ? { run, round: Number(round), gamma: Number(gamma), weights } : null;
 }
 
 function addressOfState(state) {

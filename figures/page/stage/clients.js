@@ -11,17 +11,17 @@ function clientsCard(stage, run, frame) {
       piece.style.cssText = `flex: ${count}; background: ${paint}; color: ${brightness(paint) > 0.18 ? "#000" : "#fff"}`;
       return piece;
     }));
-    const harm = make("span", { class: "harm", "aria-hidden": "true" }, make("span", { class: one.cost > 0 ? "bad" : "good" }));
+    const harm = make("span", { class: "harm", "aria-hidden": "true" }, make("span", { class: `${one.cost > 0 ? "bad" : "good"}${clear(one.cost, one.cost_error) ? "" : " unclear"}` }));
     harm.firstChild.style.width = `${(50 * Math.abs(one.cost || 0)) / most}%`;
     const button = make("button", { type: "button", "aria-pressed": String(picked), "aria-label": `client ${one.id}`, click: () => stage.pickClient(one.id) }, String(one.id));
-    return make("tr", { class: picked ? "picked" : null }, make("th", { scope: "row" }, button), make("td", {}, bar), make("td", { class: "figure" }, one.cost === null ? "–" : signed(one.cost, 2)), make("td", {}, harm));
+    return make("tr", { class: picked ? "picked" : null }, make("th", { scope: "row" }, button), make("td", {}, bar), make("td", { class: "figure" }, one.cost === null ? "–" : [signed(one.cost, 2), make("span", { class: "error" }, ` ± ${written(one.cost_error, 1)}`)]), make("td", {}, harm));
   });
   const body = make("tbody", {}, ...rows);
   oneStop(body, "button");
   const picked = frame.cohort.find((one) => one.id === state.client);
   return make("section", { class: "clients" }, make("h3", {}, "Clients of the round"),
     make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...["client", "classes of its samples"].map((text) => make("th", { scope: "col" }, text)),
-      make("th", { scope: "col", colspan: 2, title: "Loss of the aggregate minus its loss without this client" }, `raises the loss${stage.unit && ` [${stage.unit.trim()}]`}`))), body)),
+      make("th", { scope: "col", colspan: 2, title: "Loss of the aggregate minus its loss without this client ± its standard error over the samples; pale where it is not clear" }, `raises the loss${stage.unit && ` [${stage.unit.trim()}]`}`))), body)),
     picked ? clientWords(picked, stage) : make("p", { class: "small" }, "Pick a client to see its training."));
 }
 

@@ -72,3 +72,14 @@ function term(name, terms) {
   if (!terms[name]) return make("span", {}, name);
   return make("button", { type: "button", class: "term", "aria-label": `${name}: ${terms[name]}` }, name, make("span", { class: "meaning", "aria-hidden": "true" }, terms[name]));
 }
+
+// What a control is called, to find it again after its part of the page was drawn anew.
+function nameOf(element) { return { tag: element.tagName.toLowerCase(), name: element.getAttribute("aria-label") || `${element.name || ""} ${element.value || ""} ${element.textContent}` }; }
+
+// A method's colour, paler on a dark page until it stands out from it (3 : 1).
+function shadeOf(colour, dark) {
+  if (!dark || !/^#[0-9a-f]{6}$/i.test(colour)) return colour;
+  let parts = channelsOf(colour);
+  for (let step = 0; step < 20 && (brightness(parts) + 0.05) / 0.0587 < 3; step++) parts = parts.map((part) => part + 0.1 * (255 - part));
+  return `rgb(${parts.map(Math.round).join(",")})`;
+}

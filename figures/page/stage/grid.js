@@ -155,6 +155,22 @@ function levelLine(fine, level) {
   return pieces;
 }
 
+// Standard error of a mean, of values on parts of equal size.
+function errorOf(values) {
+  const known = values.filter(Number.isFinite), n = known.length, mean = known.reduce((a, b) => a + b, 0) / n;
+  return n > 1 ? Math.sqrt(known.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1) / n) : NaN;
+}
+
+// Standard error of the difference of two losses on parts of the same samples, and of different ones: {of, end}.
+function errorBetween(a, b) {
+  const [x, y] = [a, b].map((one) => [...floatsOf(one.end)]);
+  return a.of === b.of ? errorOf(x.map((value, i) => value - y[i])) : Math.hypot(errorOf(x), errorOf(y));
+}
+
+// Whether the interval of a difference does not hold zero, in a sentence about the largest of so many.
+const clear = (difference, error, among = 1) => Math.abs(difference) > [1.96, 2.24, 2.4][among - 1] * error;
+const withError = (difference, error, unit = "") => `${signed(difference)} ± ${Number.isFinite(error) ? written(error, 2) : "?"}${unit}`;
+
 // A number in a few digits, as the page writes it.
 function written(value, digits = 3) {
   if (value === null || !Number.isFinite(value)) return "not finite";

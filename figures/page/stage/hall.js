@@ -1,5 +1,8 @@
 // The hall: the pictures side by side with one scale and one extent, and the colours below them.
 
+const NARROW = 1000, SMALL = 300; // px: of a window whose parts are one above the other, and sides of pictures that have little room
+const WORDS = 84, FEW_WORDS = 46; // px: title and line below a picture, and of a small one
+
 class Hall {
   constructor(stage) {
     Object.assign(this, { stage, pictures: [], scales: {} });
@@ -38,7 +41,7 @@ class Hall {
     const { stage } = this, { state, unit } = stage, { frame, round } = at, metric = state.view === "path" ? "loss" : state.metric;
     const end = endOf(frame);
     const along = frame && frame.explained ? `${(100 * frame.explained).toFixed(0)} % of the way is on this plane; click a round` : "Click a round";
-    const reading = !frame ? "" : state.view === "path" ? along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : "Below zero: lies lower than the other") : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
+    const reading = !frame ? "" : state.view === "path" ? along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : `Below zero: ${this.element.matches(".tight") ? "lower" : "lower than the other"}`) : end && metric === "loss" ? `${this.element.matches(".tight") ? "loss" : "loss after the round"} ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
     const place = state.view === "path" || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, the nearest` : at.rough ? "rough, the exact one is coming" : "";
     const absent = at.absent || (surface && metric.startsWith("class") ? `None of these samples is of class ${stage.className(Number(metric.slice(6)))}.` : surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
     const label = state.view === "path" ? `Path of ${run.label} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${run.label} minus ${other.label}` : `${stage.quantity} of ${run.label}`}, round ${round}.`;
@@ -50,11 +53,14 @@ class Hall {
 
   // Places the pictures in rows so that they are as large as can be; the side of one, px.
   layOut(number) {
-    const wide = this.element.clientWidth, tall = Math.max(this.element.clientHeight, 0), phone = innerWidth < 1000;
-    const side = (columns) => Math.min((wide - 14 * (columns - 1)) / columns, phone ? Infinity : (tall - 12) / Math.ceil(number / columns) - 82);
-    const columns = phone ? (wide > 620 ? Math.min(number, 2) : 1) : Array.from({ length: number }, (_, i) => i + 1).reduce((a, b) => (side(b) > side(a) + 4 ? b : a), 1);
+    const wide = this.element.clientWidth, phone = innerWidth < NARROW, tall = phone ? innerHeight - 190 : Math.max(this.element.clientHeight, 0);
+    const side = (columns, words) => Math.min((wide - 14 * (columns - 1)) / columns, (tall + 14) / (phone ? 1 : Math.ceil(number / columns)) - 14 - words);
+    const differs = this.stage.state.view === "difference", best = (words) => Array.from({ length: number }, (_, i) => i + 1).reduce((a, b) => (side(b, words) > side(a, words) + 4 ? b : a), 1);
+    const tight = !phone && side(best(WORDS), WORDS) < SMALL, words = tight ? FEW_WORDS + (differs ? 20 : 0) : WORDS, columns = phone ? (wide > 620 ? Math.min(number, 2) : 1) : best(words);
     this.element.style.gridTemplateColumns = `repeat(${columns}, max-content)`;
-    return Math.floor(Math.max(side(columns), 180));
+    this.element.classList.toggle("tight", tight);
+    this.element.classList.toggle("differences", differs);
+    return Math.floor(Math.min(Math.max(side(columns, words), 160), wide));
   }
 
   // The colours and what they stand for.

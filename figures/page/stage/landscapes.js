@@ -22,7 +22,7 @@ class Landscapes {
   // The frame of a run in a round, of the nearest one where that has none: {frame, round, absent, stale, rough, pending}.
   frame(run, wanted = this.stage.state.round) {
     const rounds = this.rounds(run), round = this.nearest(wanted, rounds, null);
-    if (round === null) return { frame: null, round, absent: run.note || Object.values(run.shown || {})[0] || "This run has no landscape." };
+    if (round === null) return { frame: null, round, absent: (run.state === "damaged" ? `No landscape, because this run is damaged: ${run.note}` : run.note) || Object.values(run.shown || {})[0] || "This run has no landscape." };
     if (!this.stage.link || (run.shown[round] && this.plain(run))) return { frame: run.shown[round], round };
     const entry = this.stage.asks.want("landscape", this.question(run, round)), frame = entry.value || entry.rough;
     if (frame) {

@@ -45,7 +45,8 @@ class Marks {
     const boxes = places.map(({ at }) => ({ x: at[0] - 7, y: at[1] - 7, width: 14, height: 14 }));
     const order = (mark) => ["client", "start", "aggregate", "end", "mix"].indexOf(mark.kind);
     const items = places.filter((one) => !(same && one === target)).sort((a, b) => order(a.mark) - order(b.mark));
-    this.element.replaceChildren(...items.map(({ mark, at }) => this.mark(mark, at, boxes, same && mark.kind === "end")));
+    const drawn = new Map((this.picture.small ? [...items].reverse() : items).map((item) => [item, this.mark(item.mark, item.at, boxes, same && item.mark.kind === "end")]));
+    this.element.replaceChildren(...items.map((item) => drawn.get(item)));
     oneStop(this.element, ".mark");
   }
 
@@ -61,10 +62,10 @@ class Marks {
       mix: () => shape("path", { d: `M${x} ${y - 9}L${x + 3} ${y - 3}L${x + 9} ${y}L${x + 3} ${y + 3}L${x} ${y + 9}L${x - 3} ${y + 3}L${x - 9} ${y}L${x - 3} ${y - 3}Z` }),
       end: () => shape("circle", { cx: x, cy: y, r: 6 }), client: () => shape("circle", { cx: x, cy: y, r: 5.5 }) }[mark.kind]();
     const frame = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.picture.box, long = both && side > 300 && freePlace(x, y, 7.3 * 15, boxes, frame, null);
-    const text = client === null ? (long ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client), wide = 7.3 * text.length, place = long || freePlace(x, y, wide, boxes, frame);
-    boxes.push({ ...place, width: wide, height: 13 });
+    const text = client === null ? (long ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client), wide = 7.3 * text.length, some = this.picture.small && mark.kind !== "end" && !picked ? null : undefined, place = long || freePlace(x, y, wide, boxes, frame, some);
+    if (place) boxes.push({ ...place, width: wide, height: 13 });
     const pick = pressed(() => (client === null ? this.stage.pickPoint([mark.u, mark.v]) : this.stage.pickClient(client)));
-    return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, role: "button", "aria-pressed": client === null ? null : String(picked), "aria-label": words, "data-mark": mark.name, ...pick }, shape("title", {}, words), body, shape("text", { x: place.x, y: place.y + 11 }, text));
+    return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, role: "button", "aria-pressed": client === null ? null : String(picked), "aria-label": words, "data-mark": mark.name, ...pick }, shape("title", {}, words), body, place && shape("text", { x: place.x, y: place.y + 11 }, text));
   }
 
   // The round of a path that is nearest to a place, within 20 px.

@@ -87,7 +87,7 @@ function evaluator() {
 }
 
 class Networks {
-  constructor(stage) { Object.assign(this, { stage, sent: new Set(), open: new Map(), number: 0 }); }
+  constructor(stage) { Object.assign(this, { stage, sent: new Map(), open: new Map(), number: 0 }); }
 
   // Whether a round of a run can be evaluated here.
   has(run, round) { return Boolean(run.network && run.shown[round] && run.shown[round].carried); }
@@ -99,14 +99,13 @@ class Networks {
   }
 
   ask(kind, { run: name, round, spot }) {
-    const run = this.stage.runs.find((one) => this.stage.memberOf(one) === name), { carried } = run.shown[round], of = run.network.samples, network = `${name} ${round}`;
+    const run = this.stage.runs.find((one) => this.stage.memberOf(one) === name), of = run.network.samples, network = `${name} ${round}`;
     this.worker ||= this.begin();
-    if (!this.sent.has(of)) this.worker.postMessage({ of, ...samplesOf(this.stage.scene.samples[of]) });
-    if (!this.sent.has(network)) this.worker.postMessage({ network, vectors: Object.fromEntries(["middle", "u", "v"].map((name) => [name, numbersOf(carried[name])])) });
-    this.sent.add(of).add(network);
-    const id = ++this.number, promise = new Promise((resolve, reject) => this.open.set(id, { resolve, reject }));
+    const once = (key, what) => { if (!this.sent.has(key)) this.sent.set(key, what().then((message) => this.worker.postMessage(message))); return this.sent.get(key); };
+    const ready = Promise.all([once(`samples ${of}`, async () => ({ of, ...await samplesOf(this.stage.scene.samples[of]) })), once(network, async () => ({ network, vectors: await vectorsOf(run.shown[round].carried) }))]);
+    const id = ++this.number, promise = new Promise((resolve, reject) => { this.open.set(id, { resolve, reject }); ready.catch(reject); });
     promise.cancel = () => { this.open.delete(id); this.worker.postMessage({ cancel: id }); };
-    this.worker.postMessage({ id, network, of, layers: run.network.layers, spot });
+    ready.then(() => { if (this.open.has(id)) this.worker.postMessage({ id, network, of, layers: run.network.layers, spot }); }, () => null);
     return promise;
   }
 
@@ -118,19 +117,23 @@ class Networks {
   }
 }
 
+const unzipped = async (text) => new Uint8Array(await new Response(new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
+
 // Inputs as float32, from bytes and a table for each channel, or as they are.
-function samplesOf({ shape, targets, tables, bytes, values }) {
+async function samplesOf({ shape, targets, tables, bytes, values }) {
   if (!tables) return { shape, targets, inputs: floatsOf(values) };
   const known = tables.map(floatsOf), size = shape.slice(1).reduce((a, b) => a * b, 1);
-  return { shape, targets, inputs: Float32Array.from(bytesOf(bytes), (place, i) => known[Math.floor(i / size) % known.length][place]) };
+  return { shape, targets, inputs: Float32Array.from(await unzipped(bytes), (place, i) => known[Math.floor(i / size) % known.length][place]) };
 }
 
-// Whole numbers of two or three bytes, times their unit, as float64.
-function numbersOf({ whole: text, bytes: size, step }) {
-  const bytes = bytesOf(text), shift = 32 - 8 * size;
-  return Float64Array.from({ length: bytes.length / size }, (_, i) => {
+const vectorsOf = async (carried) => Object.fromEntries(await Promise.all(["middle", "u", "v"].map(async (name) => [name, await numbersOf(carried[name])])));
+
+// Whole numbers of so many bytes, the lowest bytes of all first and the sign in the lowest bit, times their unit, as float64.
+async function numbersOf({ zipped, bytes: size, step }) {
+  const bytes = await unzipped(zipped), n = bytes.length / size;
+  return Float64Array.from({ length: n }, (_, i) => {
     let bits = 0;
-    for (let byte = 0; byte < size; byte++) bits |= bytes[i * size + byte] << (8 * byte);
-    return ((bits << shift) >> shift) * step;
+    for (let byte = 0; byte < size; byte++) bits += bytes[byte * n + i] * 256 ** byte;
+    return (bits % 2 ? -(bits + 1) / 2 : bits / 2) * step;
   });
 }

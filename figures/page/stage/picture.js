@@ -1,6 +1,6 @@
 // One picture of the stage: the landscape of a run, or a difference to another, with its models as marks.
 
-const MARGIN = { left: 36, bottom: 30, top: 6, right: 8 }; // px around a map, for its axes
+const MARGIN = { left: 36, top: 6, right: 8 }, SMALL_MARGIN = { left: 30, top: 3, right: 2 }; // px around a map, for its axes
 
 class Picture {
   constructor(stage) {
@@ -24,8 +24,8 @@ class Picture {
   draw(shown, side) {
     this.shown = shown;
     const { run, other, frame, words, at } = shown;
-    this.title.replaceChildren(swatch(run), make("b", {}, run.label),
-      ...(other ? [make("span", {}, " minus "), swatch(other), make("b", {}, other.label)] : []), make("span", { class: "at" }, words.at || ""), this.status);
+    this.title.replaceChildren(swatch(run), make("b", { title: run.label }, run.label),
+      ...(other ? [make("span", {}, " minus "), swatch(other), make("b", { title: other.label }, other.label)] : []), make("span", { class: "at" }, words.at || ""), this.status);
     this.showProgress();
     this.element.dataset.run = run.key;
     this.plate.hidden = !frame;
@@ -52,10 +52,12 @@ class Picture {
     this.follow();
   }
 
+  get small() { return this.side < SMALL; }
+
   // The axes' rectangle, px.
   get box() {
-    const width = this.side - MARGIN.left - MARGIN.right;
-    return { x: MARGIN.left, y: MARGIN.top, width, height: width };
+    const { left, top, right } = this.small ? SMALL_MARGIN : MARGIN, width = this.side - left - right;
+    return { x: left, y: top, width, height: width };
   }
 
   showProgress() {
@@ -113,15 +115,17 @@ class Picture {
   }
 
   drawAxes(half, { x, y, width, height }) {
-    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = tickStep(half);
+    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = tickStep(half, Math.min(width / (this.small ? 44 : 34), 9));
     this.middle.forEach((middle, axis) => {
       for (let at = Math.ceil((middle - half) / step) * step; at <= middle + half; at += step) {
-        const text = written(Math.abs(at) < step / 1e6 ? 0 : at, 2).replace("-", "−"), [px, py] = this.seen(at, at);
+        const text = written(Math.abs(at) < step / 1e6 ? 0 : at, 2).replace("-", "−"), [px, py] = this.seen(at, at), wide = 3.2 * text.length;
+        if (axis === 0 ? px - wide < x || px + wide > x + width + 8 : py < y + 5 || py > y + height - 5) continue; // it would lie beside its axis
         parts.push(axis === 0 ? shape("text", { x: px, y: y + height + 13, "text-anchor": "middle" }, text) : shape("text", { x: x - 5, y: py + 4, "text-anchor": "end" }, text));
       }
     });
     const path = this.shown.view === "path";
-    parts.push(shape("text", { x: x + width, y: y + height + 26, "text-anchor": "end", class: "axis-name" }, path ? "along the first principal component" : "distance along u"));
+    if (this.small) parts.push(shape("text", { x: x + width - 5, y: y + height - 6, "text-anchor": "end", class: "axis-name inner" }, path ? "first component →" : "u →"));
+    else parts.push(shape("text", { x: x + width, y: y + height + 26, "text-anchor": "end", class: "axis-name" }, path ? "along the first principal component" : "distance along u"));
     parts.push(shape("text", { x: x + 6, y: y + 14, class: "axis-name inner" }, path ? "the second ↑" : "v ↑"));
     this.axes.replaceChildren(...parts);
   }
@@ -234,8 +238,8 @@ function coloured(fine, { low, high, table }) {
   return canvas;
 }
 
-// A round step with three to six ticks on an axis from -half to half.
-function tickStep(half) {
-  const raw = half / 2, power = 10 ** Math.floor(Math.log10(raw));
-  return [5, 2, 1].find((times) => times * power <= raw) * power;
+// The smallest round step with at most so many ticks on an axis from -half to half, and three at least.
+function tickStep(half, most) {
+  const raw = (2 * half) / most, power = 10 ** Math.floor(Math.log10(raw));
+  return Math.min(...[1, 2, 5, 10].filter((times) => times * power >= raw).map((times) => times * power), half);
 }

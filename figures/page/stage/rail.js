@@ -39,7 +39,7 @@ class Rail {
   }
 
   card(run, ends) {
-    const { stage } = this, { state } = stage, on = state.runs.includes(run.key), look = run.key === state.look, full = !on && state.runs.length >= MOST, many = run.names && run.names.length > 1;
+    const { stage } = this, { state } = stage, on = state.runs.includes(run.key), look = run.key === state.look, full = !on && state.runs.length >= MOST, many = stage.link && run.names && run.names.length > 1;
     const seeds = run.seeds.length > 1 ? `mean of seeds ${run.seeds.join(", ")}` : run.seeds[0] === "" ? "seed not known" : `seed ${run.seeds[0]}`;
     const known = run.accuracies.filter((value) => value !== null), percent = (value) => (100 * value).toFixed(1), range = known.length > 1 ? ` (${percent(Math.min(...known))} to ${percent(Math.max(...known))})` : "";
     const accuracy = run.accuracy === null ? "accuracy not known" : `${percent(run.accuracy)} %`;

@@ -10,7 +10,7 @@ class Stage {
   static number = 0; // of stages on this page: ids and names of one are not those of another
 
   constructor(root, scene, link) {
-    Object.assign(this, { root, scene, link, runs: [], hover: null, version: 0, jobs: [], read_: new Set(), state: blank() });
+    Object.assign(this, { root, scene, link, runs: [], hover: null, version: 0, jobs: [], read_: new Set(), notice: "", state: blank({ link, scene }) });
     this.problems = scene.problems || [];
     this.address = (link && link.address) || ADDRESS_BAR;
     this.dark = matchMedia("(prefers-color-scheme: dark)");
@@ -24,7 +24,7 @@ class Stage {
     this.take(scene.runs);
     this.camera = new Camera(scene.relief);
     this.painter = new ReliefPainter();
-    if (this.runs.length) this.state = beginning(this);
+    if (this.runs.length) this.begin();
     this.number = ++Stage.number;
     this.read();
     this.build();
@@ -42,7 +42,7 @@ class Stage {
   get rounds() { return this.land.common(this.state.runs); }
   get firstRound() { return Math.min(...this.runs.map((run) => run.rounds[0] ?? Infinity)); }
   get lastRound() { return Math.max(...this.runs.map((run) => run.rounds[run.rounds.length - 1] ?? -Infinity)); }
-  memberOf(run) { return this.state.seeds[run.key] || (run.names && run.names.length ? run.names[0].name : run.key); }
+  memberOf(run) { return this.state.seeds[run.key] || (this.link && run.names && run.names.length ? run.names[0].name : run.key); }
 
   className(number) { return String(this.scene.classes[number] ?? number); }
   metricWords(metric) { return metric.startsWith("class") ? `error of class ${this.className(Number(metric.slice(6)))}` : metric; }
@@ -84,7 +84,7 @@ class Stage {
       if (problems) this.problems = problems;
       this.asks.forget(changed);
       if (!this.runs.length) return this.render();
-      const first = beginning(this); // as long as nothing was selected, the last round that is read is shown
+      const first = beginning(this).state; // as long as nothing was selected, the last round that is read is shown
       if (!this.address.read() && String(first.runs) === String(this.state.runs) && this.shown.every((run) => run.state !== "growing")) this.state.round = first.round;
       const runs = this.state.runs.filter((key) => this.runs.some((run) => run.key === key));
       if (runs.length < this.state.runs.length) return this.set({ runs: runs.length ? runs : this.runs.slice(0, 1).map((run) => run.key) }, { replace: true });
@@ -100,26 +100,31 @@ class Stage {
 
   // ---- state ---------------------------------------------------------------------------------------------------------
 
+  begin() { const { state, wrong } = beginning(this); Object.assign(this, { state, notice: complaint(wrong) }); this.settle(); }
+
   read() {
-    const state = readAddress(this, this.address.read(), this.state);
-    if (state) Object.assign(this.state, state);
-    if (state) this.settle();
+    const read = readAddress(this, this.address.read(), this.state);
+    if (read) { Object.assign(this.state, read.state); this.notice = complaint(read.wrong); this.settle(); }
     this.camera.turnTo(this.state.turn);
-    return Boolean(state);
   }
 
+  // The address was changed elsewhere; one that leads to a place below the stage changes nothing.
   readAgain() {
+    const hash = this.address.read();
+    if (!this.runs.length || hash === this.written || (hash.length > 1 && !hash.includes("="))) return;
     this.player.stop();
     this.tween = null;
-    if (!this.read()) return;
-    this.write(true);
+    this.written = hash;
+    if (hash.length < 2) this.begin();
+    this.read();
+    if (hash.length > 1) this.write(true);
     this.render();
   }
 
   write(replace) {
     if (!this.runs.length) return;
-    const hash = addressOfState(this.state);
-    if (hash !== this.address.read()) this.address.write(hash, replace);
+    this.written = addressOfState(this.state);
+    if (this.written !== this.address.read()) this.address.write(this.written, replace);
   }
 
   // What does not fit together: a round that nobody has, weights that were set for another round.
@@ -131,6 +136,7 @@ class Stage {
   }
 
   set(changes, { replace = false } = {}) {
+    this.notice = "";
     Object.assign(this.state, changes);
     this.settle();
     this.write(replace);
@@ -174,14 +180,15 @@ class Stage {
     const head = shape("svg", { width: 0, height: 0, class: "unseen", "aria-hidden": "true" }, shape("defs", {}, shape("marker", { id: this.id("head"), viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto" }, shape("path", { d: "M0 0L8 4L0 8z", fill: "#101010" }))));
     this.none = make("div", { class: "none-yet", hidden: true });
     this.spoken = make("p", { class: "unseen", role: "status" });
-    this.root.replaceChildren(head, this.rail.element, make(this.link ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.none, this.hall.element, this.hall.key, this.tour.element, this.spoken), this.why.element, this.line.element);
+    this.complaint = make("p", { class: "warn complaint", role: "alert", hidden: true });
+    this.root.replaceChildren(head, this.rail.element, make(this.link ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.complaint, this.none, this.hall.element, this.hall.key, this.tour.element, this.spoken), this.why.element, this.line.element);
     if (this.gallery) this.root.after(this.gallery.element);
     this.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.close(event.target); });
   }
 
   // Closes what is open: the drawer that has the focus, else any; the tour; the point.
   close(from) {
-    const drawer = from.closest("details[open]") || this.root.querySelector(":is(.save, .detail)[open]");
+    const drawer = from.closest("details[open]:not(.picks)") || this.root.querySelector(":is(.save, .detail)[open]");
     if (drawer) { drawer.open = false; drawer.querySelector("summary").focus(); }
     else if (from.matches(".term")) from.blur();
     else if (this.state.tour) this.tour.go(0);
@@ -194,6 +201,9 @@ class Stage {
     const words = point && view !== "path" && !waits ? read.map(({ shown, reading }) => `${shown.run.label}: ${reading.textContent}`).join("; ") : "";
     if (words !== this.spoken.textContent && !waits) this.spoken.textContent = words;
   }
+
+  // One plain line above the pictures, until the next change.
+  say(text) { this.notice = text; this.complaint.hidden = !text; if (this.complaint.textContent !== text) this.complaint.textContent = text; }
 
   redraw() { cancelAnimationFrame(this.drawing); this.drawing = requestAnimationFrame(() => this.hall.draw()); }
 
@@ -219,6 +229,7 @@ class Stage {
     }
     document.title = `${this.shown.map((run) => run.label).join(", ")} · round ${this.state.round} · ${this.state.view} - fedscape`;
     this.tools.replaceChildren(...toolsOf(this));
+    this.say(this.notice);
     this.mixMark = this.why.weights.markOf();
     this.hall.draw();
     this.why.draw();
@@ -230,17 +241,6 @@ class Stage {
     this.asks.sweep();
     if (place && !this.root.contains(document.activeElement)) [...this.root.querySelectorAll(place.tag)].find((one) => nameOf(one).name === place.name)?.focus({ preventScroll: true });
   }
-}
-
-// What a control is called, to find it again after its part of the page was drawn anew.
-function nameOf(element) { return { tag: element.tagName.toLowerCase(), name: element.getAttribute("aria-label") || `${element.name || ""} ${element.value || ""} ${element.textContent}` }; }
-
-// A method's colour, paler on a dark page until it stands out from it (3 : 1).
-function shadeOf(colour, dark) {
-  if (!dark || !/^#[0-9a-f]{6}$/i.test(colour)) return colour;
-  let parts = channelsOf(colour);
-  for (let step = 0; step < 20 && (brightness(parts) + 0.05) / 0.0587 < 3; step++) parts = parts.map((part) => part + 0.1 * (255 - part));
-  return `rgb(${parts.map(Math.round).join(",")})`;
 }
 
 const stage = (root, scene, link = null) => new Stage(root, scene, link);

@@ -13,8 +13,13 @@ class TimeLine {
     this.last = make("input", { type: "checkbox", change: (event) => { stage.set({ follow: event.target.checked }); stage.catchUp(); } });
     this.at = make("output", { class: "round-at" });
     this.plot = shape("svg", { class: "curves", role: "slider", tabindex: 0, "aria-label": "Round on the stage", "aria-description": "Arrow keys step through the rounds; plus and minus zoom, 0 shows all" });
+    this.flags = shape("svg", { class: "flags" });
+    this.drawer = make("details", { class: "picks" }, make("summary", {}, "Curves"), make("div", {}, this.picks.top, this.picks.below, this.smooth));
     const follow = stage.link && make("label", { class: "small" }, this.last, " follow the last round");
-    this.element = make("section", { class: "timeline", "aria-label": "Time line" }, make("div", { class: "timeline-side" }, this.play, this.at, this.picks.top, this.picks.below, this.smooth, this.all, follow), this.plot);
+    this.element = make("section", { class: "timeline", "aria-label": "Time line" }, make("div", { class: "timeline-side" }, this.play, this.at, this.all, this.drawer, follow), make("div", { class: "plot" }, this.plot, this.flags));
+    const narrow = matchMedia(`(max-width: ${NARROW}px)`), open = () => { this.drawer.open = !narrow.matches; };
+    narrow.addEventListener("change", open);
+    open();
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.plot);
   }
@@ -50,7 +55,8 @@ class TimeLine {
     if (!stage.runs.length) return;
     [this.width, this.height] = [this.plot.clientWidth || 600, this.plot.clientHeight || 118];
     const numbers = this.numbers, tall = this.height - SIDES.top - SIDES.gap - SIDES.bottom;
-    const bands = [[state.top, SIDES.top, 0.55 * tall], [state.below, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]].map(([name, top, height]) => ({ name, top, height, about: numbers[name] || stage.scene.series[name] || { words: name, log: false }, curves: stage.runs.map((run) => ({ run, curve: this.curve(run, name) })).filter(({ run, curve }) => curve && (run.state !== "diverged" || state.runs.includes(run.key))) }));
+    const places = this.height < 100 ? [[state.top, SIDES.top, tall + SIDES.gap]] : [[state.top, SIDES.top, 0.55 * tall], [state.below, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]];
+    const bands = places.map(([name, top, height]) => ({ name, top, height, about: numbers[name] || stage.scene.series[name] || { words: name, log: false }, curves: stage.runs.map((run) => ({ run, curve: this.curve(run, name) })).filter(({ run, curve }) => curve && (run.state !== "diverged" || state.runs.includes(run.key))) }));
     this.offer(numbers);
     const mark = JSON.stringify([this.width, this.height, stage.version, state.runs, state.look, state.top, state.below, state.smooth, state.span, state.seeds, stage.dark.matches, stage.rounds.length, bands.map(({ curves }) => curves.map(({ run }) => run.key))]);
     if (mark !== this.mark) {
@@ -60,7 +66,11 @@ class TimeLine {
       for (const round of stage.rounds.filter(within)) parts.push(shape("circle", { cx: this.x(round), cy: base + 4, r: stage.rounds.length > 200 ? 1.2 : 2.6, class: "has" }));
       const step = roundStep(last - first, this.width / 70);
       for (let round = Math.ceil(first / step) * step; round <= last; round += step) parts.push(shape("text", { x: this.x(round), y: this.height - 4, "text-anchor": "middle", class: "tick" }, String(round)));
-      parts.push(...this.events(base, within));
+      const flags = this.events(within);
+      parts.push(...flags.map(({ x, run }) => shape("line", { class: "event-line", x1: x, x2: x, y1: 12, y2: base, stroke: run.shade })));
+      this.flags.setAttribute("viewBox", `0 0 ${this.width} 15`);
+      this.flags.replaceChildren(...flags.map(({ flag }) => flag));
+      oneStop(this.flags, ".event");
       this.line = shape("line", { y1: 6, y2: base + 4, class: "handle" });
       this.knob = shape("circle", { cy: base + 4, r: 7, class: "handle-knob" });
       this.plot.replaceChildren(shape("defs", {}, shape("clipPath", { id: stage.id("span") }, shape("rect", { x: SIDES.left, y: 0, width: Math.max(this.width - SIDES.left - SIDES.right + 4, 0), height: this.height }))), ...parts, this.line, this.knob);
@@ -106,9 +116,9 @@ class TimeLine {
     return parts;
   }
 
-  // Flags where something begins, of the runs on the stage.
-  // Words that would lie over another flag or its words are left to its title.
-  events(base, within) {
+  // Flags where something begins, of the runs on the stage: {run, x, flag}. Words that would lie over another flag or its
+  // words are left to its title.
+  events(within) {
     const all = this.stage.shown.flatMap((run) => run.events.filter((event) => within(event.round)).map((event) => ({ run, event, x: this.x(event.round) })));
     const taken = all.map(({ x }) => [x, x + 9]);
     return all.map(({ run, event, x }) => {
@@ -116,9 +126,18 @@ class TimeLine {
       const spans = [[x + 10, x + 14 + long], [x - 6 - long, x - 2]], free = (span) => span[0] > 0 && span[1] < this.width && taken.every(([from, to]) => span[1] < from || span[0] > to);
       const span = spans.find(free), left = span === spans[1];
       if (span) taken.push(span);
-      return shape("g", { class: "event" }, shape("title", {}, words), shape("line", { x1: x, x2: x, y1: 12, y2: base, stroke: run.shade }),
-        shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: left ? x - 4 : x + 12, y: 11, class: "tick", "text-anchor": left ? "end" : "start" }, span ? brief : ""));
+      const flag = shape("g", { class: "event", role: "button", "aria-label": words, ...pressed(() => this.goTo(event.round)) }, shape("title", {}, words),
+        shape("rect", { x: left ? x - 4 - long : x - 3, y: 0, width: span ? long + 16 : 15, height: 14, fill: "transparent" }), shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: left ? x - 4 : x + 12, y: 11, class: "tick", "text-anchor": left ? "end" : "start" }, span ? brief : ""));
+      return { run, x, flag };
     });
+  }
+
+  // Shows the round of a flag, or the nearest one that has a landscape, and says which.
+  goTo(round) {
+    const { stage } = this, to = stage.land.nearest(round, stage.rounds, stage.state.round);
+    stage.player.stop();
+    stage.player.goTo(to);
+    stage.say(to === round ? "" : stage.rounds.length ? `Round ${round} has no landscape: its clients were not kept. Round ${to}, the nearest that has one, is shown.` : `Round ${round} has no landscape, nor has another round of these runs.`);
   }
 
   // The handle alone, at any place between two rounds.
@@ -143,16 +162,25 @@ class TimeLine {
   // Across the curves a drag selects a span; on the ruler, and by touch, it moves the round. A double click shows all.
   listen() {
     let from = null, brush = null, before = null;
+    const fingers = new Map(); // of two, each keeps its round under it: {x, round}
+    const pinch = () => {
+      const [a, b] = [...fingers.values()].sort((one, other) => one.round - other.round), { left } = this.plot.getBoundingClientRect(), each = Math.max(b.x - a.x, 1) / Math.max(b.round - a.round, 1e-6), { firstRound, lastRound } = this.stage;
+      const ends = [SIDES.left, this.width - SIDES.right].map((x) => Math.min(Math.max(Math.round(a.round + (x + left - a.x) / each), firstRound), lastRound));
+      if (ends[1] - ends[0] >= 2) this.stage.set({ span: ends[0] === firstRound && ends[1] === lastRound ? null : ends }, { replace: true });
+    };
     const roundAt = (event) => { const box = this.plot.getBoundingClientRect(), [first, last] = this.rounds; return first + ((event.clientX - box.left - SIDES.left) / (box.width - SIDES.left - SIDES.right)) * (last - first); };
     const to = (event) => { const { stage } = this, [first, last] = this.rounds; stage.player.goTo(stage.land.nearest(Math.min(Math.max(roundAt(event), first), last), stage.rounds, stage.state.round), { drag: event.type === "pointermove" }); };
     this.plot.addEventListener("pointerdown", (event) => {
       const ruler = event.clientY > this.plot.getBoundingClientRect().bottom - SIDES.bottom - 8 || event.pointerType === "touch";
       this.plot.setPointerCapture(event.pointerId);
       this.stage.player.stop();
+      if (event.pointerType === "touch") fingers.set(event.pointerId, { x: event.clientX, round: roundAt(event) });
+      if (fingers.size > 1) { from = null; return; }
       from = { x: event.clientX, round: roundAt(event), ruler };
       if (ruler) to(event);
     });
     this.plot.addEventListener("pointermove", (event) => {
+      if (fingers.size > 1 && fingers.has(event.pointerId)) { fingers.get(event.pointerId).x = event.clientX; pinch(); return; }
       if (!event.buttons || !from) return;
       if (from.ruler) { to(event); return; }
       if (!brush && Math.abs(event.clientX - from.x) < 6) return;
@@ -162,6 +190,7 @@ class TimeLine {
       brush.setAttribute("width", ends[1] - ends[0]);
     });
     const end = (event) => {
+      fingers.delete(event.pointerId);
       if (!from) return;
       const [first, last] = this.rounds, [low, high] = [from.round, roundAt(event)].sort((a, b) => a - b), span = [Math.max(Math.round(low), first), Math.min(Math.round(high), last)];
       if (brush) { brush.remove(); if (event.type === "pointerup" && span[1] - span[0] >= 1) this.stage.set({ span }); } else if (!from.ruler && event.type === "pointerup") { if (event.detail < 2 && !(before && performance.now() - before.time < 500)) before = { round: this.stage.state.round, time: performance.now() }; to(event); }

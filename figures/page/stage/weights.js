@@ -94,10 +94,11 @@ class WeightsCard {
     const error = now.error || base.error;
     if (error) { this.numbers.textContent = error; return; }
     if (!now.value) { if (!this.numbers.textContent) this.numbers.textContent = "Evaluating ..."; return; }
-    const { loss, error: wrong } = now.value, gain = mix && base.value && loss !== null && base.value.loss !== null ? loss - base.value.loss : null;
-    const against = gain === null ? "" : Math.abs(gain) < 5e-7 ? "; as the round's aggregate" : `; ${written(Math.abs(gain), 3)}${stage.unit} ${gain < 0 ? "lower" : "higher"} than the round's aggregate`;
+    const { loss, error: wrong, parts } = now.value, gain = mix && base.value && loss !== null && base.value.loss !== null ? loss - base.value.loss : null;
+    const doubt = gain === null ? NaN : errorBetween({ end: parts }, { end: base.value.parts }), sure = gain !== null && clear(gain, doubt), amount = `${written(Math.abs(gain), 3)} ± ${written(doubt, 2)}${stage.unit}`;
+    const against = gain === null ? "" : Math.abs(gain) < 5e-7 ? "; as the round's aggregate" : sure ? `; ${amount} ${gain < 0 ? "lower" : "higher"} than the round's aggregate` : `; no clear difference to the round's aggregate (${withError(gain, doubt, stage.unit)})`;
     this.numbers.replaceChildren(make("b", {}, `Loss ${written(loss, 4)}${stage.unit}`), `${wrong === null ? "" : `, error ${(100 * wrong).toFixed(1)} %`}${against}`);
-    this.numbers.dataset.gain = gain === null || Math.abs(gain) < 5e-7 ? "" : gain < 0 ? "lower" : "higher";
+    this.numbers.dataset.gain = !sure ? "" : gain < 0 ? "lower" : "higher";
     const scaled = mix && Math.abs(mix.gamma - 1) > 5e-5 ? ` The sum is scaled by ${written(mix.gamma, 4)}.` : "";
     this.words.textContent = mix ? `${this.note && this.note.of === JSON.stringify(mix) ? this.note.words : "The aggregate of this round with these weights."}${scaled} They are forgotten at another round.` : "Move a slider: the others share the rest. The mark on the picture follows.";
   }

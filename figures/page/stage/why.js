@@ -15,7 +15,7 @@ class Why {
     this.element.classList.toggle("stale", Boolean(at.stale));
     const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${run.label}, round ${round ?? state.round}${at.rough ? "; rough, the exact one is coming" : ""}`));
     const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, number.replace(/(^|\s)-/, "$1−")), make("p", {}, text, " ", term(name, scene.terms))));
-    const based = frame && make("p", { class: "small based" }, frame.samples);
+    const based = frame && make("p", { class: "small based" }, frame.samples, frame.samples && " ", `± is the standard error of a difference over the ${stage.splitWords()} samples; seeds may differ more.`);
     this.head.replaceChildren(title, ...[based].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...[comparison(stage), ...sentences].filter(Boolean)) : make("p", {}, at.absent));
     this.point.replaceChildren(pointCard(stage));
     this.weights.draw(at);
@@ -41,18 +41,17 @@ function wholeRun(stage, run, at) {
   return make("section", { class: "diagnosis" }, make("h3", {}, "The whole run"), make("p", { class: "small" }, value ? value.verdict : words), make("ul", {}, ...answers));
 }
 
-// Which of the runs on the stage has the lowest loss after the round.
+// Which of the runs on the stage has the lowest loss after the round, if the samples say so clearly.
 function comparison(stage) {
   const ends = stage.shown.map((run) => ({ run, at: stage.land.frame(run) })).filter(({ at }) => at.frame && !at.stale)
-    .map(({ run, at }) => ({ run, rough: at.rough, round: at.round, loss: at.frame.marks.find((mark) => mark.kind === "end")?.loss ?? null })).filter((one) => one.loss !== null).sort((a, b) => a.loss - b.loss);
+    .map(({ run, at }) => ({ run, rough: at.rough, round: at.round, parts: at.frame.parts, loss: at.frame.marks.find((mark) => mark.kind === "end")?.loss ?? null })).filter((one) => one.loss !== null).sort((a, b) => a.loss - b.loss);
   if (ends.length < 2) return null;
-  const first = ends[0], unit = stage.unit, after = new Set(ends.map((one) => one.round)).size === 1 ? `round ${first.round}` : "these rounds";
-  const lowest = ends.filter((one) => one.loss - first.loss < 1e-6 * Math.abs(first.loss)), rest = ends.slice(lowest.length);
-  const names = lowest.map((one) => one.run.label).join(" and "), meaning = term("End", stage.scene.terms);
-  if (!rest.length) return make("li", {}, make("p", {}, `${names} are equal after ${after}: ${written(first.loss)}${unit}. `, meaning));
-  const [least, ...others] = alike([first, ...rest].map((one) => one.loss));
-  const text = `${ends.some((one) => one.rough) ? "So far, " : ""}${names} ${lowest.length > 1 ? "lie" : "lies"} lowest after ${after}: ${least} against ${rest.map((one, i) => `${one.run.label} ${others[i]}`).join(", ")}. `;
-  return make("li", {}, make("b", { class: "number" }, signed(first.loss - rest[0].loss) + unit), make("p", {}, text, meaning));
+  const [first, ...rest] = ends, unit = stage.unit, after = new Set(ends.map((one) => one.round)).size === 1 ? `round ${first.round}` : "these rounds", meaning = term("End", stage.scene.terms);
+  const losses = alike(ends.map((one) => one.loss)), error = (one) => errorBetween(first.parts, one.parts), named = (some) => some.map((one) => `${losses[ends.indexOf(one)]} of ${one.run.label}`).join("; ");
+  if (rest.every((one) => Math.abs(one.loss - first.loss) < 1e-6 * Math.abs(first.loss))) return make("li", {}, make("p", {}, `${ends.map((one) => one.run.label).join(" and ")} are equal after ${after}: ${losses[0]}${unit}. `, meaning));
+  const near = rest.filter((one) => !clear(first.loss - one.loss, error(one), rest.length)), far = rest.filter((one) => !near.includes(one)), so = ends.some((one) => one.rough) ? "So far, " : "";
+  const text = near.length ? `${so}${so ? "n" : "N"}o clear difference after ${after}: ${named([first, ...near])}${far.length ? `; clearly higher: ${named(far)}` : ""}. ` : `${so}${first.run.label} lies lowest after ${after}: ${losses[0]}, against ${named(far)}. `;
+  return make("li", {}, make("b", { class: "number" }, withError(first.loss - rest[0].loss, error(rest[0]), unit)), make("p", {}, text, meaning));
 }
 
 // The clicked point: its value in every picture of the stage, and where the number comes from.

@@ -124,6 +124,10 @@ def test_weights_are_scaled_to_sum_one_times_gamma(opened, run):
     loss, error, of_class, _ = by_hand(run, model, run.task.split("test"))
     assert value["loss"] == pytest.approx(loss, rel=1e-6) and value["error"] == pytest.approx(error)
     assert value["class_error"] == pytest.approx(of_class.tolist(), nan_ok=True)
+    samples = run.task.split("test")
+    alone = [by_hand(run, model, samples[torch.tensor([place])])[0] for place in range(len(samples))]
+    parts = unpacked(value["parts"], len(samples), 1)[:, 0]
+    assert sorted(parts) == pytest.approx(sorted(alone), rel=1e-4), "each of few samples is a part"
     assert value["proxy_loss"] == pytest.approx(by_hand(run, model, run.task.split("proxy"))[0], rel=1e-6)
     middle, u, v = axes_of(run, opened.ask("landscape", run=run.name, round=ROUND, points=3)["through"])
     away = model - middle

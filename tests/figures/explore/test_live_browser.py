@@ -173,7 +173,9 @@ def test_weights_are_dropped_at_another_round(opened):
     slide(page)
     idle(page)
     assert "mix=" in page.evaluate("location.hash")
-    assert "than the round's aggregate" in page.text_content("#stage .what-if")
+    said = page.text_content("#stage .what-if")
+    assert "the round's aggregate" in said and " ± " in said
+    assert ("no clear difference" in said) == (page.get_attribute("#stage .what-if", "data-gain") == "")
     assert page.locator("#stage .mark.mix").count() == 1
     page.locator("#stage .curves").press("ArrowLeft")
     idle(page)

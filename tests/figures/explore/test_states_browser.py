@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -85,6 +86,8 @@ def test_every_state_is_one_plain_line_in_every_view(opened, folder):
                 assert not RAW.search(text), f"{name}, {view}: {RAW.search(text)}"
                 shown = opened.locator("#stage .absent:visible").all_text_contents()
                 assert all(len(words) > 20 and "\n" not in words for words in shown), (name, view)
+                if state == "damaged" and view == "map":
+                    assert shown[0].startswith("No landscape, because this run is damaged: "), name
                 assert shown or opened.locator("#stage .plate:visible").count() == 1, (name, view)
         assert opened.locator("#stage .jobs .warn").count() == 0, "said on the card of the run, and only there"
         opened.goto("about:blank")  # before the server ends
@@ -123,6 +126,10 @@ def test_a_disk_that_takes_no_file_changes_nothing_on_the_page(opened, tmp_path,
             opened.evaluate(f"{VIEW}.set({{ view: 'map', point: [0, 0] }})")
             idle(opened)
             assert "evaluated exactly" in opened.text_content("#stage .reading")
+            opened.click("#stage .save summary")
+            with opened.expect_download(timeout=300_000) as started:
+                opened.click("#stage .save button:has-text('This page')")
+            assert pathlib.Path(started.value.path()).read_text().rstrip().endswith("</html>")
             assert not RAW.search(opened.evaluate("document.body.innerText"))
             opened.goto("about:blank")  # before the server ends
         assert not [path for path in run.folder.glob("results/*") if path.is_file() and path.stat().st_size]

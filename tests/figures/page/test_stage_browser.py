@@ -17,38 +17,6 @@ VIEW = "document.getElementById('stage').view"
 PICTURE = f"{VIEW}.pictures"
 
 
-@pytest.fixture(scope="module")
-def text(whole_report):
-    return whole_report.read_text()
-
-
-@pytest.fixture(scope="module")
-def content(text):
-    return packed_pages.content(text, "scene")
-
-
-@pytest.fixture
-def opened(browser, whole_report):
-    """Opens the page in a window of its own, at an address; it may neither complain nor ask for anything."""
-    pages, errors, requests = [], [], []
-
-    def go(hash_="", path=whole_report, **window):
-        page = browser.new_page(**{"viewport": {"width": 1400, "height": 900}, "reduced_motion": "reduce"} | window)
-        page.on("pageerror", lambda problem: errors.append(str(problem)))
-        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
-        page.on("request", lambda request: requests.append(request.url.partition("#")[0]))
-        page.goto(path.as_uri() + hash_)
-        page.wait_for_selector("#stage .picture")
-        pages.append((page, path))
-        return page
-
-    yield go
-    assert errors == []
-    assert [url for url in requests if not url.startswith("blob:")] == [path.as_uri() for _, path in pages]
-    for page, _ in pages:
-        page.close()
-
-
 def losses(content, place, index, u, v):
     """Loss at a point of a plane of the scene, by the project's other interpolation."""
     plane = content["runs"][place]["shown"][str(index)]["plane"]
@@ -92,8 +60,38 @@ def test_seeds_are_one_line_with_a_band_and_one_entry_with_its_range(opened, con
 def test_compared_losses_have_equally_many_decimals(opened):
     page = opened("#round=2&runs=fedavg,fedlaw&view=map")
     text = page.locator("#stage .sentences li").first.text_content()
-    first, second = re.search(r": (\d+\.\d+) against \S+ (\d+\.\d+)", text).groups()
+    first, second = re.findall(r" (\d+\.\d+)(?=, against| of )", text)
     assert len(first.partition(".")[2]) == len(second.partition(".")[2])
+
+
+def test_two_runs_are_compared_with_the_error_of_their_difference(opened, content, text, tmp_path):
+    frames = [run["shown"]["2"] for run in content["runs"]]
+    ends = [next(mark["loss"] for mark in frame["marks"] if mark["kind"] == "end") for frame in frames]
+    one, two = (np.frombuffer(base64.b64decode(frame["parts"]["end"]), "<f4") for frame in frames)
+    error = (one - two).std(ddof=1) / np.sqrt(len(one))
+    line = "#stage .sentences li >> nth=0"
+    said = opened("#round=2&runs=fedavg,fedlaw&view=map").text_content(line)
+    difference, stated = (
+        float(part.replace("\N{MINUS SIGN}", "-")) for part in re.match(r"(\S+) ± (\S+) nats", said).groups()
+    )
+    assert (difference, stated) == pytest.approx((-abs(ends[0] - ends[1]), error), rel=0.06)
+    for noise, words in ((1e-6, "lies lowest after round 2"), (9.0, "No clear difference after round 2: ")):
+        changed = copy.deepcopy(content)
+        parts = [run["shown"]["2"]["parts"] for run in changed["runs"]]
+        for part, sign in zip(parts, (1, -1), strict=True):
+            values = sign * noise * np.resize([1, -1], len(one)).astype("<f4")
+            part["end"] = base64.b64encode(values.tobytes()).decode()
+        path = tmp_path / f"{noise}.html"
+        path.write_text(packed_pages.changed(text, "scene", changed))
+        assert words in opened("#round=2&runs=fedavg,fedlaw&view=map", path).text_content(line)
+        parts[0]["of"] = "other samples"  # then the differences do not cancel, nor add
+        path.write_text(packed_pages.changed(text, "scene", changed))
+        assert " ± " in opened("#round=2&runs=fedavg,fedlaw&view=map", path).text_content(line)
+    for run in changed["runs"]:
+        next(mark for mark in run["shown"]["2"]["marks"] if mark["kind"] == "end")["loss"] = 1.25
+    path.write_text(packed_pages.changed(text, "scene", changed))
+    said = opened("#round=2&runs=fedavg,fedlaw&view=map", path).text_content(line)
+    assert said.startswith("FedAvg and FedLAW are equal after round 2: 1.25 nats.")
 
 
 def test_the_difference_is_the_one_minus_the_other(opened, content):

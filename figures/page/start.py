@@ -1,0 +1,62 @@
+"""Where a page begins, and which landscapes it has: both stand in an address of the stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from drift.analyses.per_round import evenly_spaced
+from drift.runs.run import Run
+from figures.page.sampled import Samples
+from figures.page.scene import missing
+
+ROUNDS = 10
+"""Rounds of a run whose landscape is on the stage at most, evenly spaced among those that kept three clients; the round
+that the page begins with is added."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """The beginning of a page that is sent.
+
+    Args:
+        address: As `figures/page/stage/address.js` writes it, such as #round=12&view=relief; empty: as without one.
+        how: points, samples, split and quantity of its landscapes, as `stage_round` takes them.
+        round: The round that it begins with; None for the last one.
+        seeds: Names of runs whose landscapes are shown in place of those of the lowest seed.
+    """
+
+    address: str
+    how: dict[str, Any]
+    round: int | None
+    seeds: list[str]
+
+    @classmethod
+    def read(cls, address: str, points: int, samples: Samples) -> Start:
+        """The beginning that an address states; points and samples are those of landscapes where it states none.
+
+        Raises:
+            ValueError: If it states a number that is none.
+        """
+        pairs = (pair.partition("=") for pair in address.removeprefix("#").split("&"))
+        words = {name: unquote(text) for name, _, text in pairs}
+        number = lambda name, usual: int(words[name]) if name in words else usual  # noqa: E731
+        most = None if words.get("samples") == "all" else number("samples", samples)
+        metric = words.get("metric", "loss")
+        how = {"points": number("points", points), "samples": most, "split": words.get("split", "test")}
+        how["quantity"] = "loss" if metric == "error" else metric  # the error is on every landscape
+        return cls(address, how, number("round", None), words.get("seeds", "").split(","))
+
+    def rounds(self, run: Run) -> list[int]:
+        """Rounds whose landscape is on the stage; none where it cannot be computed."""
+        if missing(run):
+            return []
+        able = run.kept("clients", least=3)
+        return sorted({*evenly_spaced(able, ROUNDS), self.first(able)})
+
+    def first(self, rounds: Sequence[int]) -> int:
+        """Of some rounds the one that the page begins with: its own, or the nearest."""
+        wanted = rounds[-1] if self.round is None else self.round
+        return min(rounds, key=lambda index: abs(index - wanted))

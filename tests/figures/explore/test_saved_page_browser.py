@@ -1,0 +1,97 @@
+"""The file that "This page as one file" makes opens as the page was when it was saved."""
+
+import packed_pages
+import pytest
+from browsing import MARKS
+from exploring import idle
+
+pytestmark = [*MARKS, pytest.mark.timeout(600)]
+VIEW = "document.getElementById('stage').view"
+SEEN = f"""() => {{ const {{ state, shown, pictures }} = {VIEW}; return {{
+    state: [state.round, state.view, state.metric, state.split, state.smooth, state.point, state.client, state.turn],
+    runs: shown.map(run => [run.label, run.seeds]), looked: {VIEW}.looked.label,
+    values: pictures.map(one => [...one.shown.fine].filter((_, place) => place % 97 === 0)),
+    bands: shown.map(run => run.curves.accuracy), quantity: {VIEW}.quantity,
+    titles: pictures.map(one => one.title.textContent) }} }}"""
+
+
+@pytest.fixture(scope="module")
+def saved(browser, address, runs, tmp_path_factory):
+    """What was seen of a page with the landscapes of the second seed of its first run, and the file that was saved."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
+    page.set_default_timeout(200_000)
+    fields = "round=1&view=difference&metric=error&split=train&points=9&samples=200&smooth=3&at=0.02,-0.01&client=1"
+    page.goto(f"{address}#{fields}&seeds={runs[1].name}")
+    idle(page)
+    seen = page.evaluate(SEEN)
+    page.click("#stage .save summary")
+    with page.expect_download() as started:
+        page.click("#stage .save button:has-text('This page')")
+    path = tmp_path_factory.mktemp("saved") / "page.html"
+    started.value.save_as(path)
+    page.close()
+    return seen, path
+
+
+def opened(browser, path, hash_=""):
+    page, errors = browser.new_page(viewport={"width": 1400, "height": 900}, reduced_motion="reduce"), []
+    page.on("pageerror", lambda problem: errors.append(str(problem)))
+    page.goto(path.as_uri() + hash_)
+    page.evaluate("unpacking")
+    assert errors == []
+    return page
+
+
+def test_the_file_opens_as_the_page_was_saved(browser, saved, runs):
+    before, path = saved
+    page = opened(browser, path)
+    after = page.evaluate(SEEN)
+    assert before["state"][:4] == [1, "difference", "error", "train"]
+    assert [seeds for _, seeds in after["runs"]] == [["6", "5"], ["5", "6"]], "all seeds; that of the landscapes first"
+    for part in ("state", "looked", "quantity", "titles"):
+        assert after[part] == before[part], part
+    assert [label for label, _ in after["runs"]] == [label for label, _ in before["runs"]]
+    for now, then in zip(after["values"], before["values"], strict=True):
+        assert now == pytest.approx(then, abs=1e-6, nan_ok=True)
+    assert page.locator("#stage .curves .spread").count() == 4, "seeds are one line with its band"
+    mean = sum(run.metrics().accuracy.values for run in runs[:2]) / 2
+    assert after["bands"][0] == pytest.approx(mean.tolist(), rel=1e-6)
+    page.wait_for_selector("#stage .point:has-text('evaluated exactly')")
+    assert page.evaluate("location.hash") == ""
+    page.close()
+
+
+def test_its_samples_are_those_of_the_page_and_no_address_says_otherwise(browser, saved, runs):
+    page = opened(browser, saved[1], "#round=1&split=test&view=map")
+    assert page.evaluate(f"{VIEW}.state.split") == "train"
+    assert "split is test, not" in page.text_content("#stage .complaint")
+    value = page.evaluate(f"{VIEW}.networks.ask('point', {{ run: {VIEW}.runs[0].key, round: 1, spot: [0.1, 0.05] }})")
+    assert value["samples"] == len(runs[1].task.split("train"))
+    page.close()
+
+
+def test_a_start_that_the_file_has_not_is_said(browser, saved, tmp_path):
+    text, path = saved[1].read_text(), tmp_path / "page.html"
+    scene = {**packed_pages.content(text, "scene"), "start": "#round=7"}
+    path.write_text(packed_pages.changed(text, "scene", scene))
+    page = opened(browser, path)
+    assert "there is no landscape of round 7; round 2 is shown" in page.text_content("#stage .complaint")
+    page.close()
+
+
+@pytest.mark.parametrize("view", ["map", "relief", "path"])
+def test_every_view_is_opened_by_the_start_of_a_file(browser, saved, tmp_path, view):
+    text = saved[1].read_text()
+    scene = packed_pages.content(text, "scene")
+    scene["start"] = scene["start"].replace("view=difference", f"view={view}")
+    path = tmp_path / "page.html"
+    path.write_text(packed_pages.changed(text, "scene", scene))
+    page = opened(browser, path)
+    assert page.evaluate(f"[{VIEW}.state.view, {VIEW}.state.round]") == [view, 1]
+    assert page.locator("#stage .complaint").is_hidden()
+    page.locator("#stage .curves").press("End")
+    assert page.evaluate(f"{VIEW}.state.round") == 2
+    page.go_back()
+    page.wait_for_function(f"() => {VIEW}.state.round === 1", timeout=5000)
+    assert page.evaluate(f"{VIEW}.state.view") == view, "without an address a file is as at first"
+    page.close()

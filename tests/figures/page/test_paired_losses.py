@@ -1,0 +1,105 @@
+"""Sentences on differences of losses state their standard errors over the samples, and what is not clear."""
+
+import base64
+
+import numpy as np
+import packed_pages
+import pytest
+import torch
+
+from figures.page.paired_losses import is_clear, loss_parts, mean_and_error
+from figures.page.stage_round import cohort_values, round_losses
+from figures.page.why import why
+
+
+def per_sample(run, theta):
+    samples = run.task.split("test")
+    return run.task.per_sample(run.task.outputs(theta.float(), samples), samples.targets).double().numpy()
+
+
+def error_of(differences):
+    return differences.std(ddof=1) / np.sqrt(len(differences))
+
+
+@pytest.fixture(scope="module")
+def round_one(runs):
+    run, record = runs[0], runs[0].round(1)
+    losses = round_losses(run, record, None)
+    return run, record, losses, cohort_values(run, record, losses)
+
+
+def test_errors_are_those_of_paired_losses_of_single_samples(round_one):
+    run, record, losses, cohort = round_one
+    models, shares = record.kept("clients").double(), record.shares.double()
+    aggregate = per_sample(run, shares @ models)
+    clients = np.stack([per_sample(run, model) for model in models])
+    assert len(run.task.split("test")) < 100, "each sample is a part"
+    assert float(losses.gain_error) == pytest.approx(error_of(aggregate - clients.mean(0)), rel=1e-3)
+    for row, client in enumerate(cohort):
+        rest = shares.clone()
+        rest[row] = 0
+        without = per_sample(run, rest / rest.sum() @ models)
+        assert client["cost_error"] == pytest.approx(error_of(aggregate - without), rel=1e-3)
+        assert client["cost"] == pytest.approx((aggregate - without).mean(), abs=1e-6)
+
+
+def test_many_samples_are_compared_by_parts_of_them():
+    values = np.random.default_rng(2).normal(size=(2, 5000))
+    task = type("Task", (), {"per_sample": staticmethod(lambda outputs, targets: outputs)})
+    parts, shares = loss_parts(task, type("Samples", (), {"__len__": lambda _: 5000, "targets": torch.zeros(5000)})())
+    of_parts = np.stack([np.bincount(parts, weights=line) / np.bincount(parts) for line in values])
+    mean, error = mean_and_error(of_parts[0] - of_parts[1], shares)
+    assert float(mean) == pytest.approx((values[0] - values[1]).mean())
+    assert float(error) == pytest.approx(error_of(values[0] - values[1]), rel=0.2)
+
+
+def test_one_sample_has_no_error_and_nothing_is_clear(runs):
+    parts, shares = loss_parts(runs[0].task, runs[0].task.split("test")[:1])
+    assert parts is None and np.isnan(mean_and_error(np.array([[3.0]]), shares)[1]).all()
+    assert not is_clear(3.0, float("nan")) and not is_clear(3.0, None)
+
+
+def test_the_largest_of_many_differences_must_be_larger_to_be_clear():
+    assert is_clear(2.0, 1.0) and not is_clear(1.9, 1.0)
+    assert not is_clear(2.0, 1.0, among=10) and is_clear(2.9, 1.0, among=10)
+
+
+def test_sentences_say_what_is_not_clear(round_one):
+    run, _, losses, cohort = round_one
+    averaging, client, _ = why(run, 1, losses, cohort)
+    assert averaging["number"].count(" ± ") == client["number"].count(" ± ") == 1
+    doubtful = losses.assign(gain_error=100.0)
+    vague = [{**one, "cost_error": 100.0} for one in cohort]
+    averaging, client, _ = why(run, 1, doubtful, vague)
+    assert averaging["text"].startswith("No clear difference: the aggregate") and averaging["number"].endswith(
+        "± 100 nats"
+    )
+    assert client["text"].startswith("No client clearly harms the aggregate")
+    assert client["text"].endswith(", and none clearly helps it.") and client["number"].endswith("± 100 nats")
+    sure = [{**one, "cost": 0.5 if place == 1 else -0.1, "cost_error": 0.01} for place, one in enumerate(cohort)]
+    _, client, _ = why(run, 1, losses, sure)
+    assert client["text"].startswith(f"Client {cohort[1]['id']} ") and "harms the aggregate most" in client["text"]
+    assert client["number"] == "+0.5 ± 0.01 nats"
+    helps = [
+        {**one, "cost": -0.3 if place == 1 else 0.1 - place / 100, "cost_error": 0.05}
+        for place, one in enumerate(cohort)
+    ]
+    _, client, _ = why(run, 1, losses, helps)
+    worst, best = cohort[0]["id"], cohort[1]["id"]
+    assert client["text"].startswith(f"No client clearly harms the aggregate (client {worst} most: +0.1 ± 0.05 nats). ")
+    assert f". Client {best} " in client["text"] and client["text"].endswith(" helps it most.")
+    assert client["number"] == "-0.3 ± 0.05 nats"
+    _, client, _ = why(run, 1, losses, [{**one, "cost": -0.3, "cost_error": 0.05} for one in cohort])
+    assert client["text"].startswith("No client clearly harms the aggregate. Client ")
+    unknown = [{**one, "cost_error": None} for one in cohort]  # of a single sample
+    averaging, client, _ = why(run, 1, losses.assign(gain_error=np.nan), unknown)
+    assert averaging["text"].startswith("No clear difference") and "± ? nats" in averaging["number"] + client["number"]
+
+
+def test_a_frame_carries_the_losses_by_which_two_runs_are_compared(whole_report, runs):
+    scene = packed_pages.content(whole_report.read_text(), "scene")
+    first, second = (run["shown"]["2"]["parts"] for run in scene["runs"])
+    assert first["of"] == second["of"], "the same samples"
+    losses = [np.frombuffer(base64.b64decode(one["end"]), "<f4") for one in (first, second)]
+    ends = [per_sample(run, run.round(2).kept("end")) for run in (runs[0], runs[2])]
+    assert error_of(losses[0] - losses[1]) == pytest.approx(error_of(ends[0] - ends[1]), rel=1e-3)

@@ -1,0 +1,122 @@
+"""Where a reader is on the stage: addresses, flags, and pictures that fit into the window."""
+
+import copy
+
+import packed_pages
+import pytest
+from browsing import MARKS
+
+pytestmark = MARKS
+VIEW = "document.getElementById('stage').view"
+PICTURE = f"{VIEW}.pictures"
+
+NONSENSE = {
+    "round=NaN": "round is NaN, not the number of a round",
+    "round=99": "there is no landscape of round 99; round 2 is shown",
+    "runs=fedavg,nobody": "there is no run nobody here",
+    "look=nobody": "look is nobody, not a run on the stage",
+    "view=upside": "view is upside, not map, relief, difference, path",
+    "metric=happiness": "metric is happiness, not loss, error or class 3",
+    "at=1": "at is 1, not two numbers",
+    "at=NaN,2": "at is NaN,2, not two numbers",
+    "client=-2": "client is -2, not a whole number",
+    "smooth=4": "smooth is 4, not 1, 3, 5, 9, 21",
+    "span=9-3": "span is 9-3, not two rounds, such as 3-9",
+    "tour=7": "tour is 7, not 1, 2, 3, 4, 5",
+    "mix=x": "mix is x, not run, round, gamma and client:weight",
+    "%ff=1": "%ff is no field",
+    "colour=red": "colour is no field",
+}
+
+
+def test_what_an_address_says_wrongly_is_one_plain_line_until_the_next_change(opened):
+    page, line = opened(), "#stage .complaint"
+    assert page.locator(line).is_hidden()
+    for words, complaint in NONSENSE.items():
+        page.evaluate("hash => { location.hash = hash; }", f"#{words}")
+        page.wait_for_function(
+            "words => document.querySelector('#stage .complaint').textContent.includes(words)", arg=complaint
+        )
+        said = page.text_content(line)
+        assert (
+            said.startswith("This address cannot be shown as it is: ") and said.count("The rest of it is shown.") == 1
+        )
+        assert page.locator("#stage .plate:visible").count() >= 1, words
+    page.evaluate(f"location.hash = '#{'&'.join(NONSENSE)}'")
+    page.wait_for_selector(f"{line}:has-text('more')")
+    page.locator("#stage .curves").press("ArrowLeft")
+    assert page.locator(line).is_hidden()
+    fresh = opened(
+        "#round=2&runs=fedlaw&view=relief&look=fedlaw&metric=error&at=0.1,0&client=1&smooth=3&span=0-2&tour=1"
+    )
+    assert fresh.locator(line).is_hidden(), "a right address is shown without a word"
+
+
+def test_flags_are_reached_by_mouse_and_keyboard(opened, content, text, tmp_path):
+    flagged, path = copy.deepcopy(content), tmp_path / "page.html"
+    for run in flagged["runs"]:
+        run["events"] = [{"round": 1, "words": "critical point [0, 2]: coherence is negative from here on"}]
+        del run["shown"]["1" if run["key"] == "fedlaw" else "2"]
+    flagged["runs"][1]["events"].append({"round": 2, "words": "averaging starts"})
+    path.write_text(packed_pages.changed(text, "scene", flagged))
+    page = opened("#round=0&runs=fedavg&view=map", path)
+    flag = page.locator("#stage .flags .event")
+    assert flag.count() == 1 and "FedAvg, round 1: critical point" in flag.get_attribute("aria-label")
+    box = flag.locator("path").bounding_box()
+    page.mouse.click(box["x"] + 4, box["y"] + 4)
+    assert page.evaluate(f"[{VIEW}.state.round, {VIEW}.state.span]") == [1, None]
+    page = opened("#round=0&runs=fedlaw&view=map", path)
+    page.focus("#stage .curves")
+    page.keyboard.press("Tab")
+    assert "FedLAW, round 1" in page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert page.evaluate(f"{VIEW}.state.round") == 2
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    assert "Round 1 has no landscape: its clients were not kept. Round" in page.text_content("#stage .complaint")
+
+
+CHANGE = f"([n, view]) => {VIEW}.set({{ view, runs: {VIEW}.runs.slice(0, n).map(run => run.key) }})"
+SIZES = [(1920, 1080), (1400, 900), (1280, 720), (1024, 768), (900, 600), (390, 844)]
+OVERLAPS = """() => {
+    const boxes = selector => [...document.querySelectorAll(selector)].map(one => one.getBoundingClientRect());
+    const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+    const parts = boxes('#stage .tools, #stage .picture-title, #stage .plate, #stage .reading, #stage .keys')
+        .filter(one => one.width && one.height);
+    return parts.flatMap((a, i) => parts.slice(i + 1).filter(b => meet(a, b)).map(b => [a.toJSON(), b.toJSON()])); }"""
+"""Pairs of parts of the stage that lie over one another."""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]} x {size[1]}")
+def test_one_to_four_landscapes_lie_beside_one_another_without_overlap(opened, content, text, tmp_path, size):
+    four, path = copy.deepcopy(content), tmp_path / "page.html"
+    four["classes"] = ["Sneaker"] * len(content["classes"])
+    for client in four["runs"][0]["shown"]["2"]["cohort"]:
+        client |= {"cost": -0.0754, "cost_error": 0.0049}
+    for run in content["runs"]:
+        label = f"{run['label']}, candidates of a long name"
+        four["runs"].append({**copy.deepcopy(run), "key": f"{run['key']}-2", "label": label})
+    path.write_text(packed_pages.changed(text, "scene", four))
+    width, height = size
+    page = opened("#round=2&view=map", path, viewport={"width": width, "height": height})
+    for number in (1, 2, 3, 4):
+        for view in ("map", "difference"):
+            page.evaluate(CHANGE, [number, view])
+            page.wait_for_timeout(50)
+            assert page.evaluate(OVERLAPS) == [], (number, view)
+            side = page.evaluate(f"{PICTURE}[0].side")
+            assert side >= (160 if height < 800 else 230), (number, view, side)
+            ticks = page.evaluate("""[...document.querySelectorAll('#stage .picture:first-child .axes text')].map(one =>
+                one.getBoundingClientRect()).map(({ left, right, top, bottom }) => [left, right, top, bottom])""")
+            for place, (left, right, top, bottom) in enumerate(ticks):
+                for low, high, above, below in ticks[:place]:
+                    assert not (left < high and low < right and top < below - 2 and above + 2 < bottom), (number, view)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        table = page.evaluate("(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector"
+                              "('#stage .clients .scroll'))")  # fmt: skip
+        assert table <= 0, "the bars of the clients are seen whole"
+    line = page.locator("#stage .timeline").bounding_box()
+    if width <= 1000:
+        assert line["height"] < 0.25 * height, "it stays in sight, and leaves the map in sight"
+        assert page.evaluate(f"{PICTURE}[0].side") + 84 < height - line["height"]
