@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL, t_interval
 from figures.looks import style
@@ -53,8 +52,6 @@ def curve(
         line_with_band(series, ax=ax, over=over, log=log, **{**artist, **shown})
     if log:
         style.logarithmic(ax)
-    if over.endswith("round"):
-        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     if level is not None:
         mark_level(ax, level)
     across = "round" if over.endswith("_round") else style.text(ds[over])

@@ -126,8 +126,9 @@ def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes
         if np.isfinite(r):
             reach = None if np.isnan(low) else [[r - low], [high - r]]
             ax.errorbar(r, row, xerr=reach, **{"fmt": "o", "color": "#333333", "markersize": 3.5, "lw": 1, **look})
-        note = ax.annotate(text, (0.5, row), (0, 4), ("axes fraction", "data"), "offset points", fontsize=style.small())
-        note.set(ha="center", path_effects=style.outline())
+        side = 0.02 if np.isnan(r) or r > 0 else 0.98  # away from the dot
+        note = ax.annotate(text, (side, row), (0, 4), ("axes fraction", "data"), "offset points", fontsize=style.small())
+        note.set(ha="left" if side < 0.5 else "right", path_effects=style.outline())
     ax.axvline(0, color="#555555", linewidth=0.6, zorder=1)
     ax.set_xlim(-1, 1)
     ax.set_ylim(ds.sizes["sample"] - 0.5, -0.8)
