@@ -149,7 +149,7 @@ def remark_gaps(table: np.ndarray) -> None:
     """Remark in legend and caption that seeds (seeds, places) are infinite, or lack a value that others have."""
     some = table[:, ~np.isnan(table).all(0)]
     if not np.isfinite(some).all():
-        current().remark("gaps: a seed is infinite" if np.isinf(some).any() else "means of the seeds that have a value")
+        current().remark("gaps: a seed is infinite" if np.isinf(some).any() else "some seeds lack a value")
 
 
 def seeds_at(values: np.ndarray, x: float, ax: Axes, *, log: bool = False) -> None:

@@ -88,6 +88,7 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
             continue
         averaged = row != setting_text.base(row)
         look: dict[str, Any] = {"marker": style.marker(setting_text.base(row)), "markersize": 3.5, "linewidth": 1.1}
+        look["linestyle"] = style.dash(setting_text.base(row))
         if averaged and name != "gain":
             look |= {"linestyle": (0, (3, 1.2)), "markerfacecolor": "white"}
         colour = style.colour(setting_text.base(row)) if averaged else style.colour(row)

@@ -49,9 +49,9 @@ def draw(ds: xr.Dataset) -> Figure:
     free = (gaps.min(1) > 0.08 * np.ptp(ds.alpha.values)) | np.isin(ds.mark.values, ["start", "global"])
     for name, (x, y) in zip(ds.mark.values[free], places[free], strict=True):
         at, across, up = _SIDES.get(str(name), ((0, 5), "center", "bottom"))
-        look: dict[str, Any] = {"fontsize": style.small(), "zorder": 6, "arrowprops": _LEADER if up == "center" else None}
-        note = row[0].annotate(_short(name), (x, y), at, textcoords="offset points", **look)
-        note.set(ha=across, va=up, path_effects=style.outline())
+        leader: Any = _LEADER if up == "center" else None
+        note = row[0].annotate(_short(name), (x, y), at, textcoords="offset points", arrowprops=leader, zorder=6)
+        note.set(ha=across, va=up, path_effects=style.outline(), fontsize=style.small())
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
     _gaps(ds, row[1])
     return style.key(figure, row[1:])
