@@ -32,9 +32,7 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
         runs: Runs among which it could choose.
         options: Of the figure, defaults included.
     """
-    seeds = _distinct(map(seed_text, sorted(shown, key=lambda run: run.experiment.seed)))
-    if len(seeds) > 3 and seeds[0].isdigit() and seeds == [str(int(seeds[0]) + index) for index in range(len(seeds))]:
-        seeds = [f"{seeds[0]} to {seeds[-1]}"]
+    seeds = _shortened(_distinct(map(seed_text, sorted(shown, key=lambda run: run.experiment.seed))))
     texts = {
         "methods": join_names(list(map(palette.label, palette.order(run.label for run in shown))), 8),
         "data": join_names(_distinct(run.task_name for run in shown)),
@@ -143,6 +141,14 @@ def _span(numbers: Iterable[int]) -> str:
     """Equal numbers as one number, others as a range; empty without numbers."""
     distinct = sorted(set(numbers))
     return "" if not distinct else str(distinct[0]) if len(distinct) == 1 else f"{distinct[0]} to {distinct[-1]}"
+
+
+def _shortened(seeds: list[str]) -> list[str]:
+    """Four successive seeds or more as one text."""
+    if len(seeds) < 4 or not seeds[0].isdigit():
+        return seeds
+    successive = [str(int(seeds[0]) + index) for index in range(len(seeds))]
+    return [f"{seeds[0]} to {seeds[-1]}"] if seeds == successive else seeds
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
