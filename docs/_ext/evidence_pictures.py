@@ -18,19 +18,25 @@ from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.cross import costs, exact_terms, window_gains
 from drift.claims.interval import over_seeds
 from drift.config.shipped import plans
-from figures.looks import style
+from figures.looks import palette, style
 
 ITEM = "cross-fmnist-mlp-shards2"
 """Item of the plan whose runs the pictures show."""
 
 COLOURS = {
-    "FedAvg": "#0072B2",
-    "IMA": "#D55E00",
+    **{palette.label(name): palette.colour(name) for name in ("fedavg", "ima", "fedeve")},
     "IMA (late = na)": "#E69F00",
     "IMA (window = 1)": "#56B4E9",
-    "FedEve": "#CC79A7",
     "FedEve+IMA": "#882255",
 }
+
+DASHES = {
+    **{palette.label(name): palette.dash(name) for name in ("fedavg", "ima", "fedeve")},
+    "IMA (late = na)": palette.DASHES[2],
+    "IMA (window = 1)": palette.DASHES[4],
+    "FedEve+IMA": palette.DASHES[5],
+}
+"""Line styles, those of the gallery where it has the method."""
 
 NAMES = {"IMA (late = na)": "averaging, FedAvg's rates", "IMA (window = 1)": "IMA's rates, no averaging"}
 
@@ -64,7 +70,7 @@ def _averaging(runs: Runs) -> Figure:
         for method, own in shown.items():
             _band(ax, [run.series()[name] for run in own], method, log=True, first=75)
         ax.set(xlabel="round", ylabel=text, yscale="log")
-        ax.axvline(90, color="0.6", linewidth=0.8, linestyle=":")
+        _mark_start(ax)
     style.key(figure, [left], columns=4)
     return figure
 
@@ -79,7 +85,7 @@ def _fedeve(runs: Runs) -> Figure:
         _band(right, [100 * run.metrics()["accuracy"] for run in own], method, first=75)
     right.set(xlabel="round", ylabel="test accuracy, %")
     for ax in (left, right):
-        ax.axvline(90, color="0.6", linewidth=0.8, linestyle=":")
+        _mark_start(ax)
     style.key(figure, [right], columns=4)
     return figure
 
@@ -106,16 +112,11 @@ def _loss(runs: Runs) -> Figure:
     figure, ((left, right),) = style.panels(1, 2)
     values = xr.concat(_stored(runs["FedAvg"], costs), "seed", join="exact", combine_attrs="drop")
     colours = {"client": COLOURS["FedAvg"], "change": COLOURS["IMA"], "random": "0.5"}
-    for kind, colour in colours.items():
+    for marker, (kind, colour) in zip("os^", colours.items(), strict=True):
         own = values.sel(kind=kind)
-        left.plot(
-            own["round"],
-            own["share"].mean("seed"),
-            "o-",
-            color=colour,
-            label=_KINDS[kind],
-        )
-        right.plot(own["cost"].values.ravel(), own["quadratic"].values.ravel(), "o", color=colour, markersize=3)
+        look: dict[str, Any] = {"marker": marker, "color": colour, "markersize": 3}
+        left.plot(own["round"], own["share"].mean("seed"), label=_KINDS[kind], **look)
+        right.plot(own["cost"].values.ravel(), own["quadratic"].values.ravel(), linestyle="", **look)
     left.set(xlabel="round", ylabel="share in ten sharpest directions", ylim=(-0.02, 1.02))
     ends = [
         float(min(values["cost"].min(), values["quadratic"].min())),
@@ -142,6 +143,13 @@ def _exact(runs: Runs) -> Figure:
     right.set_xticks(range(2), ("sampling drift", "client drift"))
     right.set(ylabel="FedEve's estimate over exact", xlim=(-0.5, 1.5))
     return figure
+
+
+def _mark_start(ax: Axes) -> None:
+    """The round from which IMA averages."""
+    ax.axvline(90, color="0.6", linewidth=0.8, linestyle=":")
+    look: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "fontsize": style.small()}
+    ax.text(89.5, 0.02, "averaging starts", ha="right", **look)
 
 
 def _paired(runs: Runs, methods: Sequence[str]) -> dict[str, list[RecordedRun]]:
@@ -177,7 +185,7 @@ def _band(ax: Axes, series: Sequence[xr.DataArray], method: str, *, log: bool = 
     values = np.stack([one.values for one in series])[:, rounds >= first]
     centre = np.exp(np.nanmean(np.log(values), axis=0)) if log else np.nanmean(values, axis=0)
     rounds = rounds[rounds >= first]
-    ax.plot(rounds, centre, color=COLOURS[method], label=NAMES.get(method, method))
+    ax.plot(rounds, centre, color=COLOURS[method], linestyle=DASHES[method], label=NAMES.get(method, method))
     ax.fill_between(
         rounds, np.nanmin(values, axis=0), np.nanmax(values, axis=0), color=COLOURS[method], alpha=0.12, linewidth=0
     )

@@ -37,9 +37,11 @@ class Pictures(SphinxDirective):
         shows, items = split(one["description"])
         card = nodes.container(classes=["figure-card"], ids=[f"figure-{name}"])
         if (IMAGES / f"{name}.webp").exists():
-            picture = nodes.image(uri=f"/images/gallery/{name}.webp", alt=shows)
+            record = json.loads(RECORD.read_text(encoding="utf-8"))
+            seen = record.get("seen", {}).get(name, shows)
+            picture = nodes.image(uri=f"/images/gallery/{name}.webp", alt=seen)
             card += nodes.reference("", "", picture, refuri=f"_images/{name}.webp")
-            if json.loads(RECORD.read_text(encoding="utf-8"))["inches"][name] > COLUMN:
+            if record["inches"][name] > COLUMN:
                 card["classes"].append("page-wide")
         else:
             card += nodes.paragraph("", NOT_DRAWN.get(name, "not drawn yet"), classes=["no-picture"])

@@ -4,8 +4,8 @@
     python docs/_ext/remake.py --out out/pictures     again, from runs that are there
 
 trains the runs of `_ext/plan.py`, draws every figure of the gallery from them or from recorded runs, and writes
-docs/images/gallery/NAME.webp and docs/images/pictures.json. That record holds, per picture, its width on paper and a
-digest of its runs, of its options and of its sources; `stale` compares it with what stands here.
+docs/images/gallery/NAME.webp and docs/images/pictures.json. That record holds, per picture, its width on paper, what is
+seen in words, and a digest of its runs, of its options and of its sources; `stale` compares it with what stands here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import ast
 import hashlib
 import json
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -133,13 +134,15 @@ def write(figures: Path) -> None:
 
     shutil.rmtree(IMAGES, ignore_errors=True)
     IMAGES.mkdir(parents=True)
-    widths = {}
+    widths, seen = {}, {}
     for name in plan():
+        text = (figures / f"{name}.alt.txt").read_text(encoding="utf-8")
+        seen[name] = re.split(r" Panel(?: 1)?: ", text)[0].strip()
         with Image.open(figures / f"{name}.png") as picture:
             widths[name] = inches(picture)
             (IMAGES / f"{name}.webp").write_bytes(web_picture(picture))
     made = {"processor": processor()["name"], "versions": versions()}
-    about = {"inches": widths, "made": made, "pictures": digests()}
+    about = {"inches": widths, "made": made, "pictures": digests(), "seen": seen}
     RECORD.write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL, t_interval
 from figures.looks import style
@@ -53,8 +52,6 @@ def curve(
         line_with_band(series, ax=ax, over=over, log=log, **{**artist, **shown})
     if log:
         style.logarithmic(ax)
-    if over.endswith("round"):
-        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     if level is not None:
         mark_level(ax, level)
     across = "round" if over.endswith("_round") else style.text(ds[over])
@@ -152,7 +149,7 @@ def remark_gaps(table: np.ndarray) -> None:
     """Remark in legend and caption that seeds (seeds, places) are infinite, or lack a value that others have."""
     some = table[:, ~np.isnan(table).all(0)]
     if not np.isfinite(some).all():
-        current().remark("gaps: a seed is infinite" if np.isinf(some).any() else "means of the seeds that have a value")
+        current().remark("gaps: a seed is infinite" if np.isinf(some).any() else "some seeds lack a value")
 
 
 def seeds_at(values: np.ndarray, x: float, ax: Axes, *, log: bool = False) -> None:

@@ -189,6 +189,10 @@ def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
             ax.axvspan(low, high, color=colour, alpha=0.12, linewidth=0, zorder=0)
             ax.axvline(point, color=colour, linewidth=0.9, linestyle=":", zorder=1, label=label)
             label = None
+            if name is not None and ds["critical_point"].size > 1:
+                at: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points"}
+                note = ax.annotate(style.label(name), (point, 0.98), (1, 0), **at, va="top", rotation=90)
+                note.set(fontsize=style.small(), path_effects=style.outline(), in_layout=False)
         if not clear.all():
             seeds = f" ({(~clear).sum()} of {len(clear)} seeds)" if len(clear) > 1 else ""
             without.append(f"{style.label(name)}{seeds}" if name is not None else seeds.strip(" ()"))

@@ -106,7 +106,7 @@ def _corners(ds: xr.Dataset, variable: str, ax: Axes) -> None:
         at = on_triangle(*(low + (1 - 3 * low) * float(ds[name][index]) for name in ("mark_alpha", "mark_beta")))
         name = style.literal(ds.mark.values[index])
         name = name.removeprefix("client ") if style.is_narrow() else name
-        text = f"{name} ({float(ds[f'mark_{variable}'][index]):.2g})"
+        text = f"{name}{chr(10) if index < 2 else ' '}({float(ds[f'mark_{variable}'][index]):.2g})"
         note = ax.annotate(
             text, at, (0, down), textcoords="offset points", fontsize=style.small(), ha="center", va=side
         )

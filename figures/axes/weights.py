@@ -14,7 +14,9 @@ from figures.looks import palette, style
 
 
 def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights", **look: Any) -> Axes:
-    """Relative weights of the clients as a map, clients by rounds; white where a client was not in the cohort.
+    """Relative weights of the clients as a map, clients by rounds; pale where a client was not in the cohort.
+
+    Clients are sorted by their mean weight, so that those which keep a larger or smaller one are seen, in grey too.
 
     Args:
         ax: Axes to draw into; the current ones of pyplot by default.
@@ -24,6 +26,7 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
         look: Passed to `Axes.pcolormesh`.
     """
     values = require_values(ds[variable].transpose("client", "round"))
+    values = values.isel(client=np.argsort(values.mean("round").values, kind="stable"))
     ax = style.axes(ax)
     top = float(values.max())
     if variable == "weight_ratio":
@@ -32,12 +35,13 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
         ax.set_facecolor("#e4e4e4")
     else:
         look = {"cmap": style.sequential(), "vmin": 0, "vmax": top if top > 0 else 1, "shading": "nearest", **look}
-    mesh = ax.pcolormesh(values["round"].values, values["client"].values, np.ma.masked_invalid(values.values), **look)
+    places = values["round"].values, np.arange(values.sizes["client"])
+    mesh = ax.pcolormesh(*places, np.ma.masked_invalid(values.values), **look)
     mesh.set_rasterized(True)
     ax.grid(False)
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-    return style.name_axes(ax, "round", "client")
+    return style.name_axes(ax, "round", "clients, sorted by mean weight")
 
 
 FEW = 20
@@ -126,8 +130,9 @@ def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes
         if np.isfinite(r):
             reach = None if np.isnan(low) else [[r - low], [high - r]]
             ax.errorbar(r, row, xerr=reach, **{"fmt": "o", "color": "#333333", "markersize": 3.5, "lw": 1, **look})
-        note = ax.annotate(text, (0.5, row), (0, 4), ("axes fraction", "data"), "offset points", fontsize=style.small())
-        note.set(ha="center", path_effects=style.outline())
+        side = 0.02 if np.isnan(r) or r > 0 else 0.98  # away from the dot
+        note = ax.annotate(text, (side, row), (0, 4), ("axes fraction", "data"), "offset points")
+        note.set(ha="left" if side < 0.5 else "right", path_effects=style.outline(), fontsize=style.small())
     ax.axvline(0, color="#555555", linewidth=0.6, zorder=1)
     ax.set_xlim(-1, 1)
     ax.set_ylim(ds.sizes["sample"] - 0.5, -0.8)

@@ -17,6 +17,9 @@ from drift.runs.run import Run
 from figures.gallery import _runs
 from figures.looks import style
 
+MARGINS = (0.3, 0.8)
+"""Around three global models, as fractions of their box."""
+
 OWN_SCALE = "own scale"
 """In the title of a map with other levels than the maps in its row."""
 
@@ -45,8 +48,16 @@ def early_and_last(run: Run, rounds: Sequence[int] | None) -> list[int]:
 
 
 def global_plane(run: Run, **how: Any) -> xr.Dataset:
-    """`drift.global_plane` of a run, with its fitted minimum."""
-    return run.cached(planes.global_plane, **how).assign(run.cached(minima.global_minimum, **how).data_vars)
+    """`drift.global_plane` of a run, with its fitted minimum; a wider one where this is not well inside."""
+    for margin in MARGINS:
+        plane = run.cached(planes.global_plane, margin=margin, **how)
+        plane = plane.assign(run.cached(minima.global_minimum, margin=margin, **how).data_vars)
+        places = [
+            (plane[f"minimum_{name}"] - plane[name].min()) / np.ptp(plane[name].values) for name in ("alpha", "beta")
+        ]
+        if all(0.12 < place < 0.88 for place in places):
+            break
+    return plane
 
 
 def short_marks(planes: Sequence[xr.Dataset]) -> list[xr.Dataset]:

@@ -65,7 +65,7 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """One line per method, dashed with IMA; the gain in a panel of its own."""
+    """One line per method, dashed with IMA if there is any; the gain in a panel of its own."""
     metric = str(ds.attrs["metric"])
     shown = [metric, *(["gain"] if "gain" in ds else [])]
     figure, axs = style.panels(1, len(shown), width=style.WIDE if len(shown) > 1 else style.NARROW, height=2.9)
@@ -86,8 +86,10 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         values = ds[name].sel(row=row)
         if not bool(values.notnull().any()):
             continue
-        averaged = row != setting_text.base(row)
+        averaged = setting_text.is_averaged(row)
         look: dict[str, Any] = {"marker": style.marker(setting_text.base(row)), "markersize": 3.5, "linewidth": 1.1}
+        if not any(map(setting_text.is_averaged, map(str, ds.row.values))):
+            look["linestyle"] = style.dash(row)
         if averaged and name != "gain":
             look |= {"linestyle": (0, (3, 1.2)), "markerfacecolor": "white"}
         colour = style.colour(setting_text.base(row)) if averaged else style.colour(row)

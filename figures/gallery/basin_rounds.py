@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 import xarray as xr
 from matplotlib.axes import Axes
@@ -85,9 +83,7 @@ def draw(ds: xr.Dataset) -> Figure:
         style.name_axes(ax, "round", labels[variable])
     if level:
         note = f"no line between the models climbs by more than {NO_CLIMB:g} {unit}".rstrip()
-        axs.flat[-1].set_axis_off()
-        look: dict[str, Any] = {"fontsize": style.small(), "ha": "center", "va": "center"}
-        axs.flat[-1].text(0.5, 0.5, textwrap.fill(note, 22), transform=axs.flat[-1].transAxes, **look)
+        style.sentence(axs.flat[-1], note)
     return style.key(figure, axs.flat, title=curves.band(ds))
 
 

@@ -76,5 +76,5 @@ def draw(ds: xr.Dataset) -> Figure:
 def _line(values: xr.DataArray, ax: Axes, name: str, **look: Any) -> None:
     label, colour = palette.TERMS[name]
     marker = "osD^vPX"[list(palette.TERMS).index(name)]
-    shown: dict[str, Any] = {"color": colour, "label": label, "marker": marker, "markersize": 2.5}
+    shown: dict[str, Any] = {"color": colour, "label": label, "marker": marker, "markersize": 3.2}
     curves.line_with_band(values, ax=ax, over="round", **{**shown, **look})

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from scipy.spatial import ConvexHull
 
-from drift.analyses.landscapes.model_map import model_map
+from drift.analyses.landscapes.model_map import ROUNDS, model_map
 from drift.runs.run import Run
 from figures.gallery import _runs, _stack
 from figures.looks import style
@@ -28,7 +28,7 @@ TINTS = ("#d9d9d9", "#f0d9c4", "#cfe3ee", "#dfead2", "#e8dcea")
 
 
 def data(
-    runs: Sequence[Run], *, most: int = 3, rounds: int = 2, margin: float = 0.1, aligned: bool = False
+    runs: Sequence[Run], *, most: int = 3, rounds: int = ROUNDS, margin: float = 0.1, aligned: bool = False
 ) -> xr.Dataset:
     """Places, basins and the chosen mean over mark, and barriers between basins, of up to `most` runs.
 
@@ -64,13 +64,13 @@ def draw(ds: xr.Dataset) -> Figure:
     number = int(present.mark_basin.values[averaged][0])
     if axs.size > 1:
         _basins(present, axs[0, 0])
-        _models(present, ("mark_alpha", "mark_beta"), axs[0, 0], present.mark_basin.values > 0, averaged & False)
+        _models(present, ("mark_alpha", "mark_beta"), axs[0, 0], present.mark_basin.values > 0, averaged | True)
         axs[0, 0].set_title("all models", fontsize=style.small())
     inside = present.mark_basin.values == number
     _models(present, ("mark_near_alpha", "mark_near_beta"), axs[0, -1], inside, averaged)
     losses = {str(name): float(value) for name, value in zip(ds.candidate.values, ds.judged_loss.values, strict=True)}
-    words = f"basin {number}: mean of {averaged.sum()} ringed models\nloss {losses[ds.attrs['chosen']]:.3f}"
-    words += f"; {list(losses)[-1]}: {list(losses.values())[-1]:.3f}"
+    words = f"basin {number}: loss {losses[ds.attrs['chosen']]:.3f} at the mean of {averaged.sum()}\nof {inside.sum()}"
+    words += f" models (others pale), {list(losses.values())[-1]:.3f} at {list(losses)[-1]}"
     axs[0, -1].set_title(words, fontsize=style.small())
     for ax in axs.flat:
         style.name_axes(ax, "first principal coordinate", "second principal coordinate")
@@ -80,9 +80,9 @@ def draw(ds: xr.Dataset) -> Figure:
     return style.key(figure, axs.flat, title=f"diverged, not on the map: {lost}" if lost else "", columns=3)
 
 
-def _models(ds: xr.Dataset, places: tuple[str, str], ax: Axes, shown: np.ndarray, ringed: np.ndarray) -> None:
+def _models(ds: xr.Dataset, places: tuple[str, str], ax: Axes, shown: np.ndarray, strong: np.ndarray) -> None:
     """Clients small, global models large with a black edge, in colour and marker of their method; hollow from the
-    second seed of a method on."""
+    second seed of a method on, pale where not strong. A cross marks the mean of a part that is strong."""
     clients = np.array(["client" in str(name).rpartition(": ")[2] for name in ds.mark.values])
     runs, (x, y) = ds.mark_run.values, (ds[name].values for name in places)
     leading = {run.rpartition(" ")[0]: run for run in runs[::-1]}
@@ -95,10 +95,15 @@ def _models(ds: xr.Dataset, places: tuple[str, str], ax: Axes, shown: np.ndarray
         }
         small, large = ((runs == run) & shown & kind for kind in (clients, ~clients))
         label = f"{style.label(method)}, seed {seed}"
-        ax.scatter(x[small], y[small], s=11, edgecolors=colour, linewidths=0.7, label=label, **look)
-        ax.scatter(x[large], y[large], s=34, edgecolors="black", linewidths=1.0, zorder=4, **look)
+        for part, alpha in ((strong, 1.0), (~strong, 0.3)):
+            first, second = (np.flatnonzero(kind & part) for kind in (small, large))
+            named = label if alpha == 1.0 else "_nolegend_"
+            ax.scatter(x[first], y[first], s=13, edgecolors=colour, linewidths=0.7, label=named, alpha=alpha, **look)
+            ax.scatter(x[second], y[second], s=34, edgecolors="black", zorder=4, alpha=alpha, **look)
     ax.scatter([], [], s=34, facecolors="#bbbbbb", edgecolors="black", linewidths=1.0, label="global model")
-    ax.scatter(x[ringed], y[ringed], s=52, facecolors="none", edgecolors="black", linewidths=0.6, zorder=5)
+    if not strong.all():
+        mean: dict[str, Any] = {"color": "white", "markeredgecolor": "black", "markersize": 8, "zorder": 6}
+        ax.plot(x[strong].mean(), y[strong].mean(), "X", linestyle="", label="mean to take", **mean)
 
 
 def _basins(ds: xr.Dataset, ax: Axes) -> None:

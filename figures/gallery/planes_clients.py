@@ -57,6 +57,7 @@ def draw(ds: xr.Dataset) -> Figure:
         )
         for ax, plane in zip(row, planes, strict=True):
             ax.set_title(_title(plane, wide) if variable == "loss" else "", fontsize=style.small())
+            ax.set_anchor("N")  # titles stand side by side
     style.name_edges(axs)
     return _planes.key(figure, axs, "a client (last map: a global model)")
 
@@ -64,7 +65,9 @@ def draw(ds: xr.Dataset) -> Figure:
 def _title(plane: xr.Dataset, named: bool) -> str:
     """What the models of a plane are; with their numbers where these are not on the map."""
     label = str(plane.attrs["label"])
-    if named or not label.startswith("clients"):
+    if named:
+        return " ".join(label.split()).replace(f", {_planes.OWN_SCALE}", f",\n{_planes.OWN_SCALE}")
+    if not label.startswith("clients"):
         return label
     numbers = [str(name).rpartition(" ")[2] for name in plane.mark.values if str(name) != "mean"]
     return label.replace("clients", f"clients {', '.join(numbers)}", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -43,17 +44,24 @@ def draw(ds: xr.Dataset) -> Figure:
         row[0].scatter(
             marks.mark_alpha, marks.mark_beta, c=marks.mark_loss, marker=marker, s=size, linewidths=1.0, **scale
         )
-    for name, x, y in zip(ds.mark.values, ds.mark_alpha.values, ds.mark_beta.values, strict=True):
+    places = np.stack([ds.mark_alpha.values, ds.mark_beta.values], 1)
+    gaps = np.linalg.norm(places[:, None] - places, axis=-1) + np.diag(np.full(len(places), np.inf))
+    free = (gaps.min(1) > 0.08 * np.ptp(ds.alpha.values)) | np.isin(ds.mark.values, ["start", "global"])
+    for name, (x, y) in zip(ds.mark.values[free], places[free], strict=True):
         at, across, up = _SIDES.get(str(name), ((0, 5), "center", "bottom"))
-        note = row[0].annotate(_short(name), (x, y), at, textcoords="offset points", fontsize=style.small(), zorder=6)
-        note.set(ha=across, va=up, path_effects=style.outline())
+        leader: Any = _LEADER if up == "center" else None
+        note = row[0].annotate(_short(name), (x, y), at, textcoords="offset points", arrowprops=leader, zorder=6)
+        note.set(ha=across, va=up, path_effects=style.outline(), fontsize=style.small())
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
     _gaps(ds, row[1])
     return style.key(figure, row[1:])
 
 
-_SIDES = {"start": ((0, -5), "center", "top"), "global": ((-5, 0), "right", "center")}
+_SIDES = {"start": ((-26, -20), "right", "center"), "global": ((-26, 20), "right", "center")}
 """Places of the names of models that are close to each other and to clients, whose names are above them."""
+
+_LEADER = {"arrowstyle": "-", "color": "white", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 3}
+"""Line from such a name to its model."""
 
 
 def _gaps(ds: xr.Dataset, ax: Axes) -> None:
@@ -64,10 +72,12 @@ def _gaps(ds: xr.Dataset, ax: Axes) -> None:
     hollow: dict[str, Any] = {"color": "white", "markeredgecolor": style.GLOBAL, "markersize": 4}
     ax.plot(off.distance, off.foot_loss, "o", label="its foot on the plane", **hollow)
     for name, x, y in zip(ds.mark.values, ds.distance.values, ds.mark_loss.values, strict=True):
-        if x > 1e-3 * float(ds.distance.max()):
-            ax.annotate(_short(name), (x, y), (4, 0), textcoords="offset points", fontsize=style.small(), va="center")
+        ax.annotate(_short(name), (x, y), (4, 0), textcoords="offset points", fontsize=style.small(), va="center")
     ax.margins(x=0.12)
     style.name_axes(ax, style.text(ds.distance), style.text(ds.loss))
+    ax.yaxis.set_label_position("right")  # beside the colour bar its label would be read as that of the bar
+    ax.yaxis.tick_right()
+    ax.spines[["left", "right"]].set_visible(False)
     style.logarithmic(ax)
 
 

@@ -58,7 +58,9 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.set_aspect("equal")
         ax.set_xticks(float(ds.alpha.max()) * np.array([-0.5, 0.0, 0.5]))
         ax.set_title(style.label(name), fontsize=style.small())
+        style.name_axes(ax, "u", "v")
     style.name_edges(axs, len(names))
+    figure.supxlabel("coordinates along u and v, in norms of the filters", fontsize=style.small())
     empty = axs.flat[len(names)] if len(names) < axs.size else None
     surfaces.colorbar(figure, axs.flat, levels, f"{ds.attrs['split']} {style.text(ds.loss)}", inside=empty)
     return figure

@@ -81,7 +81,7 @@ def draw(ds: xr.Dataset) -> Figure:
         axs[0, index].set_xticks(panel.client)
         triangles.triangle(panel, ax=axs[1, index], levels=levels)
         triangles.optima(panel, ax=axs[1, index])
-        axs[1, index].set_title(f"landscape of round {int(panel.shown)}", fontsize=style.small(), pad=12)
+        axs[1, index].set_title(f"landscape of round {int(panel.shown)}", fontsize=style.small(), pad=14)
     surfaces.colorbar(figure, axs.flat, levels, style.text(ds.loss))
     path = ds["round"].values
     title = f"dots: best weights of rounds {path[0]} (dark) to {path[-1]} (pale)"

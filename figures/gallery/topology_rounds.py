@@ -11,6 +11,7 @@ from drift.analyses.landscapes.topology import topology_rounds
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _selected
+from figures.gallery.basin_rounds import NO_CLIMB
 from figures.looks import style
 
 NEEDS = "runs of any methods with three or more clients per round, trained in one setting, that kept clients of rounds"
@@ -51,7 +52,12 @@ def draw(ds: xr.Dataset) -> Figure:
         "roughness": "share of the variance\nthat is not quadratic",
     }
     strides = ds["value"].values
+    if level := float(abs(ds.climb).max()) <= NO_CLIMB:
+        style.sentence(axs[1, 0], f"no line between two clients climbs by more than {NO_CLIMB:g} nats")
+        axs[0, 0].tick_params(labelbottom=True)
     for ax, (variable, label) in zip(axs.flat, labels.items(), strict=True):
+        if level and variable == "climb":
+            continue
         curves.curve(ds.sel(value=strides[0]), ax=ax, variable=variable, marker="o", markersize=2.5)
         for name, series in curves.split_algorithms(ds[variable].sel(value=strides[-1])):
             if bool(series.notnull().any()):

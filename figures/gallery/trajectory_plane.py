@@ -38,23 +38,25 @@ def data(run: Run, *, points: int = 21, rounds: Sequence[int] | None = None, cli
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """The map of the loss with the path drawn in, and how far the models lie off the plane."""
-    figure, (row,) = style.panels(1, 2, height=2.9, width_ratios=(1.35, 1), cell=0.7)
+    """The map of the loss with the path drawn in; below it, how far the models lie off the plane."""
+    height = 3.6 if style.is_narrow() else 4.8
+    figure, axs = style.panels(2, 1, height=height, height_ratios=(1.9, 1))
+    row = axs[:, 0]
     levels = surfaces.common_levels(ds.loss)
     surfaces.contour(ds, ax=row[0], levels=levels, marks=False)
     _path(ds, row[0])
     for name, label in (("alpha", row[0].set_xlabel), ("beta", row[0].set_ylabel)):
-        label(f"{surfaces.direction(ds, name)} ({100 * ds.attrs[f'explained_{name}']:.0f} % of the variance)")
-    surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
+        label(f"{surfaces.direction(ds, name)}\n({100 * ds.attrs[f'explained_{name}']:.0f} % of variance)")
+    surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss), below=row[:1] if style.is_narrow() else ())
     row[1].plot(ds.mark_round, ds.distance, "o-", color=style.GLOBAL, markersize=3)
     row[1].set_ylim(bottom=0)
     style.name_axes(row[1], "round", style.text(ds.distance), integers=5)
-    return figure
+    return style.key(figure, row)
 
 
 def _path(ds: xr.Dataset, ax: Axes) -> None:
     """The projected models joined in order; the first and the last one named."""
     if "client_alpha" in ds:
         clients = ds.client_alpha.values.ravel(), ds.client_beta.values.ravel()
-        ax.scatter(*clients, s=5, color=style.CLIENT, alpha=0.7, linewidths=0, zorder=2)
+        ax.scatter(*clients, s=8, color="white", edgecolors="black", linewidths=0.3, zorder=2, label="client")
     surfaces.path(ds, ("alpha", "beta"), ax)

@@ -52,8 +52,11 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """Weights of the clients; loss and error of the aggregates; error per class, where there are classes."""
+    """Weights of the clients; loss and error of the aggregates; error per class against that by size."""
     classes = "class_error" in ds
+    factors = (ds.weight * ds.gamma).transpose("mark", "client").values
+    if np.allclose(factors[1], factors[2]):  # by size and uniform: one set of weights
+        ds = ds.isel(mark=[0, 1, 3])
     figure, axs = style.panels(
         1,
         4 if classes else 3,
@@ -68,20 +71,31 @@ def draw(ds: xr.Dataset) -> Figure:
             ax.set_axis_off()
             continue
         positions = np.arange(ds.sizes["mark"])
-        ax.bar(positions, ds[name].values, color=_COLOURS, edgecolor="black", linewidth=0.4)
+        bars = ax.bar(positions, ds[name].values, color=_COLOURS[: len(positions)], edgecolor="black", linewidth=0.4)
+        notes = ax.bar_label(bars, fmt="{:.3g}", fontsize=style.small(), label_type="center", rotation=90)
+        for note in notes:
+            note.set_path_effects(style.outline())
         matrices.name_ticks(ax.xaxis, [str(name) for name in ds.mark.values])
         ax.tick_params(axis="x", labelrotation=90)
         style.name_axes(ax, "weights", style.text(ds[name]))
     if classes:
-        matrices.matrix(ds.class_error, ax=axs[0, 3], high=1.0, aspect="auto")
-        axs[0, 3].set_ylabel("")
+        _classes(ds.class_error, axs[0, 3])
     return figure
+
+
+def _classes(errors: xr.DataArray, ax: Axes) -> None:
+    """Errors of the classes against those at weights by size, in points."""
+    points = 100 * (errors - errors.isel(mark=1)).isel(mark=np.arange(errors.sizes["mark"]) != 1)
+    largest = float(abs(points).max()) or 1.0
+    points = points.assign_attrs(long_name="error of the class, minus that by size", units="points")
+    matrices.matrix(points, ax=ax, low=-largest, high=largest, cmap=style.SIGNED, aspect="auto")
+    ax.set_ylabel("")
 
 
 def _weights(ds: xr.Dataset, ax: Axes) -> None:
     """A line of markers per set of weights."""
     positions = np.arange(ds.sizes["client"])
-    for mark, colour, symbol in zip(map(str, ds.mark.values), _COLOURS, "osv^", strict=True):
+    for mark, colour, symbol in zip(map(str, ds.mark.values), _COLOURS, "osv^", strict=False):
         values = ds.weight.sel(mark=mark).values
         if np.isfinite(values).any():
             factor = float(ds.gamma.sel(mark=mark))
@@ -93,4 +107,4 @@ def _weights(ds: xr.Dataset, ax: Axes) -> None:
 
 
 _COLOURS = ("#D55E00", "#0072B2", "#56B4E9", "#999999")
-"""Of the marks: these weights, by size, uniform, the round's end."""
+"""Of the marks in their order."""

@@ -15,7 +15,7 @@ from drift.analyses.counterfactual.whatif import what_if
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _selected
-from figures.looks import style
+from figures.looks import palette, style
 
 NEEDS = "a run that kept the clients of some rounds; runs of the same method with other seeds are averaged"
 
@@ -56,7 +56,7 @@ def draw(ds: xr.Dataset) -> Figure:
         colour = _WINDOWS[windows.index(name) % len(_WINDOWS)] if name in windows else _COLOURS[name]
         label = f"mean of {name[4:]} rounds" if name in windows else _LABELS[name]
         look = {"color": colour, "label": label, "marker": _MARKERS[names.index(name) % len(_MARKERS)]}
-        look |= {"linestyle": "--" if name == "uniform" else "-"}  # it often hides fma
+        look["linestyle"] = palette.DASHES[(names.index(name) - 1) % len(palette.DASHES)]  # lines often hide each other
         for ax, (gain, factor) in zip(axs[0], gains.items(), strict=False):
             _line(factor * shown[gain].sel(variant=name), ax, **look)
     _line(shown.gamma, axs[0, -1], color=_COLOURS["gamma"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import wraps
@@ -28,7 +29,7 @@ from figures.looks.words import in_words, text, with_unit
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
 __all__ += ["dash", "is_beside", "is_first", "is_lowest", "is_narrow", "key", "label", "literal", "marker", "name_axes"]
 __all__ += ["name_edges", "order", "outline", "panels", "save", "sequential", "small", "steps", "text", "width"]
-__all__ += ["in_words", "with_unit"]
+__all__ += ["in_words", "sentence", "with_unit"]
 
 
 def label(name: str) -> str:
@@ -138,6 +139,12 @@ def name_axes(ax: Axes, x: str | None = None, y: str | None = None, *, integers:
     if y is not None:
         ax.set_ylabel(y)
     return ax
+
+
+def sentence(ax: Axes, text: str) -> None:
+    """Write a sentence in place of a panel that would show nothing."""
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, textwrap.fill(text, 22), transform=ax.transAxes, fontsize=small(), ha="center", va="center")
 
 
 def same_range(*axs: Axes) -> None:

@@ -32,21 +32,21 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
         runs: Runs among which it could choose.
         options: Of the figure, defaults included.
     """
-    seeds = _distinct(map(seed_text, sorted(shown, key=lambda run: run.experiment.seed)))
+    seeds = _shortened(_distinct(map(seed_text, sorted(shown, key=lambda run: run.experiment.seed))))
     texts = {
         "methods": join_names(list(map(palette.label, palette.order(run.label for run in shown))), 8),
         "data": join_names(_distinct(run.task_name for run in shown)),
-        "partition": join_names(_distinct(_partition(run) for run in shown)),
+        "partition": _partitions(shown),
         "seeds": join_names(seeds, 6),
         "rounds": _rounds(ds, shown),
         "samples": _samples(ds, shown, options),
     }
-    named_seeds = f"seed{'s' * (len(seeds) > 1)} {texts['seeds']}"
+    named_seeds = f"seed{'s' * (', ' in texts['seeds'] or ' to ' in texts['seeds'])} {texts['seeds']}"
     rest = group_left_out(runs, shown)
     brief = "; ".join(f"{len(names)} differing in {why}" for why, names in list(rest.items())[:MOST])
     if others := sum(len(names) for names in list(rest.values())[MOST:]):
         brief += f"; {others} more"
-    line = " · ".join({**texts, "seeds": named_seeds}.values())
+    line = " · ".join(filter(None, {**texts, "seeds": named_seeds}.values()))
     return ds.assign_attrs(
         {f"identity_{name}": text for name, text in texts.items()},
         identity=line,
@@ -67,6 +67,14 @@ def caption(ds: xr.Dataset) -> str:
 def seed_text(run: Run) -> str:
     """The seed of a run; "not said" where a run of another program does not state it."""
     return UNKNOWN if run.seed is None else str(run.seed)
+
+
+def _partitions(runs: Sequence[Run]) -> str:
+    """Partitions with their cohorts; the cohort once where it is that of all."""
+    pairs = _distinct(map(_partition, runs))
+    cohorts = _distinct(text.rpartition(", ")[2] for text in pairs)
+    names = [text.rpartition(", ")[0] for text in pairs] if len(cohorts) == 1 else pairs
+    return ", ".join([join_names(names), *cohorts * (len(cohorts) == 1)])
 
 
 def _partition(run: Run) -> str:
@@ -109,8 +117,8 @@ def _samples(ds: xr.Dataset, runs: Sequence[Run], options: Mapping[str, Any]) ->
     else:
         names = [split] if split else ["train", "test"]
         sizes = {name: [size[name] for run in runs if name in (size := sample_counts(run))] for name in names}
-        counted = [f"{_span(sizes[name])} {_WRITTEN.get(name, name)}".strip() for name in names]
-        texts.append(f"{' and '.join(counted)} samples")
+        counted = [f"{_span(sizes[name])} {_WRITTEN.get(name, name)}".strip() for name in names if sizes[name] or split]
+        texts += [f"{' and '.join(counted)} samples"] * bool(counted)
     if isinstance(per_client := options.get("samples_per_client"), int):
         texts.append(f"{per_client} per client")
     return ", ".join(texts)
@@ -133,6 +141,14 @@ def _span(numbers: Iterable[int]) -> str:
     """Equal numbers as one number, others as a range; empty without numbers."""
     distinct = sorted(set(numbers))
     return "" if not distinct else str(distinct[0]) if len(distinct) == 1 else f"{distinct[0]} to {distinct[-1]}"
+
+
+def _shortened(seeds: list[str]) -> list[str]:
+    """Four successive seeds or more as one text."""
+    if len(seeds) < 4 or not seeds[0].isdigit():
+        return seeds
+    successive = [str(int(seeds[0]) + index) for index in range(len(seeds))]
+    return [f"{seeds[0]} to {seeds[-1]}"] if seeds == successive else seeds
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

@@ -25,7 +25,7 @@ def alt_text(headline: str, figure: Figure) -> str:
         figure: Drawn.
     """
     axs = [ax for ax in figure.get_axes() if ax.get_label() != "<colorbar>" and ax.has_data() and ax.axison]
-    panels = [_panel(ax, f"Panel {index}: " if len(axs) > 1 else "") for index, ax in enumerate(axs, 1)]
+    panels = [_panel(ax, f"Panel {index}: " if len(axs) > 1 else "Panel: ") for index, ax in enumerate(axs, 1)]
     return " ".join([headline.rstrip(".") + ".", *map(plain, panels)])
 
 

@@ -7,6 +7,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures.looks import look
 from figures.looks.literal import plain
 
 LAST, PANELS = 10, 4
@@ -20,7 +21,36 @@ def finding(ds: xr.Dataset, figure: Figure | None) -> str:
         ds: As the figure's data() returns it.
         figure: Drawn from it; its lines are read.
     """
-    return _valley(ds) or _barriers(ds) or _segments(ds) or _pairs(ds) or (_ends(figure) if figure is not None else "")
+    return (
+        _measured(ds)
+        or _valley(ds)
+        or _barriers(ds)
+        or _segments(ds)
+        or _pairs(ds)
+        or (_ends(figure) if figure is not None else "")
+    )
+
+
+def _measured(ds: xr.Dataset) -> str:
+    """The numbers that a map of models, coherence, gains or a path are drawn for."""
+    if "mark_chosen" in ds:
+        losses = dict(zip(ds.candidate.values, ds.judged_loss.values, strict=True))
+        chosen, last = losses[ds.attrs["chosen"]], list(losses)[-1]
+        count, number = int(ds.mark_chosen.sum()), ds.sizes["basin"]
+        apart = f"{number} basins, with barriers up to {float(ds.basin_barrier.max()):.2g} nats; " * (number > 1)
+        return f"{apart}the mean of {count} models has a loss of {chosen:.3f}, {last} one of {losses[last]:.3f}"
+    if "critical_point" in ds and "algorithm" in ds.dims and bool(ds.critical_point.notnull().any()):
+        points = ds.critical_point.median("seed") if "seed" in ds.critical_point.dims else ds.critical_point
+        texts = [f"{look.label(str(one.algorithm.item()))} {float(one):.0f}" for one in points if one.notnull()]
+        return f"Critical point, where the coherence turns negative, at round: {', '.join(texts)}"
+    if "gain" in ds and "concentration" in ds.gain.dims:
+        medians = ds.gain.median(set(ds.gain.dims) - {"concentration"})
+        texts = [f"{float(one):.2f} at {float(one.concentration):g}" for one in medians]
+        return f"Median gain by concentration: {', '.join(texts)}"
+    if "distance" in ds and "explained_beta" in ds.attrs:
+        share = 100 * (ds.attrs["explained_alpha"] + ds.attrs["explained_beta"])
+        return f"The plane holds {share:.0f} % of the variance; models lie up to {float(ds.distance.max()):.2g} off it"
+    return ""
 
 
 def _valley(ds: xr.Dataset) -> str:
@@ -99,15 +129,19 @@ def _pairs(ds: xr.Dataset) -> str:
 
 
 def _ends(figure: Figure) -> str:
-    """Of the first panel with named lines: which ends highest, and which lowest."""
+    """Of the first panel with named lines: which ends highest and which lowest, or is it where they differ most."""
     for ax in figure.get_axes():
         lines = list(named_lines(ax).items())
         across, quantity = (plain(" ".join(text.split())) for text in (_label(ax), ax.get_ylabel()))
         if not lines or not quantity or not across or ax.get_xscale() == "symlog":
             continue
         last = LAST if "round" in across and min(len(points) for _, points in lines) >= 2 * LAST else 1
-        ends = sorted((float(points[-last:, 1].mean()), plain(name)) for name, points in lines)
-        where = f"{across} {lines[0][1][-1, 0]:.4g}{f' (mean of the last {last})' * (last > 1)}"
+        part, heights = slice(-last, None), [points[:, 1] for _, points in lines]
+        if "round" not in across and len(lines) > 1 and len(set(map(len, heights))) == 1:
+            at = int(np.ptp(heights, axis=0).argmax())  # where settings differ most
+            part = slice(at, at + 1)
+        ends = sorted((float(points[part, 1].mean()), plain(name)) for name, points in lines)
+        where = f"{across} {lines[0][1][part][-1, 0]:.4g}{f' (mean of the last {last})' * (last > 1)}"
         (low, lowest), (high, highest) = ends[0], ends[-1]
         both = f"highest {highest}, {high:.3g}; lowest {lowest}, {low:.3g}"
         single = f"{high:.3g}" + f", from {lines[0][1][0, 1]:.3g}" * (len(ends) == 1)

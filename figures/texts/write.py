@@ -46,7 +46,8 @@ def write(stem: Path, headline: str, ds: xr.Dataset, figure: Figure, *, samples:
 
 def _first(text: str, ds: xr.Dataset, figure: Figure) -> str:
     """The headline of a caption and what is seen."""
-    return ". ".join(filter(None, [text.partition(". ")[0], finding(ds, figure)]))
+    seen = finding(ds, figure)
+    return ". ".join(filter(None, [text.partition(". ")[0], seen[:1].upper() + seen[1:]]))
 
 
 def is_table(ds: xr.Dataset) -> bool:

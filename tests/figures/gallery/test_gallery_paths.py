@@ -38,7 +38,7 @@ def test_trajectory_is_drawn_through_its_marks_in_order():
     plane, off, _ = figure.axes
     np.testing.assert_array_equal(plane.lines[0].get_xydata(), at)
     np.testing.assert_array_equal(off.lines[0].get_xydata(), [[0, 0.1], [4, 0.2], [9, 0.3]])
-    assert plane.get_xlabel() == "distance along u (71 % of the variance)"
+    assert plane.get_xlabel() == "distance along u\n(71 % of variance)"
     assert {note.get_text() for note in plane.texts} == {"round 0", "round 9"}
 
 
@@ -182,7 +182,7 @@ def test_corners_of_a_triangle_are_the_clients():
     )
     first = simplex_weights.draw(_stack.join_panels([(ds.attrs["label"], ds)])).axes[0]
     corners = {note.get_text(): tuple(np.round(note.xy, 3)) for note in first.texts}
-    assert corners == {"client 5 (2)": (0, 0), "client 1 (1)": (1, 0), "client 3 (1)": (0.5, 0.866)}
+    assert corners == {"client 5\n(2)": (0, 0), "client 1\n(1)": (1, 0), "client 3 (1)": (0.5, 0.866)}
     places = {line.get_label(): line.get_xydata()[0] for line in first.lines}
     np.testing.assert_allclose(places["equal weights"], [0.5, 3**0.5 / 6])
     np.testing.assert_allclose(places["weights by size"], [0.375, 3**0.5 / 8])

@@ -94,7 +94,7 @@ def test_an_infinite_seed_makes_the_mean_infinite_and_leaves_no_interval():
 
 
 def test_a_picture_says_where_seeds_are_infinite_or_missing(monkeypatch):
-    for value, said in ((np.inf, "gaps: a seed is infinite"), (np.nan, "means of the seeds that have a value")):
+    for value, said in ((np.inf, "gaps: a seed is infinite"), (np.nan, "some seeds lack a value")):
         values = xr.DataArray([[1.0, 2], [1, value]], {"seed": [0, 1], "round": [0, 1]}, ["seed", "round"])
         said_now: list[str] = []
         monkeypatch.setattr(look.Drawing, "remark", lambda self, text, said_now=said_now: said_now.append(text))

@@ -359,7 +359,7 @@ def test_the_sentence_in_place_of_barriers_counts_the_pairs():
         assert figure.get_supxlabel() == f"no loss barrier above 0.001 nats between any of {pairs} pairs"
 
 
-@pytest.mark.parametrize(("gap", "words"), [(np.inf, "gaps: a seed is infinite"), (np.nan, "means of the seeds that")])
+@pytest.mark.parametrize(("gap", "words"), [(np.inf, "gaps: a seed is infinite"), (np.nan, "some seeds lack a value")])
 def test_numbers_over_rounds_say_their_gaps_as_curves_do(gap, words):
     values = np.array([[1.0, 0.5, 0.2], [1.1, gap, 0.3]])
     column = xr.DataArray(values, {"group": ("run", ["fedavg"] * 2), "round": range(3)}, ["run", "round"])

@@ -98,7 +98,7 @@ def test_numbers_of_an_alternative_text_are_those_of_the_drawn_lines():
     axs[0, 0].set(xlabel="round", ylabel="loss", xlim=(40, 0), ylim=(-1.25, 2.5))
     said = alt_text("Loss.", figure)
     assert said == (
-        "Loss. lines over round from 0 to 40 and loss from 0.123 to 2; first from 0.123 to 0.75, "
+        "Loss. Panel: lines over round from 0 to 40 and loss from 0.123 to 2; first from 0.123 to 0.75, "
         "second from 1.75 to 1.12."
     )
 

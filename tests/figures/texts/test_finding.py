@@ -97,6 +97,47 @@ def test_a_single_curve_says_where_it_starts_and_equal_ones_their_value(panel):
     assert finding(xr.Dataset(), panel.figure) == "test accuracy at round 4: 0.3"
 
 
+def test_settings_are_compared_where_they_differ_most(panel):
+    panel.set_xlabel("local epochs")
+    panel.plot([1, 2, 4], [0.2, 0.1, 0.3], label="IMA")
+    panel.plot([1, 2, 4], [0.2, 0.5, 0.3], label="FedAvg")
+    assert (
+        finding(xr.Dataset(), panel.figure) == "test accuracy at local epochs 2: highest FedAvg, 0.5; lowest IMA, 0.1"
+    )
+
+
+def test_a_map_of_models_states_its_basins_and_the_loss_of_the_mean_to_take():
+    coords = {"candidate": ["basin", "pruned basin", "round 9"], "basin": [1, 2], "basin_other": [1, 2]}
+    ds = xr.Dataset(
+        {
+            "mark_chosen": ("mark", [1.0, np.nan, 0.0, 1.0]),
+            "judged_loss": ("candidate", [0.75, 0.5, 0.625]),
+            "basin_barrier": (("basin", "basin_other"), [[0.0, 0.5], [0.5, 0.0]]),
+        },
+        coords,
+        {"chosen": "pruned basin"},
+    )
+    mean = "the mean of 2 models has a loss of 0.500, round 9 one of 0.625"
+    assert finding(ds, None) == f"2 basins, with barriers up to 0.5 nats; {mean}"
+    assert finding(ds.isel(basin=[0], basin_other=[0]), None) == mean
+
+
+def test_critical_points_gains_and_paths_are_stated_with_what_they_are_measured_for():
+    points = xr.Dataset(
+        {"critical_point": (("algorithm", "seed"), [[4.0, 6.0], [np.nan, np.nan], [2.0, np.nan]])},
+        {"algorithm": ["fedavg", "ima", "lss"], "seed": [0, 1]},
+    )
+    text = "Critical point, where the coherence turns negative, at round: FedAvg 5, LSS 2"
+    assert finding(points, None) == text
+    assert finding(points.isel(algorithm=[1]), None) == ""
+    gains = (("concentration", "sample"), [[0.9, 0.7, np.nan], [0.2, 0.1, 0.3]])
+    ds = xr.Dataset({"gain": gains}, {"concentration": [0.1, 1.0]})
+    assert finding(ds, None) == "Median gain by concentration: 0.80 at 0.1, 0.20 at 1"
+    shares = {"explained_alpha": 0.7, "explained_beta": 0.2}
+    ds = xr.Dataset({"distance": ("mark", [0.1, 0.375])}, attrs=shares)
+    assert finding(ds, None) == "The plane holds 90 % of the variance; models lie up to 0.38 off it"
+
+
 def test_nothing_is_said_of_other_pictures(panel):
     panel.bar([0, 1], [1, 2])
     assert finding(xr.Dataset({"loss": ("round", [1.0])}), panel.figure) == ""
