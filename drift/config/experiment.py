@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import ConfigDict, Field, field_validator, model_validator
@@ -28,6 +28,10 @@ class SettingsTable(StrictNumbers):
     """A frozen table of settings in which an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+Share = Annotated[float, Field(gt=0, le=1)]
+"""A part of something, above 0."""
 
 
 class TaskSettings(SettingsTable):
@@ -85,6 +89,12 @@ class Clients(SettingsTable):
         0.0, description="clients with two of their labels swapped: a share of all, or their numbers (FedLAW, Table 8)"
     )
 
+    work: tuple[Share, Share] = Field(
+        (1.0, 1.0), description="share of its local steps that a client does in a round: drawn between these"
+    )
+    stops: float = Field(0.0, ge=0, lt=1, description="chance that a client stops in a round and sends nothing")
+    late: int = Field(0, ge=0, le=100, description="rounds that a client is late at most: it started that much earlier")
+
     @model_validator(mode="before")
     @classmethod
     def _partition_options_beside_its_name(cls, values: Any) -> Any:
@@ -105,6 +115,8 @@ class Clients(SettingsTable):
     def _cohort_fits(self) -> Clients:
         if self.per_round > self.number:
             raise ValueError(f"per_round is {self.per_round} but there are only {self.number} clients; lower it.")
+        if self.work[0] > self.work[1]:
+            raise ValueError(f"work is {list(self.work)}; give the smaller share first, as in [0.2, 1.0].")
         return self
 
     @model_validator(mode="after")
@@ -141,6 +153,8 @@ class Local(SettingsTable):
     batch: int = Field(50, gt=0)
     drop_last: bool = False
     persist_optimizer: bool = Field(False, description="clients keep their moments between rounds")
+    compress: Literal["none", "top-k", "8-bit"] = Field("none", description="how clients compress their update")
+    topk: Share = Field(0.1, description="share of the entries that top-k sends")
 
 
 class Proxy(SettingsTable):
@@ -193,6 +207,11 @@ class Experiment(SettingsTable):
         if self.method.needs_proxy and self.proxy is None:
             raise ValueError(
                 f"method {self.method.name()} learns on a proxy set and none is given; set proxy.per_class=10."
+            )
+        if self.clients.late and self.method.sends:
+            raise ValueError(
+                f"clients.late is {self.clients.late}, and {self.method.name()} sends clients more than the model, "
+                "known of the present round alone; set clients.late=0 or take another method, such as fedbuff."
             )
         self.method.check(self)
         return self

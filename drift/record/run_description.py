@@ -1,115 +1,17 @@
-"""Description of a recorded run: the cohort of a round, and the content of run.json."""
+"""Description of a recorded run: numbers of its clients, and the content of run.json."""
 
 from __future__ import annotations
 
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from drift.plugins.reserved_names import USER_TASK
-from drift.record.flat_arrays import Entry, FlatArrays, State
-
-Clients = Mapping[Any, tuple[State, int]]
-"""Model after local training and number of samples, by client."""
-
-SAME = 1e-5
-"""Largest difference, as a part of the largest parameter, of a global model and the weighted sum that it is."""
-
-
-@dataclass(frozen=True)
-class RecordedCohort:
-    """Clients of a round with finite models, ascending by number, and the numbers of the others.
-
-    Args:
-        ids, sizes, weights: Client numbers, samples, and aggregation weights, shape (m,).
-        models, buffers: Parameters (m, d) and floating buffers (m, b).
-        excluded: Numbers of the clients with models that are not finite.
-        partial: Numbers of the clients that sent a part of the tensors.
-        recorded: Names of the tensors that one of them did not send, and which stay as they were.
-        weighted: Whether the weights are stated, instead of following from the samples.
-    """
-
-    ids: np.ndarray
-    sizes: np.ndarray
-    weights: np.ndarray
-    models: np.ndarray
-    buffers: np.ndarray
-    excluded: np.ndarray
-    partial: np.ndarray
-    recorded: tuple[str, ...] = ()
-    weighted: bool = False
-
-    @property
-    def shares(self) -> np.ndarray:
-        """Weights by samples, which sum to 1, shape (m,); equal where no client has samples."""
-        sizes = self.sizes.astype(np.float64) if self.sizes.any() else np.ones(len(self.sizes))
-        return sizes / sizes.sum()
-
-    def numbers(self) -> dict[str, np.ndarray]:
-        """Arrays of its record, without the models."""
-        arrays = {"ids": self.ids, "sizes": self.sizes, "weights": self.weights}
-        noted = {"extras.excluded": self.excluded, "extras.partial": self.partial}
-        return arrays | {name: numbers for name, numbers in noted.items() if len(numbers)}
-
-    @classmethod
-    def from_clients(
-        cls,
-        flat: FlatArrays,
-        clients: Clients,
-        ids: Sequence[int],
-        start: tuple[np.ndarray, np.ndarray],
-        end: np.ndarray,
-        weights: Mapping[Any, float] | None = None,
-    ) -> RecordedCohort:
-        """The cohort of `clients` in any order; `ids` are their numbers in the same order.
-
-        Tensors that a client did not send are those that it received, `start`. Weights are kept where they give the
-        parameters `end` (d,), as of a server that shrinks the mean; others are scaled to sum 1.
-
-        Raises:
-            ValueError: If a model is of another layout, a client has no number of samples or no weight, or the weights
-                have no finite sum above 0.
-        """
-        finite, excluded, partial, recorded = [], [], [], dict[str, None]()
-        for number, client in sorted(zip(ids, clients, strict=True)):
-            state, size = clients[client]
-            if weights is not None and client not in weights:
-                raise ValueError(f"weights gives none of client {client!r}; it has {list(weights)[:8]}.")
-            try:
-                theta, buffers, absent = flat.completed(state, start)
-            except ValueError as reason:
-                raise ValueError(f"client {client!r}: {reason}") from reason
-            partial += [number] if absent else []
-            recorded |= dict.fromkeys(absent)
-            if np.isfinite(theta).all() and np.isfinite(buffers).all():
-                finite.append((number, int(size), size if weights is None else weights[client], theta, buffers))
-            else:
-                excluded.append(number)
-        numbers, sizes, shares, models, statistics = zip(*finite, strict=True) if finite else ((),) * 5
-        share = np.array(shares, np.float64)
-        share = share if weights is not None or share.any() else np.ones(len(finite))  # no client has samples
-        empty, total = flat.vectors_of(0), share.sum()
-        stacked = np.stack(models) if finite else empty[0]
-        if finite and not 0 < total < np.inf:
-            raise ValueError(f"the weights {dict(weights or {})} sum to {total:g}; give a finite sum above 0.")
-        if weights is not None:
-            away = np.abs(share.astype(stacked.dtype) @ stacked - end).max()
-            total = 1.0 if away <= SAME * np.abs(end).max() else total
-        return cls(
-            np.array(numbers, np.int64),
-            np.array(sizes, np.int64),
-            share / total if finite else share,
-            stacked,
-            np.stack(statistics) if finite else empty[1],
-            np.array(excluded, np.int64),
-            np.array(partial, np.int64),
-            tuple(recorded),
-            weights is not None,
-        )
+from drift.record.flat_arrays import Entry, FlatArrays
+from drift.record.recorded_cohort import Clients, RecordedCohort
 
 
 def number_clients(clients: Clients, names: Sequence[str] | None, *, fresh: bool) -> tuple[list[int], list[str] | None]:
@@ -201,6 +103,7 @@ def describe_run(
     """
     experiment = before.get("experiment", {"rounds": 1, "clients": {"number": 1, "per_round": 1}})
     recorded = list(dict.fromkeys((*before.get("kept", ()), *cohort.recorded)))
+    unequal = sorted({*before.get("unequal", ()), *cohort.kinds})
     unknown = [] if "method" in training else ["method"]
     unknown += [] if "settings" in training else ["local settings"]
     unknown += [word for word in ("partition", "seed") if word not in training]
@@ -224,6 +127,7 @@ def describe_run(
         "imported": True,
         "unknown": [*unknown, *([] if cohort.weighted else ["aggregation weights"]), *([KEEP] if recorded else [])],
         **({"kept": recorded} if recorded else {}),
+        **({"unequal": unequal} if unequal else {}),
         **({"told": dict(training)} if training else {}),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()},
     }
