@@ -13,7 +13,7 @@ KINDS = {
     "steps": "steps",
     "start_round": "late",
     "start": "late",
-    "sent": "changed before sending",
+    "sent": "sent",
     "stopped": "stopped",
 }
 """What a round may state of a client, and the word for it in the description of the run."""
