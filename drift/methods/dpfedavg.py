@@ -7,14 +7,12 @@ from typing import ClassVar
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from drift.config.experiment import Experiment
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.config.random_keys import generator
 from drift.training.client import Client, Update
-from drift.training.model_layers import require_no_buffers
 
 
 class DPFedAvg(Method):
@@ -25,7 +23,7 @@ class DPFedAvg(Method):
 
     fedscape states z and computes no privacy budget. An accountant, such as that of Opacus or of dp-accounting,
     computes it from z, the share clients.per_round / clients.number and the number of rounds. The record holds all
-    updates and is not private.
+    updates and is not private. Batch statistics are averaged as they are: a model without them suits better.
 
     Unlike the paper: cohorts have a fixed size; there every client joins with probability q.
 
@@ -35,7 +33,6 @@ class DPFedAvg(Method):
     """
 
     extra_models: ClassVar[int] = 1
-    requires = (require_no_buffers,)
 
     clip: float = Field(1.0, gt=0, description="C: largest norm of an update that passes as it is")
     noise: float = Field(0.1, ge=0, description="z: noise multiplier")
@@ -65,12 +62,7 @@ class DPFedAvg(Method):
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
         """The aggregate with noise."""
         sigma = self.noise * self.clip / setting.experiment.clients.per_round
-        noise = sigma * gaussian(setting.experiment.seed, cohort.index, cohort.theta)
+        source = generator(setting.experiment.seed, "privacy", cohort.index)
+        noise = sigma * torch.randn(cohort.theta.shape, generator=source, dtype=cohort.theta.dtype)
         extras = {**combined.extras, "sigma": torch.tensor(sigma, dtype=torch.float64), "noise": noise}
         return Outcome(combined.theta + noise, combined.weights, state, extras)
-
-
-def gaussian(seed: int, index: int, like: Tensor) -> Tensor:
-    """Standard normal noise of round `index`, shape and type of `like`."""
-    source = generator(seed, "privacy", index)
-    return torch.randn(like.shape, generator=source, dtype=like.dtype)

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from drift.record.flat_arrays import FlatArrays, State, Vectors, gram
-from drift.record.recorded_cohort import Clients, RecordedCohort
 from drift.record.recorded_files import RecordedFiles
-from drift.record.round_arguments import round_numbers
-from drift.record.run_description import describe_run, describe_training, layout_entries, number_clients
-from drift.record.unequal_clients import origins_of, require_unequal
+from drift.record.round_arguments import number_clients, origins_of, require_unequal, round_numbers
+from drift.record.run_description import Clients, RecordedCohort, describe_run, describe_training, layout_entries
 from drift.store import keep_rules, numpy_files
 from drift.store.locks import locked
 from landscape.results.atomic_write import clear

@@ -1,44 +1,146 @@
-"""Description of a recorded run: numbers of its clients, and the content of run.json."""
+"""Description of a recorded run: the cohort of a round, and the content of run.json."""
 
 from __future__ import annotations
 
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from drift.plugins.reserved_names import USER_TASK
-from drift.record.flat_arrays import Entry, FlatArrays
-from drift.record.recorded_cohort import Clients, RecordedCohort
+from drift.record.flat_arrays import Entry, FlatArrays, State, Vectors
+from drift.record.round_arguments import KINDS, Stated
+
+Clients = Mapping[Any, tuple[State, int]]
+"""Model after local training and number of samples, by client."""
+
+SAME = 1e-5
+"""Largest difference, as a part of the largest parameter, of a global model and the weighted sum that it is."""
 
 
-def number_clients(clients: Clients, names: Sequence[str] | None, *, fresh: bool) -> tuple[list[int], list[str] | None]:
-    """Numbers of clients in their order, and all names so far where clients have names.
-
-    New names are numbered in ascending order, so that the order of `clients` does not matter.
+@dataclass(frozen=True)
+class RecordedCohort:
+    """Clients of a round with finite models, ascending by number, and the numbers of the others.
 
     Args:
-        clients: Clients by whole number or by name.
-        names: Names so far; None in a run whose clients have numbers.
-        fresh: Whether no round is recorded yet, so that clients may have numbers or names.
-
-    Raises:
-        ValueError: If the clients of the run have numbers, and a client has a name; if two have the same.
+        ids, sizes, weights: Client numbers, samples, and aggregation weights, shape (m,).
+        models, buffers: Parameters (m, d) and floating buffers (m, b).
+        excluded: Numbers of the clients with models that are not finite.
+        partial: Numbers of the clients that sent a part of the tensors.
+        recorded: Names of the tensors that one of them did not send, and which stay as they were.
+        weighted: Whether the weights are stated, instead of following from the samples.
+        stated: Arrays of what is stated of unequal clients, by name.
+        trained: Models as trained, shape (m, d), where a client sent another one; None if none did.
+        kinds: Words for what is unequal.
     """
-    plain = all(isinstance(client, int | np.integer) and 0 <= client < 1 << 31 for client in clients)
-    if names is None and plain:
-        return [int(client) for client in clients], None
-    if names is None and not fresh:
-        other = next(client for client in clients if not isinstance(client, int) or not 0 <= client < 1 << 31)
-        raise ValueError(f"client {other!r} is no number below 2^31 as those of the rounds before are.")
-    every, texts = list(names or ()), [str(client) for client in clients]
-    if len(set(texts)) < len(texts):
-        twice = next(text for text in texts if texts.count(text) > 1)
-        raise ValueError(f"two clients have the name {twice!r}, as a text and as a number; give each its own.")
-    every += sorted(set(texts) - set(every))
-    return [every.index(str(client)) for client in clients], every
+
+    ids: np.ndarray
+    sizes: np.ndarray
+    weights: np.ndarray
+    models: np.ndarray
+    buffers: np.ndarray
+    excluded: np.ndarray
+    partial: np.ndarray
+    recorded: tuple[str, ...] = ()
+    weighted: bool = False
+    stated: Mapping[str, np.ndarray] = field(default_factory=dict)
+    trained: np.ndarray | None = None
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Weights by samples, which sum to 1, shape (m,); equal where no client has samples."""
+        sizes = self.sizes.astype(np.float64) if self.sizes.any() else np.ones(len(self.sizes))
+        return sizes / sizes.sum()
+
+    def numbers(self) -> dict[str, np.ndarray]:
+        """Arrays of its record, without the models."""
+        arrays = {"ids": self.ids, "sizes": self.sizes, "weights": self.weights}
+        arrays |= {f"extras.{name}": values for name, values in self.stated.items()}
+        noted = {"extras.excluded": self.excluded, "extras.partial": self.partial}
+        return arrays | {name: numbers for name, numbers in noted.items() if len(numbers)}
+
+    @classmethod
+    def from_clients(
+        cls,
+        flat: FlatArrays,
+        clients: Clients,
+        ids: Sequence[int],
+        start: tuple[np.ndarray, np.ndarray],
+        end: np.ndarray,
+        weights: Mapping[Any, float] | None = None,
+        number: int = 0,
+        unequal: Stated = MappingProxyType({}),
+        origins: Mapping[Any, Vectors] = MappingProxyType({}),
+    ) -> RecordedCohort:
+        """The cohort of `clients` in any order; `ids` are their numbers in the same order, then those of stopped ones.
+
+        Tensors that a client did not send are those that it received, `start`. Weights are kept where they give the
+        parameters `end` (d,), as of a server that shrinks the mean; others are scaled to sum 1. `unequal` states what
+        is unequal in round `number`, and `origins` has the models that late clients started from.
+
+        Raises:
+            ValueError: If a model is of another layout, a client has no number of samples or no weight, or the weights
+                have no finite sum above 0.
+        """
+        finite, excluded, partial, recorded = [], [], dict[int, list[bool]](), dict[str, None]()
+        for client_id, client in sorted(zip(ids, clients, strict=False)):
+            (state, size), about, own = clients[client], unequal.get(client, {}), origins.get(client, start)
+            if weights is not None and client not in weights:
+                raise ValueError(f"weights gives none of client {client!r}; it has {list(weights)[:8]}.")
+            try:
+                trained, buffers, absent = flat.completed(state, own)
+                theta, buffers, _ = (
+                    flat.completed(about["sent"], own) if "sent" in about else (trained, buffers, absent)
+                )
+            except ValueError as reason:
+                raise ValueError(f"client {client!r}: {reason}") from reason
+            if client in origins:
+                theta, trained = (start[0] + (model - own[0]) for model in (theta, trained))
+            recorded |= dict.fromkeys(absent)
+            if absent:
+                partial[client_id] = [name not in absent for name, _ in flat.parameters]
+            if all(np.isfinite(array).all() for array in (theta, buffers, trained)):
+                share = size if weights is None else weights[client]
+                unlike = about.get("steps", np.nan), about.get("start_round", number), trained
+                finite.append((client_id, int(size), share, theta, buffers, *unlike))
+            else:
+                excluded.append(client_id)
+        numbers, sizes, shares, models, statistics, steps, begun, whole = (
+            zip(*finite, strict=True) if finite else ((),) * 8
+        )
+        said = {name for about in unequal.values() for name in about}
+        stated = {"steps": np.array(steps), "start_round": np.array(begun, np.int64)}
+        stated |= {"stopped": np.array(sorted(ids[len(clients) :]), np.int64)}
+        stated = {name: values for name, values in stated.items() if name in said and len(values)}
+        stated |= {"partial_tensors": np.array(list(partial.values()), np.int64)} if partial else {}
+        share = np.array(shares, np.float64)
+        share = share if weights is not None or share.any() else np.ones(len(finite))  # no client has samples
+        empty, total = flat.vectors_of(0), share.sum()
+        stacked = np.stack(models) if finite else empty[0]
+        if finite and not 0 < total < np.inf:
+            raise ValueError(f"the weights {dict(weights or {})} sum to {total:g}; give a finite sum above 0.")
+        if weights is not None:
+            away = np.abs(share.astype(stacked.dtype) @ stacked - end).max()
+            total = 1.0 if away <= SAME * np.abs(end).max() else total
+        return cls(
+            np.array(numbers, np.int64),
+            np.array(sizes, np.int64),
+            share / total if finite else share,
+            stacked,
+            np.stack(statistics) if finite else empty[1],
+            np.array(excluded, np.int64),
+            np.array(list(partial), np.int64),
+            tuple(recorded),
+            weights is not None,
+            stated,
+            np.stack(whole) if "sent" in said and finite else None,
+            tuple(sorted({KINDS[name] for name in said})),
+        )
 
 
 KEEP = "tensors that clients did not send (recorded as they received them)"

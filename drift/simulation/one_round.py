@@ -157,10 +157,9 @@ def _client_states(updates: dict[int, Update]) -> State:
 
 def _unequal(experiment: Experiment, group: Cohort, lost: np.ndarray) -> State:
     """What is unequal of the clients: steps (m,), start_round (m,), and ids that stopped, where settings make it so."""
-    spread = experiment.clients
-    every = {"steps": group.steps, "start_round": group.index - group.late, "stopped": torch.from_numpy(lost)}
-    has = {"steps": spread.work != (1.0, 1.0), "start_round": spread.late > 0, "stopped": len(lost) > 0}
-    return {name: values for name, values in every.items() if has[name]}
+    unequal = {"steps": group.steps} if experiment.clients.work != (1.0, 1.0) else {}
+    unequal |= {"start_round": group.index - group.late} if experiment.clients.late else {}
+    return unequal | ({"stopped": torch.from_numpy(lost)} if len(lost) else {})
 
 
 def _mean_loss(weights: Tensor, returned: list[Update]) -> float:

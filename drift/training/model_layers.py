@@ -64,15 +64,6 @@ def require_normalised(task: Task, method: str) -> None:
     norm_mask(task.model, task.layout, method)
 
 
-def require_no_buffers(task: Task, method: str) -> None:
-    """Raise ValueError for a task whose model has floating buffers, which are averaged as they are."""
-    if task.layout.buffer_size:
-        raise ValueError(
-            f"{method} clips and noises parameters, and this model sends {task.layout.buffer_size} batch statistics as "
-            "they are; take a model with group normalisation or none, such as mlp or cnn_gn."
-        )
-
-
 def norm_mask(module: nn.Module, layout: Layout, method: str) -> Tensor:
     """Which entries of theta (d,) belong to normalisation layers (by their type, not their name), bool.
 

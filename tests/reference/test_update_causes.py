@@ -22,16 +22,13 @@ from drift.training.unequal_clients import rounds_late, share_of_steps
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from tests.drift import hand
+from tests.oracles import half_squared_error
 
 K, D, LR, EPOCHS, ROUNDS = 5, 4, 0.3, 6, 7
 
 CAUSES = ["steps", "late", "stopped", "partial", "sent", "noise"]
 
 SIZES = (6, 9, 14, 7, 11)
-
-
-def half_square(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    return 0.5 * (outputs.squeeze(1) - targets).square().mean()
 
 
 @dataclass(frozen=True)
@@ -60,10 +57,8 @@ def quadratic_run(method: Any, local: dict[str, Any], **clients: Any) -> Quadrat
     with torch.no_grad():
         model.weight.copy_(hand.random(1, D, seed=3))
     settings = {"lr": LR, "momentum": 0.0, "epochs": EPOCHS, "batch": 50, **local}
-    experiment = hand.experiment(
-        method, rounds=ROUNDS, number=K, local=settings, clients={"per_round": 4, **clients}
-    )
-    setting = Setting(Task(model, samples, loss=half_square, metrics={}), experiment)
+    experiment = hand.experiment(method, rounds=ROUNDS, number=K, local=settings, clients={"per_round": 4, **clients})
+    setting = Setting(Task(model, samples, loss=half_squared_error, metrics={"error": half_squared_error}), experiment)
     parts = [torch.arange(sum(SIZES)).split(SIZES)[k].numpy() for k in range(K)]
     data = Data(samples, ("a",), (1,), "", parts, [np.zeros(0, np.int64)] * K)
     server, records = Server.fresh(setting), []
@@ -120,9 +115,7 @@ def require_parts(found, index: int, means: list[np.ndarray]) -> None:
 
 @reference("drift.update_causes", by="quadratic clients in closed form, top-k by sorting, float64")
 def test_steps_lateness_stops_and_compression():
-    run = quadratic_run(
-        "fedavg", {"compress": "top-k", "topk": 0.5}, late=2, work=[0.2, 0.9], stops=0.35
-    )
+    run = quadratic_run("fedavg", {"compress": "top-k", "topk": 0.5}, late=2, work=[0.2, 0.9], stops=0.35)
     found = drift.update_causes(run, rounds=list(range(ROUNDS)))
     assert found.cause.values.tolist() == CAUSES
     for index in range(ROUNDS):
@@ -164,7 +157,11 @@ def test_clipping_and_noise():
 
 
 def test_one_cause_alone_is_the_whole():
-    settings: dict[str, dict[str, Any]] = {"steps": {"work": [0.2, 0.6]}, "late": {"late": 3}, "stopped": {"stops": 0.5}}
+    settings: dict[str, dict[str, Any]] = {
+        "steps": {"work": [0.2, 0.6]},
+        "late": {"late": 3},
+        "stopped": {"stops": 0.5},
+    }
     for cause, clients in settings.items():
         found = drift.update_causes(quadratic_run("fedavg", {}, **clients), rounds=list(range(1, ROUNDS)))
         others = found.norm.drop_sel(cause=cause)
@@ -213,5 +210,5 @@ def test_recorded_rounds_split_what_is_known_and_leave_out_what_needs_training(t
 def test_equal_clients_have_nothing_to_split(tmp_path):
     recorder = Recorder(tmp_path / "run")
     recorder.round(start=state(0), clients={0: (state(1), 3)}, end=state(9))
-    with pytest.raises(LookupError, match="clients of run run are all equal; train with clients.late"):
+    with pytest.raises(LookupError, match="clients of run run are all equal; train with --set clients"):
         drift.update_causes(drift.open(tmp_path / "run"))

@@ -60,8 +60,7 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
     """
     if not run.unequal:
         raise LookupError(
-            f"clients of run {run.name} are all equal; train with clients.late, clients.work, clients.stops or "
-            "local.compress, by dpfedavg, or record what is unequal."
+            f"clients of run {run.name} are all equal; train with --set clients.late=2, or record what is unequal."
         )
     indices = selected_rounds(run, "clients", rounds, ROUNDS)
     parts = _stated if run.about.get("imported") else _trained
@@ -82,11 +81,9 @@ def update_causes_effort(run: Run, **options: Any) -> Effort:
 
 def _numbers(parts: Tensor, mean: Tensor) -> dict[str, Any]:
     """Values of a round, from the parts (causes, d) and the mean (d,) that they lead to."""
-    total = parts.sum(0)
-    norms, square, length = parts.norm(dim=1), total @ total, float(mean.norm())
-    shares = parts @ total / square
-    values = {"norm": norms, "relative": norms / length, "share": shares}
-    return {name: each.numpy() for name, each in values.items()} | {"total": float(square**0.5), "mean": length}
+    norms, total, length = parts.norm(dim=1).numpy(), parts.sum(0), float(mean.norm())
+    values = {"norm": norms, "relative": norms / length, "share": (parts @ total / (total @ total)).numpy()}
+    return values | {"total": float(total.norm()), "mean": length}
 
 
 def _trained(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
@@ -98,8 +95,9 @@ def _trained(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     samples, held_out = run.parts_in(record.index), run.dataset.held_out
     sizes = torch.tensor([len(samples[client]) + len(held_out[client]) for client in cohort])
     stages = [*torch.einsum("n,nsd->sd", run.experiment.cohort_weights(sizes), updates)]
-    arrived, deltas = run.experiment.cohort_weights(record.sizes), _deltas(record, record.kept("clients"))
-    whole, received = arrived @ updates[: len(arrived), -1], arrived @ deltas
+    arrived = run.experiment.cohort_weights(record.sizes)
+    whole = arrived @ updates[: len(arrived), -1]
+    received = arrived @ (record.kept("clients").double() - record.kept("start").double())
     stages += [whole, whole, received, received + record.extras.get("noise", torch.zeros(()))]
     return torch.stack(stages).diff(dim=0), stages[-1]
 
@@ -125,8 +123,8 @@ def _update(run: Run, client: Client) -> Tensor:
 def _stated(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     """Parts and mean of a round of another program; NaN where a training that did not happen is needed."""
     extras, shares = record.extras, run.experiment.cohort_weights(record.sizes)
-    received = _deltas(record, record.kept("clients"))
-    trained = _deltas(record, extras.get("trained", record.kept("clients")))
+    models, start = record.kept("clients"), record.kept("start").double()
+    received, trained = (rows.double() - start for rows in (models, extras.get("trained", models)))
     has, widths = torch.ones_like(trained), torch.tensor([prod(shape) for _, shape in run.layout.parameters])
     for client, mask in zip(extras.get("partial", ()), extras.get("partial_tensors", ()), strict=True):
         has[record.ids == client] = mask.double().repeat_interleave(widths)
@@ -137,11 +135,6 @@ def _stated(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     parts = [torch.full_like(complete, torch.nan if cause else 0.0) for cause in unknown]
     parts += [shares @ trained - complete, shares @ (received - trained), torch.zeros_like(complete)]
     return torch.stack(parts), shares @ received
-
-
-def _deltas(record: Round, models: Tensor) -> Tensor:
-    """Models (m, d) minus the start of the round, float64."""
-    return models.double() - record.kept("start").double()
 
 
 _ABOUT = {

@@ -105,8 +105,9 @@ def answer(run: Run, name: str) -> xr.Dataset | str:
         return getattr(drift, name)(run, **options)
     except (LookupError, ValueError) as reason:
         recordings.require_stated(reason)
-        assert "\n" not in str(reason)
-        return str(reason)
+        refusal = str(reason)
+    assert "\n" not in refusal
+    return refusal
 
 
 def test_the_hostile_run_is_hostile(hostile, source):

@@ -60,8 +60,3 @@ def test_stopped_clients_do_not_shrink_the_denominator(tmp_path):
         sizes.add(len(record.ids))
         torch.testing.assert_close(record.end - record.start, record.deltas.sum(0) / 3, rtol=0, atol=1e-6)
     assert min(sizes) < 3
-
-
-def test_a_model_with_batch_statistics_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="batch statistics"):
-        tiny.trained(tmp_path, "method=dpfedavg", "task.model=tiny:normalised")

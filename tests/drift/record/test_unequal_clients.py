@@ -35,7 +35,7 @@ def recorded(folder, **unequal) -> Run:
 
 
 def test_an_update_is_measured_against_the_model_that_its_client_started_from(tmp_path):
-    run = recorded(tmp_path / "run", **{})
+    run = recorded(tmp_path / "run")
     record, begun, now = run.round(2), vector(state(1)), vector(state(2))
     assert record.ids.tolist() == [0, 1, 3]
     torch.testing.assert_close(record.deltas[0], vector(state(14)) - now)
@@ -73,15 +73,15 @@ def test_a_start_that_is_not_recorded_is_stated_instead(tmp_path):
         ([3], "unequal is [3]; give {client"),
         ({0: 3}, "unequal is {0: 3}; give"),
         ({0: {"lateness": 1}}, "unequal[0] has 'lateness'; give"),
-        ({9: {"steps": 3}}, "client 9 has no model in clients and stopped is False"),
-        ({0: {"stopped": True}}, "client 0 has a model in clients and stopped is True"),
+        ({9: {"steps": 3}}, "client 9 is not in clients and stopped is False"),
+        ({0: {"stopped": True}}, "client 0 is in clients and stopped is True"),
         ({9: {"stopped": 1}}, "stopped is 1; one that stopped sends nothing"),
-        ({0: {"steps": -1}}, "steps of client 0 is -1; give a whole number, 0 or more"),
+        ({0: {"steps": -1}}, "steps of client 0 is -1; give a whole number from 0 to inf"),
         ({0: {"steps": 2.5}}, "steps of client 0 is 2.5"),
-        ({0: {"start_round": 4}}, "start_round of client 0 is 4; give a whole number, 0 to 1"),
+        ({0: {"start_round": 4}}, "start_round of client 0 is 4; give a whole number from 0 to 1"),
         ({0: {"start_round": True}}, "start_round of client 0 is True"),
-        ({0: {"sent": 4.0}}, "sent of client 0 is a float; give a state dict"),
-        ({0: {"start": state(1)}}, "client 0 has a start and no start_round"),
+        ({0: {"sent": 4.0}}, "client 0: a model is a float; give a state dict"),
+        ({0: {"start": 4.0}}, "start of client 0: a model is a float; give a state dict"),
         ({0: {"start_round": 0, "start": {"weight": torch.ones(2)}}}, "start of client 0: the model has no tensor"),
         ({0: {"sent": {"weight": torch.ones(2)}}}, "client 0: the model has no tensor"),
     ],
