@@ -24,6 +24,10 @@ Beta = Annotated[float, Field(ge=0, lt=1)]
 """A decay rate of Adam's moments."""
 
 
+Share = Annotated[float, Field(gt=0, le=1)]
+"""A part of something, above 0."""
+
+
 Weighting = Literal["samples", "uniform"]
 """Weighting of the clients of a cohort in their mean."""
 

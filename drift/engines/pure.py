@@ -31,8 +31,7 @@ class Received:
     @classmethod
     def from_server(cls, setting: Setting, server: Server, start: Tensor) -> Received:
         """What the server sends to the clients of its next round."""
-        beside = sent(setting.experiment.method, server)
-        return cls(server.next, start, server.buffers, beside, server.past)
+        return cls(server.next, start, server.buffers, sent(setting.experiment.method, server), server.past)
 
 
 @dataclass(frozen=True)

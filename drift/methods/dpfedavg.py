@@ -40,10 +40,7 @@ class DPFedAvg(Method):
     def check(self, experiment: Experiment) -> None:
         """Raise ValueError where clients change their updates after they were clipped."""
         if experiment.local.compress != "none":
-            raise ValueError(
-                f"dpfedavg clips updates, and local.compress={experiment.local.compress!r} would change their norms "
-                "after that; set local.compress=none."
-            )
+            raise ValueError("dpfedavg clips updates, whose norms compression would change; set local.compress=none.")
 
     def finish(self, client: Client, update: Update) -> Update:
         """The update, clipped."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pydantic import Field
-from torch import Tensor
 
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Combined, Setting, State
@@ -28,6 +27,6 @@ class FedBuff(Method):
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The start plus the weighted sum of the updates."""
-        factors: Tensor = cohort.weights * (1.0 + cohort.late.double()) ** -self.exponent
+        factors = cohort.weights * (1.0 + cohort.late.double()) ** -self.exponent
         theta = cohort.theta + self.server_lr * cohort.mean_update(factors)
         return Combined(theta, factors / factors.sum(), {"staleness": factors.sum()})

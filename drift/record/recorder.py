@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from drift.record.flat_arrays import FlatArrays, State, Vectors, gram
 from drift.record.recorded_files import RecordedFiles
-from drift.record.round_arguments import number_clients, origins_of, require_unequal, round_numbers
+from drift.record.round_arguments import number_clients, origin_of, require_unequal, round_numbers
 from drift.record.run_description import Clients, RecordedCohort, describe_run, describe_training, layout_entries
 from drift.store import keep_rules, numpy_files
 from drift.store.locks import locked
@@ -186,9 +187,8 @@ class Recorder:
             stated = require_unequal(unequal or {}, clients, number)
             every = {**clients, **{client: () for client, what in stated.items() if what.get("stopped")}}
             ids, names = number_clients(every, self._files.about.get("names"), fresh=not self._files.about)
-            origins = origins_of(stated, number, flat, self._files.start_of)
-            more = number, stated, origins
-            cohort = RecordedCohort.from_clients(flat, clients, ids, before, after[0], weights, *more)
+            origin = partial(origin_of, number, before, flat, self._files.start_of)
+            cohort = RecordedCohort.from_clients(flat, clients, ids, before, after[0], weights, stated, origin)
             about = describe_run(
                 self._files.about,
                 flat,

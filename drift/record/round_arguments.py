@@ -68,8 +68,7 @@ def require_unequal(unequal: Any, clients: Mapping[Any, Any], number: int) -> St
         stopped = about.get("stopped", False)
         if not isinstance(stopped, bool) or (client in clients) == stopped:
             raise ValueError(
-                f"client {client!r} is {'in' if client in clients else 'not in'} clients and stopped is {stopped!r}; "
-                "one that stopped sends nothing and is named in unequal alone, all others are in clients."
+                f"stopped of {client!r} is {stopped!r}; True for those that clients leaves out, and no other."
             )
         for name, most in {"steps": np.inf, "start_round": number}.items():
             value = about.get(name, 0)
@@ -78,36 +77,26 @@ def require_unequal(unequal: Any, clients: Mapping[Any, Any], number: int) -> St
     return dict(unequal)
 
 
-def origins_of(
-    unequal: Stated, number: int, flat: FlatArrays, recorded: Callable[[int], Vectors | None]
-) -> dict[Any, Vectors]:
-    """Models that clients of round `number` started from, where that is not its start: as stated, or of their rounds.
+def origin_of(
+    number: int, start: Vectors, flat: FlatArrays, recorded: Callable[[int], Vectors | None], about: Mapping[str, Any]
+) -> tuple[int, Vectors]:
+    """The round and the model that a client of round `number` started from: as stated, of an earlier round, or `start`.
 
     Args:
-        unequal: What is stated.
-        number: Number of the round.
+        number, start: The round, and its start.
         flat: Layout of the models.
         recorded: Start and buffers of an earlier round; None where it has none.
+        about: What is stated of the client.
 
     Raises:
-        ValueError: If a round has none and no model is stated, or a model is of another layout; names the client.
+        ValueError: If the round has none and no model is stated, or that is of another layout.
     """
-    origins = dict[Any, Vectors]()
-    for client, about in unequal.items():
-        begun = about.get("start_round", number)
-        if begun == number and "start" not in about:
-            continue
-        try:
-            origin = flat.vectors(about["start"]) if "start" in about else recorded(begun)
-        except ValueError as reason:
-            raise ValueError(f"start of client {client!r}: {reason}") from reason
-        if origin is None:
-            raise ValueError(
-                f"client {client!r} started from round {begun}, whose start is not recorded; state the model as well: "
-                f"unequal={{{client!r}: {{'start_round': {begun}, 'start': model}}}}."
-            )
-        origins[client] = origin
-    return origins
+    begun = about.get("start_round", number)
+    if "start" in about:
+        return begun, flat.vectors(about["start"])
+    if (origin := start if begun == number else recorded(begun)) is None:
+        raise ValueError(f"it started from round {begun}, whose start is not recorded; state it: {{'start': model}}.")
+    return begun, origin
 
 
 def number_clients(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -72,16 +71,15 @@ class RecordedCohort:
         ids: Sequence[int],
         start: tuple[np.ndarray, np.ndarray],
         end: np.ndarray,
-        weights: Mapping[Any, float] | None = None,
-        number: int = 0,
-        unequal: Stated = MappingProxyType({}),
-        origins: Mapping[Any, Vectors] = MappingProxyType({}),
+        weights: Mapping[Any, float] | None,
+        unequal: Stated,
+        origin: Callable[[Mapping[str, Any]], tuple[int, Vectors]],
     ) -> RecordedCohort:
         """The cohort of `clients` in any order; `ids` are their numbers in the same order, then those of stopped ones.
 
         Tensors that a client did not send are those that it received, `start`. Weights are kept where they give the
         parameters `end` (d,), as of a server that shrinks the mean; others are scaled to sum 1. `unequal` states what
-        is unequal in round `number`, and `origins` has the models that late clients started from.
+        is unequal, and `origin` returns the round and the model that a client of which this is stated started from.
 
         Raises:
             ValueError: If a model is of another layout, a client has no number of samples or no weight, or the weights
@@ -89,34 +87,35 @@ class RecordedCohort:
         """
         finite, excluded, partial, recorded = [], [], dict[int, list[bool]](), dict[str, None]()
         for client_id, client in sorted(zip(ids, clients, strict=False)):
-            (state, size), about, own = clients[client], unequal.get(client, {}), origins.get(client, start)
+            (state, size), about = clients[client], unequal.get(client, {})
             if weights is not None and client not in weights:
                 raise ValueError(f"weights gives none of client {client!r}; it has {list(weights)[:8]}.")
             try:
-                trained, buffers, absent = flat.completed(state, own)
+                begun, begin = origin(about)
+                trained, buffers, absent = flat.completed(state, begin)
                 theta, buffers, _ = (
-                    flat.completed(about["sent"], own) if "sent" in about else (trained, buffers, absent)
+                    flat.completed(about["sent"], begin) if "sent" in about else (trained, buffers, absent)
                 )
             except ValueError as reason:
                 raise ValueError(f"client {client!r}: {reason}") from reason
-            if client in origins:
-                theta, trained = (start[0] + (model - own[0]) for model in (theta, trained))
+            if begin is not start:
+                theta, trained = (start[0] + (model - begin[0]) for model in (theta, trained))
             recorded |= dict.fromkeys(absent)
             if absent:
                 partial[client_id] = [name not in absent for name, _ in flat.parameters]
             if all(np.isfinite(array).all() for array in (theta, buffers, trained)):
                 share = size if weights is None else weights[client]
-                unlike = about.get("steps", np.nan), about.get("start_round", number), trained
+                unlike = about.get("steps", np.nan), begun, trained
                 finite.append((client_id, int(size), share, theta, buffers, *unlike))
             else:
                 excluded.append(client_id)
-        numbers, sizes, shares, models, statistics, steps, begun, whole = (
+        numbers, sizes, shares, models, statistics, steps, rounds, exact = (
             zip(*finite, strict=True) if finite else ((),) * 8
         )
-        said = {name for about in unequal.values() for name in about}
-        stated = {"steps": np.array(steps), "start_round": np.array(begun, np.int64)}
+        named = {name for about in unequal.values() for name in about}
+        stated = {"steps": np.array(steps), "start_round": np.array(rounds, np.int64)}
         stated |= {"stopped": np.array(sorted(ids[len(clients) :]), np.int64)}
-        stated = {name: values for name, values in stated.items() if name in said and len(values)}
+        stated = {name: values for name, values in stated.items() if name in named and len(values)}
         stated |= {"partial_tensors": np.array(list(partial.values()), np.int64)} if partial else {}
         share = np.array(shares, np.float64)
         share = share if weights is not None or share.any() else np.ones(len(finite))  # no client has samples
@@ -138,8 +137,8 @@ class RecordedCohort:
             tuple(recorded),
             weights is not None,
             stated,
-            np.stack(whole) if "sent" in said and finite else None,
-            tuple(sorted({KINDS[name] for name in said})),
+            np.stack(exact) if "sent" in named and finite else None,
+            tuple(sorted({KINDS[name] for name in named})),
         )
 
 

@@ -125,8 +125,8 @@ class DescribedRun(ABC):
         """What is unequal of the clients of its rounds, as in "late, partial"; "" where nothing is."""
         clients, local = self.experiment.clients, self.experiment.local
         recorded = {*self.about.get("unequal", ()), *(["partial"] if self.about.get("kept") else [])}
-        changed = local.compress != "none" or "dpfedavg" in self.method.label
-        causes = {"late": clients.late, "stopped": clients.stops, "steps": clients.work != (1.0, 1.0), "sent": changed}
+        causes = {"late": clients.late, "stopped": clients.stops, "steps": clients.work != (1.0, 1.0)}
+        causes["sent"] = local.compress != "none" or "dpfedavg" in self.method.label
         return ", ".join(sorted(recorded | {name for name, applies in causes.items() if applies}))
 
     def kept(self, what: str = "clients", *, least: int = 1) -> list[int]:

@@ -44,9 +44,9 @@ def train_round(
     """
     experiment, method, index = setting.experiment, setting.experiment.method, server.next
     start = method.broadcast(server.state, server.theta, index)
-    drawn = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
-    lost = stopped(experiment, index, drawn)
-    ids = np.setdiff1d(drawn, lost)
+    selected = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
+    lost = stopped(experiment, index, selected)
+    ids = np.setdiff1d(selected, lost)
     trained_ids = np.arange(experiment.clients.number) if experiment.clients.train_all else ids
     parts, held_out = client_samples(experiment, data, index)
     rows = client_rows(len(ids), start, file)

@@ -107,8 +107,8 @@ def clients(
 def _unequal(client: Client, experiment: Experiment, past: Past | None) -> Client:
     """The client with its own number of steps, and at the model of an earlier round if it is late."""
     if experiment.clients.work != (1.0, 1.0) and (planned := steps(client)):
-        own = max(1, round(planned * share_of_steps(experiment, client.index, client.id)))
-        client = replace(client, local=client.local.model_copy(update={"steps": own}))
+        number = max(1, round(planned * share_of_steps(experiment, client.index, client.id)))
+        client = replace(client, local=client.local.model_copy(update={"steps": number}))
     late = 0 if past is None else rounds_late(experiment, client.index, client.id)
     if not late:
         return client

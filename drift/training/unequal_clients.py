@@ -29,11 +29,8 @@ def stopped(experiment: Experiment, index: int, ids: np.ndarray) -> np.ndarray:
 
     Each does with the chance `clients.stops`, but for the last: where all would, the one with the largest draw goes on.
     """
-    chance = experiment.clients.stops
-    if not chance:
-        return ids[:0]
-    draws = np.array([rng(experiment.seed, "stops", index, client).uniform() for client in ids.tolist()])
-    return ids[(draws < chance) & (np.arange(len(ids)) != draws.argmax())]
+    draws = rng(experiment.seed, "stops", index).random(experiment.clients.number)[ids]
+    return ids[(draws < experiment.clients.stops) & (draws < draws.max())]
 
 
 def compressed(update: Tensor, local: Local) -> Tensor:

@@ -65,7 +65,7 @@ def quadratic_run(method: Any, local: dict[str, Any], **clients: Any) -> Quadrat
     for _ in range(ROUNDS):
         record, server = run_round(setting, data, server)
         records.append(record)
-    return QuadraticRun(records, experiment, D, unequal="late", data=data, setting=setting)
+    return QuadraticRun(records, experiment, D, data=data, setting=setting)
 
 
 def trained(run: QuadraticRun, client: int, start: np.ndarray, steps: int) -> np.ndarray:
@@ -207,8 +207,10 @@ def test_recorded_rounds_split_what_is_known_and_leave_out_what_needs_training(t
     assert found.attrs["unequal"].startswith("late, partial, sent, steps, stopped: ")
 
 
-def test_equal_clients_have_nothing_to_split(tmp_path):
+def test_equal_clients_change_nothing(tmp_path):
     recorder = Recorder(tmp_path / "run")
-    recorder.round(start=state(0), clients={0: (state(1), 3)}, end=state(9))
-    with pytest.raises(LookupError, match="clients of run run are all equal; train with --set clients"):
-        drift.update_causes(drift.open(tmp_path / "run"))
+    recorder.round(start=state(0), clients={0: (state(1), 3), 2: (state(2), 4)}, end=state(9))
+    for run in (drift.open(tmp_path / "run"), quadratic_run("fedavg", {})):
+        found = drift.update_causes(run, rounds=[0])
+        assert not found.norm.values.any()
+        assert "unequal" not in found.attrs or run.unequal

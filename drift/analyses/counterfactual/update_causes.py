@@ -41,13 +41,14 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         total = their sum = the mean as it was - equal
 
     Trainings that did not happen are done again from the record, with the same minibatches: exact. A cause takes the
-    rest as it is at its place in this order; another order would divide the whole otherwise. A run of another program
-    is not trained again: steps, late and stopped are NaN in rounds that have them, partial and sent are exact.
+    rest as it is at its place in this order; another order would divide the whole otherwise. All parts are 0 where
+    clients are equal; sent contains what `keep.dtype` rounds. A run of another program is not trained again: steps,
+    late and stopped are NaN in rounds that have them, partial and sent are exact.
 
     Source: this project; FedNova (steps), FedBuff (late), DP-FedAvg (sent, noise) treat one cause each.
 
     Args:
-        run: Run with unequal clients.
+        run: Run to analyse.
         rounds: Rounds that kept their clients; negative count from the last. By default 5, evenly spaced.
         workers: Number of processes for the trainings.
 
@@ -56,26 +57,23 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         they sum to 1) (round, cause); total and mean (norms) over round.
 
     Raises:
-        LookupError: If all clients are equal, or no round, or one of those named, kept its clients.
+        LookupError: If no round, or one of those named, kept its clients.
     """
-    if not run.unequal:
-        raise LookupError(
-            f"clients of run {run.name} are all equal; train with --set clients.late=2, or record what is unequal."
-        )
     indices = selected_rounds(run, "clients", rounds, ROUNDS)
     parts = _stated if run.about.get("imported") else _trained
     rows = [_numbers(*parts(run, run.round(index), workers)) for index in run.context.track(indices)]
     coords: dict[str, list[Any]] = {"round": indices, "cause": list(CAUSES)}
     dims = dict.fromkeys(("norm", "relative", "share"), ("cause",))
-    variables = stack_rows(rows, _ABOUT, coords, dims)
-    return result(variables, _ABOUT, coords, analysis="update_causes", source="this project")
+    return result(
+        stack_rows(rows, _ABOUT, coords, dims), _ABOUT, coords, analysis="update_causes", source="this project"
+    )
 
 
 def update_causes_effort(run: Run, **options: Any) -> Effort:
     """Effort of `update_causes` with the same options; less where clients have the same steps or are on time."""
     values, cohort = complete_options(update_causes, run, options), run.experiment.clients.per_round
     trainings = 3 * cohort * len(selected_rounds(run, "clients", values.rounds, ROUNDS))
-    memory = 8 * (4 * cohort + len(CAUSES)) * run.layout.size
+    memory = 32 * cohort * run.layout.size
     return effort(run, trainings=trainings, forwards=0, memory=memory, workers=values.workers)
 
 
@@ -88,29 +86,28 @@ def _numbers(parts: Tensor, mean: Tensor) -> dict[str, Any]:
 
 def _trained(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     """Parts and mean of a round whose clients can be trained again."""
-    lost = record.extras.get("stopped", record.ids[:0])
-    cohort = torch.cat([record.ids, lost]).tolist()
+    cohort = torch.cat([record.ids, record.extras.get("stopped", record.ids[:0])]).tolist()
     jobs = [(record.index, client) for client in cohort]
     updates = torch.stack(share_jobs(run, _updates, jobs, workers=workers, progress=None))
     samples, held_out = run.parts_in(record.index), run.dataset.held_out
     sizes = torch.tensor([len(samples[client]) + len(held_out[client]) for client in cohort])
     stages = [*torch.einsum("n,nsd->sd", run.experiment.cohort_weights(sizes), updates)]
     arrived = run.experiment.cohort_weights(record.sizes)
-    whole = arrived @ updates[: len(arrived), -1]
+    exact = arrived @ updates[: len(arrived), -1]
     received = arrived @ (record.kept("clients").double() - record.kept("start").double())
-    stages += [whole, whole, received, received + record.extras.get("noise", torch.zeros(()))]
+    stages += [exact, exact, received, received + record.extras.get("noise", torch.zeros(()))]
     return torch.stack(stages).diff(dim=0), stages[-1]
 
 
 def _updates(run: Run, job: tuple[int, int]) -> Tensor:
     """Updates (3, d) of a client: equal, with its own steps, and also from its own start."""
     index, number = job
-    own, record = run.client(index, number), run.round(index)
+    client, record = run.client(index, number), run.round(index)
     local = run.method.schedule(run.experiment.local, index, run.experiment.rounds)
-    on_time = replace(own, start=record.kept("start"), buffers=record.start_buffers, present=None)
-    late = _update(run, own)
-    steps = late if own.present is None else _update(run, on_time)
-    return torch.stack([steps if own.local == local else _update(run, replace(on_time, local=local)), steps, late])
+    on_time = replace(client, start=record.kept("start"), buffers=record.start_buffers, present=None)
+    late = _update(run, client)
+    steps = late if client.present is None else _update(run, on_time)
+    return torch.stack([steps if client.local == local else _update(run, replace(on_time, local=local)), steps, late])
 
 
 def _update(run: Run, client: Client) -> Tensor:
@@ -131,7 +128,8 @@ def _stated(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     covered = shares @ has
     complete = torch.where(covered > 0, shares @ (has * trained) / covered, 0.0)
     begun = extras.get("start_round", torch.tensor([record.index]))
-    unknown = len(extras.get("steps", begun[:1]).unique()) > 1, bool((begun < record.index).any()), "stopped" in extras
+    late = bool((begun < record.index).any()) or "own start" in run.unequal
+    unknown = len(extras.get("steps", begun[:1]).unique()) > 1, late, "stopped" in extras
     parts = [torch.full_like(complete, torch.nan if cause else 0.0) for cause in unknown]
     parts += [shares @ trained - complete, shares @ (received - trained), torch.zeros_like(complete)]
     return torch.stack(parts), shares @ received

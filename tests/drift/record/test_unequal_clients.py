@@ -58,7 +58,7 @@ def test_a_start_that_is_not_recorded_is_stated_instead(tmp_path):
     recorder = Recorder(tmp_path / "run", globals="none", clients="none")
     for seed in (1, 2):
         recorder.round(start=state(seed - 1), clients={0: (state(8), 5)}, end=state(seed))
-    with pytest.raises(ValueError, match="client 0 started from round 0, whose start is not recorded; state the model"):
+    with pytest.raises(ValueError, match="client 0: it started from round 0, whose start is not recorded; state it"):
         recorder.round(clients={0: (state(9), 5)}, end=state(3), unequal={0: {"start_round": 0}})
     recorder.round(clients={0: (state(9), 5)}, end=state(3), unequal={0: {"start_round": 0, "start": state(0)}})
     square = float((vector(state(9)) - vector(state(0))).square().sum())
@@ -73,16 +73,16 @@ def test_a_start_that_is_not_recorded_is_stated_instead(tmp_path):
         ([3], "unequal is [3]; give {client"),
         ({0: 3}, "unequal is {0: 3}; give"),
         ({0: {"lateness": 1}}, "unequal[0] has 'lateness'; give"),
-        ({9: {"steps": 3}}, "client 9 is not in clients and stopped is False"),
-        ({0: {"stopped": True}}, "client 0 is in clients and stopped is True"),
-        ({9: {"stopped": 1}}, "stopped is 1; one that stopped sends nothing"),
+        ({9: {"steps": 3}}, "stopped of 9 is False; True for those that clients leaves out"),
+        ({0: {"stopped": True}}, "stopped of 0 is True; True for those"),
+        ({9: {"stopped": 1}}, "stopped of 9 is 1; True for those"),
         ({0: {"steps": -1}}, "steps of client 0 is -1; give a whole number from 0 to inf"),
         ({0: {"steps": 2.5}}, "steps of client 0 is 2.5"),
         ({0: {"start_round": 4}}, "start_round of client 0 is 4; give a whole number from 0 to 1"),
         ({0: {"start_round": True}}, "start_round of client 0 is True"),
         ({0: {"sent": 4.0}}, "client 0: a model is a float; give a state dict"),
-        ({0: {"start": 4.0}}, "start of client 0: a model is a float; give a state dict"),
-        ({0: {"start_round": 0, "start": {"weight": torch.ones(2)}}}, "start of client 0: the model has no tensor"),
+        ({0: {"start": 4.0}}, "client 0: a model is a float; give a state dict"),
+        ({0: {"start_round": 0, "start": {"weight": torch.ones(2)}}}, "client 0: the model has no tensor"),
         ({0: {"sent": {"weight": torch.ones(2)}}}, "client 0: the model has no tensor"),
     ],
 )
