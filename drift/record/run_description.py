@@ -104,9 +104,9 @@ class RecordedCohort:
             if absent:
                 partial[client_id] = [name not in absent for name, _ in flat.parameters]
             if all(np.isfinite(array).all() for array in (theta, buffers, trained)):
-                share = size if weights is None else weights[client]
+                weight = size if weights is None else weights[client]
                 unlike = about.get("steps", np.nan), begun, trained
-                finite.append((client_id, int(size), share, theta, buffers, *unlike))
+                finite.append((client_id, int(size), weight, theta, buffers, *unlike))
             else:
                 excluded.append(client_id)
         numbers, sizes, shares, models, statistics, steps, rounds, exact = (

@@ -24,8 +24,8 @@ def data(run: Run) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel for each cause that a run has, or for all."""
-    shown = [name for name in ds.data_vars if bool((ds[name] > 0).any())] or list(ds.data_vars)
+    """A panel for each cause that changes more than a hundred-thousandth in a run, or for all."""
+    shown = [name for name in ds.data_vars if bool((ds[name] > 1e-3).any())] or list(ds.data_vars)
     figure, axs = style.panels(1, len(shown))
     for ax, name in zip(axs.flat, shown, strict=True):
         curves.curve(ds, ax=ax, variable=name, label=f"{name} [%]", **curves.DOTS)
