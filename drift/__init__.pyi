@@ -6,6 +6,7 @@ from drift.analyses.accuracy.personalised import personal_accuracy as personal_a
 from drift.analyses.counterfactual.counterfactual import counterfactual as counterfactual
 from drift.analyses.counterfactual.interventions import interventions as interventions
 from drift.analyses.counterfactual.noise_or_drift import noise_or_drift as noise_or_drift
+from drift.analyses.counterfactual.update_causes import update_causes as update_causes
 from drift.analyses.counterfactual.update_change import update_change as update_change
 from drift.analyses.counterfactual.whatif import what_if as what_if
 from drift.analyses.curvature.averaging import averaging_gap as averaging_gap

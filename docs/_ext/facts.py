@@ -43,5 +43,6 @@ def items_of(papers: list[str]) -> str:
 NOT_DRAWN = {
     "ranking-table": "needs runs on MovieLens-1M",
     "product-gap": "needs runs with low-rank adapters, so transformers and peft",
+    "update-causes": "needs runs with unequal clients",
 }
 """Why a figure has no picture, by name."""

@@ -31,6 +31,7 @@ COORDINATES: About = {
     "client_other": ("other client", "1"),
     "class": ("class", "1"),
     "layer": ("layer", "1"),
+    "cause": ("cause", "1"),
     "model": ("model", "1"),
     "sample": ("number of the sample", "1"),
     "predicted_class": ("predicted class", "1"),

@@ -7,13 +7,13 @@ import json
 from typing import Any, Literal
 
 import torch
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from torch import Tensor
 
 from drift import partitions
 from drift.config import method as methods
 from drift.config.identity import identifying
-from drift.config.method_values import Beta
+from drift.config.method_values import Beta, Share
 from drift.partitions._partitioner import NamedPartition
 from drift.plugins import tables
 from drift.plugins.reserved_names import USER_TASK, require_free
@@ -45,15 +45,11 @@ class TaskSettings(SettingsTable):
     dataset_options: dict[str, Any] = Field(default_factory=dict)
     model_options: dict[str, Any] = Field(default_factory=dict)
 
-    @field_validator("dataset")
+    @field_validator("dataset", "model")
     @classmethod
-    def _dataset_is_known(cls, name: str) -> str:
-        return name if name == USER_TASK else plugins.recorded_name("landscape.datasets", name, "dataset")
-
-    @field_validator("model")
-    @classmethod
-    def _model_is_known(cls, name: str) -> str:
-        return name if name == USER_TASK else plugins.recorded_name("landscape.models", name, "model")
+    def _is_known(cls, name: str, info: ValidationInfo) -> str:
+        kind = str(info.field_name)
+        return name if name == USER_TASK else plugins.recorded_name(f"landscape.{kind}s", name, kind)
 
     @model_validator(mode="after")
     def _options_are_no_settings(self) -> TaskSettings:
@@ -85,6 +81,10 @@ class Clients(SettingsTable):
         0.0, description="clients with two of their labels swapped: a share of all, or their numbers (FedLAW, Table 8)"
     )
 
+    work: tuple[Share, Share] = Field((1.0, 1.0), description="shares of the local steps between which a client draws")
+    stops: float = Field(0.0, ge=0, lt=1, description="chance that a client stops in a round and sends nothing")
+    late: int = Field(0, ge=0, le=100, description="rounds that a client is late at most: it started that much earlier")
+
     @model_validator(mode="before")
     @classmethod
     def _partition_options_beside_its_name(cls, values: Any) -> Any:
@@ -102,23 +102,17 @@ class Clients(SettingsTable):
         return value or 0.0
 
     @model_validator(mode="after")
-    def _cohort_fits(self) -> Clients:
+    def _options_fit(self) -> Clients:
         if self.per_round > self.number:
             raise ValueError(f"per_round is {self.per_round} but there are only {self.number} clients; lower it.")
-        return self
-
-    @model_validator(mode="after")
-    def _corrupted_clients_exist(self) -> Clients:
+        if self.work[0] > self.work[1]:
+            raise ValueError(f"work is {list(self.work)}; give the smaller share first, as in [0.2, 1.0].")
         if isinstance(self.corrupted, tuple):
             wrong = [client for client in self.corrupted if not 0 <= client < self.number]
             if wrong or len(set(self.corrupted)) < len(self.corrupted):
                 raise ValueError(
                     f"corrupted is {list(self.corrupted)}; give different client numbers from 0 to {self.number - 1}."
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _moving_data_belong_to_nobody(self) -> Clients:
         if self.corrupted and self.partition.moves:
             raise ValueError(
                 f"corrupted is {self.corrupted}, and the partition redistributes the data of the cohort each round, so "
@@ -141,6 +135,8 @@ class Local(SettingsTable):
     batch: int = Field(50, gt=0)
     drop_last: bool = False
     persist_optimizer: bool = Field(False, description="clients keep their moments between rounds")
+    compress: Literal["none", "top-k", "8-bit"] = Field("none", description="how clients compress their update")
+    topk: Share = Field(0.1, description="share of the entries that top-k sends")
 
 
 class Proxy(SettingsTable):
@@ -194,6 +190,8 @@ class Experiment(SettingsTable):
             raise ValueError(
                 f"method {self.method.name()} learns on a proxy set and none is given; set proxy.per_class=10."
             )
+        if self.clients.late and self.method.sends:
+            raise ValueError(f"{self.method.name()} sends {self.method.sends} of one round alone; set clients.late=0.")
         self.method.check(self)
         return self
 

@@ -24,6 +24,10 @@ Beta = Annotated[float, Field(ge=0, lt=1)]
 """A decay rate of Adam's moments."""
 
 
+Share = Annotated[float, Field(gt=0, le=1)]
+"""A part of something, above 0."""
+
+
 Weighting = Literal["samples", "uniform"]
 """Weighting of the clients of a cohort in their mean."""
 
@@ -74,8 +78,9 @@ class Cohort:
         start: The model that the clients received, shape (d,).
         ids, sizes: Client ids and sample counts, shape (m,).
         weights: Of the experiment, summing to 1, shape (m,): data sizes, or equal ones (`clients.weighting`).
-        clients: Their models after local training, shape (m, d).
+        clients: Their models after local training, shape (m, d): `start` plus the update that the server received.
         steps: Their numbers of optimiser steps, shape (m,).
+        late: Rounds between the model that they started from and this round, shape (m,); () where none is late.
         reports: Other tensors that they sent, by name, one row per client.
         buffers: Their floating buffers, shape (m, b).
         mean: `weighted_mean`, if it is known already.
@@ -92,6 +97,7 @@ class Cohort:
     reports: State = field(default_factory=dict)
     buffers: Tensor = field(default_factory=lambda: torch.zeros(0))
     mean: Tensor | None = None
+    late: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.int64))
 
     @property
     def deltas(self) -> Tensor:

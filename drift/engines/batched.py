@@ -45,7 +45,8 @@ def train(
     Args:
         receive: Takes the update of a client's place when it is trained.
     """
-    ready = [method.prepare(client) for client in clients]
+    arrived = list(clients)
+    ready = [method.prepare(client) for client in arrived]
     minibatches = [_minibatches(client) for client in ready]
     order = sorted(range(len(ready)), key=lambda index: -len(minibatches[index].sizes))
     trained: dict[int, Update] = {}
@@ -58,7 +59,7 @@ def train(
             rows = [(ready[index], minibatches[index]) for index in indices]
             group = _Group(rows, method, gradients)
             for index, update in zip(indices, group.train(), strict=True):
-                trained[index] = receive(index, method.finish(ready[index], update))
+                trained[index] = receive(index, arrived[index].sent(method.finish(ready[index], update)))
             useful, computed = useful + group.useful, computed + group.computed
     return [trained[index] for index in range(len(ready))], useful / computed if computed else float("nan")
 

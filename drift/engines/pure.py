@@ -15,22 +15,23 @@ from drift.config.experiment import Experiment
 from drift.config.method_values import Setting, State
 from drift.training.client import Update
 from drift.training.data import Data, build_task, client_samples
-from drift.training.server import Server, clients, sent
+from drift.training.server import Past, Server, clients, sent
 
 
 @dataclass(frozen=True)
 class Received:
-    """What every client of round `index` receives: model (d,), buffers (b,) and the part of the server's state."""
+    """What every client of round `index` receives: model (d,), buffers (b,), part of the server's state, and past."""
 
     index: int
     start: Tensor
     buffers: Tensor
     sent: State
+    past: Past | None = None
 
     @classmethod
     def from_server(cls, setting: Setting, server: Server, start: Tensor) -> Received:
         """What the server sends to the clients of its next round."""
-        return cls(server.next, start, server.buffers, sent(setting.experiment.method, server))
+        return cls(server.next, start, server.buffers, sent(setting.experiment.method, server), server.past)
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,9 @@ class WorkerData:
         """The update of a client that kept `state`; the same bits as by the engine `serial`."""
         self.settle()
         start = received.start
-        server = Server(start, received.buffers, start, received.sent, {client: state}, received.index)
-        ready = clients(self.setting, *self.client_samples(received.index), server, start, np.array([client]))
-        return self.setting.experiment.method.local(next(ready))
+        server = Server(start, received.buffers, start, received.sent, {client: state}, received.index, received.past)
+        (ready,) = clients(self.setting, *self.client_samples(received.index), server, start, np.array([client]))
+        return ready.sent(self.setting.experiment.method.local(ready))
 
     def settle(self) -> None:
         """Threads and operations as in the process that trains the run: bits depend on both."""

@@ -13,4 +13,4 @@ def train(
     method: Method, clients: Iterable[Client], receive: Callable[[int, Update], Update] = as_they_are
 ) -> list[Update]:
     """Local training of each client, in order; `receive` takes the update of a client's place as it comes back."""
-    return [receive(index, method.local(client)) for index, client in enumerate(clients)]
+    return [receive(index, client.sent(method.local(client))) for index, client in enumerate(clients)]

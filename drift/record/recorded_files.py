@@ -77,6 +77,12 @@ class RecordedFiles:
         self.state, self.next, self._before = state, number + 1, link
         self._stamp = self._state_stamp()
 
+    def start_of(self, number: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Start (d,) and buffers (b,) of a recorded round; None where it has none."""
+        path = self._folder / "rounds" / f"{number:06d}.safetensors"
+        arrays = numpy_files.read_tensors(path)[0] if path.exists() else {}
+        return (arrays["start"], arrays["start_buffers"]) if "start" in arrays else None
+
     def _require_last_round(self) -> None:
         """Raise Damaged where the last round is damaged or missing, or the state does not follow it."""
         if not self.next:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,8 @@ import numpy as np
 
 from drift.record.flat_arrays import FlatArrays, State, Vectors, gram
 from drift.record.recorded_files import RecordedFiles
-from drift.record.round_arguments import round_numbers
-from drift.record.run_description import (
-    Clients,
-    RecordedCohort,
-    describe_run,
-    describe_training,
-    layout_entries,
-    number_clients,
-)
+from drift.record.round_arguments import number_clients, origin_of, require_unequal, round_numbers
+from drift.record.run_description import Clients, RecordedCohort, describe_run, describe_training, layout_entries
 from drift.store import keep_rules, numpy_files
 from drift.store.locks import locked
 from landscape.results.atomic_write import clear
@@ -148,12 +142,14 @@ class Recorder:
         start: State | None = None,
         metrics: Mapping[str, float] | None = None,
         weights: Mapping[Any, float] | None = None,
+        unequal: Mapping[Any, Mapping[str, Any]] | None = None,
         index: int | None = None,
     ) -> int:
         """Record a round; when this returns, it is on disk.
 
         A client whose model is not finite is excluded and listed in the round's `extras["excluded"]`. Tensors that a
         client did not send (by name) are recorded as it received them; such clients are listed in `extras["partial"]`.
+        The recorded model of a client is the round's start plus the update that the server received.
 
         Args:
             clients: Model and number of samples by client. Whole numbers below 2^31 are client numbers; other names
@@ -162,6 +158,9 @@ class Recorder:
             start: The model that the clients received; None: the last global model.
             metrics: Numbers of the round, such as loss (nats), error and accuracy (fractions) on test data.
             weights: Aggregation weights by client, scaled to sum 1 unless they give `end` as is; None: by samples.
+            unequal: What differs by client: `start_round` (whose start it trained from), `start` (that model, where the
+                round is not recorded), `steps`, `sent` (its model as the server decoded it, where it was compressed,
+                clipped or noised), `stopped` (True: it took part and sent nothing, and `clients` leaves it out).
             index: Number of the round; None: the next.
 
         Returns:
@@ -169,7 +168,7 @@ class Recorder:
 
         Raises:
             ValueError: If an argument is of another kind, a model of another layout, a global model not finite, or the
-                first start is unknown or not where the folder ended.
+                first start is unknown or not where it ended.
             Busy: If another process writes the folder.
             OSError: If the disk is full; nothing is recorded then, and the call can be made again.
         """
@@ -185,8 +184,11 @@ class Recorder:
             after = flat.vectors(end)
             if not all(np.isfinite(array).all() for array in (*before, *after)):
                 raise ValueError(f"round {number}: a global model is not finite; the round is not recorded.")
-            ids, names = number_clients(clients, self._files.about.get("names"), fresh=not self._files.about)
-            cohort = RecordedCohort.from_clients(flat, clients, ids, before, after[0], weights)
+            stated = require_unequal(unequal or {}, clients, number)
+            every = {**clients, **{client: () for client, what in stated.items() if what.get("stopped")}}
+            ids, names = number_clients(every, self._files.about.get("names"), fresh=not self._files.about)
+            origin = partial(origin_of, number, before, flat, self._files.start_of)
+            cohort = RecordedCohort.from_clients(flat, clients, ids, before, after[0], weights, stated, origin)
             about = describe_run(
                 self._files.about,
                 flat,
@@ -243,4 +245,5 @@ class Recorder:
             arrays |= {"start": before[0], "start_buffers": before[1], "end": after[0], "end_buffers": after[1]}
         if clients:
             arrays |= {"clients": cohort.models, "client_buffers": cohort.buffers}
+            arrays |= {} if cohort.trained is None else {"extras.trained": cohort.trained}
         return arrays

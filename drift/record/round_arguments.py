@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from drift.record.flat_arrays import MODELS, array, is_model
+from drift.record.flat_arrays import MODELS, FlatArrays, Vectors, array, is_model
+
+Stated = Mapping[Any, Mapping[str, Any]]
+"""What is stated of unequal clients, by client and `KINDS`."""
+
+KINDS = {"steps": "steps", "start_round": "late", "start": "own start", "sent": "sent", "stopped": "stopped"}
+"""What a round may state of a client, and the word for it in the description of the run."""
+
+STATED = "{client: {'start_round': 2, 'start': model, 'steps': 40, 'sent': model, 'stopped': True}}, any of them"
 
 CLIENTS = "{client: (model, number of samples)}"
 NUMBERS = "numbers by name, as in {'accuracy': 0.9}, NaN where there is none"
@@ -44,3 +52,77 @@ def round_numbers(clients: Any, end: Any, start: Any, metrics: Any) -> dict[str,
         if name in FRACTIONS and not np.isnan(number.item()) and not 0 <= number.item() <= 1:
             raise ValueError(f"{name} is {number.item():g}; give a fraction between 0 and 1, as 0.853 for 85.3 %.")
     return {f"metric.{name}": np.array(float(number.item())) for name, number in numbers.items()}
+
+
+def require_unequal(unequal: Any, clients: Mapping[Any, Any], number: int) -> Stated:
+    """What is stated of the clients of round `number`, checked but for the models.
+
+    Raises:
+        ValueError: If it names an unknown client or field, or a value is of another kind; names the client.
+    """
+    if not isinstance(unequal, Mapping) or not all(isinstance(about, Mapping) for about in unequal.values()):
+        raise ValueError(f"unequal is {unequal!r:.60}; give {STATED}.")
+    for client, about in unequal.items():
+        if unknown := [name for name in about if name not in KINDS]:
+            raise ValueError(f"unequal[{client!r}] has {unknown[0]!r}; give {STATED}.")
+        stopped = about.get("stopped", False)
+        if not isinstance(stopped, bool) or (client in clients) == stopped:
+            raise ValueError(
+                f"stopped of {client!r} is {stopped!r}; True for those that clients leaves out, and no other."
+            )
+        for name, most in {"steps": np.inf, "start_round": number}.items():
+            value = about.get(name, 0)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= most:
+                raise ValueError(f"{name} of client {client!r} is {value!r}; give a whole number from 0 to {most:g}.")
+    return dict(unequal)
+
+
+def origin_of(
+    number: int, start: Vectors, flat: FlatArrays, recorded: Callable[[int], Vectors | None], about: Mapping[str, Any]
+) -> tuple[int, Vectors]:
+    """The round and the model that a client of round `number` started from: as stated, of an earlier round, or `start`.
+
+    Args:
+        number, start: The round, and its start.
+        flat: Layout of the models.
+        recorded: Start and buffers of an earlier round; None where it has none.
+        about: What is stated of the client.
+
+    Raises:
+        ValueError: If the round has none and no model is stated, or that is of another layout.
+    """
+    begun = about.get("start_round", number)
+    if "start" in about:
+        return begun, flat.vectors(about["start"])
+    if (origin := start if begun == number else recorded(begun)) is None:
+        raise ValueError(f"it started from round {begun}, whose start is not recorded; state it: {{'start': model}}.")
+    return begun, origin
+
+
+def number_clients(
+    clients: Mapping[Any, Any], names: Sequence[str] | None, *, fresh: bool
+) -> tuple[list[int], list[str] | None]:
+    """Numbers of clients in their order, and all names so far where clients have names.
+
+    New names are numbered in ascending order, so that the order of `clients` does not matter.
+
+    Args:
+        clients: Clients by whole number or by name.
+        names: Names so far; None in a run whose clients have numbers.
+        fresh: Whether no round is recorded yet, so that clients may have numbers or names.
+
+    Raises:
+        ValueError: If the clients of the run have numbers, and a client has a name; if two have the same.
+    """
+    plain = all(isinstance(client, int | np.integer) and 0 <= client < 1 << 31 for client in clients)
+    if names is None and plain:
+        return [int(client) for client in clients], None
+    if names is None and not fresh:
+        other = next(client for client in clients if not isinstance(client, int) or not 0 <= client < 1 << 31)
+        raise ValueError(f"client {other!r} is not a number below 2^31, as in earlier rounds.")
+    every, texts = list(names or ()), [str(client) for client in clients]
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise ValueError(f"two clients have the name {twice!r}, as a text and as a number; give each its own.")
+    every += sorted(set(texts) - set(every))
+    return [every.index(str(client)) for client in clients], every

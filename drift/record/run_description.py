@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from drift.plugins.reserved_names import USER_TASK
-from drift.record.flat_arrays import Entry, FlatArrays, State
+from drift.record.flat_arrays import Entry, FlatArrays, State, Vectors
+from drift.record.round_arguments import KINDS, Stated
 
 Clients = Mapping[Any, tuple[State, int]]
 """Model after local training and number of samples, by client."""
@@ -31,6 +32,9 @@ class RecordedCohort:
         partial: Numbers of the clients that sent a part of the tensors.
         recorded: Names of the tensors that one of them did not send, and which stay as they were.
         weighted: Whether the weights are stated, instead of following from the samples.
+        stated: Arrays of what is stated of unequal clients, by name.
+        trained: Models as trained, shape (m, d), where a client sent another one; None if none did.
+        kinds: Words for what is unequal.
     """
 
     ids: np.ndarray
@@ -42,6 +46,9 @@ class RecordedCohort:
     partial: np.ndarray
     recorded: tuple[str, ...] = ()
     weighted: bool = False
+    stated: Mapping[str, np.ndarray] = field(default_factory=dict)
+    trained: np.ndarray | None = None
+    kinds: tuple[str, ...] = ()
 
     @property
     def shares(self) -> np.ndarray:
@@ -52,6 +59,7 @@ class RecordedCohort:
     def numbers(self) -> dict[str, np.ndarray]:
         """Arrays of its record, without the models."""
         arrays = {"ids": self.ids, "sizes": self.sizes, "weights": self.weights}
+        arrays |= {f"extras.{name}": values for name, values in self.stated.items()}
         noted = {"extras.excluded": self.excluded, "extras.partial": self.partial}
         return arrays | {name: numbers for name, numbers in noted.items() if len(numbers)}
 
@@ -63,33 +71,52 @@ class RecordedCohort:
         ids: Sequence[int],
         start: tuple[np.ndarray, np.ndarray],
         end: np.ndarray,
-        weights: Mapping[Any, float] | None = None,
+        weights: Mapping[Any, float] | None,
+        unequal: Stated,
+        origin: Callable[[Mapping[str, Any]], tuple[int, Vectors]],
     ) -> RecordedCohort:
-        """The cohort of `clients` in any order; `ids` are their numbers in the same order.
+        """The cohort of `clients` in any order; `ids` are their numbers in the same order, then those of stopped ones.
 
         Tensors that a client did not send are those that it received, `start`. Weights are kept where they give the
-        parameters `end` (d,), as of a server that shrinks the mean; others are scaled to sum 1.
+        parameters `end` (d,), as of a server that shrinks the mean; others are scaled to sum 1. `unequal` states what
+        is unequal, and `origin` returns the round and the model that a client of which this is stated started from.
 
         Raises:
             ValueError: If a model is of another layout, a client has no number of samples or no weight, or the weights
                 have no finite sum above 0.
         """
-        finite, excluded, partial, recorded = [], [], [], dict[str, None]()
-        for number, client in sorted(zip(ids, clients, strict=True)):
-            state, size = clients[client]
+        finite, excluded, partial, recorded = [], [], dict[int, list[bool]](), dict[str, None]()
+        for client_id, client in sorted(zip(ids, clients, strict=False)):
+            (state, size), about = clients[client], unequal.get(client, {})
             if weights is not None and client not in weights:
                 raise ValueError(f"weights gives none of client {client!r}; it has {list(weights)[:8]}.")
             try:
-                theta, buffers, absent = flat.completed(state, start)
+                begun, begin = origin(about)
+                trained, buffers, absent = flat.completed(state, begin)
+                theta, buffers, _ = (
+                    flat.completed(about["sent"], begin) if "sent" in about else (trained, buffers, absent)
+                )
             except ValueError as reason:
                 raise ValueError(f"client {client!r}: {reason}") from reason
-            partial += [number] if absent else []
+            if begin is not start:
+                theta, trained = (start[0] + (model - begin[0]) for model in (theta, trained))
             recorded |= dict.fromkeys(absent)
-            if np.isfinite(theta).all() and np.isfinite(buffers).all():
-                finite.append((number, int(size), size if weights is None else weights[client], theta, buffers))
+            if absent:
+                partial[client_id] = [name not in absent for name, _ in flat.parameters]
+            if all(np.isfinite(array).all() for array in (theta, buffers, trained)):
+                weight = size if weights is None else weights[client]
+                unlike = about.get("steps", np.nan), begun, trained
+                finite.append((client_id, int(size), weight, theta, buffers, *unlike))
             else:
-                excluded.append(number)
-        numbers, sizes, shares, models, statistics = zip(*finite, strict=True) if finite else ((),) * 5
+                excluded.append(client_id)
+        numbers, sizes, shares, models, statistics, steps, rounds, exact = (
+            zip(*finite, strict=True) if finite else ((),) * 8
+        )
+        named = {name for about in unequal.values() for name in about}
+        stated = {"steps": np.array(steps), "start_round": np.array(rounds, np.int64)}
+        stated |= {"stopped": np.array(sorted(ids[len(clients) :]), np.int64)}
+        stated = {name: values for name, values in stated.items() if name in named and len(values)}
+        stated |= {"partial_tensors": np.array(list(partial.values()), np.int64)} if partial else {}
         share = np.array(shares, np.float64)
         share = share if weights is not None or share.any() else np.ones(len(finite))  # no client has samples
         empty, total = flat.vectors_of(0), share.sum()
@@ -106,37 +133,13 @@ class RecordedCohort:
             stacked,
             np.stack(statistics) if finite else empty[1],
             np.array(excluded, np.int64),
-            np.array(partial, np.int64),
+            np.array(list(partial), np.int64),
             tuple(recorded),
             weights is not None,
+            stated,
+            np.stack(exact) if "sent" in named and finite else None,
+            tuple(sorted({KINDS[name] for name in named})),
         )
-
-
-def number_clients(clients: Clients, names: Sequence[str] | None, *, fresh: bool) -> tuple[list[int], list[str] | None]:
-    """Numbers of clients in their order, and all names so far where clients have names.
-
-    New names are numbered in ascending order, so that the order of `clients` does not matter.
-
-    Args:
-        clients: Clients by whole number or by name.
-        names: Names so far; None in a run whose clients have numbers.
-        fresh: Whether no round is recorded yet, so that clients may have numbers or names.
-
-    Raises:
-        ValueError: If the clients of the run have numbers, and a client has a name; if two have the same.
-    """
-    plain = all(isinstance(client, int | np.integer) and 0 <= client < 1 << 31 for client in clients)
-    if names is None and plain:
-        return [int(client) for client in clients], None
-    if names is None and not fresh:
-        other = next(client for client in clients if not isinstance(client, int) or not 0 <= client < 1 << 31)
-        raise ValueError(f"client {other!r} is not a number below 2^31, as in earlier rounds.")
-    every, texts = list(names or ()), [str(client) for client in clients]
-    if len(set(texts)) < len(texts):
-        twice = next(text for text in texts if texts.count(text) > 1)
-        raise ValueError(f"two clients have the name {twice!r}, as a text and as a number; give each its own.")
-    every += sorted(set(texts) - set(every))
-    return [every.index(str(client)) for client in clients], every
 
 
 KEEP = "tensors that clients did not send (recorded as they received them)"
@@ -201,6 +204,7 @@ def describe_run(
     """
     experiment = before.get("experiment", {"rounds": 1, "clients": {"number": 1, "per_round": 1}})
     recorded = list(dict.fromkeys((*before.get("kept", ()), *cohort.recorded)))
+    unequal = sorted({*before.get("unequal", ()), *cohort.kinds})
     unknown = [] if "method" in training else ["method"]
     unknown += [] if "settings" in training else ["local settings"]
     unknown += [word for word in ("partition", "seed") if word not in training]
@@ -224,6 +228,7 @@ def describe_run(
         "imported": True,
         "unknown": [*unknown, *([] if cohort.weighted else ["aggregation weights"]), *([KEEP] if recorded else [])],
         **({"kept": recorded} if recorded else {}),
+        **({"unequal": unequal} if unequal else {}),
         **({"told": dict(training)} if training else {}),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()},
     }

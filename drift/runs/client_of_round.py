@@ -15,6 +15,7 @@ from drift.store.row_matrices import release
 from drift.training.client import Client
 from drift.training.data import client_samples
 from drift.training.server import Server, clients
+from drift.training.unequal_clients import rounds_late
 from landscape.model.mapped_files import is_mapped
 
 if TYPE_CHECKING:
@@ -31,13 +32,25 @@ def recorded_client(run: Run, index: int, client: int, replicate: int = 0) -> Cl
     index, start = record.index, record.kept("start")  # index -1 means the last
     keeps = run.method.stateful or experiment.local.persist_optimizer
     states = {client: client_state(run, index, client)} if keeps else {}
-    server = Server(start, record.start_buffers, start, record.sent, states, index)
+    past = past_starts(run, index, rounds_late(experiment, index, client))
+    server = Server(start, record.start_buffers, start, record.sent, states, index, past)
     (ready,) = clients(run.setting, *client_samples(experiment, run.dataset, index), server, start, np.array([client]))
     return replace(ready, replicate=replicate)
 
 
+def past_starts(run: Run, index: int, late: int) -> dict[int, tuple[Tensor, Tensor]]:
+    """Start (d,) and buffers (b,) of the `late` rounds before round `index`, by round.
+
+    Raises:
+        LookupError: If one kept no start.
+    """
+    records = [run.round(earlier) for earlier in range(max(0, index - late), index)]
+    return {record.index: (record.kept("start"), record.start_buffers) for record in records}
+
+
 def recorded_cohort(run: Run, record: Round, theta: Tensor) -> Cohort:
-    """The cohort of a round that kept its clients, of a server with model `theta` (d,); steps, not recorded, are -1."""
+    """The cohort of a round that kept its clients, of a server with model `theta` (d,); unknown steps are -1."""
+    begun = record.extras.get("start_round")
     return Cohort(
         index=record.index,
         theta=theta,
@@ -46,8 +59,9 @@ def recorded_cohort(run: Run, record: Round, theta: Tensor) -> Cohort:
         sizes=record.sizes,
         weights=run.experiment.cohort_weights(record.sizes),
         clients=record.kept("clients"),
-        steps=torch.full_like(record.sizes, -1),
+        steps=record.extras.get("steps", torch.full_like(record.sizes, -1)),
         buffers=record.client_buffers,
+        late=torch.zeros_like(record.sizes) if begun is None else record.index - begun,
     )
 
 

@@ -120,6 +120,15 @@ class DescribedRun(ABC):
         """Unit of the run's losses: nats for the cross-entropies of the named datasets, 1 where it is not known."""
         return "1" if self.experiment.task.dataset == USER_TASK else "nats"
 
+    @property
+    def unequal(self) -> str:
+        """What is unequal of the clients of its rounds, as in "late, partial"; "" where nothing is."""
+        clients, local = self.experiment.clients, self.experiment.local
+        recorded = {*self.about.get("unequal", ()), *(["partial"] if self.about.get("kept") else [])}
+        causes = {"late": clients.late, "stopped": clients.stops, "steps": clients.work != (1.0, 1.0)}
+        causes["sent"] = local.compress != "none" or "dpfedavg" in self.method.label
+        return ", ".join(sorted(recorded | {name for name, applies in causes.items() if applies}))
+
     def kept(self, what: str = "clients", *, least: int = 1) -> list[int]:
         """Rounds whose settings store "clients" or "globals".
 

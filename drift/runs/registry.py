@@ -24,6 +24,9 @@ Cost = Literal["record", "evaluations", "gradients", "curvature", "training"]
 LOSS_UNITS = "loss"
 """Unit in an analysis's table of what is measured in the unit of the run's losses."""
 
+UNEQUAL = "updates are as received, from the model that each client started from; its model is the start plus that"
+"""What results state of clients that are late, partial, stopped or changed their updates: how they are measured."""
+
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
@@ -51,8 +54,9 @@ class Registered:
 def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
     """Register a function of a run that returns a labelled dataset and whose other arguments have defaults.
 
-    A variable whose unit is `LOSS_UNITS` gets the unit of the run's losses. The result states the batch statistics of
-    the models that were evaluated (`landscape.results.stated`).
+    A variable whose unit is `LOSS_UNITS` gets the unit of the run's losses. A result of a run with unequal clients
+    states that, and how they are measured (attribute `unequal`). The result states the batch statistics of the models
+    that were evaluated (`landscape.results.stated`).
 
     Args:
         dims: Dimensions of its result, in the order of its variables.
@@ -67,6 +71,8 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
             if listed and isinstance(count := options.get("rounds"), int):
                 raise ValueError(f"rounds of {function.__name__} are a list, such as [0, 9]; {count} was given.")
             dataset = function(run, *arguments, **options)
+            if run.unequal and isinstance(attrs := getattr(dataset, "attrs", None), dict):
+                attrs["unequal"] = f"{run.unequal}: {UNEQUAL}"
             for values in getattr(dataset, "variables", {}).values():
                 if values.attrs.get("units") == LOSS_UNITS:
                     values.attrs["units"] = run.loss_units

@@ -23,6 +23,7 @@ from drift.training.arrivals import Arrivals, Receive
 from drift.training.client import Update
 from drift.training.data import Data, client_samples
 from drift.training.server import Server, clients, sent
+from drift.training.unequal_clients import rounds_late, stopped
 from landscape.model.whole_products import whole_products
 from landscape.sweep.evaluate import model_metrics
 
@@ -43,7 +44,9 @@ def train_round(
     """
     experiment, method, index = setting.experiment, setting.experiment.method, server.next
     start = method.broadcast(server.state, server.theta, index)
-    ids = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
+    selected = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
+    lost = stopped(experiment, index, selected)
+    ids = np.setdiff1d(selected, lost)
     trained_ids = np.arange(experiment.clients.number) if experiment.clients.train_all else ids
     parts, held_out = client_samples(experiment, data, index)
     rows = client_rows(len(ids), start, file)
@@ -55,6 +58,9 @@ def train_round(
     sound = {client: update for client, update in updates.items() if client in arrivals.sound}
     client_states = {client: update.state for client, update in sound.items() if update.state}
     after = replace(server, clients=ClientStates(server.clients).updated(client_states), next=index + 1)
+    if late := experiment.clients.late:
+        past = {**(server.past or {}), index: (start, server.buffers)}
+        after = replace(after, past={earlier: past[earlier] for earlier in sorted(past)[-late:]})
 
     finite = [client for client in ids.tolist() if client in sound]
     excluded = torch.tensor(sorted(set(ids.tolist()) - set(finite)), dtype=torch.int64)
@@ -76,6 +82,7 @@ def train_round(
         steps=torch.tensor([update.steps for update in returned], dtype=torch.int64),
         reports={name: row_matrix([update.report[name] for update in returned]) for name in returned[0].report},
         buffers=torch.stack([update.buffers for update in returned]),
+        late=torch.tensor([rounds_late(experiment, index, client) for client in finite], dtype=torch.int64),
     )
     momentum = method.momentum(server.state)
     expected = server.previous if momentum is None else momentum
@@ -109,7 +116,11 @@ def train_round(
         start_buffers=server.buffers,
         end_buffers=buffers,
         client_buffers=group.buffers,
-        extras={**outcome.extras, **({"excluded": excluded} if len(excluded) else {})},
+        extras={
+            **outcome.extras,
+            **({"excluded": excluded} if len(excluded) else {}),
+            **_unequal(experiment, group, lost),
+        },
         sent=sent(method, server),
         carried=_client_states(sound),
     )
@@ -142,6 +153,13 @@ def _client_states(updates: dict[int, Update]) -> State:
     ids = [client for client, update in updates.items() if update.state.keys() == names]  # read states are in any order
     rows = {name: row_matrix([updates[client].state[name] for client in ids]) for name in names}
     return {"ids": torch.tensor(ids, dtype=torch.int64), **rows}
+
+
+def _unequal(experiment: Experiment, group: Cohort, lost: np.ndarray) -> State:
+    """What is unequal of the clients: steps (m,), start_round (m,), and ids that stopped, where settings make it so."""
+    unequal = {"steps": group.steps} if experiment.clients.work != (1.0, 1.0) else {}
+    unequal |= {"start_round": group.index - group.late} if experiment.clients.late else {}
+    return unequal | ({"stopped": torch.from_numpy(lost)} if len(lost) else {})
 
 
 def _mean_loss(weights: Tensor, returned: list[Update]) -> float:

@@ -100,6 +100,8 @@ def _memory(run: Run) -> str:
     """The state that a run keeps between rounds in addition to models; "" if none."""
     if run.experiment.local.persist_optimizer:
         return "the clients' optimisers"
+    if run.experiment.clients.late:
+        return "the models that late clients start from"
     if run.method.stateful:
         return "a state of every client"
     if run.method.initial(run.setting, run.task.theta):

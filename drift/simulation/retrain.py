@@ -67,7 +67,8 @@ def _completed(
 
 def _train(run: Run, job: Job) -> tuple[Tensor, Tensor]:
     index, client, replicate = job
-    update = run.method.local(run.client(index, client, replicate=replicate))
+    ready = run.client(index, client, replicate=replicate)
+    update = ready.sent(run.method.local(ready))
     return update.theta, update.buffers
 
 

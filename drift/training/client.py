@@ -13,6 +13,7 @@ from drift.config.method_values import State
 from drift.config.random_keys import generator, key
 from drift.training.correction import Correction
 from drift.training.optimizer import Optimizer
+from drift.training.unequal_clients import compressed
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 
@@ -47,6 +48,7 @@ class Client:
         flat: Workspace; its content is not preserved.
         replicate: 0 is the recorded training; others repeat it with fresh randomness.
         stream: Number of one of several trainings, if each draws its own dropout.
+        present: Start (d,) of the round for a late client, whose own `start` is that of an earlier round.
     """
 
     id: int
@@ -62,6 +64,7 @@ class Client:
     server: State = field(default_factory=dict)
     replicate: int = 0
     stream: int | None = None
+    present: Tensor | None = None
 
     def __repr__(self) -> str:
         """One line: number, round, samples, size of the model."""
@@ -145,6 +148,13 @@ class Client:
         state = {**self.state, **optimizer.state()}
         return Update(flat.theta.clone(), flat.buffers.clone(), steps, loss, state)
 
+    def sent(self, update: Update) -> Update:
+        """The update as the server receives it: its model is the start of the round plus the decoded update."""
+        if self.present is None and self.local.compress == "none":
+            return update
+        start = self.start if self.present is None else self.present
+        return replace(update, theta=start + compressed(update.theta - self.start, self.local))
+
     def randomness(self) -> ForkedSeed:
         """Context in which global randomness (dropout) is this client's own; the caller's is restored."""
         stream = () if self.stream is None else ("candidate", self.stream)
@@ -187,6 +197,7 @@ def to_device(client: Client, device: torch.device, flat: Flat) -> Client:
         samples=client.samples.to(device=device),
         held_out=None if held_out is None else held_out.to(device=device),
         start=client.start.to(device),
+        present=None if client.present is None else client.present.to(device),
         buffers=client.buffers.to(device),
         state=_moved(client.state, device),
         server=_moved(client.server, device),

@@ -139,6 +139,7 @@ class HandRun:
     d: int = 3
     name: str = "by-hand"
     loss_units: str = "nats"
+    unequal: str = ""
     context: Context = field(default_factory=Context)
 
     @property

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from drift.analyses.counterfactual.all_clients import ClientsToTrain, find_clients_to_train, frozen_update
 from drift.analyses.counterfactual.noise_terms import LEAST, Replays
+from drift.config.method import Method
 from drift.methods.fednova import path_length
 from drift.runs.run import Run
 from drift.store.column_blocks import blocks
@@ -68,7 +69,9 @@ def require_plain_training(run: Run) -> None:
         what = "with moments of the round before"
     elif run.experiment.clients.partition.moves:
         what = "on other data in every round"
-    elif method.own_training or method.stateful:
+    elif local.compress != "none":
+        what = f"with updates compressed by {local.compress}"
+    elif method.own_training or method.stateful or type(getattr(method, "base", method)).finish is not Method.finish:
         what = f"as {method.label} does"
     if what:
         raise ValueError(_other_training(run, what))

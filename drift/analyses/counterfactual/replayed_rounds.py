@@ -17,7 +17,7 @@ from drift.analyses.rounds.run_state import chance
 from drift.config.method_values import Setting, State
 from drift.config.random_keys import key
 from drift.parallel.threads import torch_threads
-from drift.runs.client_of_round import client_state, recorded_cohort
+from drift.runs.client_of_round import client_state, past_starts, recorded_cohort
 from drift.runs.run import Run
 from drift.simulation.one_round import train_round
 from drift.simulation.retrain import share_jobs
@@ -123,6 +123,7 @@ def server_before(run: Run, first: int) -> tuple[Server, bool]:
         return Server.from_stored(run.stored_state()), True
     record, method = run.round(first), run.method
     anew = replace(Server.fresh(setting), theta=record.kept("start"), buffers=record.start_buffers, next=first)
+    anew = replace(anew, past=past_starts(run, first, run.experiment.clients.late))
     anew = replace(anew, state=method.initial(setting, anew.theta))
     last = Server.from_stored(run.stored_state())
     if not last.state and not last.clients:

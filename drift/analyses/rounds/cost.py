@@ -79,7 +79,7 @@ def training_cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: b
         "seconds_recorded": recorded.seconds.mean() if "seconds" in recorded else np.nan,
         "memory_round": trained.memory + stored,
         "bytes_up": len(record.ids) * up,
-        "bytes_down": len(record.ids) * down,
+        "bytes_down": (len(record.ids) + len(record.extras.get("stopped", ()))) * down,
         "samples": len(ready.samples),
     }
     variables = {name: ((), float(value)) for name, value in values.items()}

@@ -14,7 +14,7 @@ import drift
 import landscape
 from drift.runs.registry import registered
 
-NO_MODELS = {"update_change": "compares updates, and evaluates no model"}
+NO_MODELS = dict.fromkeys(("update_change", "update_causes"), "compares updates, and evaluates no model")
 """Analyses that state nothing, and why; those that read the record alone have cost "record"."""
 
 LACKS = {

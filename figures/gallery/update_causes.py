@@ -1,0 +1,33 @@
+"""What unequal clients change in the mean update over rounds: steps, lateness, stops, parts, sending, noise."""
+
+from __future__ import annotations
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.analyses.counterfactual.update_causes import update_causes
+from drift.runs.run import Run
+from figures.axes import curves
+from figures.gallery import _selected
+from figures.looks import style
+
+NEEDS = "runs of any methods, trained in one setting, that kept their clients"
+
+COST = "a minute per run"
+
+
+@_selected.each_run()
+def data(run: Run) -> xr.Dataset:
+    """Change of the mean update by each cause (percent of its norm) over algorithm, seed and round."""
+    relative = run.cached(update_causes).relative
+    return (100 * relative).assign_attrs(relative.attrs, units="%").to_dataset("cause")
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """A panel for each cause that changes more than a hundred-thousandth in a run, or for all."""
+    shown = [name for name in ds.data_vars if bool((ds[name] > 1e-3).any())] or list(ds.data_vars)
+    figure, axs = style.panels(1, len(shown))
+    for ax, name in zip(axs.flat, shown, strict=True):
+        curves.curve(ds, ax=ax, variable=name, label=f"{name} [%]", **curves.DOTS)
+        ax.set_ylim(bottom=0)
+    return style.key(figure, axs.flat, title=curves.band(ds))

@@ -1,0 +1,167 @@
+"""A run with a late, a stopped, a partial and a compressed client: every analysis measures the updates that the server
+received, and says so, or refuses in one line."""
+
+from __future__ import annotations
+
+import kinds
+import numpy as np
+import pytest
+import recordings
+import tiny
+import torch
+import xarray as xr
+
+import drift
+from drift.record.recorder import Recorder
+from drift.runs import registry
+from drift.runs.run import Run
+
+KNOWN = registry.registered()
+
+WORDS = "late, partial, sent, steps, stopped: updates are as received"
+
+TRAINED = [name for name, entry in KNOWN.items() if entry.cost == "training"]
+"""Analyses that train clients again, which a recorded run refuses."""
+
+ABSENT = ("domain_accuracy", "pool_barriers", "product_gap", "ranking_rounds", "server_epochs")
+"""Analyses of what the run lacks: domains, ranks, adapters, methods."""
+
+REFUSED = {
+    "noise_or_drift": "train with updates compressed by top-k; noise_or_drift needs SGD",
+    "pool_barriers": "pools of models",
+}
+"""What the run lacks, or what an analysis says of compressed clients."""
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory) -> Run:
+    """A plain run, whose models the recorded runs have."""
+    return tiny.trained(tmp_path_factory.mktemp("source"), "rounds=4", "keep.clients=all", "keep.globals=all")
+
+
+def state(run: Run, theta: torch.Tensor) -> dict[str, torch.Tensor]:
+    return run.layout.named(theta)
+
+
+def reopened(source: Run, folder) -> Run:
+    return drift.open(folder, task=source.task, parts=source.parts)
+
+
+@pytest.fixture(scope="module")
+def hostile(source, tmp_path_factory) -> Run:
+    """The last two rounds have a late client, one that stopped, a partial one and one that sent another model."""
+    folder = tmp_path_factory.mktemp("hostile") / "run"
+    recorder = Recorder(folder)
+    for index in source.rounds():
+        record = source.round(index)
+        models = {k: state(source, model) for k, model in zip(record.ids.tolist(), record.clients, strict=True)}
+        sizes = dict(zip(record.ids.tolist(), record.sizes.tolist(), strict=True))
+        clients = {k: (model, sizes[k]) for k, model in models.items()}
+        unequal = {}
+        if index > 1:
+            late, partial, compressed = record.ids.tolist()
+            (lost,) = set(range(4)) - {late, partial, compressed}
+            clients[partial] = ({"head.bias": models[partial]["head.bias"]}, sizes[partial])
+            rounded = {name: (value * 8).round() / 8 for name, value in models[compressed].items()}
+            unequal = {
+                late: {"start_round": index - 2, "steps": 3},
+                compressed: {"sent": rounded, "steps": 9},
+                lost: {"stopped": True},
+            }
+        recorder.round(
+            start=state(source, record.start),
+            clients=clients,
+            end=state(source, record.end),
+            metrics=record.metrics,
+            unequal=unequal,
+        )
+    return reopened(source, folder)
+
+
+@pytest.fixture(scope="module")
+def twin(source, hostile, tmp_path_factory) -> Run:
+    """Clients that are on time and send whole models as they are: the start plus the updates of the hostile run."""
+    folder = tmp_path_factory.mktemp("twin") / hostile.folder.name
+    recorder = Recorder(folder)
+    for index in source.rounds():
+        record, received = source.round(index), hostile.round(index)
+        clients = {
+            k: (state(source, model), size)
+            for k, model, size in zip(received.ids.tolist(), received.clients, received.sizes.tolist(), strict=True)
+        }
+        recorder.round(
+            start=state(source, record.start),
+            clients=clients,
+            end=state(source, record.end),
+            metrics=record.metrics,
+        )
+    return reopened(source, folder)
+
+
+def answer(run: Run, name: str) -> xr.Dataset | str:
+    """The result of an analysis, or the line with which it refuses."""
+    options = kinds.quick(KNOWN[name], points=5, steps=2, subsets=2, replicates=2)
+    try:
+        return getattr(drift, name)(run, **options)
+    except (LookupError, ValueError) as reason:
+        recordings.require_stated(reason)
+        refusal = str(reason)
+    assert "\n" not in refusal
+    return refusal
+
+
+def test_the_hostile_run_is_hostile(hostile, source):
+    record = hostile.round(3)
+    late, partial, compressed = range(3)
+    models, begun = source.round(3).clients, source.round(1).start
+    torch.testing.assert_close(record.deltas[late], models[late] - begun, rtol=0, atol=1e-6)
+    assert float((record.deltas[late] - (models[late] - record.start)).norm()) > 0.01
+    weight = hostile.layout.slices()["head.weight"]
+    assert not record.deltas[partial][weight].any()
+    assert not torch.equal(record.clients[compressed], models[compressed])
+    assert len(record.extras["stopped"]) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in KNOWN if name != "update_causes"])
+def test_an_analysis_takes_updates_as_received_and_says_so_or_refuses(name, hostile, twin):
+    found, expected = answer(hostile, name), answer(twin, name)
+    if isinstance(expected, str) or isinstance(found, str):
+        assert found == expected
+        assert KNOWN[name].cost == "training" or name in ABSENT, found
+        return
+    assert found.attrs.pop("unequal").startswith(WORDS)
+    assert "unequal" not in expected.attrs
+    assert found.data_vars.keys() == expected.data_vars.keys()
+    for variable, values in expected.data_vars.items():
+        if "seconds" in str(variable):
+            continue
+        if values.dtype.kind == "f":
+            np.testing.assert_allclose(found[variable].values, values.values, rtol=1e-6, atol=1e-9, err_msg=variable)
+        else:
+            np.testing.assert_array_equal(found[variable].values, values.values, err_msg=variable)
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory) -> Run:
+    settings = ("clients.late=2", "clients.work=[0.3,1.0]", "clients.stops=0.3", "clients.valid_ratio=0.2")
+    settings = (*settings, "local.compress=top-k", "local.topk=0.5")
+    return tiny.trained(
+        tmp_path_factory.mktemp("simulated"), "rounds=4", "keep.clients=all", "keep.globals=all", *settings
+    )
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_an_analysis_that_trains_again_takes_the_same_clients_and_says_so_or_refuses(name, simulated):
+    found = answer(simulated, name)
+    if isinstance(found, str):
+        assert REFUSED[name] in found
+        return
+    assert name not in REFUSED
+    assert found.attrs["unequal"].startswith("late, sent, steps, stopped: updates are as received")
+    assert any(values.notnull().any() for values in found.data_vars.values() if values.dtype.kind == "f")
+
+
+def test_trainings_done_again_give_the_updates_that_the_server_received(simulated):
+    parts = drift.counterfactual(simulated, rounds=[2, 3])
+    assert float(parts.norm.sel(part="server").max()) < 1e-5  # the step is the mean of the received updates
+    assert float(parts.norm.sel(part="sampling").min()) > 1e-3

@@ -1,0 +1,110 @@
+"""Recorded clients that are late, stopped, partial or sent another model: what is stored, and what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from torch import nn
+
+from drift.record.recorder import Recorder
+from drift.runs.run import Run
+
+
+def state(seed: int) -> dict[str, torch.Tensor]:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)).double().state_dict()
+
+
+def vector(model: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.cat([value.reshape(-1) for value in model.values()])
+
+
+def recorded(folder, **unequal) -> Run:
+    recorder = Recorder(folder)
+    recorder.round(start=state(0), clients={0: (state(10), 5), 1: (state(11), 3)}, end=state(1))
+    recorder.round(clients={0: (state(12), 5), 1: (state(13), 3)}, end=state(2))
+    body = {name: value for name, value in state(16).items() if name.startswith("0.")}
+    recorder.round(
+        clients={0: (state(14), 5), 3: (state(15), 3), 1: (body, 2)},
+        end=state(3),
+        unequal={3: {"start_round": 1, "steps": 7, "sent": state(17)}, 4: {"stopped": True}, **unequal},
+    )
+    return Run(folder)
+
+
+def test_an_update_is_measured_against_the_model_that_its_client_started_from(tmp_path):
+    run = recorded(tmp_path / "run")
+    record, begun, now = run.round(2), vector(state(1)), vector(state(2))
+    assert record.ids.tolist() == [0, 1, 3]
+    torch.testing.assert_close(record.deltas[0], vector(state(14)) - now)
+    torch.testing.assert_close(record.deltas[2], vector(state(17)) - begun)
+    torch.testing.assert_close(record.extras["trained"][2] - record.start, vector(state(15)) - begun)
+    torch.testing.assert_close(record.extras["trained"][:2], record.clients[:2])
+    assert float(record.gram[5, 5]) == pytest.approx(float((vector(state(17)) - begun).square().sum()))
+    assert record.extras["start_round"].tolist() == [2, 2, 1]
+    assert record.extras["steps"][2] == 7
+    assert record.extras["steps"][:2].isnan().all()
+    assert record.extras["stopped"].tolist() == [4]
+    assert record.extras["partial"].tolist() == [1]
+    assert record.extras["partial_tensors"].tolist() == [[1, 1, 0, 0]]
+    assert run.experiment.clients.number == 5
+    assert run.unequal == "late, partial, sent, steps, stopped"
+    assert not {"start_round", "trained", "stopped"} & set(run.round(1).extras)
+
+
+def test_a_start_that_is_not_recorded_is_stated_instead(tmp_path):
+    recorder = Recorder(tmp_path / "run", globals="none", clients="none")
+    for seed in (1, 2):
+        recorder.round(start=state(seed - 1), clients={0: (state(8), 5)}, end=state(seed))
+    with pytest.raises(ValueError, match="client 0: it started from round 0, whose start is not recorded; state it"):
+        recorder.round(clients={0: (state(9), 5)}, end=state(3), unequal={0: {"start_round": 0}})
+    recorder.round(clients={0: (state(9), 5)}, end=state(3), unequal={0: {"start_round": 0, "start": state(0)}})
+    square = float((vector(state(9)) - vector(state(0))).square().sum())
+    (record,) = Run(tmp_path / "run").without_models([2])
+    assert float(record.gram[3, 3]) == pytest.approx(square)
+    assert "trained" not in record.extras
+
+
+@pytest.mark.parametrize(
+    ("unequal", "message"),
+    [
+        ([3], "unequal is [3]; give {client"),
+        ({0: 3}, "unequal is {0: 3}; give"),
+        ({0: {"lateness": 1}}, "unequal[0] has 'lateness'; give"),
+        ({9: {"steps": 3}}, "stopped of 9 is False; True for those that clients leaves out"),
+        ({0: {"stopped": True}}, "stopped of 0 is True; True for those"),
+        ({9: {"stopped": 1}}, "stopped of 9 is 1; True for those"),
+        ({0: {"steps": -1}}, "steps of client 0 is -1; give a whole number from 0 to inf"),
+        ({0: {"steps": 2.5}}, "steps of client 0 is 2.5"),
+        ({0: {"start_round": 4}}, "start_round of client 0 is 4; give a whole number from 0 to 1"),
+        ({0: {"start_round": True}}, "start_round of client 0 is True"),
+        ({0: {"sent": 4.0}}, "client 0: a model is a float; give a state dict"),
+        ({0: {"start": 4.0}}, "client 0: a model is a float; give a state dict"),
+        ({0: {"start_round": 0, "start": {"weight": torch.ones(2)}}}, "client 0: the model has no tensor"),
+        ({0: {"sent": {"weight": torch.ones(2)}}}, "client 0: the model has no tensor"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_recorded(unequal, message, tmp_path):
+    recorder = Recorder(tmp_path / "run")
+    recorder.round(start=state(0), clients={0: (state(10), 5)}, end=state(1))
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        recorder.round(clients={0: (state(12), 5)}, end=state(2), unequal=unequal)
+    assert "\n" not in str(caught.value)
+    assert recorder.next == 1
+
+
+def test_a_late_model_that_is_not_finite_is_excluded(tmp_path):
+    recorder = Recorder(tmp_path / "run")
+    recorder.round(start=state(0), clients={0: (state(10), 5)}, end=state(1))
+    wrong = {name: value * torch.nan for name, value in state(12).items()}
+    recorder.round(
+        clients={0: (state(12), 5), 1: (wrong, 5), 2: (state(13), 5)},
+        end=state(2),
+        unequal={1: {"start_round": 0}, 2: {"sent": wrong}},
+    )
+    record = Run(tmp_path / "run").round(1)
+    assert record.extras["excluded"].tolist() == [1, 2]
+    assert record.ids.tolist() == [0]
+    assert record.extras["start_round"].tolist() == [1]

@@ -1,0 +1,32 @@
+"""The figure of causes: a panel for each cause that a run has, from 0."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tiny
+
+from figures.gallery import update_causes
+
+KEEP = ("keep.clients=all", "rounds=4")
+
+
+@pytest.mark.parametrize(
+    ("settings", "panels"),
+    [
+        (("clients.late=2", "clients.work=[0.2,0.8]", "local.epochs=3"), ["steps [%]", "late [%]"]),
+        (("clients.stops=0.5",), ["stopped [%]"]),
+        ((), [f"{cause} [%]" for cause in ("steps", "late", "stopped", "partial", "sent", "noise")]),
+    ],
+)
+def test_there_is_a_panel_for_each_cause_that_a_run_has(settings, panels, tmp_path):
+    runs = [tiny.trained(tmp_path, *KEEP, *settings, f"method={method}") for method in ("fedavg", "fedbuff")]
+    ds = update_causes.data(runs)
+    figure = update_causes.draw(ds)
+    assert [ax.get_ylabel() for ax in figure.axes] == panels
+    assert all(ax.get_ylim()[0] == 0 for ax in figure.axes)
+    if settings:
+        line = next(line for line in figure.axes[-1].lines if len(line.get_ydata()) == 4)
+        name = panels[-1].split()[0]
+        expected = 100 * runs[0].cached(update_causes.update_causes).relative.sel(cause=name)
+        np.testing.assert_allclose(line.get_ydata(), expected)
