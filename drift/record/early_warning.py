@@ -1,4 +1,4 @@
-"""Sequential tests on the first third of a training: their statistics, their limits, and what to stop for; numpy only."""
+"""Sequential tests on the first third of a training: statistics, limits, and when to stop; numpy only."""
 
 from __future__ import annotations
 
@@ -37,8 +37,28 @@ BLOCKS = 300
 LIMITS = Path(__file__).with_suffix(".json")
 """The limits and what they were fitted to, written by `python -m benchmarks.early_warning calibrate`."""
 
+EARLY_WARNING = "early warning"
+"""The word for the tests of this module where a training is stopped."""
+
 Stop = Callable[[int, Mapping[str, float]], str | None]
 """Called with the number of a recorded round and its numbers; a text ends the training and says why."""
+
+
+def stop_test(stop: Stop | str | None, rounds: int | None) -> Stop | None:
+    """What is called after each round of a training of so many rounds; None if nothing is.
+
+    Raises:
+        ValueError: If `stop` is another text, or the number of rounds is not known, of which a third is watched.
+    """
+    if not isinstance(stop, str):
+        return stop
+    if stop != EARLY_WARNING:
+        raise ValueError(
+            f"stop is {stop!r}; give {EARLY_WARNING!r}, or a function of (number of a round, its numbers)."
+        )
+    if rounds is None:
+        raise ValueError(f"stop={EARLY_WARNING!r} watches the first third of the rounds; give their number, rounds=N.")
+    return Watch(rounds)
 
 
 @cache
@@ -52,14 +72,14 @@ def watched_rounds(rounds: int) -> int:
     return max(1, ceil(rounds / 3))
 
 
-def round_numbers(
+def warning_numbers(
     gram: np.ndarray, weights: np.ndarray, *, excluded: int = 0, negative: float = nan, loss: float = nan
 ) -> dict[str, float]:
     """Numbers of a round that the detectors read; NaN where the round has none.
 
     Args:
         gram: Inner products of the round, shape (m + 3, m + 3).
-        weights: Shares of the clients, sum 1, shape (m,); clients of weight 0 do not count.
+        weights: Of the clients, such as their samples, shape (m,); clients of weight 0 do not count beside others.
         excluded: Clients whose models were not finite.
         negative: Fraction of the global model's running variances that are negative.
         loss: Test loss.
@@ -70,16 +90,17 @@ def round_numbers(
     gram = np.asarray(gram, np.float64)
     lengths = np.sqrt(np.clip(np.diagonal(gram), 0, None))
     start, _, step, *updates = lengths.tolist()
-    moved = (np.asarray(weights) > 0) & (np.array(updates) > 0)
+    weights = np.asarray(weights, np.float64) if np.any(weights) else np.ones(len(updates))
+    moved = (weights > 0) & (np.array(updates) > 0)
     cosine = rank = gap = nan
     if moved.sum() > 1:
-        norms, shares = np.array(updates)[moved], np.asarray(weights, np.float64)[moved]
+        norms = np.array(updates)[moved]
         cosines = np.clip(gram[3:, 3:][np.ix_(moved, moved)] / np.outer(norms, norms), -1, 1)
-        pairs = np.outer(shares, shares)
+        pairs = np.outer(weights[moved], weights[moved])
         np.fill_diagonal(pairs, 0)
         cosine = float((pairs * cosines).sum() / pairs.sum())
         rank = log(len(norms) ** 2 / float((cosines**2).sum()))
-        first, second = np.sort(norms)[: -3 : -1]
+        first, second = np.sort(norms)[:-3:-1]
         gap = log(first / second) if len(norms) > 2 else nan
     relative = log(step / start) if step > 0 and start > 0 else nan
     broken = not bool(np.isfinite(gram).all())
@@ -113,7 +134,7 @@ class Watch:
         client_t, rate_t                         means of gap and step over the last b rounds
         variances_t = negative
         rise_t      = log(L_t / min_{s <= t} L_s)    L_t: mean of the last 3 losses
-        stall       = log(min loss / first loss), in the last watched round
+        stall       = log(min loss / first loss), in the last watched round, of 3 losses or more
 
     b is the number of rounds divided by 300, rounded up: 1 up to 300 rounds. Means leave out rounds without a number,
     and are NaN before there are so many rounds. An infinite number is an alarm.
@@ -135,11 +156,12 @@ class Watch:
         """What alarms in a round, in one line; None if nothing does, or the round is not watched."""
         for name, value in self.add(index, numbers).items():
             if value > self.limits[name]:
-                return f"early warning {name} in round {index}: {WORDS[name]} is {value:.3g}, above {self.limits[name]:.3g}"
+                above = f"is {value:.3g}, above {self.limits[name]:.3g}"
+                return f"early warning {name} in round {index}: {WORDS[name]} {above}"
         return None
 
     def add(self, index: int, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Statistics of the next round by detector, from its `round_numbers`; empty for rounds that are not watched."""
+        """Statistics of the next round by detector, from its `warning_numbers`; empty where it is not watched."""
         if index >= self.last:
             return {}
         for name, value in numbers.items():
@@ -154,7 +176,7 @@ class Watch:
             "rate": self._mean("step", self.block),
             "variances": numbers["negative"],
             "rise": self._below("loss", -_log(self._mean("loss", SMOOTH))),
-            "stall": _log(min(losses)) - _log(losses[0]) if index == self.last - 1 and losses else nan,
+            "stall": _log(min(losses)) - _log(losses[0]) if index == self.last - 1 and len(losses) >= SMOOTH else nan,
         }
         return {name: statistics[name] for name in self.limits}
 

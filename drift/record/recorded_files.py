@@ -67,15 +67,18 @@ class RecordedFiles:
         """
         link = links.link(number, arrays)
         run = self.about["run"] if self.next else links.name_by(link, about["versions"])
-        about = {**about, "run": run}
-        if about != {key: value for key, value in self.about.items() if key != "format"}:
-            numpy_files.write_json(self._folder / "run.json", about)
-            self.about = about
+        self.describe({**about, "run": run})
         path = self._folder / "rounds" / f"{number:06d}.safetensors"
         numpy_files.write_tensors(path, arrays, {"round": number, **links.origin(run, self._before)})
         numpy_files.write_tensors(self._path, state, {"next": number + 1, **links.origin(run, link)})
         self.state, self.next, self._before = state, number + 1, link
         self._stamp = self._state_stamp()
+
+    def describe(self, about: dict[str, Any]) -> None:
+        """Write the description where it is another one."""
+        if about != {key: value for key, value in self.about.items() if key != "format"}:
+            numpy_files.write_json(self._folder / "run.json", about)
+            self.about = about
 
     def _require_last_round(self) -> None:
         """Raise Damaged where the last round is damaged or missing, or the state does not follow it."""

@@ -8,13 +8,10 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.per_round import About, result
-from drift.record.early_warning import DETECTORS, WORDS, Family, Watch, calibration, negative_share, round_numbers
-from drift.runs.metric_names import under_usual
+from drift.record.early_warning import DETECTORS, Family, Watch, calibration
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store import files
-from drift.store.round_headers import has_buffers
-from drift.store.round_record import Round
+from drift.runs.watched_rounds import watched_numbers
 
 
 @analysis("round", "detector", cost="record")
@@ -42,7 +39,7 @@ def early_warning(run: Run, *, detectors: Family = "all", planned: int | None = 
     """
     watch, rounds, rows = Watch(planned or run.experiment.rounds, detectors), [], []
     for record in run.without_models([index for index in run.rounds() if index < watch.last]):
-        if statistics := watch.add(record.index, recorded_numbers(run, record)):
+        if statistics := watch.add(record.index, watched_numbers(run, record)):
             rounds.append(record.index)
             rows.append([statistics[name] for name in DETECTORS[detectors]])
     statistic = np.array(rows, dtype=float).reshape(len(rows), len(watch.limits))
@@ -58,29 +55,6 @@ def early_warning(run: Run, *, detectors: Family = "all", planned: int | None = 
     about = {name: calibration()[name] for name in ("level", "runs", "settings", "digest")}
     coords = {"round": rounds, "detector": list(watch.limits)}
     return result(values, _ABOUT, coords, analysis="early_warning", source="this project", watched=watch.last, **about)
-
-
-def recorded_numbers(run: Run, record: Round) -> dict[str, float]:
-    """The numbers of a recorded round that the detectors read."""
-    loss = under_usual(record.metrics, run.metric_names).get("loss", nan)
-    return round_numbers(
-        record.gram.numpy(),
-        run.experiment.cohort_weights(record.sizes).numpy(),
-        excluded=len(record.extras.get("excluded", ())),
-        negative=_negative(run, record.index),
-        loss=float(loss),
-    )
-
-
-def _negative(run: Run, index: int) -> float:
-    """Fraction of negative running variances in a round of another program, NaN where it kept no global model.
-
-    No method of this package moves them below 0.
-    """
-    if not (entries := run.about.get("buffers")) or not has_buffers(run.folder, index):
-        return nan
-    buffers = files.read_round(files.round_path(run.folder, index)).end_buffers
-    return negative_share(buffers.numpy(), entries)
 
 
 _ABOUT: About = {
