@@ -197,20 +197,25 @@ def fitted(rows: Sequence[dict[str, Any]], family: str) -> dict[str, float]:
 
     All settings weigh the same. The limit of a detector is exceeded in a share `tail` of the runs that have it; `tail`
     is the largest, equal for all detectors, with (K J + 1) / (K + 1) <= LEVEL, where J is the share of the K settings'
-    runs with all detectors in which any limit is exceeded. The limit of `variances` is 0.
+    runs in which any limit is exceeded: of all runs, and of those with all detectors. The limit of `variances` is 0.
     """
     names = [name for name in DETECTORS[family] if name != "variances"]
     rows = [row for row in rows if "peaks" in row]
     columns = {name: _column(rows, name) for name in names}
-    complete = [row for row in rows if row["gram"]] if "client" in names else rows
-    settings = {row["setting"] for row in complete}
+    groups = [rows, [row for row in rows if row["gram"]]] if "client" in names else [rows]
     for tail in np.linspace(LEVEL, 0, 51):
         limits = {name: _quantile(*columns[name], tail) for name in names}
-        joint = np.mean([_share([row for row in complete if row["setting"] == one], limits) for one in settings])
-        if (len(settings) * joint + 1) / (len(settings) + 1) <= LEVEL:
+        if max(_bound(group, limits) for group in groups) <= LEVEL:
             break
     fixed = {"variances": 0.0} if "variances" in DETECTORS[family] else {}
     return {name: round(limit, 4) for name, limit in limits.items()} | fixed
+
+
+def _bound(rows: Sequence[dict[str, Any]], limits: dict[str, float]) -> float:
+    """(K J + 1) / (K + 1) of the K settings of some runs."""
+    settings = sorted({row["setting"] for row in rows})
+    joint = sum(_share([row for row in rows if row["setting"] == one], limits) for one in settings)
+    return (joint + 1) / (len(settings) + 1)
 
 
 def _column(rows: Sequence[dict[str, Any]], name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -54,9 +54,8 @@ def recorded(
         folder: Folder of the run, which is continued if it has rounds; None: a new one in `runs`, named after the
             strategy.
         model: Module with frozen or tied parameters; None: by the names of the arrays, see `FlatArrays.of`.
-        stop: "early warning", or a function as `drift.record.recorder.Recorder` takes it. After the round for which it
-            has a reason, no further client trains or evaluates: the remaining rounds are empty, and the reason is
-            logged and in `run.json`.
+        stop: "early warning", or a function as `drift.record.recorder.Recorder` takes it. When it has a reason, that is
+            logged and in `run.json`; the remaining rounds then ask no client.
         options: As `drift.record.recorder.Recorder` takes them: name, data, partition, seed, settings and so on. The
             default of `method` is the name of the strategy's class.
 
@@ -179,9 +178,7 @@ class _Recording:
         return [] if self.recorder.stopped else self.original["configure_evaluate"](*args, **kwargs)
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Any]) -> Any:
-        if self.recorder.stopped:
-            return None
-        result = self.original["aggregate_evaluate"](server_round, replies)
+        result = None if self.recorder.stopped else self.original["aggregate_evaluate"](server_round, replies)
         self._add(_numbers("clients_", result))
         if not self.evaluated:
             self._write()
@@ -189,9 +186,7 @@ class _Recording:
 
     def _evaluating(self, evaluate: Callable[[int, Any], Any]) -> Callable[[int, Any], Any]:
         def evaluate_and_note(server_round: int, arrays: Any) -> Any:
-            if self.recorder.stopped:
-                return None
-            result = evaluate(server_round, arrays)
+            result = None if self.recorder.stopped else evaluate(server_round, arrays)
             self._add(_numbers("", result))
             self._write()
             return result

@@ -11,6 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from drift.store import round_headers
+from drift.store.paths import round_path
+
 Family = Literal["all", "drift", "curve"]
 """Detectors that share one rate of false alarms: those of the drift, those of the loss curve, or all of them."""
 
@@ -19,13 +22,13 @@ CURVE = ("rise", "stall")
 DETECTORS: dict[str, tuple[str, ...]] = {"all": DRIFT + CURVE, "drift": DRIFT, "curve": CURVE}
 
 WORDS = {
-    "coherence": "fall of the mean cosine between client updates from its highest value",
-    "rank": "fall of the logarithm of the number of directions of the client updates from its highest value",
-    "client": "logarithm of the longest client update over the second longest",
-    "rate": "logarithm of the length of the global step over that of the model",
-    "variances": "fraction of the running variances that are negative",
-    "rise": "logarithm of the test loss over its lowest value",
-    "stall": "logarithm of the lowest test loss over the first one, at the end of the watched rounds",
+    "coherence": "fall of the mean cosine of updates",
+    "rank": "fall of the log rank of updates",
+    "client": "log longest / second update",
+    "rate": "log global step / model",
+    "variances": "negative running variances",
+    "rise": "rise of the log loss",
+    "stall": "log lowest / first loss",
 }
 """What the statistic of each detector is; an alarm is a statistic above its limit."""
 
@@ -191,6 +194,42 @@ class Watch:
             return -value
         self._best[name] = max(self._best.get(name, value), value)
         return self._best[name] - value
+
+
+class StopRule:
+    """A function of (number of a round, its numbers), or the early warning, which also sees the rounds on disk.
+
+    Args:
+        stop: The function, "early warning", or None, which never stops.
+        rounds: Of the whole training.
+        loss: Name by which the test loss is recorded.
+        folder: Of the run.
+
+    Raises:
+        ValueError: If `stop` is an unknown text, or the early warning does not know the number of rounds.
+    """
+
+    def __init__(self, stop: Stop | str | None, rounds: int | None, loss: str, folder: Path) -> None:
+        self._test, self._loss = stop_test(stop, rounds), loss
+        for index in round_headers.round_numbers(folder) if isinstance(self._test, Watch) else ():
+            self.ask(index, round_headers.read_small_arrays(round_path(folder, index)).arrays)
+
+    def ask(self, index: int, arrays: Mapping[str, np.ndarray], negative: float = nan) -> str:
+        """Why to stop after a round; "" to go on.
+
+        Args:
+            index: Number of the round.
+            arrays: As they are stored: gram, sizes, extras.excluded where there are any, and metric.NAME.
+            negative: Fraction of the global model's running variances that are negative.
+        """
+        metrics = {name.removeprefix("metric."): float(arrays[name]) for name in arrays if name.startswith("metric.")}
+        excluded, loss = len(arrays.get("extras.excluded", ())), metrics.get(self._loss, nan)
+        known = warning_numbers(arrays["gram"], arrays["sizes"], excluded=excluded, negative=negative, loss=loss)
+        return self.judge(index, {**metrics, **known})
+
+    def judge(self, index: int, numbers: Mapping[str, float]) -> str:
+        """The same by the numbers of the round."""
+        return "" if self._test is None else self._test(index, numbers) or ""
 
 
 def _log(value: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +91,20 @@ class RecordedFiles:
 
     def _state_stamp(self) -> tuple[int, int] | None:
         return None if (stated := stamp(self._path)) is None else (stated.inode, stated.written)
+
+
+def read_description(folder: Path, keep: Mapping[str, str]) -> dict[str, Any]:
+    """The description of a folder that is recorded on; empty where there is none yet.
+
+    Raises:
+        ValueError: If it has another kind of run, or other policies.
+    """
+    path = folder / "run.json"
+    if not path.exists():
+        return {}
+    about = numpy_files.read_json(path, numpy_files.RECORD_ELSEWHERE)
+    if about.get("engine") != "recorded":
+        raise ValueError(f"{folder} has a run that was not recorded by this class; record elsewhere.")
+    if about["experiment"]["keep"] != keep:
+        raise ValueError(f"{folder} keeps {about['experiment']['keep']}, not {keep}; record elsewhere.")
+    return about

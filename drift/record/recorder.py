@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import nan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from drift.record.early_warning import Stop, Watch, negative_share, stop_test, warning_numbers
+from drift.record.early_warning import Stop, StopRule, negative_share
 from drift.record.flat_arrays import FlatArrays, State, Vectors, gram
-from drift.record.recorded_files import RecordedFiles
+from drift.record.recorded_files import RecordedFiles, read_description
 from drift.record.round_arguments import round_numbers
 from drift.record.run_description import (
     Clients,
@@ -21,9 +20,8 @@ from drift.record.run_description import (
     layout_entries,
     number_clients,
 )
-from drift.store import keep_rules, numpy_files, round_headers
+from drift.store import keep_rules
 from drift.store.locks import locked
-from drift.store.paths import round_path
 from landscape.results.atomic_write import clear
 from landscape.results.notebook_table import notebook_table
 
@@ -54,11 +52,8 @@ class Recorder:
             unknown.
         metrics: Names of the metrics of `round` by the usual name that they stand for, such as
             {"accuracy": "test_acc"}.
-        stop: "early warning", or a function of (number of a round, its numbers), called after each round, whose text
-            is the reason to stop. `stopped` and `run.json` then have it; recording goes on if the training does.
-
-    Attributes:
-        stopped: Why the training should stop; "" as long as it should not.
+        stop: "early warning", or a function of (number of a round, its numbers) that returns a reason to stop or None.
+            The attribute `stopped` and `run.json` then have the reason; rounds can still be recorded.
 
     Raises:
         ValueError: If a policy cannot be read, or the folder has another kind of run or other policies.
@@ -96,7 +91,7 @@ class Recorder:
         self._rounds = rounds
         self._keep = {"clients": clients, "globals": globals}
         training = describe_training(name, method, data, partition, seed, settings, metrics)
-        about = self._read_description()
+        about = read_description(self.folder, self._keep)
         recorded = about.get("told", {})
         for key, value in recorded.items():
             if training.get(key, value) != value:
@@ -107,8 +102,6 @@ class Recorder:
         self._files = RecordedFiles(self.folder, about)
         self._start_checked = not continuous or not self._files.next
         self._flat: FlatArrays | None = None
-        self.stopped = ""
-        self._stop: Stop | None = None
         self.stop_by(stop, rounds)
         if model is not None:
             self._layout(model)
@@ -127,16 +120,9 @@ class Recorder:
         return self._files.next
 
     def stop_by(self, stop: Stop | str | None, rounds: int | None) -> None:
-        """Call `stop` after each further round, of so many rounds in total; the early warning also sees earlier ones.
-
-        Raises:
-            ValueError: If `stop` is an unknown text, or `rounds` is not known.
-        """
-        self._stop = stop_test(stop, rounds)
-        if isinstance(self._stop, Watch) and self.next:
-            for index in round_headers.round_numbers(self.folder):
-                arrays = round_headers.read_small_arrays(round_path(self.folder, index)).arrays
-                self._stop.add(index, self._numbers(arrays))
+        """Ask `stop` after each further round of a training of so many rounds; ValueError as of the class."""
+        loss = self._training.get("metrics", {}).get("loss", "loss")
+        self._rule, self.stopped = StopRule(stop, rounds, loss, self.folder), ""
 
     def model(self) -> dict[str, np.ndarray]:
         """Parameters and floating buffers of the last global model by name, from which training continues.
@@ -227,31 +213,10 @@ class Recorder:
             if len(cohort.ids):
                 previous = cohort.shares.astype(before[0].dtype) @ (cohort.models - before[0])
             self._files.commit(number, about, tensors, {"theta": after[0], "buffers": after[1], "previous": previous})
-            if self._stop is not None and not self.stopped:
-                negative = negative_share(after[1], flat.buffers)
-                self.stopped = self._stop(number, self._numbers(tensors, negative)) or ""
-                if self.stopped:
-                    self._files.describe({**self._files.about, "stopped": self.stopped})
+            self.stopped = self.stopped or self._rule.ask(number, tensors, negative_share(after[1], flat.buffers))
+            if self.stopped:
+                self._files.describe({**self._files.about, "stopped": self.stopped})
         return number
-
-    def _numbers(self, arrays: Mapping[str, np.ndarray], negative: float = nan) -> dict[str, float]:
-        """Numbers of a round for `stop`, from its stored arrays: the metrics, and those of the early warning."""
-        metrics = {name.removeprefix("metric."): float(arrays[name]) for name in arrays if name.startswith("metric.")}
-        loss = metrics.get(self._training.get("metrics", {}).get("loss", "loss"), nan)
-        excluded = len(arrays.get("extras.excluded", ()))
-        known = warning_numbers(arrays["gram"], arrays["sizes"], excluded=excluded, negative=negative, loss=loss)
-        return {**metrics, **known}
-
-    def _read_description(self) -> dict[str, Any]:
-        path = self.folder / "run.json"
-        if not path.exists():
-            return {}
-        about = numpy_files.read_json(path, numpy_files.RECORD_ELSEWHERE)
-        if about.get("engine") != "recorded":
-            raise ValueError(f"{self.folder} has a run that was not recorded by this class; record elsewhere.")
-        if about["experiment"]["keep"] != self._keep:
-            raise ValueError(f"{self.folder} keeps {about['experiment']['keep']}, not {self._keep}; record elsewhere.")
-        return about
 
     def _layout(self, model: State) -> FlatArrays:
         if self._flat is None:

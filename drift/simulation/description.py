@@ -73,7 +73,7 @@ def write_description(
     files.write_json(folder / "run.json", about)
 
 
-def describe_stop(folder: Path, reason: str | None) -> None:
+def describe_stop(folder: Path, reason: str) -> None:
     """State in run.json why a training was stopped, and warn of it; what stood there goes where it was not."""
     about = files.read_json(folder / "run.json")
     stated = {key: value for key, value in about.items() if key != "stopped"} | ({"stopped": reason} if reason else {})

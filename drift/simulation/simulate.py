@@ -19,10 +19,10 @@ from drift.engines import client_pool
 from drift.engines.choice import Choice, choose_device, choose_engine
 from drift.parallel.threads import torch_threads
 from drift.plugins import trust
-from drift.record.early_warning import Stop, stop_test
+from drift.record.early_warning import Stop, StopRule
 from drift.runs.context import Context
 from drift.runs.run import Run
-from drift.runs.watched_rounds import stop_after
+from drift.runs.watched_rounds import watched_numbers
 from drift.simulation.background_writer import Writer
 from drift.simulation.description import describe_stop, described, require_unchanged, write_description
 from drift.simulation.disk_space import client_numbers, require_space
@@ -85,8 +85,8 @@ def simulate(
     folder = Path(runs) / experiment.slug
     numpy_files.require_text(folder.absolute())
     run = Run(folder, Context(Path(data) if data is not None else None))
-    done, reason = run.committed, None
-    stop_test(stop, experiment.rounds)
+    done, reason = run.committed, ""
+    rule = StopRule(stop, experiment.rounds, "loss", folder)
     about = described(folder, experiment)
     round_headers.complete_rounds(folder, done, gaps=False)
     if done:
@@ -115,17 +115,16 @@ def simulate(
             else:
                 write_description(folder, experiment, content, task.layout.parameters, engine, device)
             setting = replace(setting, engine=engine.name)
-            ask = stop_after(run, stop)
             with client_pool(setting, content, folder, workers=workers, cluster=cluster) as pool:
                 setting = replace(setting, crew=pool)
                 with closing(rounds(setting, content, server, folder, last)) as records:
                     for record in records:
                         if progress is not None:
                             progress(record)
-                        if reason := ask(record):
+                        if reason := rule.judge(record.index, watched_numbers(run, record)):
                             break
             describe_stop(folder, reason)
-    return run if reason is None else Run(folder, run.context)
+    return Run(folder, run.context) if reason else run
 
 
 def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int) -> Generator[Round]:

@@ -349,7 +349,7 @@ def warnings_by_hand(run, losses):
     cosines, directions, gaps, steps = [], [], [], []
     for record in run.records:
         updates, start, end, *_, sizes, _ = arrays(record)
-        own = own_weights(run, sizes)
+        own = sizes if sizes.sum() else np.ones(len(sizes))
         ids = [k for k in range(len(updates)) if own[k] > 0 and np.any(updates[k])]
         pairs = [(i, j, own[i] * own[j]) for i in ids for j in ids if i != j]
         some = len(ids) > 1
