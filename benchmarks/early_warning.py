@@ -21,6 +21,7 @@ import json
 import sys
 import tempfile
 import time
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from math import inf, log, nan
 from pathlib import Path
@@ -89,18 +90,18 @@ HEALTHY: dict[str, tuple[str, ...]] = {
 """Changes that leave a healthy run."""
 
 FAULTS: dict[str, tuple[str, ...]] = {
-    "local rate x 10": ("local.lr*10",),
-    "local rate x 10 from round 4": (_MEAN, "method.fault=rate"),
+    "rate x10": ("local.lr*10",),
+    "rate x10 later": (_MEAN, "method.fault=rate"),
     "momentum 0.98": ("local.momentum=0.98",),
     "server rate 2.5": ("method.server_lr=2.5",),
-    "FedAdam, server rate 0.3": ("method=fedadam", "method.server_lr=0.3"),
-    "a client x 10": (_MEAN, "method.factor=10"),
-    "a client grows by 3": (_MEAN, "method.fault=grows", "method.factor=3"),
-    "a client turned": (_MEAN, "method.factor=-1"),
-    "a client's labels shifted": (_MEAN, "method.fault=labels"),
-    "half of the clients turned": (_MEAN, "method.factor=-1", "method.clients=[0,1,2,3,4]"),
-    "all clients copy one": (_MEAN, "method.fault=copies"),
-    "local rate / 30": ("local.lr/30",),
+    "FedAdam, rate 0.3": ("method=fedadam", "method.server_lr=0.3"),
+    "client x10": (_MEAN, "method.factor=10"),
+    "client grows": (_MEAN, "method.fault=grows", "method.factor=3"),
+    "client turned": (_MEAN, "method.factor=-1"),
+    "client's labels shifted": (_MEAN, "method.fault=labels"),
+    "half turned": (_MEAN, "method.factor=-1", "method.clients=[0,1,2,3,4]"),
+    "all copy one": (_MEAN, "method.fault=copies"),
+    "rate /30": ("local.lr/30",),
 }
 """Planted faults; those of single clients and of the rate in the middle begin in round 4."""
 
@@ -203,10 +204,15 @@ def fitted(rows: Sequence[dict[str, Any]], family: str) -> dict[str, float]:
     rows = [row for row in rows if "peaks" in row]
     columns = {name: _column(rows, name) for name in names}
     groups = [rows, [row for row in rows if row["gram"]]] if "client" in names else [rows]
-    for tail in np.linspace(LEVEL, 0, 51):
-        limits = {name: _quantile(*columns[name], tail) for name in names}
-        if max(_bound(group, limits) for group in groups) <= LEVEL:
-            break
+    tails = np.linspace(0, LEVEL, 51)
+
+    def limits_at(place: int) -> dict[str, float]:
+        return {name: _quantile(*columns[name], tails[place]) for name in names}
+
+    def too_many(place: int) -> bool:
+        return max(_bound(group, limits_at(place)) for group in groups) > LEVEL
+
+    limits = limits_at(max(0, bisect(range(len(tails)), False, key=too_many) - 1))
     fixed = {"variances": 0.0} if "variances" in DETECTORS[family] else {}
     return {name: round(limit, 4) for name, limit in limits.items()} | fixed
 
@@ -292,18 +298,18 @@ def false_alarms(rows: Sequence[dict[str, Any]], family: str, key: str) -> dict[
     return shown
 
 
-NAMES = {"drift": "drift", "curve": "loss curve", "all": "both"}
+NAMES = {"drift": "drift", "curve": "loss", "all": "both"}
 
 
 def false_table(content: dict[str, Any]) -> str:
     """Share of healthy runs with an alarm by family, a mean over settings with its 95 % interval."""
-    heads = ("healthy runs", "runs", "settings", *NAMES.values())
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    heads = ("false alarms, %", "runs", "settings", *NAMES.values())
+    lines = [f"|{'|'.join(heads)}|", f"|{'---|' * len(heads)}"]
     rows = content["healthy"]
     for words, key, kept in (
-        ("limits without the setting", "setting", lambda row: True),
-        ("the same, recorded runs with all detectors", "setting", lambda row: row["gram"] and "seed" not in row["run"]),
-        ("limits without the data set", "data", lambda row: True),
+        ("setting left out", "setting", lambda row: True),
+        ("recorded, all detectors", "setting", lambda row: row["gram"] and "seed" not in row["run"]),
+        ("data set left out", "data", lambda row: True),
     ):
         own = {row["setting"] for row in rows if "peaks" in row and kept(row)}
         cells, number = [], 0
@@ -311,31 +317,34 @@ def false_table(content: dict[str, Any]) -> str:
             shown = {name: each for name, each in false_alarms(rows, family, key).items() if name in own}
             number = sum(map(len, shown.values()))
             cells.append(_percent([float(np.mean(each)) for each in shown.values()]))
-        lines.append(f"| {' | '.join([words, str(number), str(len(own)), *cells])} |")
+        lines.append(f"|{'|'.join([words, str(number), str(len(own)), *cells])}|")
     fresh = [row for row in outcomes(content) if row["fault"] == "none"]
-    cells = [f"{sum(row[family] is not None for row in fresh)} of {len(fresh)}" for family in NAMES]
-    lines.append(f"| new seeds, limits without the data set | {len(fresh)} | {len(BASES)} | {' | '.join(cells)} |")
+    cells = [str(100 * sum(row[family] is not None for row in fresh) / len(fresh)) for family in NAMES]
+    lines.append(f"|new seeds|{len(fresh)}|{len(BASES)}|{'|'.join(cells)}|")
     return "\n".join(lines)
 
 
 def _percent(values: Sequence[float]) -> str:
     own = over_seeds(values)
-    return f"{100 * own.mean:.1f} % [{100 * max(own.low, 0):.1f}, {100 * own.high:.1f}]"
+    return f"{100 * own.mean:.1f}[{100 * max(own.low, 0):.1f},{100 * own.high:.1f}]"
 
 
 def fault_table(content: dict[str, Any]) -> str:
-    """By fault: in how many runs each family has an alarm, and in which round (median)."""
-    heads = ("planted fault", "runs", *(f"{name}: found, round" for name in NAMES.values()), "detector of the drift")
-    lines, rows = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"], outcomes(content)
+    """By fault: runs in which each family has an alarm, its median round, and the usual detector of the drift."""
+    columns = [head for name in NAMES.values() for head in (name, "round")]
+    lines = [
+        f"|fault, {len(BASES) * len(HELD_OUT)} runs each|{'|'.join(columns)}|by|",
+        "|---" * (len(columns) + 2) + "|",
+    ]
+    rows = outcomes(content)
     for fault in FAULTS:
         own = [row for row in rows if row["fault"] == fault]
         cells = []
         for family in NAMES:
             rounds = [row[family][0] for row in own if row[family]]
-            cells.append(f"{len(rounds)}, {np.median(rounds):.0f}" if rounds else "0")
+            cells += [str(len(rounds)), f"{np.median(rounds):.0f}" if rounds else ""]
         by = [row["drift"][1] for row in own if row["drift"]]
-        words = ", ".join(f"{name} {by.count(name)}" for name in dict.fromkeys(by))
-        lines.append(f"| {' | '.join([fault, str(len(own)), *cells, words])} |")
+        lines.append(f"|{'|'.join([fault, *cells, max(by, key=by.count, default='')])}|")
     return "\n".join(lines)
 
 
@@ -343,8 +352,8 @@ def against_curve(content: dict[str, Any]) -> str:
     """Differences to the loss curve, paired: share of runs found, and rounds earlier where both find the fault."""
     rows = [row for row in outcomes(content) if row["fault"] in FAULTS]
     cells = sorted({(row["data"], row["fault"]) for row in rows})
-    heads = ("against the loss curve", "found more often, points", "earlier where both find it, rounds", "such runs")
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    heads = ("minus loss curve", "found, points", "rounds earlier", "runs of both")
+    lines = [f"|{'|'.join(heads)}|", f"|{'---|' * len(heads)}"]
     for family in ("drift", "all"):
         more, earlier, number = [], [], 0
         for data, fault in cells:
@@ -353,9 +362,14 @@ def against_curve(content: dict[str, Any]) -> str:
             if both := [row["curve"][0] - row[family][0] for row in own if row[family] and row["curve"]]:
                 earlier.append(float(np.mean(both)))
                 number += len(both)
-        texts = [f"{one.mean:+.1f} [{one.low:+.1f}, {one.high:+.1f}]" for one in map(over_seeds, (more, earlier))]
-        lines.append(f"| {' | '.join([NAMES[family], *texts, str(number)])} |")
+        texts = [f"{one.mean:+.1f}[{one.low:+.1f},{one.high:+.1f}]" for one in map(over_seeds, (more, earlier))]
+        lines.append(f"|{'|'.join([NAMES[family], *texts, str(number)])}|")
     return "\n".join(lines)
+
+
+def tables(content: dict[str, Any]) -> str:
+    """All tables, from the stored numbers."""
+    return "\n\n".join((false_table(content), fault_table(content), against_curve(content)))
 
 
 def store(content: dict[str, Any]) -> None:
@@ -407,7 +421,7 @@ def main() -> None:
     if asked.command != "table":
         store(content)
         print(f"{time.process_time() - begun:.0f} s of one core")
-    print(false_table(content), fault_table(content), against_curve(content), sep="\n\n")
+    print(tables(content))
 
 
 if __name__ == "__main__":

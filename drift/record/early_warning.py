@@ -50,6 +50,8 @@ Stop = Callable[[int, Mapping[str, float]], str | None]
 def stop_test(stop: Stop | str | None, rounds: int | None) -> Stop | None:
     """What is called after each round of a training of so many rounds; None if nothing is.
 
+    The early warning is that of the drift alone, which has the fewest false alarms (docs/early-warning.md).
+
     Raises:
         ValueError: If `stop` is another text, or the number of rounds is not known, of which a third is watched.
     """
@@ -61,7 +63,7 @@ def stop_test(stop: Stop | str | None, rounds: int | None) -> Stop | None:
         )
     if rounds is None:
         raise ValueError(f"stop={EARLY_WARNING!r} watches the first third of the rounds; give their number, rounds=N.")
-    return Watch(rounds)
+    return Watch(rounds, "drift")
 
 
 @cache

@@ -139,7 +139,7 @@ def test_a_family_gives_an_alarm_in_at_most_five_percent_of_the_runs_of_new_sett
 
 def test_a_recorder_says_why_to_stop_and_run_json_keeps_it(tmp_path):
     recorder = record_rounds(tmp_path / "run", 20, fault=scaled, stop="early warning")
-    limit = early_warning.calibration()["limits"]["all"]["client"]
+    limit = early_warning.calibration()["limits"]["drift"]["client"]
     assert recorder.next == 4 and recorder.stopped.startswith("early warning client in round 3: ")
     assert recorder.stopped.endswith(f"above {limit:.3g}")
     run = drift.open(recorder.folder)
