@@ -399,7 +399,7 @@ def test_early_warning(run):
     for name, expected in warnings_by_hand(run, losses).items():
         column, finite = found.statistic.sel(detector=name).values, ~np.isinf(expected)
         assert np.array_equal(column[~finite], np.array(expected)[~finite])
-        agree("drift.early_warning", column[finite], np.array(expected)[finite], relative=1e-12, absolute=1e-12)
+        agree("drift.early_warning", column[finite], np.array(expected)[finite], relative=1e-12)
         limit = found.limit.sel(detector=name).item()
         over = np.flatnonzero(np.nan_to_num(np.array(expected), nan=-np.inf) > limit)
         first = over[0] if len(over) else np.nan
