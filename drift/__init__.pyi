@@ -58,6 +58,7 @@ from drift.analyses.rounds.coherence import coherence as coherence
 from drift.analyses.rounds.coherence import pairwise as pairwise
 from drift.analyses.rounds.cohort_table import cohort_table as cohort_table
 from drift.analyses.rounds.cost import training_cost as training_cost
+from drift.analyses.rounds.early_warning import early_warning as early_warning
 from drift.analyses.rounds.labels import heterogeneity as heterogeneity
 from drift.analyses.rounds.labels import label_scatter as label_scatter
 from drift.analyses.rounds.norms_and_weights import aggregation_weights as aggregation_weights

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from drift.record.early_warning import Stop, stop_test
 from drift.record.flat_arrays import State, arrays_by_name
 from drift.record.recorder import Recorder
 
@@ -28,7 +29,12 @@ _HOOKS = ("start", "configure_train", "aggregate_train", "aggregate_evaluate")
 
 
 def recorded(
-    strategy: Strategy, folder: str | Path | None = None, *, model: State | None = None, **options: Any
+    strategy: Strategy,
+    folder: str | Path | None = None,
+    *,
+    model: State | None = None,
+    stop: Stop | str | None = None,
+    **options: Any,
 ) -> Strategy:
     """The strategy, which then records the global and client models of every round in `folder`.
 
@@ -48,6 +54,8 @@ def recorded(
         folder: Folder of the run, which is continued if it has rounds; None: a new one in `runs`, named after the
             strategy.
         model: Module with frozen or tied parameters; None: by the names of the arrays, see `FlatArrays.of`.
+        stop: "early warning", or a function as `drift.record.recorder.Recorder` takes it. When it has a reason, that is
+            logged and in `run.json`; the remaining rounds then ask no client.
         options: As `drift.record.recorder.Recorder` takes them: name, data, partition, seed, settings and so on. The
             default of `method` is the name of the strategy's class.
 
@@ -59,8 +67,10 @@ def recorded(
     if absent := [hook for hook in _HOOKS if not callable(getattr(strategy, hook, None))]:
         raise ValueError(_explain(strategy, absent[0]))
     options.setdefault("method", type(strategy).__name__)
-    recording = _Recording(strategy, Recorder(folder or _new_folder(type(strategy).__name__), model, **options))
-    for name in _HOOKS:
+    recorder = Recorder(folder or _new_folder(type(strategy).__name__), model, **options)
+    stop_test(stop, 1)  # refuses an unknown word at once; the number of rounds is known where the training starts
+    recording = _Recording(strategy, recorder, stop)
+    for name in recording.original:
         setattr(strategy, name, _Hook(getattr(recording, name)))
     return strategy
 
@@ -117,9 +127,10 @@ class _Hook:
 class _Recording:
     """State of the recording of a strategy; a round is written when its last metric is known."""
 
-    def __init__(self, strategy: Any, recorder: Recorder) -> None:
-        self.strategy, self.recorder = strategy, recorder
-        self.original = {name: getattr(strategy, name) for name in _HOOKS}
+    def __init__(self, strategy: Any, recorder: Recorder, stop: Stop | str | None) -> None:
+        self.strategy, self.recorder, self.stop = strategy, recorder, stop
+        evaluates = ("configure_evaluate",) * callable(getattr(strategy, "configure_evaluate", None))
+        self.original = {name: getattr(strategy, name) for name in (*_HOOKS, *evaluates)}
         self.begun: dict[str, np.ndarray] = {}
         self.globals: dict[str, np.ndarray] = {}
         self.pending: dict[str, Any] | None = None
@@ -130,6 +141,10 @@ class _Recording:
         bound = inspect.signature(self.original["start"]).bind(*args, **kwargs)
         if (initial := bound.arguments.get("initial_arrays")) is not None:
             self.recorder.require_start(arrays_by_name(initial))
+        if self.stop is not None:
+            bound.apply_defaults()
+            rounds = bound.arguments.get("num_rounds")
+            self.recorder.stop_by(self.stop, None if rounds is None else self.recorder.next + rounds)
         if (evaluate := bound.arguments.get("evaluate_fn")) is not None:
             bound.arguments["evaluate_fn"], self.evaluated = self._evaluating(evaluate), True
         try:
@@ -139,6 +154,8 @@ class _Recording:
 
     def configure_train(self, server_round: int, arrays: Any, config: Any, grid: Any) -> list[Any]:
         self._write()
+        if self.recorder.stopped:
+            return []
         self.globals = arrays_by_name(arrays)
         messages = list(self.original["configure_train"](server_round, arrays, config, grid))
         sent = [self._model(message) for message in messages]
@@ -147,6 +164,8 @@ class _Recording:
         return messages
 
     def aggregate_train(self, server_round: int, replies: Iterable[Any]) -> Any:
+        if self.recorder.stopped:
+            return None, None
         replies = list(replies)
         clients = {} if self.stopped else dict(filter(None, map(self._client, replies)))
         result = self.original["aggregate_train"](server_round, replies)
@@ -155,8 +174,11 @@ class _Recording:
         self.pending = {"start": self.begun, "clients": clients, "end": end, "metrics": _numbers("train_", metrics)}
         return result
 
+    def configure_evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        return [] if self.recorder.stopped else self.original["configure_evaluate"](*args, **kwargs)
+
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Any]) -> Any:
-        result = self.original["aggregate_evaluate"](server_round, replies)
+        result = None if self.recorder.stopped else self.original["aggregate_evaluate"](server_round, replies)
         self._add(_numbers("clients_", result))
         if not self.evaluated:
             self._write()
@@ -164,7 +186,7 @@ class _Recording:
 
     def _evaluating(self, evaluate: Callable[[int, Any], Any]) -> Callable[[int, Any], Any]:
         def evaluate_and_note(server_round: int, arrays: Any) -> Any:
-            result = evaluate(server_round, arrays)
+            result = None if self.recorder.stopped else evaluate(server_round, arrays)
             self._add(_numbers("", result))
             self._write()
             return result
@@ -182,6 +204,8 @@ class _Recording:
             return
         try:
             self.recorder.round(**pending)
+            if self.recorder.stopped:
+                _LOG.warning("fedscape stops the training: %s", self.recorder.stopped)
         except (ValueError, LookupError, RuntimeError, OSError) as reason:
             self.stopped = True
             _LOG.warning("fedscape records no further rounds, training goes on: %s", reason)

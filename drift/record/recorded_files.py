@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +68,7 @@ class RecordedFiles:
         """
         link = links.link(number, arrays)
         run = self.about["run"] if self.next else links.name_by(link, about["versions"])
-        about = {**about, "run": run}
-        if about != {key: value for key, value in self.about.items() if key != "format"}:
-            numpy_files.write_json(self._folder / "run.json", about)
-            self.about = about
+        self.describe({**about, "run": run})
         path = self._folder / "rounds" / f"{number:06d}.safetensors"
         numpy_files.write_tensors(path, arrays, {"round": number, **links.origin(run, self._before)})
         numpy_files.write_tensors(self._path, state, {"next": number + 1, **links.origin(run, link)})
@@ -83,6 +81,12 @@ class RecordedFiles:
         arrays = numpy_files.read_tensors(path)[0] if path.exists() else {}
         return (arrays["start"], arrays["start_buffers"]) if "start" in arrays else None
 
+    def describe(self, about: dict[str, Any]) -> None:
+        """Write the description where it is another one."""
+        if about != {key: value for key, value in self.about.items() if key != "format"}:
+            numpy_files.write_json(self._folder / "run.json", about)
+            self.about = about
+
     def _require_last_round(self) -> None:
         """Raise Damaged where the last round is damaged or missing, or the state does not follow it."""
         if not self.next:
@@ -93,3 +97,20 @@ class RecordedFiles:
 
     def _state_stamp(self) -> tuple[int, int] | None:
         return None if (stated := stamp(self._path)) is None else (stated.inode, stated.written)
+
+
+def read_description(folder: Path, keep: Mapping[str, str]) -> dict[str, Any]:
+    """The description of a folder that is recorded on; empty where there is none yet.
+
+    Raises:
+        ValueError: If it has another kind of run, or other policies.
+    """
+    path = folder / "run.json"
+    if not path.exists():
+        return {}
+    about = numpy_files.read_json(path, numpy_files.RECORD_ELSEWHERE)
+    if about.get("engine") != "recorded":
+        raise ValueError(f"{folder} has a run that was not recorded by this class; record elsewhere.")
+    if about["experiment"]["keep"] != keep:
+        raise ValueError(f"{folder} keeps {about['experiment']['keep']}, not {keep}; record elsewhere.")
+    return about

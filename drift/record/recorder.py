@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from drift.record.early_warning import Stop, StopRule, negative_share
 from drift.record.flat_arrays import FlatArrays, State, Vectors, gram
-from drift.record.recorded_files import RecordedFiles
+from drift.record.recorded_files import RecordedFiles, read_description
 from drift.record.round_arguments import number_clients, origin_of, require_unequal, round_numbers
 from drift.record.run_description import Clients, RecordedCohort, describe_run, describe_training, layout_entries
-from drift.store import keep_rules, numpy_files
+from drift.store import keep_rules
 from drift.store.locks import locked
 from landscape.results.atomic_write import clear
 from landscape.results.notebook_table import notebook_table
@@ -41,10 +42,11 @@ class Recorder:
         name: Name of the run in lists and figures; None: the name of its folder.
         method, data, partition: Their names, such as "FedProx", "CIFAR-10", "Dirichlet(0.3)".
         seed: Seed of the training.
-        settings: Other settings of the training by name: numbers, texts, lists and tables. Absent ones are listed as
-            unknown.
+        settings: Other settings of the training by name: numbers, texts, lists, tables. Absent ones are "unknown".
         metrics: Names of the metrics of `round` by the usual name that they stand for, such as
             {"accuracy": "test_acc"}.
+        stop: "early warning", or a function of (number of a round, its numbers) that returns a reason to stop or None.
+            The attribute `stopped` and `run.json` then have the reason; rounds can still be recorded.
 
     Raises:
         ValueError: If a policy cannot be read, or the folder has another kind of run or other policies.
@@ -69,6 +71,7 @@ class Recorder:
         seed: int | None = None,
         settings: Mapping[str, Any] | None = None,
         metrics: Mapping[str, str] | None = None,
+        stop: Stop | str | None = None,
     ) -> None:
         for policy in (clients, globals):
             keep_rules.require(policy)
@@ -81,7 +84,7 @@ class Recorder:
         self._rounds = rounds
         self._keep = {"clients": clients, "globals": globals}
         training = describe_training(name, method, data, partition, seed, settings, metrics)
-        about = self._read_description()
+        about = read_description(self.folder, self._keep)
         recorded = about.get("told", {})
         for key, value in recorded.items():
             if training.get(key, value) != value:
@@ -92,6 +95,7 @@ class Recorder:
         self._files = RecordedFiles(self.folder, about)
         self._start_checked = not continuous or not self._files.next
         self._flat: FlatArrays | None = None
+        self.stop_by(stop, rounds)
         if model is not None:
             self._layout(model)
 
@@ -107,6 +111,11 @@ class Recorder:
     def next(self) -> int:
         """Number of the next round."""
         return self._files.next
+
+    def stop_by(self, stop: Stop | str | None, rounds: int | None) -> None:
+        """Ask `stop` after each further round of a training of so many rounds; ValueError as of the class."""
+        loss = self._training.get("metrics", {}).get("loss", "loss")
+        self._rule, self.stopped = StopRule(stop, rounds, loss, self.folder), ""
 
     def model(self) -> dict[str, np.ndarray]:
         """Parameters and floating buffers of the last global model by name, from which training continues.
@@ -205,18 +214,10 @@ class Recorder:
             if len(cohort.ids):
                 previous = cohort.shares.astype(before[0].dtype) @ (cohort.models - before[0])
             self._files.commit(number, about, tensors, {"theta": after[0], "buffers": after[1], "previous": previous})
+            self.stopped = self.stopped or self._rule.ask(number, tensors, negative_share(after[1], flat.buffers))
+            if self.stopped:
+                self._files.describe({**self._files.about, "stopped": self.stopped})
         return number
-
-    def _read_description(self) -> dict[str, Any]:
-        path = self.folder / "run.json"
-        if not path.exists():
-            return {}
-        about = numpy_files.read_json(path, numpy_files.RECORD_ELSEWHERE)
-        if about.get("engine") != "recorded":
-            raise ValueError(f"{self.folder} has a run that was not recorded by this class; record elsewhere.")
-        if about["experiment"]["keep"] != self._keep:
-            raise ValueError(f"{self.folder} keeps {about['experiment']['keep']}, not {self._keep}; record elsewhere.")
-        return about
 
     def _layout(self, model: State) -> FlatArrays:
         if self._flat is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,16 @@ def write_description(
         "versions": versions(),
     }
     files.write_json(folder / "run.json", about)
+
+
+def describe_stop(folder: Path, reason: str) -> None:
+    """State in run.json why a training was stopped, and warn of it; what stood there goes where it was not."""
+    about = files.read_json(folder / "run.json")
+    stated = {key: value for key, value in about.items() if key != "stopped"} | ({"stopped": reason} if reason else {})
+    if reason:
+        warnings.warn(f"{folder.name} is stopped: {reason}.", stacklevel=3)
+    if stated != about:
+        files.write_json(folder / "run.json", stated)
 
 
 def versions() -> dict[str, str]:

@@ -19,10 +19,12 @@ from drift.engines import client_pool
 from drift.engines.choice import Choice, choose_device, choose_engine
 from drift.parallel.threads import torch_threads
 from drift.plugins import trust
+from drift.record.early_warning import Stop, StopRule
 from drift.runs.context import Context
 from drift.runs.run import Run
+from drift.runs.watched_rounds import watched_numbers
 from drift.simulation.background_writer import Writer
-from drift.simulation.description import described, require_unchanged, write_description
+from drift.simulation.description import describe_stop, described, require_unchanged, write_description
 from drift.simulation.disk_space import client_numbers, require_space
 from drift.simulation.one_round import train_round
 from drift.store import chain, files, links, locks, numpy_files, paths, round_headers
@@ -50,6 +52,7 @@ def simulate(
     workers: int = 1,
     cluster: str | None = None,
     until: int | None = None,
+    stop: Stop | str | None = None,
     **options: Any,
 ) -> Run:
     """A trained run; what is on disk already is not trained again.
@@ -66,6 +69,9 @@ def simulate(
         workers: Processes that share the clients of a round; the bits are those of one.
         cluster: Address of a Dask scheduler, such as tcp://host:8786, whose workers share them in place of these.
         until: Stop after this many rounds; the same call without it goes on. None: train all rounds.
+        stop: "early warning", or a function of (number of a round, its numbers), called after each recorded round. A
+            text that it returns ends the training, is warned of and stands in `run.about["stopped"]`; the round that
+            was trained meanwhile is recorded too. The same call goes on.
 
     Raises:
         Diverged: If nothing finite is left to go on with.
@@ -79,7 +85,8 @@ def simulate(
     folder = Path(runs) / experiment.slug
     numpy_files.require_text(folder.absolute())
     run = Run(folder, Context(Path(data) if data is not None else None))
-    done = run.committed
+    done, reason = run.committed, ""
+    rule = StopRule(stop, experiment.rounds, "loss", folder)
     about = described(folder, experiment)
     round_headers.complete_rounds(folder, done, gaps=False)
     if done:
@@ -114,7 +121,10 @@ def simulate(
                     for record in records:
                         if progress is not None:
                             progress(record)
-    return run
+                        if reason := rule.judge(record.index, watched_numbers(run, record)):
+                            break
+            describe_stop(folder, reason)
+    return Run(folder, run.context) if reason else run
 
 
 def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int) -> Generator[Round]:

@@ -19,7 +19,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     ),
     "drift": (
         *("variance-rounds", "gain-alpha", "layers-drift", "norms-rounds", "locality-rounds", "coherence-rounds"),
-        *("coherence-groups", "clients-round", "noise-rounds", "product-gap", "update-causes"),
+        *("coherence-groups", "clients-round", "noise-rounds", "product-gap", "update-causes", "early-warning"),
     ),
     "averaging": (
         *("counterfactual-rounds", "what-if-rounds", "error-averaged", "bias-rounds", "decomposition-rounds"),

@@ -143,6 +143,11 @@ class HandRun:
     context: Context = field(default_factory=Context)
 
     @property
+    def metric_names(self) -> dict[str, str]:
+        """No number has another name."""
+        return {}
+
+    @property
     def about(self) -> dict[str, Any]:
         """Layout of run.json."""
         return {"layout": [["theta", [self.d]]]}

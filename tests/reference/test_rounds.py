@@ -342,3 +342,68 @@ def test_server_epochs(run):
     agree("drift.server_epochs", found.lambda_settled, first_settled(shares, 0.4), relative=0)
     agree("drift.server_epochs", found["lambda"], shares, relative=0)
     agree("drift.server_epochs", found.proxy_loss, gamma**2, relative=0)
+
+
+def warnings_by_hand(run, losses):
+    """Statistics of the early warning by detector, from the models of all rounds, each written out."""
+    cosines, directions, gaps, steps = [], [], [], []
+    for record in run.records:
+        updates, start, end, *_, sizes, _ = arrays(record)
+        own = sizes if sizes.sum() else np.ones(len(sizes))
+        ids = [k for k in range(len(updates)) if own[k] > 0 and np.any(updates[k])]
+        pairs = [(i, j, own[i] * own[j]) for i in ids for j in ids if i != j]
+        some = len(ids) > 1
+        cosines.append(
+            sum(w * cosine(updates[i], updates[j]) for i, j, w in pairs) / sum(w for *_, w in pairs) if some else np.nan
+        )
+        squares = sum(cosine(updates[i], updates[j]) ** 2 for i in ids for j in ids)
+        directions.append(np.log(len(ids) ** 2 / squares) if some else np.nan)
+        lengths = sorted(np.linalg.norm(updates[k]) for k in ids)
+        gaps.append(np.log(lengths[-1] / lengths[-2]) if len(ids) > 2 else np.nan)
+        gaps[-1] = np.inf if "excluded" in record.extras else gaps[-1]
+        step = np.linalg.norm(end - start)
+        steps.append(np.log(step / np.linalg.norm(start)) if step > 0 else np.nan)
+
+    def mean_of_three(values, last):
+        some = [value for value in values[max(0, last - 2) : last + 1] if not np.isnan(value)]
+        return sum(some) / len(some) if last >= 2 and some else np.nan
+
+    def fall(values, last):
+        means = [mean_of_three(values, index) for index in range(last + 1)]
+        return np.nan if np.isnan(means[-1]) else max(value for value in means if not np.isnan(value)) - means[-1]
+
+    rise = []
+    for last in range(len(losses)):
+        known = [-value for value in losses[: last + 1] if not np.isnan(value)]
+        means = [sum(known[place : place + 3]) / 3 for place in range(len(known) - 2)]
+        rise.append(np.log(-means[-1]) - min(np.log(-mean) for mean in means) if means else np.nan)
+    known = [value for value in losses if not np.isnan(value)]
+    count = len(losses)
+    return {
+        "coherence": [fall(cosines, last) for last in range(count)],
+        "rank": [fall(directions, last) for last in range(count)],
+        "client": gaps,
+        "rate": steps,
+        "variances": [np.nan] * count,
+        "rise": rise,
+        "stall": [np.nan] * (count - 1) + [np.log(min(known) / known[0])],
+    }
+
+
+@reference("drift.early_warning", by="means and falls over lists of models, written out, float64")
+def test_early_warning(run):
+    losses = [2.0, np.nan, 1.5, 1.0, np.nan, 0.8, 3.0, 9.0]
+    for record, loss in zip(run.records, losses, strict=True):
+        record.metrics["loss"] = loss
+    found = drift.early_warning(run, planned=24)
+    for name, expected in warnings_by_hand(run, losses).items():
+        column, finite = found.statistic.sel(detector=name).values, ~np.isinf(expected)
+        assert np.array_equal(column[~finite], np.array(expected)[~finite])
+        agree("drift.early_warning", column[finite], np.array(expected)[finite], relative=1e-12)
+        limit = found.limit.sel(detector=name).item()
+        over = np.flatnonzero(np.nan_to_num(np.array(expected), nan=-np.inf) > limit)
+        first = over[0] if len(over) else np.nan
+        np.testing.assert_equal(found.first_alarm.sel(detector=name).item(), first)
+        alarms = found.alarm.sel(detector=name).values
+        np.testing.assert_array_equal(alarms, [float(len(over) > 0 and index >= first) for index in range(8)])
+    assert found.first_alarm.sel(detector="client") == 5  # the round with a client that was not finite

@@ -183,3 +183,23 @@ def test_the_mod_adds_one_record(monkeypatch):
     assert client_number(None, context, lambda *_: reply) is reply
     assert reply.content == {"fedscape": {"client": 3}}
     assert json.dumps(reply.content)
+
+
+def test_a_stopped_training_asks_no_further_client(tmp_path, caplog):
+    strategy = Mean(replies())
+    strategy.configure_evaluate = lambda *_: ["evaluate"]
+    watched = recorded(strategy, tmp_path / "run", stop=lambda index, numbers: "enough" if index == 1 else None)
+    final = watched.start(None, model(0), num_rounds=6, evaluate_fn=lambda number, held: {"loss": 1 / number})
+    assert len(strategy.seen) == 2 and watched.configure_evaluate(3, {}, {}, None) == []
+    assert np.array_equal(final["w"].numpy(), START["w"] + 2.5)  # the model after the second round
+    run = drift.open(tmp_path / "run")
+    assert run.rounds() == [0, 1] and run.about["stopped"] == "enough" and verify(run.folder) == []
+    assert [record.getMessage() for record in caplog.records] == ["fedscape stops the training: enough"]
+    with pytest.raises(ValueError, match="stop is 'soon'"):
+        recorded(Mean(replies()), tmp_path / "other", stop="soon")
+
+
+def test_the_early_warning_stops_a_training_whose_steps_are_as_long_as_the_model(tmp_path):
+    recorded(Mean(replies()), tmp_path / "run", stop="early warning").start(None, model(0), num_rounds=5)
+    run = drift.open(tmp_path / "run")
+    assert run.rounds() == [0] and run.about["stopped"].startswith("early warning rate in round 0: ")

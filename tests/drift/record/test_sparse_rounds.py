@@ -64,7 +64,7 @@ SPAN = {
 }
 """Successive rounds that a number needs, one unless stated here; `FILTERED` need all rounds since the first."""
 
-FILTERED = {"gain", "sigma"}
+FILTERED = {"gain", "sigma", "statistic", "alarm"}
 
 
 def columns(ds):

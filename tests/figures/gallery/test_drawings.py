@@ -25,9 +25,9 @@ from landscape.results import netcdf_files
 NAMES = [name for name in gallery.names() if name != "ranking-table"]
 """All but one that is drawn from users and films, in test_gallery_fedeve."""
 
-ABSENT = ("critical_", "offset", "minimum_", "saddle", "first_pass")
+ABSENT = ("critical_", "offset", "minimum_", "saddle", "first_pass", "first_alarm")
 """Beginnings of names of numbers that a tiny run need not have: no clear change, no minimum inside its planes, no pass
-between two."""
+between two, no alarm."""
 
 ONE_PARTITION = {"accuracy-after", "robustness-table", "numbers-rounds"}
 """Figures with a row or line per setting, linted of the methods on one partition: of every kind of setting at once

@@ -1,0 +1,46 @@
+"""Sequential tests on the first third of the rounds: statistics against their limits, alarms marked (this project)."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.analyses.rounds.early_warning import early_warning
+from drift.record.early_warning import WORDS, Family
+from drift.runs.run import Run
+from figures.axes import curves
+from figures.gallery import _selected
+from figures.looks import style
+
+NEEDS = "runs of any methods, trained in one setting"
+
+COST = "seconds"
+
+
+@_selected.each_run()
+def data(run: Run, *, detectors: Family = "all") -> xr.Dataset:
+    """statistic over algorithm, seed, round and detector; limit and first_alarm by detector.
+
+    Args:
+        detectors: Those of the "drift", of the loss "curve", or "all".
+    """
+    return run.cached(early_warning, detectors=detectors)
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """A panel for each detector with a number: its statistic, its limit dashed, a ring at the first alarm."""
+    shown = [name for name in ds.detector.values if bool(ds.statistic.sel(detector=name).notnull().any())]
+    if not shown:
+        raise LookupError("no watched round has a number that a detector reads; show a run of two clients or more.")
+    figure, axs = style.panels(-(-len(shown) // 3), min(len(shown), 3))
+    for ax in axs.flat[len(shown) :]:
+        ax.remove()
+    for ax, name in zip(axs.flat, shown, strict=False):
+        panel = ds.sel(detector=name)
+        curves.curve(panel, ax=ax, variable="statistic", label=WORDS[name], level=float(panel.limit.max()))
+        ax.lines[-1].set(color="black", linestyle="--", label="limit")
+        for alarm in panel.first_alarm.stack(run=["algorithm", "seed"]).dropna("run"):
+            height = float(panel.statistic.sel(algorithm=alarm.algorithm, seed=alarm.seed, round=alarm))
+            ax.plot(alarm, np.minimum(height, ax.get_ylim()[1]), "o", mfc="none", mec="black", label="first alarm")
+    return style.key(figure, axs.flat[: len(shown)], title=curves.band(ds))
