@@ -17,7 +17,7 @@ from landscape.model.task import PerSample, Task
 from landscape.sweep.first_layer import FirstLayer, combine, first_layer
 from landscape.sweep.precision import Precision, use_bfloat16
 
-BLOCK_BYTES = 2**24
+BLOCK_BYTES = 2**23
 """Bytes that the largest output of a block of samples may take: 2 to 3 MiB took 1.4 times the time of a CNN."""
 
 GPU_BLOCK_BYTES = 2**28
