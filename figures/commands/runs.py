@@ -212,7 +212,6 @@ def _described(run: RunSummary) -> dict[str, Any]:
         "partition": run.partition,
         "seed": run.seed,
         "told": run.about.get("told"),
-        "stopped": run.about.get("stopped"),
         "not known": run.about.get("unknown"),
         "versions": run.about["versions"],
         "experiment": _settings(run),
