@@ -25,7 +25,7 @@ Strategy = TypeVar("Strategy")
 
 _LOG = logging.getLogger("flwr")
 _NAME = "fedscape"
-_HOOKS = ("start", "configure_train", "aggregate_train", "aggregate_evaluate")
+_HOOKS, _ASKS = ("start", "configure_train", "aggregate_train", "aggregate_evaluate"), ("configure_evaluate",)
 
 
 def recorded(
@@ -129,8 +129,7 @@ class _Recording:
 
     def __init__(self, strategy: Any, recorder: Recorder, stop: Stop | str | None) -> None:
         self.strategy, self.recorder, self.stop = strategy, recorder, stop
-        evaluates = ("configure_evaluate",) * callable(getattr(strategy, "configure_evaluate", None))
-        self.original = {name: getattr(strategy, name) for name in (*_HOOKS, *evaluates)}
+        self.original = {name: getattr(strategy, name) for name in _HOOKS + _ASKS if hasattr(strategy, name)}
         self.begun: dict[str, np.ndarray] = {}
         self.globals: dict[str, np.ndarray] = {}
         self.pending: dict[str, Any] | None = None

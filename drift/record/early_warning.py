@@ -17,10 +17,6 @@ from drift.store.paths import round_path
 Family = Literal["all", "drift", "curve"]
 """Detectors that share one rate of false alarms: those of the drift, those of the loss curve, or all of them."""
 
-DRIFT = ("coherence", "rank", "client", "rate", "variances")
-CURVE = ("rise", "stall")
-DETECTORS: dict[str, tuple[str, ...]] = {"all": DRIFT + CURVE, "drift": DRIFT, "curve": CURVE}
-
 WORDS = {
     "coherence": "fall of the mean cosine of updates",
     "rank": "fall of the log rank of updates",
@@ -31,6 +27,10 @@ WORDS = {
     "stall": "log lowest / first loss",
 }
 """What the statistic of each detector is; an alarm is a statistic above its limit."""
+
+CURVE = ("rise", "stall")
+DETECTORS = {"all": tuple(WORDS), "drift": tuple(name for name in WORDS if name not in CURVE), "curve": CURVE}
+"""Names of the detectors of each family."""
 
 SMOOTH = 3
 """Values in the moving means of coherence, rank and loss: of rounds, of blocks in runs of more than BLOCKS rounds."""

@@ -16,6 +16,7 @@ import xarray as xr
 from torch import Tensor
 
 import drift
+from drift.record.early_warning import calibration
 from drift.runs import unstored_results
 from drift.runs.registry import registered
 from drift.runs.run_names import named_in
@@ -234,7 +235,7 @@ def _complete(partial: netcdf_files.Partial) -> xr.Dataset | None:
     return stored if stored is not None and stored.attrs.get("complete") == 1 else None
 
 
-REVISION = {"coherence": 2, "basin_rounds": 2}
+REVISION = {"coherence": 2, "basin_rounds": 2, "early_warning": calibration()["digest"]}
 """Revision of analyses that compute something else now; results of earlier revisions are not read."""
 
 

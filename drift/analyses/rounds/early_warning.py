@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.per_round import About, result
-from drift.record.early_warning import DETECTORS, Family, Watch, calibration
+from drift.record.early_warning import Family, Watch, calibration
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.runs.watched_rounds import watched_numbers
@@ -39,9 +39,8 @@ def early_warning(run: Run, *, detectors: Family = "all", planned: int | None = 
     """
     watch, rounds, rows = Watch(planned or run.experiment.rounds, detectors), [], []
     for record in run.without_models([index for index in run.rounds() if index < watch.last]):
-        if statistics := watch.add(record.index, watched_numbers(run, record)):
-            rounds.append(record.index)
-            rows.append([statistics[name] for name in DETECTORS[detectors]])
+        rounds.append(record.index)
+        rows.append(list(watch.add(record.index, watched_numbers(run, record)).values()))
     statistic = np.array(rows, dtype=float).reshape(len(rows), len(watch.limits))
     limit = np.array(list(watch.limits.values()))
     alarm = np.maximum.accumulate(statistic > limit, axis=0) if len(rows) else statistic > limit

@@ -52,6 +52,8 @@ def test_the_rounds_that_follow_change_nothing(tmp_path):
 def test_only_a_third_of_the_rounds_is_watched(tmp_path):
     run = drift.open(record_rounds(tmp_path / "run", 8, planned=9).folder)
     assert drift.early_warning(run)["round"].values.tolist() == [0, 1, 2]
+    broken = warning_numbers(np.full((5, 5), np.nan), np.ones(2))
+    assert Watch(9)(2, broken).startswith("early warning client in round 2") and Watch(9)(3, broken) is None
     assert drift.early_warning(run, planned=24).sizes["round"] == 8
     assert drift.early_warning(run, detectors="curve").detector.values.tolist() == ["rise", "stall"]
     with pytest.raises(ValueError, match="detectors is 'loss'; give one of all, drift, curve"):
