@@ -16,7 +16,7 @@ class TimeLine {
     this.flags = shape("svg", { class: "flags" });
     this.drawer = make("details", { class: "picks" }, make("summary", {}, "Curves"), make("div", {}, this.picks.top, this.picks.below, this.smooth));
     const follow = stage.link && make("label", { class: "small" }, this.last, " follow the last round");
-    this.element = make("section", { class: "timeline", "aria-label": "Time line" }, make("div", { class: "timeline-side" }, this.play, this.at, this.all, this.drawer, follow), make("div", { class: "plot" }, this.plot, this.flags));
+    this.element = make("section", { class: "timeline", "aria-label": "Time line" }, make("div", { class: "timeline-side" }, this.play, this.at, this.all, this.drawer, follow), make("div", { class: "track" }, this.plot, this.flags));
     const narrow = matchMedia(`(max-width: ${NARROW}px)`), open = () => { this.drawer.open = !narrow.matches; };
     narrow.addEventListener("change", open);
     open();

@@ -40,7 +40,7 @@ def test_a_drag_across_a_relief_turns_it(opened):
     for step in range(1, 6):
         touch(page, "touchMove", (x + 14 * step, y))
     touch(page, "touchEnd")
-    assert page.evaluate(f"{VIEW}.camera.azimuth") == pytest.approx(before - 35, abs=4)
+    page.wait_for_function(f"before => Math.abs({VIEW}.camera.azimuth - before + 35) < 4", arg=before)
     assert page.evaluate(f"{VIEW}.state.point") is None
     page.wait_for_function("location.hash.includes('turn=')")
 
@@ -54,16 +54,16 @@ def test_a_drag_on_the_time_line_moves_the_round_and_two_fingers_zoom(opened):
     for share in (0.3, 0.6, 1):
         touch(page, "touchMove", at(share))
     touch(page, "touchEnd")
-    assert page.evaluate(f"{VIEW}.state.round") == 2
+    page.wait_for_function(f"() => {VIEW}.state.round === 2")
     page.evaluate(f"for (const run of {VIEW}.runs) run.rounds = [...Array(41).keys()]; {VIEW}.set({{ smooth: 1 }})")
     touch(page, "touchStart", at(0.4))
     touch(page, "touchStart", at(0.4), at(0.6))
     for wider in (0.1, 0.2, 0.3):
         touch(page, "touchMove", at(0.4 - wider / 2), at(0.6 + wider / 2))
-    span = page.evaluate(f"{VIEW}.state.span")
-    assert span == pytest.approx([12, 28], abs=1), "rounds 16 and 24 stay below the two fingers"
+    # rounds 16 and 24 stay below the two fingers; moves arrive with the next frame
+    page.wait_for_function(f"() => [12, 28].every((end, i) => Math.abs({VIEW}.state.span?.[i] - end) <= 1)")
     for nearer in (0.2, 0.05):
         touch(page, "touchMove", at(0.5 - nearer / 2), at(0.5 + nearer / 2))
     touch(page, "touchEnd")
-    assert page.evaluate(f"{VIEW}.state.span") is None, "two fingers together show all rounds"
+    page.wait_for_function(f"() => {VIEW}.state.span === null")  # fingers that come together show all rounds
     assert page.evaluate("[visualViewport.scale, scrollX]") == [1, 0]
