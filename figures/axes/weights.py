@@ -35,8 +35,7 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
         ax.set_facecolor("#e4e4e4")
     else:
         look = {"cmap": style.sequential(), "vmin": 0, "vmax": top if top > 0 else 1, "shading": "nearest", **look}
-    places = values["round"].values, np.arange(values.sizes["client"])
-    mesh = ax.pcolormesh(*places, np.ma.masked_invalid(values.values), **look)
+    mesh = ax.pcolormesh(values["round"].values, np.arange(len(values)), np.ma.masked_invalid(values.values), **look)
     mesh.set_rasterized(True)
     ax.grid(False)
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))

@@ -52,10 +52,8 @@ def global_plane(run: Run, **how: Any) -> xr.Dataset:
     for margin in MARGINS:
         plane = run.cached(planes.global_plane, margin=margin, **how)
         plane = plane.assign(run.cached(minima.global_minimum, margin=margin, **how).data_vars)
-        places = [
-            (plane[f"minimum_{name}"] - plane[name].min()) / np.ptp(plane[name].values) for name in ("alpha", "beta")
-        ]
-        if all(0.12 < place < 0.88 for place in places):
+        ends = [(plane[name] - plane[f"minimum_{name}"]).values[[0, -1]] for name in ("alpha", "beta")]
+        if all(0.12 < -low / (high - low) < 0.88 for low, high in ends):
             break
     return plane
 

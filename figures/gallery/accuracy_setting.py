@@ -86,9 +86,9 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         values = ds[name].sel(row=row)
         if not bool(values.notnull().any()):
             continue
-        averaged = setting_text.is_averaged(row)
+        averaged = row != setting_text.base(row)
         look: dict[str, Any] = {"marker": style.marker(setting_text.base(row)), "markersize": 3.5, "linewidth": 1.1}
-        if not any(map(setting_text.is_averaged, map(str, ds.row.values))):
+        if all(row == setting_text.base(row) for row in map(str, ds.row.values)):
             look["linestyle"] = style.dash(row)
         if averaged and name != "gain":
             look |= {"linestyle": (0, (3, 1.2)), "markerfacecolor": "white"}

@@ -71,8 +71,8 @@ def draw(ds: xr.Dataset) -> Figure:
     texts = ("share of the update [%]", "squares in the mean update", f"the same for m = {int(last.cohort)}")
     for ax, name, text in zip(axs.flat, names, texts, strict=True):
         style.name_axes(ax, name, text, integers=5 if name == "round" else None)
-    largest = max(float(last.mean_square.isel(fraction=-1).max()), 1e-27)
-    threshold = 10.0 ** np.ceil(np.log10(1e-3 * largest))  # ticks of another number would run into that of 0
+    # a power of ten, as ticks of another number run into that of 0
+    threshold = 10.0 ** np.ceil(np.log10(max(1e-3 * float(last.mean_square.isel(fraction=-1).max()), 1e-30)))
     for ax in axs[0, 1:]:
         ax.set_yscale("symlog", linthresh=threshold)
     crossings = [_crossing(last, pair, f"1 to {number}") for pair in ("drift=sampling", "drift=noise")]

@@ -65,10 +65,8 @@ def draw(ds: xr.Dataset) -> Figure:
 def _title(plane: xr.Dataset, named: bool) -> str:
     """What the models of a plane are; with their numbers where these are not on the map."""
     label = str(plane.attrs["label"])
-    if named:
+    if named or not label.startswith("clients"):
         return " ".join(label.split()).replace(f", {_planes.OWN_SCALE}", f",\n{_planes.OWN_SCALE}")
-    if not label.startswith("clients"):
-        return label
     numbers = [str(name).rpartition(" ")[2] for name in plane.mark.values if str(name) != "mean"]
     return label.replace("clients", f"clients {', '.join(numbers)}", 1)
 

@@ -48,8 +48,7 @@ def draw(ds: xr.Dataset) -> Figure:
     gaps = np.linalg.norm(places[:, None] - places, axis=-1) + np.diag(np.full(len(places), np.inf))
     free = (gaps.min(1) > 0.08 * np.ptp(ds.alpha.values)) | np.isin(ds.mark.values, ["start", "global"])
     for name, (x, y) in zip(ds.mark.values[free], places[free], strict=True):
-        at, across, up = _SIDES.get(str(name), ((0, 5), "center", "bottom"))
-        leader: Any = _LEADER if up == "center" else None
+        at, across, up, leader = _SIDES.get(str(name), ((0, 5), "center", "bottom", None))
         note = row[0].annotate(_short(name), (x, y), at, textcoords="offset points", arrowprops=leader, zorder=6)
         note.set(ha=across, va=up, path_effects=style.outline(), fontsize=style.small())
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
@@ -57,11 +56,9 @@ def draw(ds: xr.Dataset) -> Figure:
     return style.key(figure, row[1:])
 
 
-_SIDES = {"start": ((-26, -20), "right", "center"), "global": ((-26, 20), "right", "center")}
-"""Places of the names of models that are close to each other and to clients, whose names are above them."""
-
 _LEADER = {"arrowstyle": "-", "color": "white", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 3}
-"""Line from such a name to its model."""
+_SIDES: Any = {"start": ((-26, -20), "right", "center", _LEADER), "global": ((-26, 20), "right", "center", _LEADER)}
+"""Places of the names of models that are close to each other and to clients, and lines to them."""
 
 
 def _gaps(ds: xr.Dataset, ax: Axes) -> None:
@@ -77,7 +74,6 @@ def _gaps(ds: xr.Dataset, ax: Axes) -> None:
     style.name_axes(ax, style.text(ds.distance), style.text(ds.loss))
     ax.yaxis.set_label_position("right")  # beside the colour bar its label would be read as that of the bar
     ax.yaxis.tick_right()
-    ax.spines[["left", "right"]].set_visible(False)
     style.logarithmic(ax)
 
 

@@ -52,12 +52,11 @@ def draw(ds: xr.Dataset) -> Figure:
         "roughness": "share of the variance\nthat is not quadratic",
     }
     strides = ds["value"].values
-    if level := float(abs(ds.climb).max()) <= NO_CLIMB:
-        style.sentence(axs[1, 0], f"no line between two clients climbs by more than {NO_CLIMB:g} nats")
-        axs[0, 0].tick_params(labelbottom=True)
-    for ax, (variable, label) in zip(axs.flat, labels.items(), strict=True):
-        if level and variable == "climb":
-            continue
+    if float(abs(ds.climb).max()) <= NO_CLIMB:
+        del labels["climb"]
+        style.sentence(axs[1, 1], f"no line between two clients climbs by more than {NO_CLIMB:g} nats")
+        axs[0, 1].tick_params(labelbottom=True)
+    for ax, (variable, label) in zip(axs.flat, labels.items(), strict=False):
         curves.curve(ds.sel(value=strides[0]), ax=ax, variable=variable, marker="o", markersize=2.5)
         for name, series in curves.split_algorithms(ds[variable].sel(value=strides[-1])):
             if bool(series.notnull().any()):

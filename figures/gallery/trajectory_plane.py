@@ -39,8 +39,7 @@ def data(run: Run, *, points: int = 21, rounds: Sequence[int] | None = None, cli
 
 def draw(ds: xr.Dataset) -> Figure:
     """The map of the loss with the path drawn in; below it, how far the models lie off the plane."""
-    height = 3.6 if style.is_narrow() else 4.8
-    figure, axs = style.panels(2, 1, height=height, height_ratios=(1.9, 1))
+    figure, axs = style.panels(2, 1, height=3.6 if style.is_narrow() else 4.8, height_ratios=(1.9, 1))
     row = axs[:, 0]
     levels = surfaces.common_levels(ds.loss)
     surfaces.contour(ds, ax=row[0], levels=levels, marks=False)

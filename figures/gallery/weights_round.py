@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -72,9 +73,8 @@ def draw(ds: xr.Dataset) -> Figure:
             continue
         positions = np.arange(ds.sizes["mark"])
         bars = ax.bar(positions, ds[name].values, color=_COLOURS[: len(positions)], edgecolor="black", linewidth=0.4)
-        notes = ax.bar_label(bars, fmt="{:.3g}", fontsize=style.small(), label_type="center", rotation=90)
-        for note in notes:
-            note.set_path_effects(style.outline())
+        look: dict[str, Any] = {"fontsize": style.small(), "rotation": 90, "path_effects": style.outline()}
+        ax.bar_label(bars, fmt="{:.3g}", label_type="center", **look)
         matrices.name_ticks(ax.xaxis, [str(name) for name in ds.mark.values])
         ax.tick_params(axis="x", labelrotation=90)
         style.name_axes(ax, "weights", style.text(ds[name]))
@@ -85,10 +85,10 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _classes(errors: xr.DataArray, ax: Axes) -> None:
     """Errors of the classes against those at weights by size, in points."""
-    points = 100 * (errors - errors.isel(mark=1)).isel(mark=np.arange(errors.sizes["mark"]) != 1)
-    largest = float(abs(points).max()) or 1.0
+    points = 100 * (errors - errors.isel(mark=1)).drop_isel(mark=1)
+    top = float(abs(points).max()) or 1.0
     points = points.assign_attrs(long_name="error of the class, minus that by size", units="points")
-    matrices.matrix(points, ax=ax, low=-largest, high=largest, cmap=style.SIGNED, aspect="auto")
+    matrices.matrix(points, ax=ax, low=-top, high=top, cmap=style.SIGNED, aspect="auto")
     ax.set_ylabel("")
 
 

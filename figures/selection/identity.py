@@ -72,9 +72,8 @@ def seed_text(run: Run) -> str:
 def _partitions(runs: Sequence[Run]) -> str:
     """Partitions with their cohorts; the cohort once where it is that of all."""
     pairs = _distinct(map(_partition, runs))
-    cohorts = _distinct(text.rpartition(", ")[2] for text in pairs)
-    names = [text.rpartition(", ")[0] for text in pairs] if len(cohorts) == 1 else pairs
-    return ", ".join([join_names(names), *cohorts * (len(cohorts) == 1)])
+    names, cohorts = zip(*(text.rsplit(", ", 1) for text in pairs), strict=True)
+    return f"{join_names(names)}, {cohorts[0]}" if len(set(cohorts)) == 1 else join_names(pairs)
 
 
 def _partition(run: Run) -> str:
@@ -145,9 +144,8 @@ def _span(numbers: Iterable[int]) -> str:
 
 def _shortened(seeds: list[str]) -> list[str]:
     """Four successive seeds or more as one text."""
-    if len(seeds) < 4 or not seeds[0].isdigit():
-        return seeds
-    successive = [str(int(seeds[0]) + index) for index in range(len(seeds))]
+    first = int(seeds[0]) if len(seeds) > 3 and seeds[0].isdigit() else -1
+    successive = [str(first + index) for index in range(len(seeds))]
     return [f"{seeds[0]} to {seeds[-1]}"] if seeds == successive else seeds
 
 

@@ -85,11 +85,6 @@ def base(label: str) -> str:
     return "fedavg" if label == "ima" else label.removesuffix("+ima")
 
 
-def is_averaged(label: str) -> bool:
-    """Whether IMA averages the models of this method."""
-    return label != base(label)
-
-
 def value_text(value: Any) -> str:
     """A setting's value in a table: numbers short, plug-ins by name and options, "without" where there is none."""
     if value is None:

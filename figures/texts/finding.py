@@ -40,13 +40,12 @@ def _measured(ds: xr.Dataset) -> str:
         apart = f"{number} basins, with barriers up to {float(ds.basin_barrier.max()):.2g} nats; " * (number > 1)
         return f"{apart}the mean of {count} models has a loss of {chosen:.3f}, {last} one of {losses[last]:.3f}"
     if "critical_point" in ds and "algorithm" in ds.dims and bool(ds.critical_point.notnull().any()):
-        points = ds.critical_point.median("seed") if "seed" in ds.critical_point.dims else ds.critical_point
-        texts = [f"{look.label(str(one.algorithm.item()))} {float(one):.0f}" for one in points if one.notnull()]
+        rounds = ds.critical_point.median({"seed"} & set(ds.critical_point.dims)).dropna("algorithm").to_series()
+        texts = [f"{look.label(str(name))} {index:.0f}" for name, index in rounds.items()]
         return f"Critical point, where the coherence turns negative, at round: {', '.join(texts)}"
     if "gain" in ds and "concentration" in ds.gain.dims:
-        medians = ds.gain.median(set(ds.gain.dims) - {"concentration"})
-        texts = [f"{float(one):.2f} at {float(one.concentration):g}" for one in medians]
-        return f"Median gain by concentration: {', '.join(texts)}"
+        medians = ds.gain.median(set(ds.gain.dims) - {"concentration"}).to_series()
+        return f"Median gain by concentration: {', '.join(f'{gain:.2f} at {at:g}' for at, gain in medians.items())}"
     if "distance" in ds and "explained_beta" in ds.attrs:
         share = 100 * (ds.attrs["explained_alpha"] + ds.attrs["explained_beta"])
         return f"The plane holds {share:.0f} % of the variance; models lie up to {float(ds.distance.max()):.2g} off it"
@@ -138,8 +137,7 @@ def _ends(figure: Figure) -> str:
         last = LAST if "round" in across and min(len(points) for _, points in lines) >= 2 * LAST else 1
         part, heights = slice(-last, None), [points[:, 1] for _, points in lines]
         if "round" not in across and len(lines) > 1 and len(set(map(len, heights))) == 1:
-            at = int(np.ptp(heights, axis=0).argmax())  # where settings differ most
-            part = slice(at, at + 1)
+            part = slice(at := int(np.ptp(heights, axis=0).argmax()), at + 1)  # where settings differ most
         ends = sorted((float(points[part, 1].mean()), plain(name)) for name, points in lines)
         where = f"{across} {lines[0][1][part][-1, 0]:.4g}{f' (mean of the last {last})' * (last > 1)}"
         (low, lowest), (high, highest) = ends[0], ends[-1]
