@@ -48,6 +48,7 @@ def recorded(
     Clients have their numbers if the ClientApp has the mod `client_number`, else those of nodes in order of appearance.
     Models are recorded in the type of `model` or of the first arrays, float32 as a rule, also if a strategy computes
     in float64. Metrics of an `evaluate_fn` keep their names; those of the clients begin with `clients_` and `train_`.
+    `train_failed` is the number of clients whose reply has an error or no model, in rounds that have such.
 
     Args:
         strategy: Any strategy, with or without its own `start`.
@@ -171,6 +172,7 @@ class _Recording:
         arrays, metrics = result
         end = self.globals if arrays is None else arrays_by_name(arrays)
         self.pending = {"start": self.begun, "clients": clients, "end": end, "metrics": _numbers("train_", metrics)}
+        self._add({"train_failed": float(len(replies) - len(clients))} if len(clients) < len(replies) else {})
         return result
 
     def configure_evaluate(self, *args: Any, **kwargs: Any) -> Any:

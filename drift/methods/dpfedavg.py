@@ -46,8 +46,7 @@ class DPFedAvg(Method):
         """The update, clipped."""
         delta = update.theta - client.start
         factor = (self.clip / delta.double().norm()).clamp(max=1.0).nan_to_num(1.0)
-        clipped = client.start + delta * factor.to(delta)
-        return replace(update, theta=clipped, report={**update.report, "clip_factor": factor})
+        return replace(update, theta=client.start + delta * factor.to(delta), report={"clip_factor": factor})
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The start plus the sum of the updates over the expected number of clients."""

@@ -50,7 +50,6 @@ def past_starts(run: Run, index: int, late: int) -> dict[int, tuple[Tensor, Tens
 
 def recorded_cohort(run: Run, record: Round, theta: Tensor) -> Cohort:
     """The cohort of a round that kept its clients, of a server with model `theta` (d,); unknown steps are -1."""
-    begun = record.extras.get("start_round")
     return Cohort(
         index=record.index,
         theta=theta,
@@ -61,7 +60,7 @@ def recorded_cohort(run: Run, record: Round, theta: Tensor) -> Cohort:
         clients=record.kept("clients"),
         steps=record.extras.get("steps", torch.full_like(record.sizes, -1)),
         buffers=record.client_buffers,
-        late=torch.zeros_like(record.sizes) if begun is None else record.index - begun,
+        late=record.index - record.extras.get("start_round", torch.full_like(record.sizes, record.index)),
     )
 
 

@@ -41,10 +41,11 @@ class Round:
         gram: Inner products of [start, previous update, end - start, client updates], shape (m + 3, m + 3).
         metrics: Numbers of the round by name, such as loss (nats) and error (fraction).
         start, end: The model that clients received and the new global model, shape (d,); None if not stored.
-        clients: Models after local training, shape (m, d); None if not stored.
+        clients: Models after local training: `start` plus the updates as received, shape (m, d); None if not stored.
         start_buffers, end_buffers, client_buffers: Floating buffers, shape (b,) and (m, b). Models that have any carry
             them (`landscape.Model`): `start.buffers`, `clients[0].buffers`.
-        extras: Numbers that the method recorded, such as gain or gamma; `excluded` has ids of non-finite clients.
+        extras: Numbers that the method recorded, such as gain or gamma; `excluded` has ids of non-finite clients,
+            `stopped` of those that sent nothing; `steps` and `start_round` (m,) where clients differ in them.
         sent: Tensors that clients received in addition to the model, by name (`Method.sends`).
         carried: State that clients keep for their next round, by name, one row per client of `carried["ids"]`.
     """

@@ -28,6 +28,6 @@ def draw(ds: xr.Dataset) -> Figure:
     shown = [name for name in ds.data_vars if bool((ds[name] > 1e-3).any())] or list(ds.data_vars)
     figure, axs = style.panels(1, len(shown))
     for ax, name in zip(axs.flat, shown, strict=True):
-        curves.curve(ds, ax=ax, variable=name, label=f"{name} [%]", **curves.DOTS)
+        curves.curve(ds, ax=ax, variable=str(name), label=f"{name} [%]", **curves.DOTS)
         ax.set_ylim(bottom=0)
     return style.key(figure, axs.flat, title=curves.band(ds))

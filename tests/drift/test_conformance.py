@@ -51,7 +51,19 @@ SPECIAL = {
 """Analyses of what only some methods have, or only some datasets."""
 
 PLAIN = {
-    *("fedadagrad", "fedadam", "fedavg", "fedavgm", "fedbabu", "fedbe", "feddf", "fedeve", "fedgma", "fedlaw"),
+    *(
+        "fedadagrad",
+        "fedadam",
+        "fedavg",
+        "fedavgm",
+        "fedbabu",
+        "fedbe",
+        "fedbuff",
+        "feddf",
+        "fedeve",
+        "fedgma",
+        "fedlaw",
+    ),
     *("fedlora", "fednova", "fedprox", "fedyogi", "ima", "server_ft", "shrink"),
 }
 """Methods whose clients train by plain SGD on their own loss, which `noise_or_drift` splits."""

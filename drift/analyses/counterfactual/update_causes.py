@@ -73,8 +73,7 @@ def update_causes_effort(run: Run, **options: Any) -> Effort:
     """Effort of `update_causes` with the same options; less where clients have the same steps or are on time."""
     values, cohort = complete_options(update_causes, run, options), run.experiment.clients.per_round
     trainings = 3 * cohort * len(selected_rounds(run, "clients", values.rounds, ROUNDS))
-    memory = 32 * cohort * run.layout.size
-    return effort(run, trainings=trainings, forwards=0, memory=memory, workers=values.workers)
+    return effort(run, trainings=trainings, forwards=0, memory=32 * cohort * run.layout.size, workers=values.workers)
 
 
 def _numbers(parts: Tensor, mean: Tensor) -> dict[str, Any]:
@@ -87,8 +86,9 @@ def _numbers(parts: Tensor, mean: Tensor) -> dict[str, Any]:
 def _trained(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     """Parts and mean of a round whose clients can be trained again."""
     cohort = torch.cat([record.ids, record.extras.get("stopped", record.ids[:0])]).tolist()
-    jobs = [(record.index, client) for client in cohort]
-    updates = torch.stack(share_jobs(run, _updates, jobs, workers=workers, progress=None))
+    updates = torch.stack(
+        share_jobs(run, _updates, [(record.index, k) for k in cohort], workers=workers, progress=None)
+    )
     samples, held_out = run.parts_in(record.index), run.dataset.held_out
     sizes = torch.tensor([len(samples[client]) + len(held_out[client]) for client in cohort])
     stages = [*torch.einsum("n,nsd->sd", run.experiment.cohort_weights(sizes), updates)]

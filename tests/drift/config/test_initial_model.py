@@ -73,6 +73,8 @@ def test_runs_without_a_start_or_chosen_classes_keep_the_name_that_they_had():
     assert content["method"].pop("like") is None
     content.pop("engine", None)
     content.pop("device", None)
+    assert [content["clients"].pop(name) for name in ("work", "stops", "late")] == [[1.0, 1.0], 0.0, 0]
+    assert [content["local"].pop(name) for name in ("compress", "topk")] == ["none", 0.1]
     if not content["clients"]["corrupted"]:
         del content["clients"]["corrupted"]
     text = json.dumps(content, sort_keys=True)

@@ -102,7 +102,7 @@ def test_a_strategy_is_recorded_and_computes_what_it_did(tmp_path):
     np.testing.assert_array_equal(record.client_buffers, [[2, 2], [3, 3]])
     np.testing.assert_array_equal(record.start, START["w"] + 1.5)
     assert record.sizes.tolist() == [3, 7] and run.about["names"] == [str(2**60), str(2**60 + 1)]
-    assert record.metrics == {"loss": 0.5, "clients_accuracy": 0.5, "train_loss": 0.25}
+    assert record.metrics == {"loss": 0.5, "clients_accuracy": 0.5, "train_loss": 0.25, "train_failed": 1.0}
     with pytest.raises(ValueError, match="recorded already"):
         recorded(strategy, tmp_path / "other")
 
