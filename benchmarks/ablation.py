@@ -12,6 +12,7 @@ benchmarks/results/ablation.json.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import random
 import statistics
@@ -28,12 +29,12 @@ from torch import nn
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
 from benchmarks._planes import Case, expert, ours
-from landscape.sweep import first_layer, worker
+from landscape.sweep import first_layer, memory, worker
 from landscape.sweep.processor import processor_line
 
 RESULTS = Path(__file__).resolve().parent / "results" / "ablation.json"
 
-COUNTS = {"cnn_fmnist": 256, "cnn_cifar10": 160, "resnet8": 64, "resnet20": 32, "mlp": 1024, "transformer": 16}
+COUNTS = {"cnn_fmnist": 256, "cnn_cifar10": 160, "resnet8": 256, "resnet20": 64, "mlp": 1024, "transformer": 16}
 """Samples by model, so that all take about as long."""
 
 
@@ -47,11 +48,21 @@ def contestants(case: Case) -> dict[str, Callable[[], np.ndarray]]:
 
         return computed
 
+    def returned() -> np.ndarray:
+        ctypes.CDLL(None).mallopt(memory.M_TRIM_THRESHOLD, 2**26)
+        try:
+            return ours(case)
+        finally:
+            ctypes.CDLL(None).mallopt(memory.M_TRIM_THRESHOLD, memory.REUSED)
+
+    convolves = nn.Conv2d in map(type, case.model.modules())
     runs: dict[str, tuple[bool, Callable[[], np.ndarray]]] = {
         "sweep": (True, lambda: ours(case)),
         "first layer never shared": (True, changed(first_layer, "READ_COST", 10**9)),
         "first layer always shared": (True, changed(first_layer, "READ_COST", 0)),
-        "blocks of 2.5 MiB": (nn.Conv2d in map(type, case.model.modules()), changed(worker, "BLOCK_BYTES", 5 * 2**19)),
+        "blocks of 2.5 MiB": (convolves, changed(worker, "BLOCK_BYTES", 5 * 2**19)),
+        "blocks of 8 MiB": (convolves, changed(worker, "BLOCK_BYTES", 2**23)),
+        "freed memory returned beyond 64 MiB": (hasattr(ctypes.CDLL(None), "mallopt"), returned),
         "expert's loop": (True, lambda: expert(case)),
     }
     return {name: function for name, (differs, function) in runs.items() if differs}

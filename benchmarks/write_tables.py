@@ -102,12 +102,16 @@ def planes(content: Mapping[str, Any]) -> list[Row]:
 
 
 def training(content: Mapping[str, Any]) -> list[Row]:
-    """Rows of benchmarks.training; beside, the share of time inside convolutions and matrix products."""
+    """Rows of benchmarks.training; beside, the share of time inside torch's layers, and the bound.
+
+    A program that spends nothing outside of torch's own layers would be 1 / share times as fast.
+    """
     rows: list[Row] = []
     for table in content.get("tables", ()):
         cells = _cells(table["ratio"], TRAINERS)
         if "layers" in table:
             cells["in layers"] = f"{table['layers']:.0%}"
+            cells["bound"] = f"{1 / table['layers']:.2f}"
         seconds = f"{statistics.median(table['seconds']['ours']):.3g} s"
         rows.append((f"{table['case']}, `{table['engine']}`", seconds, cells))
     return rows

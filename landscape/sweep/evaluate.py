@@ -147,12 +147,7 @@ def _most(basis: Tensor, memory: int) -> int:
     return max(1, min(CHUNK_POINTS, memory // (basis.shape[1] * basis.element_size() + 1)))
 
 
-def _check(
-    task: Task,
-    basis: Tensor,
-    buffers: Tensor | None,
-    samples: Samples,
-) -> None:
+def _check(task: Task, basis: Tensor, buffers: Tensor | None, samples: Samples) -> None:
     if basis.ndim != 2:
         raise ValueError(f"basis has shape {tuple(basis.shape)}; it must be (n, d): stack the models.")
     task.layout.named(basis[0])

@@ -47,8 +47,7 @@ class FirstLayer:
         self._count = len(basis)
         prefix = f"{name}." if name else ""
         names = [parameter for parameter, _ in self.layer.named_parameters()]
-        views = [flat.layout.named(row) for row in basis]
-        models = [{parameter: row[prefix + parameter] for parameter in names} for row in views]
+        models = [{entry: row[prefix + entry] for entry in names} for row in map(flat.layout.named, basis)]
         differences = [{parameter: row[parameter] - models[0][parameter] for parameter in names} for row in models[1:]]
         self._parameters = models + differences
         self._received: Tensor | None = None

@@ -31,6 +31,8 @@ NUMBERS = {
     "layers": lambda task, three: landscape.layer_eigenvalues(task, three[0]).eigenvalue,
     "ntk": lambda task, three: landscape.ntk(task, three[0], task.split("test")[:4]).cpu(),
     "ball_sharpness": lambda task, three: landscape.ball_sharpness(task, three[0]).to_array(),
+    "bounded_barriers": lambda task, three: landscape.bounded_barriers(task, three).barrier,
+    "align": lambda task, three: landscape.align(task, three[0], three[1]).cpu(),
     "noise_robustness": lambda task, three: landscape.noise_robustness(task, three[0]).to_array(),
 }
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
+from second_device import second_device
 
 import drift
 from drift.config.method_values import Setting
+from drift.engines import batched
 from drift.engines import choice as devices
 from drift.store import files
 from drift.training import server as servers
+from drift.training.client import to_cpu
 from drift.training.data import build_task, read_data
 from drift.training.server import Server
 from landscape.model.samples import leaves
@@ -49,6 +52,26 @@ def test_auto_takes_a_device_that_agrees_with_the_cpu(monkeypatch):
     place = devices.choose_device("auto", *arguments, gpu="cpu")
     assert place.name == "cpu"
     assert "differ by" in place.reason
+
+
+@pytest.mark.parametrize("method", ["fedavg", "scaffold", "fedprox", "fedsam"])
+def test_clients_train_on_a_second_device_as_on_the_cpu(method, monkeypatch):
+    setting, clients = _cohort(f"method={method}", "local.momentum=0.0")
+    with second_device(monkeypatch):
+        place = devices.choose_device("auto", setting.task, setting.experiment.method, clients, gpu="meta")
+    assert (place.name, place.reason) == ("meta", "auto: it agrees with the CPU")
+
+
+def test_the_batched_engine_trains_on_a_second_device_as_on_the_cpu(monkeypatch):
+    setting, clients = _cohort()
+    expected, _ = batched.train(setting.experiment.method, clients)
+    monkeypatch.setitem(batched.BUDGET, "meta", batched.BUDGET["cuda"])
+    with second_device(monkeypatch) as device:
+        flat = setting.task.flat(setting.task.theta.to(device))
+        there = [devices.to_device(client, device, flat) for client in clients]
+        updates = [to_cpu(update) for update in batched.train(setting.experiment.method, there)[0]]
+    for update, other in zip(updates, expected, strict=True):
+        torch.testing.assert_close(update.theta, other.theta)
 
 
 def test_a_device_that_cannot_train_is_left_or_refused():
