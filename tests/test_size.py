@@ -49,7 +49,7 @@ ROOMS = {
     "figures/commands": 2625,
     "figures/explore": 2510,
     "figures/films": 610,
-    "figures/gallery": 5115,
+    "figures/gallery": 5070,
     "figures/interactive": 570,
     "figures/looks": 655,
     "figures/page": 1430,
