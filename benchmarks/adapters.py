@@ -40,8 +40,7 @@ from landscape.model.samples import Samples
 from landscape.sweep.processor import processor_line
 
 ROOT = Path(__file__).resolve().parents[1]
-STORED = ROOT / "docs" / "results" / "adapters.json"
-NUMBERS = ROOT / "figures" / "pictures" / "stored" / "product-gap.nc"
+STORED, NUMBERS = ROOT / "docs/results/adapters.json", ROOT / "figures/pictures/stored/product-gap.nc"
 
 BASE = ("numpy", "pandas", "scipy", "xarray")
 CLIENTS = ("h5py", "plotly", "pydantic", "rich")
@@ -60,13 +59,12 @@ VARIANTS = {"fedit": "FedIT", "ffa": "FFA-LoRA", "rolora": "RoLoRA", "fedex": "F
 FULL = "full"
 SEEDS, ROUNDS, RANK = (0, 1, 2), 4, 4
 LOCAL = {"optimizer": "adam", "steps": 3, "batch": 8}
-RATES = {"lora": 1e-2, FULL: 1e-3}
-"""Local rates, which were not tuned."""
+RATES = {"lora": 1e-2, FULL: 1e-3}  # not tuned
 
 
 def windows(package: str, count: int) -> Tensor:
     """Texts (count, LENGTH + 1) of a package, at equal distances in its sorted sources."""
-    (folder,) = find_spec(package).submodule_search_locations  # type: ignore[union-attr, misc]
+    (folder,) = find_spec(package).submodule_search_locations
     files = sorted(path for path in Path(folder).rglob("*.py") if "tests" not in path.parts)
     text = torch.frombuffer(bytearray(b"".join(path.read_bytes() for path in files)), dtype=torch.uint8)
     return text.unfold(0, LENGTH + 1, len(text) // (count + 1))[:count].long()
@@ -135,12 +133,13 @@ def pretrain(kind: str, folder: Path) -> dict[str, Any]:
         optimizer.step()
         schedule.step()
     model.model.save_pretrained(folder)
-    texts = packages(kind=kind)
+    texts, read = packages(kind=kind), Samples(ids, ids)
     with torch.no_grad():
         outputs, labels = model.eval()(texts.test.inputs).flatten(0, 1), texts.test.targets.flatten()
     loss, right = nn.functional.cross_entropy(outputs, labels), (outputs.argmax(1) == labels)[labels >= 0]
-    about = {"digest": texts.fingerprint, "parameters": sum(value.numel() for value in model.parameters())}
-    return {**about, "loss": _short(float(loss)), "accuracy": _short(float(right.float().mean()))}
+    scores = {"loss": _short(float(loss)), "accuracy": _short(float(right.float().mean()))}
+    digests = {"digest": texts.fingerprint, "base_digest": fingerprint(read, read[:0])}
+    return {**digests, "parameters": sum(value.numel() for value in model.parameters()), **scores}
 
 
 def tune(kind: str, variant: str, seed: int, base: Path, folder: Path) -> drift.Run:
@@ -215,16 +214,17 @@ def table(content: dict[str, Any]) -> str:
 
 
 def _cell(values: list[float], digits: int = 3, sign: str = "") -> str:
-    """Mean and Student's 95 % interval."""
+    """Mean and half of Student's 95 % interval."""
     value = over_seeds(values)
-    shown = [f"{number:{sign}.{digits}f}" for number in (value.mean, value.low, value.high)]
-    return shown[0] if len(set(values)) == 1 else f"{shown[0]} [{shown[1]},{shown[2]}]"
+    half = "" if len(set(values)) == 1 else f"±{value.high - value.mean:.{digits}f}"
+    return f"{value.mean:{sign}.{digits}f}{half}"
 
 
 def texts(content: dict[str, Any]) -> str:
-    """What the texts and programs were: the digests, and the versions that decide them."""
-    digests = ", ".join(f"{kind} {about['digest']}" for kind, about in content["models"].items())
-    return f"Texts: {digests} ({', '.join(f'{name} {number}' for name, number in content['versions'].items())})."
+    """Digests of the texts, and the versions that decide them."""
+    digests = "; ".join(f"{kind} {one['digest']}, {one['base_digest']}" for kind, one in content["models"].items())
+    versions = ", ".join(f"{name}=={number}" for name, number in content["versions"].items())
+    return f"Digests of the texts (clients, base): {digests}; {versions}."
 
 
 def main() -> None:
