@@ -51,7 +51,7 @@ ROOMS = {
     "figures/films": 610,
     "figures/gallery": 5025,
     "figures/interactive": 570,
-    "figures/looks": 650,
+    "figures/looks": 655,
     "figures/page": 1340,
     "figures/papers": 175,
     "figures/pictures": 320,
