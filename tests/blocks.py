@@ -66,6 +66,8 @@ NOT_RUN = {
     ("docs/scale.md", "fedscape sweep --cluster"): "needs a Dask scheduler; tests/drift/engines/test_cluster.py",
     ("docs/scale.md", "fedscape analyse --cluster"): "needs a Dask scheduler; tests/drift/engines/test_cluster.py",
     ("docs/howto-transformers.md", "fedscape import"): "a pattern; tests/landscape/models/test_files_hf.py",
+    ("docs/howto-adapters.md", "python app.py"): "needs flwr; tests/drift/importers/test_flower_app.py",
+    ("docs/howto-adapters.md", "fedscape analyse"): "needs the app's run; tests/drift/importers/test_flower_app.py",
     ("docs/howto-flower.md", "fedscape"): "needs a Flower app; tests/drift/importers/test_flower.py",
     ("docs/howto-flower.md", "python"): "needs flwr; tests/drift/importers/test_flower.py",
     ("docs/tutorial-federated.md", "fedscape diagnose"): "seconds; tests/figures/commands/test_diagnose.py",

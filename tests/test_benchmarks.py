@@ -6,7 +6,9 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
+from benchmarks import adapters, noise
 from benchmarks._cohorts import LR, MOMENTUM, SETTINGS
 from benchmarks._curvature import smoothed
 from benchmarks._peer_settings import LR as PEER_LR
@@ -89,3 +91,35 @@ def test_equal_error_takes_the_first_setting_that_is_exact_enough():
     assert errors(lambda seed: (grid, exact, 0.05)) < 1e-12
     assert errors(lambda seed: (grid, smoothed(grid, values + 0.1, np.full(400, 1 / 400), 0.05), 0.05)) > 0.02
     assert _eigenvalue_errors(np.array([4.0, -2.0]))(lambda seed: np.array([4.0, -2.02])) == pytest.approx(0.01)
+
+
+def test_texts_of_adapters_mask_what_the_encoder_predicts():
+    ids, source = torch.arange(130).view(2, 65), torch.Generator().manual_seed(1)
+    shifted, masked = adapters.task_of(ids, "decoder", source), adapters.task_of(ids, "encoder", source)
+    assert torch.equal(shifted.targets, shifted.inputs + 1)
+    hidden = masked.inputs == adapters.MASK
+    assert 0 < hidden.sum() < 64
+    assert torch.equal(masked.targets, ids[:, :-1].where(hidden, torch.tensor(-100)))
+    assert torch.equal(masked.inputs[~hidden], ids[:, :-1][~hidden])
+
+
+def test_the_table_of_adapters_pairs_seeds_and_has_student_intervals():
+    def runs(variant, losses):
+        rows = [{"variant": variant, "seed": seed, "loss": [9.0, loss]} for seed, loss in enumerate(losses)]
+        gaps = {} if variant == adapters.FULL else {"relative": [0.1, 0.3], "of_step": [0.5, 0.5]}
+        return [row | {"accuracy": [0.1, 0.25], **gaps} for row in rows]
+
+    rows = runs("fedit", [1.0, 2.0, 3.0]) + runs("ffa", [1.5, 2.5, 3.5])
+    rows += [row for name in ("rolora", "fedex", "flora", "full") for row in runs(name, [2.0, 2.0, 2.0])]
+    text = adapters.table({"models": {"decoder": {"loss": 4.0, "accuracy": 0.2, "runs": rows}}})
+    half = 4.302653 / 3**0.5  # Student's quantile of two degrees of freedom
+    assert _cells(text, "decoder")[0][1:4] == ["nothing", "4.000", "20.0"]
+    assert _cells(text, "|FedIT")[0][2:] == [f"2.000±{half:.3f}", "25.0", "", "20.0", "50.0"]
+    assert _cells(text, "|FFA-LoRA")[0][4] == "+0.500"
+    assert _cells(text, "|all weights")[0][4:] == [f"+0.000±{half:.3f}", "", ""]
+
+
+def test_shares_of_the_error_of_a_mean_update_are_those_of_its_formula():
+    squares = {"signal": [5.0], "drift": [2.0], "sampling": [8.0], "noise": [4.0]}
+    shares = noise.error_shares({"mean_square": squares, "cohort": 4, "clients": 8})
+    assert {name: value.item() for name, value in shares.items()} == {"drift": 0.5, "sampling": 0.25, "noise": 0.25}

@@ -51,7 +51,7 @@ ROOMS = {
     "figures/films": 610,
     "figures/gallery": 5070,
     "figures/interactive": 570,
-    "figures/looks": 655,
+    "figures/looks": 660,
     "figures/page": 1430,
     "figures/papers": 175,
     "figures/pictures": 320,

@@ -25,7 +25,7 @@ from _ext import evidence_claims, evidence_runs, evidence_settings  # noqa: E402
 from _ext.evidence_runs import ByItem  # noqa: E402 - after the path is set
 from _ext.evidence_tables import span, table  # noqa: E402 - after the path is set
 from _ext.evidence_words import WORDS  # noqa: E402 - after the path is set
-from benchmarks import early_warning, model_map, sharp_drift  # noqa: E402 - after the path is set
+from benchmarks import adapters, early_warning, model_map, noise, sharp_drift  # noqa: E402 - after the path is set
 from drift.claims import PAPERS, claims, questions  # noqa: E402 - after the path is set
 from drift.claims.campaign import judge, plan  # noqa: E402
 from drift.claims.campaign.recorded_run import RecordedRun  # noqa: E402
@@ -39,11 +39,8 @@ from figures.papers import load as paper  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 FILES = RESULTS / "data"
-PAGES = (
-    *(ROOT / "docs" / f"{name}.md" for name in ("results", "results-settings", "findings", "trust", "papers")),
-    ROOT / "docs/early-warning.md",
-    ROOT / "paper/findings.md",
-)
+NAMES = ("results", "results-settings", "findings", "trust", "papers", "howto-adapters", "early-warning")
+PAGES = (*(ROOT / "docs" / f"{name}.md" for name in NAMES), ROOT / "paper/findings.md")
 OTHERS = ("figures-of-papers",)
 """Blocks of these pages that `paper_figures.py` fills."""
 
@@ -93,6 +90,9 @@ def numbers(files: Path = FILES) -> dict[str, str]:
         "waiting": evidence_claims.waiting(verdicts),
         "unasked": _unasked(),
         "model-map": model_map.table(json.loads(model_map.STORED.read_text(encoding="utf-8"))),
+        "noise-or-drift": noise.table(json.loads(noise.STORED.read_text(encoding="utf-8"))),
+        "adapters": adapters.table(json.loads(adapters.STORED.read_text(encoding="utf-8"))),
+        "adapters-texts": adapters.texts(json.loads(adapters.STORED.read_text(encoding="utf-8"))),
         "sharp-drift": sharp_drift.table(json.loads(sharp_drift.STORED.read_text(encoding="utf-8"))),
         "early-warning": early_warning.tables(json.loads(early_warning.STORED.read_text(encoding="utf-8"))),
         **evidence_runs.counts(campaign, runs, verdicts, answers),

@@ -2,9 +2,10 @@
 
     python docs/_ext/showcase.py                       draws every picture from figures/pictures/stored
     python docs/_ext/showcase.py --runs RUNS fmnist    computes the numbers of a setting before, from a campaign's runs
+    python -m benchmarks.adapters train decoder        computes those of `product-gap`
 
-The runs are those of the items `ima-table1-fmnist-shards2` (fmnist) and `fedlaw-table3-cifar10-dir01` (cifar10) of
-`fedscape reproduce`: curves show every seed that both methods have to the last round, landscapes seed 0. Numbers are
+The other runs are those of the items `ima-table1-fmnist-shards2` (fmnist) and `fedlaw-table3-cifar10-dir01` (cifar10)
+of `fedscape reproduce`: curves show every seed that both methods have to the last round, landscapes seed 0. Numbers are
 those that `fedscape figures draw` writes, each in one file; `fedscape figures draw NAME FILE.nc` draws them in
 any look.
 """
@@ -55,6 +56,7 @@ PICTURES = {
     "lines-fma-ima": Shown("lines-fma-ima", IMA),
     "planes-cifar10": Shown("planes-clients", ("fedavg",), "cifar10", options={"rounds": [0, 20, 59]}),
     "weights-cifar10": Shown("weights-learned", ("fedlaw",), "cifar10", all_seeds=True),
+    "product-gap": Shown("product-gap", ("fedlora",), "adapters", all_seeds=True),
     "coherence-cifar10": Shown("coherence-rounds", LAW, "cifar10", all_seeds=True),
 }
 

@@ -15,7 +15,7 @@ import drift
 from drift.simulation.verify import verify
 
 ROOT = Path(__file__).resolve().parents[3]
-HOWTO = (ROOT / "docs" / "howto-flower.md").read_text()
+HOWTO, TUNING = ((ROOT / "docs" / f"howto-{name}.md").read_text() for name in ("flower", "adapters"))
 
 
 EXACT = """
@@ -75,7 +75,7 @@ def flower(tmp_path_factory):
         return named
     folder = tmp_path_factory.mktemp("flower")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    wanted = ["flwr[simulation]>=1.30", "torch==2.13.0", "numpy", "safetensors"]
+    wanted = ["flwr[simulation]>=1.30", "torch==2.13.0", "numpy", "safetensors", "transformers>=5,<6", "peft>=0.18"]
     told = subprocess.run(
         [folder / "bin" / "pip", "install", "-q", *wanted], capture_output=True, text=True, check=False
     )
@@ -130,6 +130,22 @@ def test_the_howto_as_written(flower, app, monkeypatch, capsys):
     with pytest.raises(SystemExit) as stop:
         main()
     assert not stop.value.code and (app / "out" / "figures" / "planes-clients.png").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_fine_tuning_app_of_the_howto_is_recorded(flower, tmp_path):
+    for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", TUNING, re.DOTALL):
+        (tmp_path / name).write_text(text.partition("for variant in")[0] if name == "tune.py" else text)
+    ran(flower, "tune.py", tmp_path)  # the base alone
+    ran(flower, "app.py", tmp_path)
+    run = drift.open(tmp_path / "runs" / "flower")
+    assert verify(run.folder) == [] and run.rounds() == [0, 1]
+    assert all(run.round(index).ids.tolist() == [0, 1, 2] for index in run.rounds())
+    assert {name.rpartition(".lora_")[2] for name, _ in run.layout.parameters} == {"A.weight", "B.weight"}
+    ds = drift.product_gap(run)
+    assert ds.attrs["scaled"] == 0 and (ds.gap > 0).all()
+    np.testing.assert_allclose(ds.missed, ds.gap, rtol=1e-4)  # the server averaged the factors
 
 
 @pytest.mark.slow
