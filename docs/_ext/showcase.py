@@ -53,6 +53,7 @@ IMA, LAW = ("fedavg", "ima"), ("fedavg", "fedlaw")
 
 PICTURES = {
     "planes-clients": Shown("planes-clients", ("fedavg",), options={"rounds": [25, 150, 299]}),
+    "lines-globals": Shown("lines-globals", ("fedavg",)),
     "lines-fma-ima": Shown("lines-fma-ima", IMA),
     "planes-cifar10": Shown("planes-clients", ("fedavg",), "cifar10", options={"rounds": [0, 20, 59]}),
     "weights-cifar10": Shown("weights-learned", ("fedlaw",), "cifar10", all_seeds=True),

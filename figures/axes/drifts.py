@@ -190,8 +190,8 @@ def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
             ax.axvline(point, color=colour, linewidth=0.9, linestyle=":", zorder=1, label=label)
             label = None
             if name is not None and ds["critical_point"].size > 1:
-                note = ax.text(point, 0.98, f" {style.label(name)}", va="top", rotation=90, fontsize=style.small())
-                note.set(transform=ax.get_xaxis_transform(), path_effects=style.outline(), in_layout=False)
+                title = ax.text(point, 0.98, f" {style.label(name)}", va="top", rotation=90, fontsize=style.small())
+                title.set(transform=ax.get_xaxis_transform(), path_effects=style.outline(), in_layout=False)
         if not clear.all():
             seeds = f" ({(~clear).sum()} of {len(clear)} seeds)" if len(clear) > 1 else ""
             without.append(f"{style.label(name)}{seeds}" if name is not None else seeds.strip(" ()"))

@@ -46,7 +46,7 @@ def draw(ds: xr.Dataset) -> Figure:
     _path(ds, row[0])
     for name, label in (("alpha", row[0].set_xlabel), ("beta", row[0].set_ylabel)):
         label(f"{surfaces.direction(ds, name)}\n({100 * ds.attrs[f'explained_{name}']:.0f} % of variance)")
-    surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss), below=row[:1] if style.is_narrow() else ())
+    surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss), below=[row[0]] if style.is_narrow() else [])
     row[1].plot(ds.mark_round, ds.distance, "o-", color=style.GLOBAL, markersize=3)
     row[1].set_ylim(bottom=0)
     style.name_axes(row[1], "round", style.text(ds.distance), integers=5)
