@@ -73,7 +73,7 @@ ROOMS = {
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 
-LINES, CODE_LINES = 250, 47_905
+LINES, CODE_LINES = 250, 48_500
 """Most lines of a file, and most code lines of the library."""
 
 WORDS = 55_300
