@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, model_validator
 
 from drift.analyses.over_seeds import VERDICT
+from drift.config.identity import identifying
 from drift.plugins.toml_models import Entry, read_toml
 from drift.store.digests import json_digest
 from landscape.plugins import unknown
@@ -187,13 +188,12 @@ def load(path: str | Path) -> Plan:
 def identity(experiment: Experiment) -> str:
     """Settings of a run as text, without what changes no number of it: how much is stored, and where it trains.
 
-    A checkpoint that it starts from counts by its file name: the plan knows how it is made, not what comes out.
+    A checkpoint that it starts from counts by its file name: the plan knows how it is made, not what comes out. Later
+    settings count where they differ from their defaults, so that they leave the digests of plans as they are.
     """
-    content = portable(experiment)
-    for name in ("keep", "device"):
-        content.pop(name)
-    if content["init"] is not None:
-        content["init"].pop("digest")
+    content = {name: value for name, value in identifying(experiment).items() if name not in ("keep", "device", "init")}
+    if experiment.init is not None:
+        content["init"] = Path(experiment.init.path).name
     return json.dumps(content, sort_keys=True)
 
 

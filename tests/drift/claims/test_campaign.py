@@ -18,7 +18,7 @@ from drift.claims.campaign import records
 from drift.claims.campaign.execute import execute, recorded
 from drift.claims.campaign.judge import by_identity, diverged_of, judge, runs_of
 from drift.claims.campaign.plan import Plan, PlanItem, identity, load
-from drift.config.load import plans
+from drift.config.load import plans, read
 from drift.simulation.shared_rounds import begin_from
 from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify
@@ -316,3 +316,10 @@ def test_stopping_early_by_until_and_going_on_gives_the_same_bits(tmp_path):
         run = simulate(spec, runs=tmp_path / "parts", until=until)
     whole = simulate(spec, runs=tmp_path / "whole")
     assert store.digest(run.state()[0]) == store.digest(whole.state()[0])
+
+
+def test_a_setting_of_a_later_version_leaves_what_a_plan_fixed():
+    plain = read("digits-shards2")
+    assert '"late"' not in identity(plain) and '"keep"' not in identity(plain)
+    assert len({identity(read("digits-shards2", *text)) for text in ((), ("clients.late=2",), ("local.lr=0.2",))}) == 3
+    assert identity(read("digits-shards2", "keep.clients=all")) == identity(plain)

@@ -150,7 +150,7 @@ def test_series_are_compared_over_the_rounds_in_which_ima_averages(tmp_path):
     series = [one.cached(drift_variances)["change_variance"].values[11:].mean() for one in (run, base)]
     measured = while_averaging(run, base, name="change_variance", log=True)
     assert measured == pytest.approx(np.log2(series[0] / series[1]))
-    with pytest.raises(LookupError, match="none of ima"):
+    with pytest.raises(LookupError, match="was not trained by ima"):
         averaging_rounds(base)
 
 
