@@ -95,8 +95,8 @@ def _models(ds: xr.Dataset, places: tuple[str, str], ax: Axes, shown: np.ndarray
         }
         small, large = ((runs == run) & shown & kind for kind in (clients, ~clients))
         label = f"{style.label(method)}, seed {seed}"
-        for part, alpha, text in ((strong, 1.0, label), (~strong, 0.3, "")):
-            first, second = (np.flatnonzero(kind & part) for kind in (small, large))
+        for marks, alpha, text in ((strong, 1.0, label), (~strong, 0.3, "")):
+            first, second = (np.flatnonzero(kind & marks) for kind in (small, large))
             ax.scatter(x[first], y[first], s=13, edgecolors=colour, linewidths=0.7, alpha=alpha, label=text, **look)
             ax.scatter(x[second], y[second], s=34, edgecolors="black", zorder=4, alpha=alpha, **look)
     ax.scatter([], [], s=34, facecolors="#bbbbbb", edgecolors="black", linewidths=1.0, label="global model")

@@ -35,10 +35,10 @@ def _measured(ds: xr.Dataset) -> str:
     """The numbers that a map of models, coherence, gains or a path are drawn for."""
     if "mark_chosen" in ds:
         losses = dict(zip(ds.candidate.values, ds.judged_loss.values, strict=True))
-        chosen, last = losses[ds.attrs["chosen"]], list(losses)[-1]
+        lowest, last = losses[ds.attrs["chosen"]], list(losses)[-1]
         count, number = int(ds.mark_chosen.sum()), ds.sizes["basin"]
-        apart = f"{number} basins, with barriers up to {float(ds.basin_barrier.max()):.2g} nats; " * (number > 1)
-        return f"{apart}the mean of {count} models has a loss of {chosen:.3f}, {last} one of {losses[last]:.3f}"
+        basins = f"{number} basins, with barriers up to {float(ds.basin_barrier.max()):.2g} nats; " * (number > 1)
+        return f"{basins}the mean of {count} models has a loss of {lowest:.3f}, {last} one of {losses[last]:.3f}"
     if "critical_point" in ds and "algorithm" in ds.dims and bool(ds.critical_point.notnull().any()):
         rounds = ds.critical_point.median({"seed"} & set(ds.critical_point.dims)).dropna("algorithm").to_series()
         texts = [f"{look.label(str(name))} {index:.0f}" for name, index in rounds.items()]
@@ -135,11 +135,11 @@ def _ends(figure: Figure) -> str:
         if not lines or not quantity or not across or ax.get_xscale() == "symlog":
             continue
         last = LAST if "round" in across and min(len(points) for _, points in lines) >= 2 * LAST else 1
-        part, heights = slice(-last, None), [points[:, 1] for _, points in lines]
+        places, heights = slice(-last, None), [points[:, 1] for _, points in lines]
         if "round" not in across and len(lines) > 1 and len(set(map(len, heights))) == 1:
-            part = slice(at := int(np.ptp(heights, axis=0).argmax()), at + 1)  # where settings differ most
-        ends = sorted((float(points[part, 1].mean()), plain(name)) for name, points in lines)
-        where = f"{across} {lines[0][1][part][-1, 0]:.4g}{f' (mean of the last {last})' * (last > 1)}"
+            places = slice(at := int(np.ptp(heights, axis=0).argmax()), at + 1)  # where settings differ most
+        ends = sorted((float(points[places, 1].mean()), plain(name)) for name, points in lines)
+        where = f"{across} {lines[0][1][places][-1, 0]:.4g}{f' (mean of the last {last})' * (last > 1)}"
         (low, lowest), (high, highest) = ends[0], ends[-1]
         both = f"highest {highest}, {high:.3g}; lowest {lowest}, {low:.3g}"
         single = f"{high:.3g}" + f", from {lines[0][1][0, 1]:.3g}" * (len(ends) == 1)
