@@ -57,9 +57,9 @@ ROOMS = {
     "figures/pictures": 320,
     "figures/selection": 795,
     "figures/texts": 790,
-    "landscape": 85,
+    "landscape": 65,
     "landscape/batched_training": 190,
-    "landscape/curvature": 955,
+    "landscape/curvature": 970,
     "landscape/datasets": 985,
     "landscape/geometry": 645,
     "landscape/measures": 655,
@@ -67,9 +67,9 @@ ROOMS = {
     "landscape/models": 555,
     "landscape/plugins": 350,
     "landscape/results": 550,
-    "landscape/spectra": 180,
+    "landscape/spectra": 185,
     "landscape/surfaces": 1320,
-    "landscape/sweep": 900,
+    "landscape/sweep": 890,
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 

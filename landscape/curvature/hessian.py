@@ -23,7 +23,7 @@ from landscape.results.labelled import labelled
 CURVATURES = ("hessian", "gauss_newton")
 """Matrices of which eigenvalues, trace and density are computed; Gauss-Newton omits the curvature of the model."""
 
-RESIDUAL = "measured ||Hv - value v||"
+RESIDUAL = "bound on ||Hv - value v||"
 """Label of residuals; an eigenvalue lies within one of its value."""
 
 SPOKEN = {"magnitude": "largest", "largest": "largest signed", "smallest": "smallest", "both": "extreme"}
@@ -64,8 +64,9 @@ def top_eigenvalues(
 ) -> xr.Dataset:
     """Extreme Hessian eigenvalues of the mean loss over a split, in eval mode; smaller means flatter.
 
-    After the search, one product per value measures ||H v - value v||, in float64 for small values of models that can
-    be computed so. An eigenvalue lies within that distance of the value. A value that did not converge is NaN.
+    After the search, a product with a mixture of all vectors confirms bounds on ||H v - value v||; small values are
+    measured one by one, in float64 for models that can be computed so. An eigenvalue lies within that distance. A value
+    that did not converge is NaN.
 
     Source: FedLAW Fig. 10 (top 1 and top 5); the LSS paper's Table 7 takes the median of the first one over batches,
     which is this function on single batches.
@@ -86,8 +87,8 @@ def top_eigenvalues(
             units in the last place of the largest magnitude) or, for other choices than "magnitude", within the
             tolerance of a tenth of that. A value is 0, and its residual is that bound, where ||H v|| is within the
             bound; it is NaN between the two. A model in float64 has more digits.
-        max_products: Hessian-vector products of the search at most, beside one per value; 500 is the papers' 100
-            iterations for each of five values.
+        max_products: Hessian-vector products of the search at most, beside those that measure values; 500 is the
+            papers' 100 iterations for each of five values.
         buffers: Floating buffers (b,) of the model; by default the model's own.
         vectors: Also return eigenvectors.
         block: Samples in one gradient graph.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,11 +36,12 @@ COPIED = 0.1
 
 @dataclass(frozen=True)
 class Eigenpairs:
-    """Eigenpairs of a symmetric matrix, each measured by one product after the search.
+    """Eigenpairs of a symmetric matrix, measured by products after the search.
 
     values (k,) are float64 on the CPU, 0 where not told from 0 and NaN where not converged; vectors (k, d) are
-    unit rows, or (0, d); residuals (k,) are the lengths ||A v - value v||, which an eigenvalue of A lies within of the
-    value; converged (k,) is whether that is accepted; products counts matrix-vector products, also the measurement's.
+    unit rows, or (0, d); residuals (k,) are the lengths ||A v - value v|| or bounds on them, which an eigenvalue of A
+    lies within of the value; converged (k,) is whether that is accepted; products counts matrix-vector products, also
+    those of the measurement.
     """
 
     values: Tensor
@@ -84,6 +86,10 @@ def extreme(
     of the first vector is exhausted, the recurrence goes on from a random vector outside of the basis, until a few
     products from there show nothing beyond the last pair. For k = 1 copies do not matter and are not looked for.
 
+    The recurrence bounds all residuals. A product with a random mixture of the pairs confirms the bounds together: its
+    rest is at most as long as all of them. If it is longer, each pair is measured alone, and so is one whose bound is
+    too long.
+
     Source: Parlett 1998, chapter 13; Wu and Simon 2000.
 
     Args:
@@ -93,7 +99,7 @@ def extreme(
             "both" ends, falling, one more of the largest where k is odd.
         tolerance: Bound on every residual, relative to the pair's own |value|; `accepted` says what holds near 0. Its
             square is the relative error expected of the values.
-        max_products: Of the search; its measurement takes k more.
+        max_products: Of the search; its measurement takes one more, or k + 1 at most.
         rows: Of the basis before a restart; by default 20 to 100, by the memory that they take.
         seed: Of the random vectors.
         vectors: Return the vectors; else they are (0, d).
@@ -114,10 +120,17 @@ def extreme(
     del start
     sure = _search(state, stop, max_products, torch.Generator().manual_seed(seed + 1))
     values, columns, _ = state.ritz()
-    pairs_found = (state.combined(columns[:, index]) for index in listed(values, k, which))
-    limit = accepted(which, tolerance, magnitude(state, values), state.basis.dtype)
-    empty = None if vectors else state.basis[:0]
-    return measured(product, pairs_found, sure, limit, spent=state.products, empty=empty, wide=wide)
+    order, largest, dtype = listed(values, k, which), magnitude(state, values), state.basis.dtype
+    pairs_found = (state.combined(columns[:, index]) for index in order)
+    limit, empty = accepted(which, tolerance, largest, dtype), None if vectors else state.basis[:0]
+    options: dict[str, Any] = {"spent": state.products + 1, "empty": empty, "wide": wide}
+    weights = np.random.default_rng(seed).choice([-1, 1], len(order)) * np.linspace(0.5, 1, len(order))
+    mixes = (columns[:, order] @ (weights * scale) for scale in (1, values[order]))
+    mixed, image = (state.basis.T @ torch.from_numpy(mix).to(state.basis) for mix in mixes)
+    lengths = state.longest(columns[:, order]) + 4 * torch.finfo(dtype).eps * largest
+    if norm(product(mixed).sub_(image)) <= np.abs(weights) @ lengths + limit(0.0):
+        options["values"] = list(zip(values[order].tolist(), lengths.tolist(), strict=True))
+    return measured(product, pairs_found, sure, limit, **options)
 
 
 def listed(values: np.ndarray, k: int, which: str) -> np.ndarray:
@@ -150,19 +163,19 @@ def measured(
     limit: Callable[[float], float],
     *,
     spent: int,
-    values: Sequence[float] = (),
+    values: Sequence[tuple[float, float]] = (),
     empty: Tensor | None = None,
     wide: Wide = lambda: None,
 ) -> Eigenpairs:
-    """Unit vectors (d,) as eigenpairs: one product each gives the Rayleigh quotient and the residual.
+    """Unit vectors (d,) as eigenpairs: one product each gives the Rayleigh quotient and the residual, where not known.
 
-    A value near 0 gets a second product, in float64. If its residual is too long, but that of 0 is
+    A value near 0 is always measured, by a second product in float64. If its residual is too long, but that of 0 is
     not, it is 0, and its residual is the longest that is accepted there.
 
     Args:
         sure: Whether each of k ranks can be that of its vector; vectors may be fewer.
         limit: Length of a residual that is accepted at a value.
-        values: Measured instead of the Rayleigh quotients.
+        values: In place of the Rayleigh quotients, with bounds on their residuals; too long ones are measured.
         empty: Vectors (0, d) to return; by default all are.
         wide: As in `extreme`.
     """
@@ -170,20 +183,21 @@ def measured(
     pairs_found, converged = torch.full((2, len(sure)), math.nan, dtype=torch.float64), torch.zeros(len(sure)).bool()
     rows: list[Tensor] = []
     for rank, vector in enumerate(vectors):
-        image, turned = product(vector), vector
-        value = values[rank] if len(values) else dots(vector[None], image).item()
-        if abs(value) < limit(0.0) / KNOWN and (precise := precise or wide()) is not None:
-            turned, spent = vector.double(), spent + 1
-            turned /= norm(turned)
-            image = precise(turned)
-            value = dots(turned[None], image).item()
-        image_norm, length = norm(image), norm(image.sub_(turned, alpha=value))
-        if length > limit(value) and image_norm <= limit(0.0):
-            value, length = 0.0, limit(0.0)
+        value, length = values[rank] if len(values) else (math.nan, math.inf)
+        if length > limit(value) or abs(value) < limit(0.0) / KNOWN:
+            spent, image, single = spent + 1, product(vector), vector
+            value = dots(vector[None], image).item() if math.isnan(value) else value
+            if abs(value) < limit(0.0) / KNOWN and (precise := precise or wide()) is not None:
+                single, spent = vector.double(), spent + 1
+                single /= norm(single)
+                image = precise(single)
+                value = dots(single[None], image).item()
+            image_norm, length = norm(image), norm(image.sub_(single, alpha=value))
+            if length > limit(value) and image_norm <= limit(0.0):
+                value, length = 0.0, limit(0.0)
         repeated = any(abs(dots(row[None], vector).item()) > COPIED for row in rows)
         converged[rank] = sure[rank] and length <= limit(value) and not repeated
         pairs_found[0, rank], pairs_found[1, rank] = value if converged[rank] else math.nan, length
-        spent += 1
         if empty is None:
             rows.append(signed(vector) if converged[rank] else torch.full_like(vector, math.nan))
     rows += [torch.full_like(rows[0], math.nan)] * (len(sure) - len(rows)) if empty is None else []

@@ -60,6 +60,10 @@ class Lanczos:
         values, columns = np.linalg.eigh(self.projected)
         return values, columns, np.linalg.norm(self._open[: self.used, None] * columns, axis=0)
 
+    def longest(self, columns: np.ndarray) -> np.ndarray:
+        """Bounds (r,) on the residual lengths of Ritz vectors of these coefficients (s, r), as columns."""
+        return np.abs(self._open[: self.used]) @ np.abs(columns)
+
     def step(self) -> None:
         """Multiply the newest row by the matrix.
 

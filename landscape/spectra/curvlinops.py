@@ -6,6 +6,7 @@ Source: Dangel et al. 2025, curvlinops; the package of that name, version 2 or l
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def eigenpairs(
     order = listed(values, k, which)
     vectors = (nn.functional.normalize(torch.from_numpy(columns[:, index]).to(like), dim=0) for index in order)
     limit = accepted(which, tolerance, max(grown), like.dtype)
-    solution = values[order].astype(float).tolist()
+    solution = [(float(value), math.inf) for value in values[order]]
     options: dict[str, Any] = {"spent": len(grown), "values": solution, "wide": lambda: wide_product(problem)}
     return measured(product(problem), vectors, [True] * k, limit, **options)
 

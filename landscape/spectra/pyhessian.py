@@ -5,6 +5,7 @@ Source: Yao et al. 2020, PyHessian; the package of that name, version 0.1.
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -115,5 +116,5 @@ def _measured(
     units = (nn.functional.normalize(row, dim=0) for row in rows)
     product = hvp(problem.flat, problem.theta, problem.samples, block=problem.block)
     limit = accepted("magnitude", tolerance**0.5, max(map(abs, values)), torch.float32)
-    solution_pairs = [values[index] for index in order]
-    return measured(product, units, [True] * len(solution_pairs), limit, spent=products, values=solution_pairs)
+    solution = [(values[index], math.inf) for index in order]
+    return measured(product, units, [True] * len(solution), limit, spent=products, values=solution)

@@ -7,13 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 from torch import Tensor
 
-from landscape.model.batchnorm import (
-    CALIBRATION,
-    Statistics,
-    calibration_of,
-    resolve_statistics,
-    usual_statistics,
-)
+from landscape.model.batchnorm import CALIBRATION, Statistics, calibration_of, resolve_statistics, usual_statistics
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.plugins import unknown

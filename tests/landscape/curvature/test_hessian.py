@@ -55,7 +55,7 @@ def test_work_of_the_search_is_bounded():
     task = mlp_task()
     spent = [top_eigenvalues(task, task.theta, k, tolerance=1e-2).attrs["products"] for k in (1, 5)]
     assert spent[0] <= 12
-    assert spent[1] <= 28 + 5  # one more per value measures it
+    assert spent[1] <= 28 + 1  # one more confirms all values
 
 
 def test_attention_has_second_derivatives():

@@ -59,11 +59,12 @@ def test_all_pairs_of_a_small_matrix():
     torch.testing.assert_close(eigenpairs(a[:1, :1], 1).values, a[0, :1])
 
 
-def test_residuals_are_the_measured_ones_and_keep_the_tolerance():
+def test_residuals_bound_the_measured_ones_and_keep_the_tolerance():
     a = matrix(torch.linspace(-3, 10, 90))
     pairs = eigenpairs(a, 4, tolerance=1e-3)
     measured = (pairs.vectors @ a - pairs.values[:, None] * pairs.vectors).norm(dim=1)
-    torch.testing.assert_close(pairs.residuals, measured, rtol=1e-6, atol=1e-12)
+    assert (measured <= pairs.residuals * (1 + 1e-9)).all()
+    assert (pairs.residuals <= 1.5 * measured).all()
     assert (pairs.residuals / pairs.values.abs()).max() <= 1e-3
 
 
@@ -78,7 +79,7 @@ def test_float32_reaches_its_rounding():
 def test_too_few_products_say_so():
     pairs = eigenpairs(matrix(torch.linspace(1, 2, 80)), 5, max_products=9)
     assert not pairs.converged.any()
-    assert pairs.products == 9 + 5
+    assert pairs.products == 9 + 1 + 5  # all together, then one by one
     assert pairs.residuals.max() > 1e-8
 
 
