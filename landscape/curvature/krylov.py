@@ -86,9 +86,8 @@ def extreme(
     of the first vector is exhausted, the recurrence goes on from a random vector outside of the basis, until a few
     products from there show nothing beyond the last pair. For k = 1 copies do not matter and are not looked for.
 
-    The recurrence bounds all residuals. A product with a random mixture of the pairs confirms the bounds together: its
-    rest is at most as long as all of them. If it is longer, each pair is measured alone, and so is one whose bound is
-    too long.
+    The recurrence bounds all residuals. If all bounds are short enough, a product with a random mixture of the pairs
+    confirms them together: its rest is at most as long as all of them. Else each pair is measured alone.
 
     Source: Parlett 1998, chapter 13; Wu and Simon 2000.
 
@@ -123,13 +122,15 @@ def extreme(
     order, largest, dtype = listed(values, k, which), magnitude(state, values), state.basis.dtype
     pairs_found = (state.combined(columns[:, index]) for index in order)
     limit, empty = accepted(which, tolerance, largest, dtype), None if vectors else state.basis[:0]
-    options: dict[str, Any] = {"spent": state.products + 1, "empty": empty, "wide": wide}
-    weights = np.random.default_rng(seed).choice([-1, 1], len(order)) * np.linspace(0.5, 1, len(order))
-    mixes = (columns[:, order] @ (weights * scale) for scale in (1, values[order]))
-    mixed, image = (state.basis.T @ torch.from_numpy(mix).to(state.basis) for mix in mixes)
+    options: dict[str, Any] = {"spent": state.products, "empty": empty, "wide": wide}
     lengths = state.longest(columns[:, order]) + 4 * torch.finfo(dtype).eps * largest
-    if norm(product(mixed).sub_(image)) <= np.abs(weights) @ lengths + limit(0.0):
-        options["values"] = list(zip(values[order].tolist(), lengths.tolist(), strict=True))
+    if all(length <= limit(value) for value, length in zip(values[order], lengths, strict=True)):
+        weights = np.random.default_rng(seed).choice([-1, 1], len(order)) * np.linspace(0.5, 1, len(order))
+        mixes = (columns[:, order] @ (weights * scale) for scale in (1, values[order]))
+        mixed, image = (state.basis.T @ torch.from_numpy(mix).to(state.basis) for mix in mixes)
+        options["spent"] += 1
+        if norm(product(mixed).sub_(image)) <= np.abs(weights) @ lengths + limit(0.0):
+            options["values"] = list(zip(values[order].tolist(), lengths.tolist(), strict=True))
     return measured(product, pairs_found, sure, limit, **options)
 
 
