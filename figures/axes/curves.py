@@ -140,6 +140,9 @@ def line_with_band(
         for row in table:
             ax.plot(x, row, color=line.get_color(), ls=dash, lw=0.5, alpha=0.45, zorder=line.get_zorder() - 0.2)
     elif kind:
+        if "accuracy" in str(values.name) and np.nanmax(table) <= 1 < np.nanmax(high):
+            high = np.minimum(high, 1)
+            drawing.remark("bands end at accuracy 1")
         ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
     if kind and across == "seed":
         drawing.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on logarithmic axes' * log}")

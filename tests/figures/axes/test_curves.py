@@ -61,6 +61,16 @@ def test_five_seeds_have_the_t_interval_of_their_mean():
     np.testing.assert_allclose([corners[:, 1].min(), corners[:, 1].max()], ends)
 
 
+def test_a_band_of_accuracies_ends_at_1_and_says_so():
+    values = xr.DataArray([[0.5], [0.99], [0.99], [0.99], [1.0]] * np.ones(2), dims=("seed", "round"), name="accuracy")
+    with look.drawing(look.Look()) as drawn:
+        curves.line_with_band(values.assign_coords(round=[0, 1]), ax=(ax := _ax()), over="round")
+        curves.line_with_band(values.rename("loss").assign_coords(round=[0, 1]), ax=(free := _ax()), over="round")
+    assert ax.collections[0].get_paths()[0].vertices[:, 1].max() == 1
+    assert free.collections[0].get_paths()[0].vertices[:, 1].max() > 1
+    assert "bands end at accuracy 1" in drawn.notes
+
+
 def test_a_band_that_is_asked_for_is_one_standard_deviation():
     with look.drawing(look.read(seeds="band")) as part:
         ax = curves.curve(_rounds(), ax=_ax(), variable="loss")
