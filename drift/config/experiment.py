@@ -180,8 +180,7 @@ class Experiment(SettingsTable):
         "serial", description="one client after the other, the cohort at once, or the faster one by two timed steps"
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto",
-        description="where clients train; auto: a GPU that agrees with the CPU",
+        "auto", description="where clients train; auto: a GPU that agrees with the CPU"
     )
 
     @model_validator(mode="after")

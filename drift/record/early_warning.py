@@ -55,12 +55,10 @@ def stop_test(stop: Stop | str | None, rounds: int | None) -> Stop | None:
     Raises:
         ValueError: If `stop` is another text, or the number of rounds is not known, of which a third is watched.
     """
-    if not isinstance(stop, str):
+    if stop is None or callable(stop):
         return stop
     if stop != EARLY_WARNING:
-        raise ValueError(
-            f"stop is {stop!r}; give {EARLY_WARNING!r}, or a function of (number of a round, its numbers)."
-        )
+        raise ValueError(f"stop is {stop!r}; give {EARLY_WARNING!r} or a function of (a round, its numbers).")
     if rounds is None:
         raise ValueError(f"stop={EARLY_WARNING!r} watches the first third of the rounds; give their number, rounds=N.")
     return Watch(rounds, "drift")
@@ -134,7 +132,7 @@ def negative_share(buffers: np.ndarray, entries: Iterable[tuple[str, Sequence[in
 class Watch:
     """The tests over a training, round after round; what it says of a round needs that round and those before it.
 
-        coherence_t = max_{s <= t} C_s - C_t     C_t: mean of cosine over the last 3 b rounds
+        coherence_t = max_{s <= t} C_s - C_t     C_t: mean of cosine, weighted by samples, over the last 3 b rounds
         rank_t      = max_{s <= t} K_s - K_t     K_t: mean of rank over the last 3 b rounds
         client_t, rate_t                         means of gap and step over the last b rounds
         variances_t = negative
@@ -231,7 +229,10 @@ class StopRule:
 
     def judge(self, index: int, numbers: Mapping[str, float]) -> str:
         """The same by the numbers of the round."""
-        return "" if self._test is None else self._test(index, numbers) or ""
+        reason = None if self._test is None else self._test(index, numbers)
+        if not isinstance(reason, str | None):
+            raise ValueError(f"stop returned {reason!r:.60} after round {index}; let it return a text or None.")
+        return reason or ""
 
 
 def _log(value: float) -> float:

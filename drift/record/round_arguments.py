@@ -66,10 +66,9 @@ def require_unequal(unequal: Any, clients: Mapping[Any, Any], number: int) -> St
         if unknown := [name for name in about if name not in KINDS]:
             raise ValueError(f"unequal[{client!r}] has {unknown[0]!r}; give {STATED}.")
         stopped = about.get("stopped", False)
-        if not isinstance(stopped, bool) or (client in clients) == stopped:
-            raise ValueError(
-                f"stopped of {client!r} is {stopped!r}; True for those that clients leaves out, and no other."
-            )
+        if not isinstance(stopped, bool) or (client in clients) == stopped or (stopped and len(about) > 1):
+            what = "clients has it" if client in clients else "clients lacks it; only {'stopped': True} says so"
+            raise ValueError(f"unequal[{client!r}] is {dict(about)!r:.60}, and {what}; give {STATED}.")
         for name, most in {"steps": np.inf, "start_round": number}.items():
             value = about.get(name, 0)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= most:

@@ -189,10 +189,7 @@ def require_number(path: Path, about: Mapping[str, Any], index: int) -> None:
 
 
 def write_state(
-    folder: Path,
-    tensors: Mapping[str, Tensor],
-    following: int,
-    origin: Mapping[str, str] = MappingProxyType({}),
+    folder: Path, tensors: Mapping[str, Tensor], following: int, origin: Mapping[str, str] = MappingProxyType({})
 ) -> None:
     """Write the commit point: its tensors, number of the next round, and the origin."""
     write_tensors(folder / STATE, tensors, {"next": following, **origin})

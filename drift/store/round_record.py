@@ -13,14 +13,7 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from drift.store.column_blocks import (
-    WIDTH,
-    block_buffer,
-    blocks,
-    narrowed,
-    weighted_blocks,
-    weighted_models,
-)
+from drift.store.column_blocks import WIDTH, block_buffer, blocks, narrowed, weighted_blocks, weighted_models
 from drift.store.file_layout import LINKED
 from drift.store.round_headers import Header
 from landscape.model.mapped_files import is_mapped

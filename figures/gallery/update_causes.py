@@ -10,6 +10,7 @@ from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _selected
 from figures.looks import style
+from figures.looks.look import current
 
 NEEDS = "runs of any methods, trained in one setting, that kept their clients"
 
@@ -26,6 +27,8 @@ def data(run: Run) -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """A panel for each cause that changes more than a hundred-thousandth in a run, or for all."""
     shown = [name for name in ds.data_vars if bool((ds[name] > 1e-3).any())] or list(ds.data_vars)
+    if unknown := [str(name) for name in ds.data_vars if bool(ds[name].isnull().any())]:
+        current().remark(f"not known in all rounds: {', '.join(unknown)}")
     figure, axs = style.panels(1, len(shown))
     for ax, name in zip(axs.flat, shown, strict=True):
         curves.curve(ds, ax=ax, variable=str(name), label=f"{name} [%]", **curves.DOTS)

@@ -80,7 +80,8 @@ def _partition(run: Run) -> str:
     clients = run.experiment.clients
     cohorts = map(run.cohort_size, run.rounds()) if run.about.get("imported") else [clients.per_round]
     sizes = _span(int(size) for size in cohorts if np.isfinite(size))
-    return f"{partition_label(run)}, {sizes} of {clients.number} clients per round"
+    unequal = f" (unequal: {run.unequal.replace(', ', ' and ')})" if run.unequal else ""
+    return f"{partition_label(run)}, {sizes} of {clients.number} clients per round{unequal}"
 
 
 def _rounds(ds: xr.Dataset, runs: Sequence[Run]) -> str:

@@ -186,12 +186,7 @@ _PUSHED = frozenset(
 )
 """Operations that push their argument."""
 
-_FRESH: dict[str, Callable[[], Any]] = {
-    "EMPTY_LIST": list,
-    "EMPTY_DICT": dict,
-    "EMPTY_SET": list,
-    "EMPTY_TUPLE": tuple,
-}
+_FRESH: dict[str, Callable[[], Any]] = {"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_SET": list, "EMPTY_TUPLE": tuple}
 
 _FIXED = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 

@@ -24,9 +24,7 @@ class BasicBlock(nn.Module):
     def __init__(self, channels: int, out: int, stride: int, norm: str, groups: int) -> None:
         super().__init__()
         self.residual = nn.Sequential(
-            *conv_norm(channels, out, 3, norm, groups, stride=stride),
-            nn.ReLU(),
-            *conv_norm(out, out, 3, norm, groups),
+            *conv_norm(channels, out, 3, norm, groups, stride=stride), nn.ReLU(), *conv_norm(out, out, 3, norm, groups)
         )
         same = stride == 1 and channels == out
         self.shortcut = nn.Sequential(*([] if same else conv_norm(channels, out, 1, norm, groups, stride=stride)))

@@ -83,7 +83,6 @@ def _mean_and_error(
     return {
         name: middle.assign_attrs(values.attrs),
         f"{name}{SUFFIX}": error.assign_attrs(
-            long_name=f"standard error of the difference in {about} from the lowest point",
-            units=values.attrs["units"],
+            long_name=f"standard error of the difference in {about} from the lowest point", units=values.attrs["units"]
         ),
     }

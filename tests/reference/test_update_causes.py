@@ -149,9 +149,10 @@ def test_clipping_and_noise():
         arrived = [late[client] for client in record.ids.tolist()]
         clipped = [update * min(1, 0.7 / np.linalg.norm(update)) for update in arrived]
         means = [np.mean(list(equal.values()), 0)] * 2 + [np.mean(list(late.values()), 0)]
-        means += [np.mean(arrived, 0)] * 2 + [np.mean(clipped, 0)]
+        means += [np.sum(arrived, 0) / 4] * 2 + [np.sum(clipped, 0) / 4]  # the server divides by the expected number
         means += [means[-1] + record.extras["noise"].numpy()]
         require_parts(found, index, means)
+        np.testing.assert_allclose(means[-1], record.end.numpy() - start, rtol=1e-9)
     assert float(found.norm.sel(cause="noise").min()) > 0.01
     assert float(found.norm.sel(cause="sent").max()) > 0.01
 
@@ -205,6 +206,18 @@ def test_recorded_rounds_split_what_is_known_and_leave_out_what_needs_training(t
     assert found.share.sel(round=[1, 2]).isnull().all()
     assert found.total.isnull().values.tolist() == [False, True, True]
     assert found.attrs["unequal"].startswith("late, partial, sent, steps, stopped: ")
+
+
+def test_the_mean_of_a_recorded_round_has_the_weights_that_the_server_took(tmp_path):
+    recorder, begun, share = Recorder(tmp_path / "run"), vector(state(0)), np.array([0.9, 0.1])
+    clients, part = {0: (state(1), 5), 1: ({"a": state(2)["a"]}, 5)}, vector(state(0) | {"a": state(2)["a"]})
+    recorder.round(
+        start=state(0), clients=clients, end=state(9), weights={0: 0.9, 1: 0.1}, unequal={0: {"sent": state(3)}}
+    )
+    whole, received = share @ [vector(state(1)) - begun, part - begun], share @ [vector(state(3)) - begun, part - begun]
+    complete = np.concatenate([whole[:3], (vector(state(1)) - begun)[3:]])
+    found = drift.update_causes(drift.open(tmp_path / "run"), rounds=[0])
+    require_parts(found, 0, [complete, complete, complete, complete, whole, received, received])
 
 
 def test_equal_clients_change_nothing(tmp_path):

@@ -17,15 +17,7 @@ from drift.analyses.counterfactual.noise_replays import (
     replay,
     require_plain_training,
 )
-from drift.analyses.counterfactual.noise_terms import (
-    CAUSES,
-    MEAN,
-    PAIRS,
-    PARTS,
-    SHARE,
-    SQUARE,
-    equal_steps,
-)
+from drift.analyses.counterfactual.noise_terms import CAUSES, MEAN, PAIRS, PARTS, SHARE, SQUARE, equal_steps
 from drift.analyses.per_round import result, selected_rounds, stack_rows
 from drift.runs.registry import analysis
 from drift.runs.run import Run

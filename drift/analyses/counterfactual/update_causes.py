@@ -13,6 +13,7 @@ from torch import Tensor
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.per_round import result, selected_rounds, stack_rows
+from drift.methods.dpfedavg import DPFedAvg
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.simulation.retrain import share_jobs
@@ -29,7 +30,9 @@ ROUNDS = 5
 def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int = 1) -> xr.Dataset:
     """What each inequality of the clients changes in the mean update of a round; the parts add up to the whole.
 
-    With u_k the updates and p_k the experiment's weights, the mean is computed anew with one more cause at a time:
+    With u_k the updates and p_k the experiment's weights (1 / clients.per_round under DP-FedAvg, the recorded ones of
+    another program), the mean is computed anew with one more cause at a time. A method that weighs anew, such as
+    FedBuff, steps elsewhere:
 
         equal = sum_k p_k u_k, all of the cohort, from the start of the round, all local steps
         steps     each does its own number of steps, minus equal
@@ -91,8 +94,12 @@ def _trained(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     )
     samples, held_out = run.parts_in(record.index), run.dataset.held_out
     sizes = torch.tensor([len(samples[client]) + len(held_out[client]) for client in cohort])
-    stages = [*torch.einsum("n,nsd->sd", run.experiment.cohort_weights(sizes), updates)]
-    arrived = run.experiment.cohort_weights(record.sizes)
+    expected = run.experiment.clients.per_round if isinstance(getattr(run.method, "base", run.method), DPFedAvg) else 0
+    weights, arrived = (
+        torch.full(some.shape, 1 / expected).double() if expected else run.experiment.cohort_weights(some)
+        for some in (sizes, record.sizes)
+    )
+    stages = [*torch.einsum("n,nsd->sd", weights, updates)]
     exact = arrived @ updates[: len(arrived), -1]
     received = arrived @ (record.kept("clients").double() - record.kept("start").double())
     stages += [exact, exact, received, received + record.extras.get("noise", torch.zeros(()))]
@@ -119,14 +126,14 @@ def _update(run: Run, client: Client) -> Tensor:
 
 def _stated(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     """Parts and mean of a round of another program; NaN where a training that did not happen is needed."""
-    extras, shares = record.extras, run.experiment.cohort_weights(record.sizes)
+    extras, shares = record.extras, record.weights.double()
     models, start = record.kept("clients"), record.kept("start").double()
     received, trained = (rows.double() - start for rows in (models, extras.get("trained", models)))
     has, widths = torch.ones_like(trained), torch.tensor([prod(shape) for _, shape in run.layout.parameters])
     for client, mask in zip(extras.get("partial", ()), extras.get("partial_tensors", ()), strict=True):
         has[record.ids == client] = mask.double().repeat_interleave(widths)
     covered = shares @ has
-    complete = torch.where(covered > 0, shares @ (has * trained) / covered, 0.0)
+    complete = shares.sum() * torch.where(covered > 0, shares @ (has * trained) / covered, 0.0)
     begun = extras.get("start_round", torch.tensor([record.index]))
     late = bool((begun < record.index).any()) or "own start" in run.unequal
     unknown = len(extras.get("steps", begun[:1]).unique()) > 1, late, "stopped" in extras

@@ -20,12 +20,7 @@ from landscape.curvature.ntk import MEMORY, ntk, variance_by_mmd
 
 @analysis("round", "client", cost="gradients")
 def ntk_variance(
-    run: Run,
-    *,
-    rounds: Sequence[int] | None = None,
-    points: int = 200,
-    union: Union = "cohort",
-    memory: int = MEMORY,
+    run: Run, *, rounds: Sequence[int] | None = None, points: int = 200, union: Union = "cohort", memory: int = MEMORY
 ) -> xr.Dataset:
     """Variance of each client's model by the tangent kernel, and its expression by the MMD of the data.
 

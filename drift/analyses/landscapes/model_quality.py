@@ -81,12 +81,7 @@ def weight_histograms(
 
 @analysis("value", "draw", cost="evaluations")
 def noise_robustness(
-    run: Run,
-    *,
-    round: int = -1,
-    levels: Sequence[float] = robustness.LEVELS,
-    draws: int = 3,
-    split: str = "test",
+    run: Run, *, round: int = -1, levels: Sequence[float] = robustness.LEVELS, draws: int = 3, split: str = "test"
 ) -> xr.Dataset:
     """Accuracy drop of a global model under uniform noise on the inputs before normalisation.
 

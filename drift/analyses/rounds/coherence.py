@@ -26,12 +26,7 @@ Groups = Mapping[str, Sequence[int]] | str | None
 
 @analysis("round", cost="record")
 def coherence(
-    run: Run,
-    *,
-    smooth: int = 3,
-    weighting: Weighting = "used",
-    groups: Groups = None,
-    level: float = 0.95,
+    run: Run, *, smooth: int = 3, weighting: Weighting = "used", groups: Groups = None, level: float = 0.95
 ) -> xr.Dataset:
     """Local gradient coherence of every round, and the critical point where it turns from positive to negative.
 

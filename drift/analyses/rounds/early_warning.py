@@ -35,8 +35,10 @@ def early_warning(run: Run, *, detectors: Family = "all", planned: int | None = 
         in rounds, runs and settings, which the limits were fitted to, and their digest.
 
     Raises:
-        ValueError: If there is no such family of detectors.
+        ValueError: If there is no such family of detectors, or planned is no number of rounds.
     """
+    if planned is not None and (isinstance(planned, bool) or not isinstance(planned, int) or planned < 1):
+        raise ValueError(f"planned is {planned!r}; give the number of rounds of the whole training, 1 or more.")
     watch, rounds, rows = Watch(planned or run.experiment.rounds, detectors), [], []
     for record in run.without_models([index for index in run.rounds() if index < watch.last]):
         rounds.append(record.index)

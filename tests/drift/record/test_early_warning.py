@@ -174,13 +174,27 @@ def test_own_rules_see_the_numbers_of_a_round(tmp_path):
 
 
 def test_what_cannot_stop_a_training_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="stop is 'soon'; give 'early warning', or a function"):
+    with pytest.raises(ValueError, match="stop is 'soon'; give 'early warning' or a function"):
         Recorder(tmp_path / "a", stop="soon")
+    with pytest.raises(ValueError, match="stop is 3; give 'early warning' or a function"):
+        Recorder(tmp_path / "a", stop=3)
     with pytest.raises(ValueError, match="give their number, rounds=N"):
         Recorder(tmp_path / "b", stop="early warning")
     with pytest.raises(ValueError, match="stop is 'soon'"):
         drift.simulate("digits-shards2", runs=tmp_path, stop="soon")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_rule_that_returns_no_text_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"stop returned True after round 0; let it return a text or None"):
+        record_rounds(tmp_path / "run", 3, stop=lambda index, numbers: True)
+
+
+@pytest.mark.parametrize("planned", [0, -1, 2.5, True, "x"])
+def test_planned_rounds_are_a_number_of_rounds(planned, tmp_path):
+    record_rounds(tmp_path / "run", 3)
+    with pytest.raises(ValueError, match=r"planned is .*; give the number of rounds of the whole training, 1 or more"):
+        drift.early_warning(drift.open(tmp_path / "run"), planned=planned)
 
 
 TINY = ("task.model=linear", "rounds=30", "clients.number=4", "clients.per_round=3", "local.epochs=1", "seed=1")

@@ -54,7 +54,7 @@ def test_other_folders_models_and_writers_are_refused(tmp_path):
         Recorder(tmp_path / "new").round(clients={}, end=net())
     with pytest.raises(ValueError, match=r"'0.bias' has shape \(2,\), the run has \(3,\)"):
         recorder.round(clients={0: (moved(net(), 1) | {"0.bias": torch.zeros(2)}, 1)}, end=net())
-    with pytest.raises(ValueError, match="client 'x' is no number"):
+    with pytest.raises(ValueError, match="client 'x' is not a number"):
         recorder.round(clients={"x": (net(), 1)}, end=net())
     with locked(tmp_path / "run"), pytest.raises(Busy, match="being trained by another"):
         recorder.round(clients={0: (net(), 1)}, end=net())

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import tiny
 
+from figures import gallery
 from figures.gallery import update_causes
+from figures.looks import look
 
 KEEP = ("keep.clients=all", "rounds=4")
 
@@ -30,3 +32,11 @@ def test_there_is_a_panel_for_each_cause_that_a_run_has(settings, panels, tmp_pa
         name = panels[-1].split()[0]
         expected = 100 * runs[0].cached(update_causes.update_causes).relative.sel(cause=name)
         np.testing.assert_allclose(line.get_ydata(), expected)
+
+
+def test_causes_that_are_not_known_are_named(tmp_path):
+    ds = gallery.load("update-causes").data([tiny.trained(tmp_path, *KEEP, "clients.stops=0.5")])
+    assert "(unequal: stopped)" in ds.attrs["identity"]
+    with look.drawing(look.Look()) as drawn:
+        update_causes.draw(ds.assign(late=ds.late * np.nan))
+    assert "not known in all rounds: late" in drawn.notes
