@@ -42,7 +42,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
 _THREE = ("clients.number=3", "clients.per_round=3", "rounds=40", "keep.clients=all")
 
 FURTHER: dict[str, tuple[tuple[str, ...], ...]] = {
-    "warned": (("method=fedavg", *_SHORT), ("method=fedadam", "method.server_lr=0.3", *_SHORT)),
+    "warned": (("method=fedavg", "seed=1", *_SHORT), ("method=fedadam", "method.server_lr=0.3", "seed=1", *_SHORT)),
     "pools": (
         ("method=fedavg", *_SHORT),
         *(("method=lss", f"method.candidates={count}", *_SHORT) for count in (1, 2, 4)),

@@ -110,7 +110,7 @@ def _with_gain(ds: xr.Dataset, metric: str, reference: str) -> xr.Dataset:
     pairs = {row: other for row, other in against.items() if other != row and other in rows}
     if not pairs:
         command = "fedscape sweep digits-shards2 --grid method=fedavg,ima local.epochs=1,3"
-        raise _runs.missing(f"{', '.join(rows)} have no run to compare with", command)
+        raise _runs.missing(f"there is no run to compare with {', '.join(rows)}", command)
     points = 100 if ds[metric].attrs["units"] == "fraction" else 1
     gains = [
         points * (ds[metric].sel(row=row) - ds[metric].sel(row=pairs[row])).values

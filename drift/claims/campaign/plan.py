@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, model_validator
 
 from drift.analyses.over_seeds import VERDICT
-from drift.config.identity import identifying
 from drift.plugins.toml_models import Entry, read_toml
 from drift.store.digests import json_digest
 from landscape.plugins import unknown
@@ -191,6 +190,8 @@ def identity(experiment: Experiment) -> str:
     A checkpoint that it starts from counts by its file name: the plan knows how it is made, not what comes out. Later
     settings count where they differ from their defaults, so that they leave the digests of plans as they are.
     """
+    from drift.config.identity import identifying  # with torch, which names of papers do not need
+
     content = {name: value for name, value in identifying(experiment).items() if name not in ("keep", "device", "init")}
     if experiment.init is not None:
         content["init"] = Path(experiment.init.path).name

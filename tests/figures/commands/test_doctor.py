@@ -104,7 +104,7 @@ def test_too_many_threads_are_told(monkeypatch):
 def test_the_data_folder_names_its_datasets(tmp_path, monkeypatch):
     monkeypatch.delenv("FEDSCAPE_DATA", raising=False)
     assert "none given" in doctor.data_folder(None).value
-    assert "no folder" in doctor.data_folder(tmp_path / "absent").value
+    assert "is not a folder" in doctor.data_folder(tmp_path / "absent").value
     assert "no sub-folder" in doctor.data_folder(tmp_path).advice
     (tmp_path / "mnist").mkdir()
     (tmp_path / "mnist" / "train-0.parquet").touch()

@@ -86,7 +86,7 @@ def test_a_gain_is_the_difference_to_the_same_method_without_averaging(crossed):
 
 def test_the_setting_with_most_values_is_found(crossed, tmp_path):
     assert accuracy_setting.data(crossed).attrs["over"] == "local.epochs"
-    with pytest.raises(LookupError, match="nothing to be compared with"):
+    with pytest.raises(LookupError, match="there is no run to compare with fedavg"):
         accuracy_setting.data([run for run in crossed if run.label == "fedavg"], gain=True)
     others = [
         tiny.trained(tmp_path, "method=fedavg", f"rounds={rounds}", f"local.lr={lr}")

@@ -25,7 +25,7 @@ def error_of(differences):
 def round_one(runs):
     run, record = runs[0], runs[0].round(1)
     losses = round_losses(run, record, None)
-    return run, record, losses, cohort_values(run, record, losses)
+    return run, record, losses, cohort_values(run, record, losses, None)
 
 
 def test_errors_are_those_of_paired_losses_of_single_samples(round_one):

@@ -292,5 +292,5 @@ def test_complex_outputs_have_the_loss_of_both_parts_and_no_error():
 
 
 def test_a_loader_of_single_samples_is_refused_in_words():
-    with pytest.raises(ValueError, match="gives samples, no batches of them; give it a batch_size"):
+    with pytest.raises(ValueError, match="its loader returns single samples, not batches; give it a batch_size"):
         landscape.make_task(net(), nn.CrossEntropyLoss(), DataLoader(Items(), batch_size=None))

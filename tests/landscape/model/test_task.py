@@ -205,5 +205,5 @@ def test_parameters_in_a_table_have_losses_and_no_hessian():
 
 @pytest.mark.parametrize("name", ["loss", "mark", "mark_loss", "class", "group", "alpha", "t", ""])
 def test_names_of_other_variables_are_no_names_of_metrics(name):
-    with pytest.raises(ValueError, match=f"^a metric is named {name!r}, which stands for something else in results"):
+    with pytest.raises(ValueError, match=f"^a metric is named {name!r}, which has another meaning in results"):
         Task(nn.Linear(6, 3), {}, metrics={name: error})
