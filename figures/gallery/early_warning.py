@@ -39,6 +39,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, name in zip(axs.flat, shown, strict=False):
         panel = ds.sel(detector=name)
         curves.curve(panel, ax=ax, variable="statistic", label=WORDS[name], level=float(panel.limit.max()))
+        ax.set_xlim(-0.5, float(ds["round"].max()) + 0.5)
         ax.lines[-1].set(color="black", linestyle="--", label="limit")
         for alarm in panel.first_alarm.stack(run=["algorithm", "seed"]).dropna("run"):
             height = float(panel.statistic.sel(algorithm=alarm.algorithm, seed=alarm.seed, round=alarm))
