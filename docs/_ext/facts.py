@@ -43,6 +43,5 @@ def items_of(papers: list[str]) -> str:
 NOT_DRAWN = {
     "ranking-table": "needs runs on MovieLens-1M",
     "product-gap": "needs runs with low-rank adapters; such runs are shown above",
-    "update-causes": "needs runs with unequal clients",
 }
 """Why a figure has no picture, by name."""

@@ -42,6 +42,16 @@ EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
 _THREE = ("clients.number=3", "clients.per_round=3", "rounds=40", "keep.clients=all")
 
 FURTHER: dict[str, tuple[tuple[str, ...], ...]] = {
+    "unequal": (
+        (
+            "method=fedavg",
+            "clients.late=3",
+            "clients.work=[0.2,1.0]",
+            "clients.stops=0.2",
+            "local.compress=8-bit",
+            *_SHORT,
+        ),
+    ),
     "warned": (("method=fedavg", "seed=1", *_SHORT), ("method=fedadam", "method.server_lr=0.3", "seed=1", *_SHORT)),
     "pools": (
         ("method=fedavg", *_SHORT),
@@ -97,6 +107,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "shrink-rounds": ("shrink",),
     "simplex-optima": ("hybrid",),
     "simplex-settings": ("three",),
+    "update-causes": ("unequal",),
     "weight-factors": ("factors",),
     "weights-corrupted": ("corrupted",),
     "weights-learned": ("methods", "gws"),
