@@ -41,7 +41,8 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         problem: Why a run of that name cannot be read further; "" if it can.
 
     Returns:
-        key (the name of the first run), names (name and seed of each), accuracies, series, spread, events, note, shown
+        key (the name of the first run), names (name and seed of each), identities (another one where another run took
+        the place of one), accuracies, series, spread, events, note, shown
         (empty), able (rounds read so far that can have a landscape), state (complete, growing, diverged, stopped,
         damaged), planned (rounds of the whole run) and text (all settings: name, value).
     """
@@ -54,6 +55,7 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
     return {
         "key": called[0],
         "names": [{"name": name, "seed": seed_text(member)} for name, member in zip(called, group, strict=True)],
+        "identities": [member.identity for member in group],
         "accuracies": [finite(float(_last_accuracies(member).mean())) for member in group],
         **curves(group, _number),
         "events": events(run, coherence, lost) if run.rounds() else [],

@@ -71,6 +71,7 @@ class Stage {
     }
     const seen = new Map(); // labels of two runs are never equal
     for (const run of this.runs) { const before = seen.get(run.said) || 0; seen.set(run.said, before + 1); run.label = before ? `${run.said} (${before + 1})` : run.said; }
+    this.land.replaced(entries);
     this.version += 1;
   }
 
@@ -87,7 +88,7 @@ class Stage {
       const first = beginning(this).state; // as long as nothing was selected, the last round that is read is shown
       if (!this.address.read() && String(first.runs) === String(this.state.runs) && this.shown.every((run) => run.state !== "growing")) this.state.round = first.round;
       const runs = this.state.runs.filter((key) => this.runs.some((run) => run.key === key));
-      if (runs.length < this.state.runs.length) return this.set({ runs: runs.length ? runs : this.runs.slice(0, 1).map((run) => run.key) }, { replace: true });
+      if (runs.length < this.state.runs.length) { const { notice } = this; this.set({ runs: runs.length ? runs : this.runs.slice(0, 1).map((run) => run.key) }, { replace: true }); this.say(this.notice = notice); return; }
       this.answered();
     });
     link.on("jobs", (value) => { this.jobs = value; this.rail.drawJobs(); });
