@@ -24,8 +24,8 @@ class Picture {
   draw(shown, side) {
     this.shown = shown;
     const { run, other, frame, words, at } = shown;
-    this.title.replaceChildren(swatch(run), make("b", { title: run.label }, run.label),
-      ...(other ? [make("span", {}, " minus "), swatch(other), make("b", { title: other.label }, other.label)] : []), make("span", { class: "at" }, words.at || ""), this.status);
+    const named = (one) => [swatch(one), make("b", { title: this.stage.named(one) }, one.label), make("span", { class: "seed" }, this.stage.seedOf(one))];
+    this.title.replaceChildren(...named(run), ...(other ? [make("span", {}, " minus "), ...named(other)] : []), make("span", { class: "at" }, words.at || ""), this.status);
     this.showProgress();
     this.element.dataset.run = run.key;
     this.plate.hidden = !frame;

@@ -10,7 +10,7 @@ function download(name, content, type) {
 // The evaluated numbers of the landscapes on the stage, as a file.
 function saveNumbers(stage) {
   const { state, land } = stage, path = state.view === "path", metric = path ? "loss" : state.metric;
-  const rows = land.surfaces(state.round).filter(({ at }) => at.frame).flatMap(({ run, at }) => { const surface = land.surfaceIn(at.frame, metric); return surface ? surface.points().map(([u, v, value]) => [JSON.stringify(run.label), at.round, u, v, value].join(",")) : []; });
+  const rows = land.surfaces(state.round).filter(({ at }) => at.frame).flatMap(({ run, at }) => { const surface = land.surfaceIn(at.frame, metric); return surface ? surface.points().map(([u, v, value]) => [JSON.stringify(stage.named(run)), at.round, u, v, value].join(",")) : []; });
   download(`${nameOfFile(stage)}.csv`, `run,round,u,v,${metric.replace(" ", "_")}\n${rows.join("\n")}\n`, "text/csv");
 }
 

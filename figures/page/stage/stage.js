@@ -43,6 +43,8 @@ class Stage {
   get firstRound() { return Math.min(...this.runs.map((run) => run.rounds[0] ?? Infinity)); }
   get lastRound() { return Math.max(...this.runs.map((run) => run.rounds[run.rounds.length - 1] ?? -Infinity)); }
   memberOf(run) { return this.state.seeds[run.key] || (this.link && run.names && run.names.length ? run.names[0].name : run.key); }
+  seedOf(run) { const { names = [] } = run, one = names.find(({ name }) => name === this.memberOf(run)) || names[0]; return names.length > 1 ? `, seed ${one.seed}` : ""; } // of several, that of the landscapes
+  named(run) { return run.label + this.seedOf(run); }
 
   className(number) { return String(this.scene.classes[number] ?? number); }
   metricWords(metric) { return metric.startsWith("class") ? `error of class ${this.className(Number(metric.slice(6)))}` : metric; }
@@ -199,7 +201,7 @@ class Stage {
   // Tells a screen reader the numbers at the point.
   speak() {
     const { point, view } = this.state, read = this.pictures.filter((picture) => picture.shown.frame), waits = this.shown.some((run) => this.land.exact(run, this.land.frame(run)).pending);
-    const words = point && view !== "path" && !waits ? read.map(({ shown, reading }) => `${shown.run.label}: ${reading.textContent}`).join("; ") : "";
+    const words = point && view !== "path" && !waits ? read.map(({ shown, reading }) => `${this.named(shown.run)}: ${reading.textContent}`).join("; ") : "";
     if (words !== this.spoken.textContent && !waits) this.spoken.textContent = words;
   }
 

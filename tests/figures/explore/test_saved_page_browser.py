@@ -50,6 +50,12 @@ def test_the_file_opens_as_the_page_was_saved(browser, saved, runs):
     assert [seeds for _, seeds in after["runs"]] == [["6", "5"], ["5", "6"]], "all seeds; that of the landscapes first"
     for part in ("state", "looked", "quantity", "titles"):
         assert after[part] == before[part], part
+    assert [words.replace(" minus ", ", ").split(", ")[1::2] for words in after["titles"]] == [
+        ["seed 6"],
+        ["seed 5", "seed 6"],
+    ]
+    assert page.locator("#stage .card.on").first.text_content().count("Landscapes of seed 6") == 1
+    assert "FedAvg, seed 6" in page.locator("#stage .sentences li").first.text_content()
     assert [label for label, _ in after["runs"]] == [label for label, _ in before["runs"]]
     for now, then in zip(after["values"], before["values"], strict=True):
         assert now == pytest.approx(then, abs=1e-6, nan_ok=True)
