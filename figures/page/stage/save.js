@@ -74,9 +74,9 @@ async function savePage(stage, say) {
   say("Evaluating what the file shows ...");
   try {
     const runs = stage.shown.flatMap((run) => (run.names || [{ name: run.key }]).map((member) => member.name)), live = blank(stage);
-    const plain = Object.fromEntries(["mix", "model", "against", "truth", "predicted", "more", "show", "figure", "filter", "follow", "tour"].map((name) => [name, live[name]]));
+    const plain = Object.fromEntries(["model", "against", "truth", "predicted", "more", "show", "figure", "filter", "follow", "tour"].map((name) => [name, live[name]]));
     const { name, base64, failed } = await stage.link.ask("publish", { runs, address: addressOfState({ ...stage.state, ...plain }) }, { onProgress: (progress) => say(progressWords(progress)) });
     download(name, new Blob([bytesOf(base64)], { type: "text/html" }));
-    say(`${name} is in your downloads. It opens as this page is now, anywhere, without a network. ${stage.state.mix ? "Weights that you set are not in it. " : ""}${failed.length ? `Left out: ${failed.join(" ")}` : ""}`);
+    say(`${name} is in your downloads. It opens as this page is now, anywhere, without a network. ${stage.state.mix ? "Weights that you set are not kept in it. " : ""}${failed.length ? `Left out: ${failed.join(" ")}` : ""}`);
   } catch (reason) { say(String(reason.message || reason)); }
 }

@@ -107,7 +107,7 @@ class Stage {
 
   read() {
     const read = readAddress(this, this.address.read(), this.state);
-    if (read) { Object.assign(this.state, read.state); this.notice = complaint(read.wrong); this.settle(); }
+    if (read) { Object.assign(this.state, read.state); Object.assign(this, { notice: complaint(read.wrong), unchecked: true }); this.settle(); }
     this.camera.turnTo(this.state.turn);
   }
 

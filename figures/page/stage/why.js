@@ -13,10 +13,12 @@ class Why {
   draw() {
     const { stage } = this, { scene, state } = stage, run = stage.looked, at = stage.land.frame(run), { frame, round } = at;
     this.element.classList.toggle("stale", Boolean(at.stale));
+    checkClients(stage, run, at);
+    const lost = !stage.link && state.mix && make("p", { class: "small lost-weights" }, "Weights of the clients that were set by hand are not kept in this file: all numbers are of the round's own.");
     const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${stage.named(run)}, round ${round ?? state.round}${at.rough ? "; rough, the exact one is coming" : ""}`));
     const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, number.replace(/(^|\s)-/, "$1−")), make("p", {}, text, " ", term(name, scene.terms))));
     const based = frame && make("p", { class: "small based" }, frame.samples, frame.samples && " ", `± is the standard error of a difference over the ${stage.splitWords()} samples; seeds may differ more.`);
-    this.head.replaceChildren(title, ...[based].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...[comparison(stage), ...sentences].filter(Boolean)) : make("p", {}, at.absent));
+    this.head.replaceChildren(title, ...[based, lost].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...[comparison(stage), ...sentences].filter(Boolean)) : make("p", {}, at.absent));
     this.point.replaceChildren(pointCard(stage));
     this.weights.draw(at);
     this.clients.replaceChildren(...(frame ? [clientsCard(stage, run, frame)] : []));
@@ -63,7 +65,7 @@ function pointCard(stage) {
     const inside = surface.inside(...spot), entry = land.exact(run, at), exact = entry.value;
     if (run === stage.looked) own = exact;
     waits ||= Boolean(entry.pending);
-    const number = !inside ? "beyond its plane" : exact ? written(land.exactNumber(run, at), 4) : `≈ ${written(surface.value(...spot), 4)}`;
+    const number = !inside ? "beyond its plane" : exact ? written(land.exactNumber(run, at), DIGITS) : `≈ ${written(surface.value(...spot), DIGITS)}`;
     return make("tr", {}, make("th", { scope: "row" }, swatch(run), stage.named(run)), make("td", { "data-run": run.key, title: entry.error || null }, number));
   });
   const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `Here ${stage.named(stage.looked)} = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ").replace("-", "−")}.`;

@@ -11,7 +11,8 @@ SHOWN = f"""() => {{ const {{ pictures }} = {VIEW}; return {{
     marks: pictures.map(one => one.shown.frame.marks.map(mark => mark.loss)),
     values: pictures.map(one => [...one.shown.fine].filter((_, place) => place % 97 === 0)),
     reading: pictures.map(one => one.reading.textContent),
-    cards: ['point', 'clients', 'weights', 'sentences'].map(name => document.querySelector('.' + name).textContent) }} }}"""
+    cards: ['point', 'clients', 'weights', 'sentences'].map(
+        name => document.querySelector(`.${{name}}`).textContent) }} }}"""
 
 
 def test_a_page_drops_all_of_a_run_that_was_replaced_and_asks_anew(browser, tmp_path):

@@ -76,6 +76,21 @@ def test_its_samples_are_those_of_the_page_and_no_address_says_otherwise(browser
     page.close()
 
 
+def test_a_file_says_that_weights_set_by_hand_are_not_in_it(browser, saved, tmp_path, runs):
+    text, path = saved[1].read_text(), tmp_path / "page.html"
+    scene = packed_pages.content(text, "scene")
+    look = next(run for run in scene["runs"] if "1" in run["shown"])
+    ids = [one["id"] for one in look["shown"]["1"]["cohort"]]
+    mix = ",".join([look["names"][0]["name"], "1", "1", *(f"{client}:0.5" for client in ids)])
+    path.write_text(packed_pages.changed(text, "scene", {**scene, "start": f"#round=1&look={look['key']}&mix={mix}"}))
+    page = opened(browser, path)
+    assert page.locator("#stage .complaint").is_hidden()
+    assert "set by hand are not kept in this file" in page.text_content("#stage .why")
+    page.locator("#stage .curves").press("End")
+    assert "set by hand" not in page.text_content("#stage .why")
+    page.close()
+
+
 def test_a_start_that_the_file_has_not_is_said(browser, saved, tmp_path):
     text, path = saved[1].read_text(), tmp_path / "page.html"
     scene = {**packed_pages.content(text, "scene"), "start": "#round=7"}
