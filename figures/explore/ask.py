@@ -80,10 +80,7 @@ class Ask:
 
     def long(self, function: Callable[..., Any], runs: Run | Sequence[Run], *arguments: Any, title: str) -> Any:
         """`function(runs, *arguments)` in a process of its own; the page sees how far it is."""
-
-        def progress(job: LongJob) -> None:
-            self.step(job.done, job.total, title, job.seconds_left)
-
+        progress = lambda job: self.step(job.done, job.total, title, job.seconds_left)  # noqa: E731
         return self.wait(
             lambda on_end: self.jobs.long(function, runs, *arguments, title=title, on_progress=progress, on_end=on_end)
         )

@@ -35,7 +35,6 @@ class ChangedScene:
         self._runs, self._push, self._closed = runs, push, closed
         self._lock = threading.Lock()
         self._sent: dict[str, dict[str, Any]] | None = None
-        self._keys: list[str] = []
         self._about: dict[str, Any] = {}
         self._details: dict[Hashable, dict[str, Any]] = {}
         self._before: dict[Hashable, dict[str, Any]] = {}
@@ -101,7 +100,6 @@ class ChangedScene:
 
     def _remember(self, content: dict[str, Any]) -> None:
         self._sent = {entry["key"]: entry for entry in content["runs"]}
-        self._keys = [*self._sent]
         self._about = {name: value for name, value in content.items() if name != "runs"}
 
     def _tell(self) -> None:
@@ -109,12 +107,13 @@ class ChangedScene:
         with self._lock:
             if (before := self._sent) is None:
                 return
-            keys, about, content = self._keys, self._about, self._scene()
+            about, content = self._about, self._scene()
+            keys = [entry["key"] for entry in content["runs"]]
             changed = [entry for entry in content["runs"] if before.get(entry["key"]) != entry]
             self._remember(content)
-            if changed or keys != self._keys:
+            if changed or keys != [*before]:
                 others = {name: value for name, value in self._about.items() if about[name] != value}
-                self._push("scene", {**others, "runs": changed, "keys": self._keys, "problems": content["problems"]})
+                self._push("scene", {**others, "runs": changed, "keys": keys, "problems": content["problems"]})
 
     def _read_on(self) -> None:
         """Read what is not read yet, in a thread of its own."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from drift.diagnosis.causes import Cause, suspects
@@ -12,12 +11,12 @@ from drift.diagnosis.findings import is_odd
 from drift.diagnosis.outlying_clients import client_deviations
 from drift.runs.run import Run
 from figures.explore.ask import Ask
+from figures.explore.work.shelf import Shelf
 from figures.page.diagnosis import read_words
 from figures.page.diagnosis_text import QUESTIONS, brackets, extent, interval, percent, verdict
 
-_RESULTS: dict[tuple[Any, ...], dict[str, Any]] = {}
+_RESULTS = Shelf(256)
 """Diagnoses by run and its last round, for all pages."""
-_LOCK = threading.Lock()
 
 
 def diagnosis(ask: Ask, run: str) -> dict[str, Any]:
@@ -35,13 +34,8 @@ def diagnosis(ask: Ask, run: str) -> dict[str, Any]:
     """
     opened = ask.run(run, -1)
     key = (str(opened.folder), opened.identity, opened.head)
-    with _LOCK:
-        known = _RESULTS.get(key)
-    if known is None:
-        known = ask.long(diagnosed, opened, title=f"diagnosis of {run}")
-        with _LOCK:
-            _RESULTS[key] = known
-    return known
+    value: dict[str, Any] = _RESULTS.get(key, lambda: ask.long(diagnosed, opened, title=f"diagnosis of {run}"))
+    return value
 
 
 def diagnosed(run: Run) -> dict[str, Any]:

@@ -41,19 +41,21 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         problem: Why a run of that name cannot be read further; "" if it can.
 
     Returns:
-        key (the name of the first run), names (name and seed of each), accuracies, series, spread, events, note, shown
+        key (the name of the first run), names (name and seed of each), identities (another one where another run took
+        the place of one), accuracies, series, spread, events, note, shown
         (empty), able (rounds read so far that can have a landscape), state (complete, growing, diverged, stopped,
         damaged), planned (rounds of the whole run) and text (all settings: name, value).
     """
     run = _growing(group[0])
     called = [names[member.folder] for member in group]
-    numbers, on_disk = run.numbers(), run.listed_rounds()
+    numbers, on_disk = run.numbers(), _listed(run)
     state, note, lost = _state(run, numbers, on_disk, problem(called[0]))
     of_record, absent = known(run), missing(run)
     coherence = of_record.get("coherence")
     return {
         "key": called[0],
         "names": [{"name": name, "seed": seed_text(member)} for name, member in zip(called, group, strict=True)],
+        "identities": [member.identity for member in group],
         "accuracies": [finite(float(_last_accuracies(member).mean())) for member in group],
         **curves(group, _number),
         "events": events(run, coherence, lost) if run.rounds() else [],
@@ -141,7 +143,7 @@ def _is_growing(run: GrowingRun, seconds: float) -> bool:
 
 def last_mean(runs: Sequence[Run]) -> str:
     """What the accuracy of entries is the mean of, in words."""
-    spans = [(listed[-1] - listed[0] + 1) for run in runs if (listed := _growing(run).listed_rounds())]
+    spans = [(listed[-1] - listed[0] + 1) for run in runs if (listed := _listed(run))]
     return mean_words(spans or [0], [len(_last_accuracies(run)) for run in runs], LAST)
 
 
@@ -153,14 +155,21 @@ def _last_accuracies(run: Run) -> np.ndarray:
     record = _growing(run)
     stamp = record.stamp()
     if (stored := _LATE.get(record)) is None or stored[0] != stamp:
-        rounds = record.listed_rounds()
-        late = []
+        rounds, late = _listed(record), []
         for index in rounds:
             with contextlib.suppress(*PROBLEMS):
                 late += [_recorded(record, index).get("accuracy", np.nan)] if index > rounds[-1] - LAST else []
         values = np.array([value for value in late if np.isfinite(value)] or [np.nan])
         _LATE[record] = stored = stamp, values
     return stored[1]
+
+
+def _listed(run: Run) -> list[int]:
+    """Rounds in the folder; those that were read where the folder is damaged or vanishing."""
+    try:
+        return _growing(run).listed_rounds()
+    except PROBLEMS:
+        return run.rounds()
 
 
 _LATE: WeakKeyDictionary[GrowingRun, tuple[Any, np.ndarray]] = WeakKeyDictionary()

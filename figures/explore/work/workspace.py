@@ -9,6 +9,7 @@ from pathlib import Path
 from drift.runs.run import Run
 from figures.explore.work.jobs import Jobs
 from figures.explore.work.open_runs import Changes, OpenRuns
+from figures.explore.work.quick_calls import printed_errors
 
 EVERY = 0.5
 """Seconds between two looks at the folders and the jobs."""
@@ -63,13 +64,15 @@ class Workspace:
             self.jobs.close()
 
     def _watch(self) -> None:
-        working = False
+        working = failed = False
         while not self._closed.wait(EVERY):
-            changes = self.runs.poll() if self._followers else Changes()
-            grown = changes.added or changes.grown or changes.gone or changes.problems
             before, working = working, bool(self.jobs.active)
-            for on_growth, on_work in list(self._followers):
-                if grown:
-                    on_growth(changes)
-                if before or working:
-                    on_work()
+            anew, failed = failed, not failed  # what an error stopped is sent once more
+            with printed_errors():
+                changes = self.runs.poll() if self._followers else Changes()
+                for on_growth, on_work in list(self._followers):
+                    if anew or changes != Changes():
+                        on_growth(changes)
+                    if before or working:
+                        on_work()
+                failed = False

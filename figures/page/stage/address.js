@@ -3,7 +3,7 @@
 const VIEWS = { map: "Map", relief: "Relief", difference: "Difference", path: "Path" };
 const SMOOTH = [1, 3, 5, 9, 21]; // rounds of a moving mean
 const PLAIN = { metric: "loss", axes: "same", split: "test", points: 15, samples: 1000, top: "accuracy", below: "client_variance", smooth: 1, show: "wrong" };
-const SAMPLES = ["200", "1000", "5000", "all"], POINTS = [9, 15, 25, 41];
+const SAMPLES = ["200", "1000", "5000", "all"], POINTS = [9, 15, 25, 41], LARGEST = 10; // of a weight and of the sum of weights
 
 // Where the address stands: above the page; a notebook has another place (explore/widget.js).
 const ADDRESS_BAR = {
@@ -48,8 +48,8 @@ const FIELDS = {
     const names = raw.split(",").map(decoded), keys = names.map((name) => keyOf(stage, name));
     return keys.every(Boolean) ? (stage.link ? Object.fromEntries(keys.map((key, i) => [key, names[i]])) : {}) : null;
   }],
-  mix: ["run, round, gamma and client:weight of each client", (text, { stage, raw }) => mixOf(raw, stage)],
-  top: texts, below: texts, model: texts, figure: texts, filter: texts, smooth: oneOf(...SMOOTH), show: oneOf("wrong", "all", "differs"),
+  mix: [`run, round, gamma and client:weight of each client, numbers up to ${LARGEST}`, (text, { stage, raw }) => mixOf(raw, stage)],
+  top: texts, below: texts, model: texts, figure: ["a figure of the explorer; a file has none", (text, { stage }) => (stage.link || !text ? text : null)], filter: texts, smooth: oneOf(...SMOOTH), show: oneOf("wrong", "all", "differs"),
   span: ["two rounds, such as 3-9", (text) => { const [, from, to] = /^(\d+)-(\d+)$/.exec(text) || []; return Number(from) < Number(to) ? [Number(from), Number(to)] : null; }],
   with: ["option:value", (text) => Object.fromEntries(text.split(";").filter((one) => one.includes(":")).map((one) => [one.slice(0, one.indexOf(":")), one.slice(one.indexOf(":") + 1)]))],
   follow: ["1", (text) => text === "1" || null], tour: oneOf(1, 2, 3, 4, 5),
@@ -60,8 +60,9 @@ const STATE = { at: "point", with: "options" }; // fields whose name in the stat
 // at the beginning; `wrong` has a phrase for each of the latter.
 function readAddress(stage, hash, before) {
   if (!hash.includes("=")) return null;
-  const given = new Map(hash.slice(1).split("&").filter(Boolean).map((pair) => [pair.split("=")[0], pair.split("=").slice(1).join("=")]));
+  const parts = hash.slice(1).split("&").filter(Boolean).map((pair) => [pair.split("=")[0], pair.split("=").slice(1).join("=")]), given = new Map(parts);
   const state = { ...blank(stage), round: before.round, runs: before.runs, look: before.look, view: before.view }, wrong = [], short = (text) => (text.length > 60 ? `${text.slice(0, 60)}...` : text);
+  for (const name of new Set(parts.map(([one]) => one).filter((one, i, all) => all.indexOf(one) !== i))) wrong.push(`${short(name) || "a part without a name"} is there twice; the last one counts`);
   const named = (given.get("runs") || "").split(",").filter(Boolean).map(decoded), keys = [...new Set(named.map((name) => keyOf(stage, name)).filter(Boolean))];
   for (const name of named) if (!keyOf(stage, name)) wrong.push(`there is no run ${short(name)} here`);
   if (keys.length > MOST) wrong.push(`${MOST} of its ${keys.length} runs are shown`);
@@ -70,25 +71,44 @@ function readAddress(stage, hash, before) {
   given.delete("runs");
   for (const [name, raw] of given) {
     const [accepts, read] = Object.hasOwn(FIELDS, name) ? FIELDS[name] : [], text = decoded(raw), value = read && read(text, { stage, state, raw });
-    if (!read) wrong.push(`${short(name)} is no field`);
-    else if (value === null || value === undefined) wrong.push(`${name} is ${short(text || raw)}, not ${accepts}`);
+    if (!read) wrong.push(`${short(name) || "a part without a name"} is no field`);
+    else if (value === null || value === undefined) wrong.push(`${name} is ${short(text || raw) || "empty"}, not ${accepts}`);
     else state[STATE[name] || name] = value;
   }
   const rounds = stage.land.common(state.runs), { round } = state;
   state.round = stage.land.nearest(round, rounds, before.round);
   if (given.has("round") && state.round !== round) wrong.push(`there is no landscape of round ${round}; round ${state.round} is shown`);
+  const { mix } = state;
+  if (mix && (mix.run !== state.look || mix.round !== state.round)) { wrong.push(`its weights are of round ${mix.round} of ${stage.runs.find((run) => run.key === mix.run).label}, which is not looked at`); state.mix = null; }
   return { state, wrong };
+}
+
+// What an address says of clients, once the round is there: weights of all of its clients, and a client that it has.
+function checkClients(stage, run, { frame, round, stale }) {
+  if (!frame || stale) return;
+  const { state } = stage, ids = frame.cohort.map((one) => one.id), some = Object.keys(state.mix ? state.mix.weights : {}).map(Number), where = `round ${round} of ${run.label}`;
+  const say = (text) => stage.say([stage.notice, text].filter(Boolean).join(" "));
+  if (some.length && (some.length !== ids.length || some.some((id) => !ids.includes(id)))) {
+    Object.assign(stage, { mixMark: null });
+    state.mix = null;
+    stage.write(true);
+    stage.redraw();
+    say(`The weights are those of clients ${some.slice(0, 9).join(", ")}, and ${where} has clients ${ids.join(", ")}: the round's own are shown.`);
+  }
+  const number = Number((run.text || []).find(([name]) => name === "clients.number")?.[1]), others = Object.values(run.shown).flatMap(({ cohort = [] }) => cohort.map((one) => one.id));
+  if (stage.unchecked && state.client !== null && !(state.client < number) && ![...ids, ...others].includes(state.client)) say(`${run.label} has no client ${state.client} here; ${where} has clients ${ids.join(", ")}.`);
+  stage.unchecked = false;
 }
 
 // Weights as an address has them: run, round, gamma, then a number for each client.
 function mixOf(text, stage) {
-  const [name, round, gamma, ...rest] = text.split(",").map(decoded), weights = {}, run = keyOf(stage, name);
+  const [name, round, gamma, ...rest] = text.split(",").map(decoded), weights = {}, run = keyOf(stage, name), fits = (number) => number && Math.abs(Number(number)) <= LARGEST;
   for (const pair of rest) {
     const [id, value] = pair.split(":");
-    if (whole(id) === null || !Number.isFinite(Number(value))) return null;
+    if (whole(id) === null || !fits(value)) return null;
     weights[Number(id)] = Number(value);
   }
-  return run && whole(round) !== null && Number.isFinite(Number(gamma)) && rest.length ? { run, round: Number(round), gamma: Number(gamma), weights } : null;
+  return run && whole(round) !== null && fits(gamma) && rest.length ? { run, round: Number(round), gamma: Number(gamma), weights } : null;
 }
 
 function addressOfState(state) {

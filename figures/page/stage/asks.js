@@ -52,6 +52,15 @@ class Asks {
     }
   }
 
+  // Forgets all that is about runs of these names.
+  drop(names) {
+    for (const [key, { args, promise }] of [...this.entries]) {
+      if (![args.run, ...(args.runs || [])].some((name) => names.has(name))) continue;
+      this.entries.delete(key);
+      if (promise.cancel) promise.cancel();
+    }
+  }
+
   // After a lost connection: what was under way is asked again.
   again() {
     this.lost = false;

@@ -23,6 +23,11 @@ class Gallery {
       })))));
       oneStop(this.list, "button");
     }
+    if (stage.state.figure && !this.buttons.has(stage.state.figure)) {
+      stage.say(`${stage.notice} There is no figure ${stage.state.figure.slice(0, 60)} here; those that there are stand below.`.trim());
+      stage.state.figure = "";
+      stage.write(true);
+    }
     const { figure, options } = stage.state;
     for (const [name, button] of this.buttons) button.setAttribute("aria-pressed", String(name === figure));
     this.shown.hidden = !figure;

@@ -171,6 +171,8 @@ function errorBetween(a, b) {
 const clear = (difference, error, among = 1) => Math.abs(difference) > [1.96, 2.24, 2.4][among - 1] * error;
 const withError = (difference, error, unit = "") => `${signed(difference)} ± ${Number.isFinite(error) ? written(error, 2) : "?"}${unit}`;
 
+const DIGITS = 4; // of the value at a point, below a picture and in its card
+
 // A number in a few digits, as the page writes it.
 function written(value, digits = 3) {
   if (value === null || !Number.isFinite(value)) return "not finite";

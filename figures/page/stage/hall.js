@@ -44,7 +44,7 @@ class Hall {
     const reading = !frame ? "" : state.view === "path" ? along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : `Below zero: ${this.element.matches(".tight") ? "lower" : "lower than the other"}`) : end && metric === "loss" ? `${this.element.matches(".tight") ? "loss" : "loss after the round"} ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
     const place = state.view === "path" || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, the nearest` : at.rough ? "rough, the exact one is coming" : "";
     const absent = at.absent || (surface && metric.startsWith("class") ? `None of these samples is of class ${stage.className(Number(metric.slice(6)))}.` : surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
-    const label = state.view === "path" ? `Path of ${run.label} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${run.label} minus ${other.label}` : `${stage.quantity} of ${run.label}`}, round ${round}.`;
+    const label = state.view === "path" ? `Path of ${stage.named(run)} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${stage.named(run)} minus ${stage.named(other)}` : `${stage.quantity} of ${stage.named(run)}`}, round ${round}.`;
     return { absent, at: place, metric: stage.metricWords(metric), reading, label };
   }
 
@@ -72,7 +72,7 @@ class Hall {
       const stops = Array.from({ length: 12 }, (_, i) => { const at = 3 * Math.round((255 * i) / 11); return `rgb(${table[at]}, ${table[at + 1]}, ${table[at + 2]})`; });
       const ends = [0, 0.25, 0.5, 0.75, 1].map((share) => { const at = low + share * (high - low), value = difference ? (Math.abs(at) < 1e-9 * high ? 0 : at) : log ? 10 ** at : at; return value; });
       const texts = [2, 3, 4].map((digits) => ends.map((value) => (difference ? signed(value, digits) : written(value, digits)))).find((all, i) => i === 2 || new Set(all).size === all.length);
-      return { name: difference ? `difference of ${name[0].toLowerCase()}${name.slice(1)} to ${stage.looked.label}` : name + (log ? ", logarithmic" : ""), stops, texts };
+      return { name: difference ? `difference of ${name[0].toLowerCase()}${name.slice(1)} to ${stage.named(stage.looked)}` : name + (log ? ", logarithmic" : ""), stops, texts };
     });
     this.key.replaceChildren(...this.legends.map(({ name: words, stops, texts }) => {
       const bar = make("span", { class: "colours", "aria-hidden": "true" });

@@ -1,12 +1,29 @@
 // What a picture shows of a run: the frame of a round, its surface, a difference, a path; from the scene or a server.
 
 class Landscapes {
-  constructor(stage) { this.stage = stage; this.surfaces_ = new WeakMap(); this.last = new Map(); }
+  constructor(stage) { this.stage = stage; this.surfaces_ = new WeakMap(); this.last = new Map(); this.identities = new Map(); }
 
   // Rounds of a run that have or can have a landscape.
   rounds(run) {
     const shown = Object.keys(run.shown || {}).filter((round) => typeof run.shown[round] !== "string").map(Number);
     return [...new Set([...shown, ...(this.stage.link ? run.able || [] : [])])].sort((a, b) => a - b);
+  }
+
+  // Forgets what was shown of runs that other runs took the place of, under their names; says of which.
+  replaced(entries) {
+    const { stage } = this, names = new Set();
+    for (const { names: members, identities = [] } of entries) identities.forEach((identity, i) => {
+      const { name } = members[i], before = this.identities.get(name);
+      this.identities.set(name, identity);
+      if (before !== undefined && before !== identity) names.add(name);
+    });
+    if (!names.size) return;
+    stage.asks.drop(names);
+    const { state, why } = stage, runs = stage.runs.filter((run) => run.names.some(({ name }) => names.has(name)));
+    for (const { key } of runs) this.last.delete(key);
+    if (state.mix && runs.some((run) => run.key === state.mix.run)) state.mix = null;
+    if (why) { why.weights.mark = ""; why.samples.value = null; }
+    stage.notice = `${[...names].join(" and ")} was replaced by another run: all that is shown is of the new one.`;
   }
 
   // Rounds of some runs, by their keys.

@@ -24,8 +24,8 @@ class Picture {
   draw(shown, side) {
     this.shown = shown;
     const { run, other, frame, words, at } = shown;
-    this.title.replaceChildren(swatch(run), make("b", { title: run.label }, run.label),
-      ...(other ? [make("span", {}, " minus "), swatch(other), make("b", { title: other.label }, other.label)] : []), make("span", { class: "at" }, words.at || ""), this.status);
+    const named = (one) => [swatch(one), make("b", { title: this.stage.named(one) }, one.label), make("span", { class: "seed" }, this.stage.seedOf(one))];
+    this.title.replaceChildren(...named(run), ...(other ? [make("span", {}, " minus "), ...named(other)] : []), make("span", { class: "at" }, words.at || ""), this.status);
     this.showProgress();
     this.element.dataset.run = run.key;
     this.plate.hidden = !frame;
@@ -142,7 +142,7 @@ class Picture {
   follow() {
     if (!this.shown || !this.shown.frame) return;
     const { surface, words, view, scale } = this.shown, hover = (view === "path") === (this.stage.hoverView === "path") ? this.stage.hover : null, parts = [];
-    const point = view === "path" ? null : this.stage.state.point;
+    const point = view === "path" ? null : this.stage.state.point, apart = hover && point ? Math.hypot(...this.seen(...hover).map((part, i) => part - this.seen(...point)[i])) : Infinity;
     for (const [spot, kind] of [[hover, "hover"], [point, "ring"]]) {
       if (!spot || !surface.inside(...spot)) continue;
       const [x, y] = this.seen(...spot);
@@ -150,10 +150,10 @@ class Picture {
       else parts.push(shape("path", { d: `M${x - 8} ${y}H${x + 8}M${x} ${y - 8}V${y + 8}`, class: "cross halo" }), shape("path", { d: `M${x - 8} ${y}H${x + 8}M${x} ${y - 8}V${y + 8}`, class: "cross" }));
     }
     this.cursor.replaceChildren(...parts);
-    const spot = hover || point, near = view === "path" && hover ? this.marks.near(hover) : null;
+    const still = apart < 2, spot = still ? point : hover || point, near = view === "path" && hover ? this.marks.near(hover) : null;
     if (near) { this.reading.textContent = `round ${near.round}: test loss ${written(near.loss)}, ${written(near.away, 2)} from the plane`; return; }
     this.reading.textContent = !spot ? words.reading
-      : surface.inside(...spot) ? `${scale.difference ? "difference of " : ""}${words.metric} at (${written(spot[0], 2)}, ${written(spot[1], 2)}): ${this.valueAt(spot, hover)}`
+      : surface.inside(...spot) ? `${scale.difference ? "difference of " : ""}${words.metric} at (${written(spot[0], 2)}, ${written(spot[1], 2)}): ${this.valueAt(spot, hover && !still)}`
         : `(${written(spot[0], 2)}, ${written(spot[1], 2)}) is beyond this plane`;
   }
 
@@ -161,7 +161,7 @@ class Picture {
   valueAt(spot, hover) {
     const { surface, scale, run, other, at } = this.shown, { land } = this.stage, [own, base] = [run, other].map((one) => (hover || !one ? undefined : land.exactNumber(one, one === run ? at : land.frame(one))));
     const exact = other && own !== undefined ? (base === undefined || base === null || own === null ? undefined : own - base) : own;
-    return `${(scale.difference ? signed : written)(exact === undefined ? surface.value(...spot) : exact)}${exact === undefined ? ", interpolated" : ", evaluated exactly"}`;
+    return `${(scale.difference ? signed : written)(exact === undefined ? surface.value(...spot) : exact, DIGITS)}${exact === undefined ? ", interpolated" : ", evaluated exactly"}`;
   }
 
   // Coordinates below a place on the screen; on a relief of the first surface point that the line of sight meets.

@@ -39,14 +39,14 @@ class Rail {
   }
 
   card(run, ends) {
-    const { stage } = this, { state } = stage, on = state.runs.includes(run.key), look = run.key === state.look, full = !on && state.runs.length >= MOST, many = stage.link && run.names && run.names.length > 1;
+    const { stage } = this, { state } = stage, on = state.runs.includes(run.key), look = run.key === state.look, full = !on && state.runs.length >= MOST, many = stage.seedOf(run) !== "";
     const seeds = run.seeds.length > 1 ? `mean of seeds ${run.seeds.join(", ")}` : run.seeds[0] === "" ? "seed not known" : `seed ${run.seeds[0]}`;
     const known = run.accuracies.filter((value) => value !== null), percent = (value) => (100 * value).toFixed(1), range = known.length > 1 ? ` (${percent(Math.min(...known))} to ${percent(Math.max(...known))})` : "";
     const accuracy = run.accuracy === null ? "accuracy not known" : `${percent(run.accuracy)} %`;
     const box = make("input", { type: "checkbox", checked: on, disabled: full, "aria-label": `Show ${run.label} on the stage`, title: full ? `${MOST} at most` : "On the stage", change: () => stage.compare(run.key) });
     const name = make("button", { type: "button", class: "look", "aria-pressed": String(look), title: run.full || run.key, click: () => stage.look(run.key) }, swatch(run), make("span", { class: "name" }, run.label));
     const drawer = [["settings that differ", run.settings], ["all settings", run.text]].filter(([, rows]) => rows && rows.length).slice(0, 2).map(([title, rows]) => make("details", {}, make("summary", {}, title), make("dl", { tabindex: 0, "aria-label": `${title} of ${run.label}` }, ...rows.flatMap(([setting, value]) => [make("dt", {}, setting), make("dd", {}, String(value))]))));
-    const seed = many && make("label", { class: "small" }, "Landscapes of seed ", make("select", { "aria-label": `Seed of ${run.label}`, change: (event) => stage.set({ seeds: { ...state.seeds, [run.key]: event.target.value } }) }, ...run.names.map((one) => make("option", { value: one.name, selected: one.name === stage.memberOf(run) }, one.seed))));
+    const seed = many && !stage.link ? make("p", { class: "small" }, `Landscapes${stage.seedOf(run).replace(",", " of")}`) : many && make("label", { class: "small" }, "Landscapes of seed ", make("select", { "aria-label": `Seed of ${run.label}`, change: (event) => stage.set({ seeds: { ...state.seeds, [run.key]: event.target.value } }) }, ...run.names.map((one) => make("option", { value: one.name, selected: one.name === stage.memberOf(run) }, one.seed))));
     const rounds = run.planned && run.rounds.length < run.planned ? `${run.rounds.length} of ${run.planned} rounds` : `${run.rounds.length} rounds`;
     const badge = run.state && run.state !== "complete" ? make("span", { class: `state ${run.state}` }, run.state) : null;
     return make("li", { class: `card${on ? " on" : ""}${look ? " looked" : ""}`, "data-run": run.key }, make("div", { class: "card-head" }, box, name, badge), sparkline(run, ends),

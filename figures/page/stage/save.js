@@ -10,7 +10,7 @@ function download(name, content, type) {
 // The evaluated numbers of the landscapes on the stage, as a file.
 function saveNumbers(stage) {
   const { state, land } = stage, path = state.view === "path", metric = path ? "loss" : state.metric;
-  const rows = land.surfaces(state.round).filter(({ at }) => at.frame).flatMap(({ run, at }) => { const surface = land.surfaceIn(at.frame, metric); return surface ? surface.points().map(([u, v, value]) => [JSON.stringify(run.label), at.round, u, v, value].join(",")) : []; });
+  const rows = land.surfaces(state.round).filter(({ at }) => at.frame).flatMap(({ run, at }) => { const surface = land.surfaceIn(at.frame, metric); return surface ? surface.points().map(([u, v, value]) => [JSON.stringify(stage.named(run)), at.round, u, v, value].join(",")) : []; });
   download(`${nameOfFile(stage)}.csv`, `run,round,u,v,${metric.replace(" ", "_")}\n${rows.join("\n")}\n`, "text/csv");
 }
 
@@ -74,9 +74,9 @@ async function savePage(stage, say) {
   say("Evaluating what the file shows ...");
   try {
     const runs = stage.shown.flatMap((run) => (run.names || [{ name: run.key }]).map((member) => member.name)), live = blank(stage);
-    const plain = Object.fromEntries(["mix", "model", "against", "truth", "predicted", "more", "show", "figure", "filter", "follow", "tour"].map((name) => [name, live[name]]));
+    const plain = Object.fromEntries(["model", "against", "truth", "predicted", "more", "show", "figure", "filter", "follow", "tour"].map((name) => [name, live[name]]));
     const { name, base64, failed } = await stage.link.ask("publish", { runs, address: addressOfState({ ...stage.state, ...plain }) }, { onProgress: (progress) => say(progressWords(progress)) });
     download(name, new Blob([bytesOf(base64)], { type: "text/html" }));
-    say(`${name} is in your downloads. It opens as this page is now, anywhere, without a network. ${stage.state.mix ? "Weights that you set are not in it. " : ""}${failed.length ? `Left out: ${failed.join(" ")}` : ""}`);
+    say(`${name} is in your downloads. It opens as this page is now, anywhere, without a network. ${stage.state.mix ? "Weights that you set are not kept in it. " : ""}${failed.length ? `Left out: ${failed.join(" ")}` : ""}`);
   } catch (reason) { say(String(reason.message || reason)); }
 }

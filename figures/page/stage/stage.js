@@ -43,6 +43,8 @@ class Stage {
   get firstRound() { return Math.min(...this.runs.map((run) => run.rounds[0] ?? Infinity)); }
   get lastRound() { return Math.max(...this.runs.map((run) => run.rounds[run.rounds.length - 1] ?? -Infinity)); }
   memberOf(run) { return this.state.seeds[run.key] || (this.link && run.names && run.names.length ? run.names[0].name : run.key); }
+  seedOf(run) { const { names = [] } = run, one = names.find(({ name }) => name === this.memberOf(run)) || names[0]; return names.length > 1 ? `, seed ${one.seed}` : ""; } // of several, that of the landscapes
+  named(run) { return run.label + this.seedOf(run); }
 
   className(number) { return String(this.scene.classes[number] ?? number); }
   metricWords(metric) { return metric.startsWith("class") ? `error of class ${this.className(Number(metric.slice(6)))}` : metric; }
@@ -71,6 +73,7 @@ class Stage {
     }
     const seen = new Map(); // labels of two runs are never equal
     for (const run of this.runs) { const before = seen.get(run.said) || 0; seen.set(run.said, before + 1); run.label = before ? `${run.said} (${before + 1})` : run.said; }
+    this.land.replaced(entries);
     this.version += 1;
   }
 
@@ -87,7 +90,7 @@ class Stage {
       const first = beginning(this).state; // as long as nothing was selected, the last round that is read is shown
       if (!this.address.read() && String(first.runs) === String(this.state.runs) && this.shown.every((run) => run.state !== "growing")) this.state.round = first.round;
       const runs = this.state.runs.filter((key) => this.runs.some((run) => run.key === key));
-      if (runs.length < this.state.runs.length) return this.set({ runs: runs.length ? runs : this.runs.slice(0, 1).map((run) => run.key) }, { replace: true });
+      if (runs.length < this.state.runs.length) { const { notice } = this; this.set({ runs: runs.length ? runs : this.runs.slice(0, 1).map((run) => run.key) }, { replace: true }); this.say(this.notice = notice); return; }
       this.answered();
     });
     link.on("jobs", (value) => { this.jobs = value; this.rail.drawJobs(); });
@@ -104,7 +107,7 @@ class Stage {
 
   read() {
     const read = readAddress(this, this.address.read(), this.state);
-    if (read) { Object.assign(this.state, read.state); this.notice = complaint(read.wrong); this.settle(); }
+    if (read) { Object.assign(this.state, read.state); Object.assign(this, { notice: complaint(read.wrong), unchecked: true }); this.settle(); }
     this.camera.turnTo(this.state.turn);
   }
 
@@ -198,7 +201,7 @@ class Stage {
   // Tells a screen reader the numbers at the point.
   speak() {
     const { point, view } = this.state, read = this.pictures.filter((picture) => picture.shown.frame), waits = this.shown.some((run) => this.land.exact(run, this.land.frame(run)).pending);
-    const words = point && view !== "path" && !waits ? read.map(({ shown, reading }) => `${shown.run.label}: ${reading.textContent}`).join("; ") : "";
+    const words = point && view !== "path" && !waits ? read.map(({ shown, reading }) => `${this.named(shown.run)}: ${reading.textContent}`).join("; ") : "";
     if (words !== this.spoken.textContent && !waits) this.spoken.textContent = words;
   }
 

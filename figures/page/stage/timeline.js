@@ -1,6 +1,6 @@
 // The time line: two numbers of the runs over all rounds, the rounds that have a landscape, events, and the handle.
 
-const SIDES = { left: 58, right: 18, top: 16, gap: 12, bottom: 22 };
+const SIDES = { left: 58, right: 18, top: 16, gap: 12, bottom: 22 }, WIDE = 15; // px; WIDE: of a flag without words
 
 class TimeLine {
   constructor(stage) {
@@ -116,19 +116,21 @@ class TimeLine {
     return parts;
   }
 
-  // Flags where something begins, of the runs on the stage: {run, x, flag}. Words that would lie over another flag or its
-  // words are left to its title.
+  // Flags where something begins, of the runs on the stage, by round: {run, x, flag}. A flag that would lie over another one
+  // is beside it; words that would lie over another flag or its words are left to its title.
   events(within) {
-    const all = this.stage.shown.flatMap((run) => run.events.filter((event) => within(event.round)).map((event) => ({ run, event, x: this.x(event.round) })));
+    const all = this.stage.shown.flatMap((run) => run.events.filter((event) => within(event.round)).map((event) => ({ run, event, round: this.x(event.round) }))).sort((a, b) => a.event.round - b.event.round);
+    all.forEach((one, i) => { one.x = Math.max(one.round, i ? all[i - 1].x + WIDE : 0); });
+    for (let i = all.length - 1; i >= 0; i--) all[i].x = Math.min(all[i].x, i === all.length - 1 ? this.width - 12 : all[i + 1].x - WIDE);
     const taken = all.map(({ x }) => [x, x + 9]);
-    return all.map(({ run, event, x }) => {
+    return all.map(({ run, event, x, round }) => {
       const brief = event.words.split(/[:[]/)[0].trim(), words = `${run.label}, round ${event.round}: ${event.words}`, long = 6.5 * brief.length;
       const spans = [[x + 10, x + 14 + long], [x - 6 - long, x - 2]], free = (span) => span[0] > 0 && span[1] < this.width && taken.every(([from, to]) => span[1] < from || span[0] > to);
       const span = spans.find(free), left = span === spans[1];
       if (span) taken.push(span);
       const flag = shape("g", { class: "event", role: "button", "aria-label": words, ...pressed(() => this.goTo(event.round)) }, shape("title", {}, words),
         shape("rect", { x: left ? x - 4 - long : x - 3, y: 0, width: span ? long + 16 : 15, height: 14, fill: "transparent" }), shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: left ? x - 4 : x + 12, y: 11, class: "tick", "text-anchor": left ? "end" : "start" }, span ? brief : ""));
-      return { run, x, flag };
+      return { run, x: round, flag };
     });
   }
 

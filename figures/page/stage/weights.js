@@ -23,9 +23,7 @@ class WeightsCard {
     if (this.element.hidden) { this.draft = null; this.mark = ""; this.sliders.replaceChildren(); this.presets.replaceChildren(); this.numbers.textContent = this.words.textContent = ""; return; }
     this.cohort = frame.cohort;
     this.round = at.round;
-    const ids = this.cohort.map((one) => String(one.id)), foreign = state.mix && (Object.keys(state.mix.weights).length !== ids.length || Object.keys(state.mix.weights).some((id) => !ids.includes(id)));
-    if (foreign) { state.mix = null; stage.write(true); }
-    const mark = `${state.look} ${at.round} ${ids} ${state.client}`;
+    const mark = `${state.look} ${at.round} ${this.cohort.map((one) => one.id)} ${state.client}`;
     if (mark !== this.mark) { this.mark = mark; this.draft = null; this.build(); }
     this.show();
   }
@@ -100,7 +98,7 @@ class WeightsCard {
     this.numbers.replaceChildren(make("b", {}, `Loss ${written(loss, 4)}${stage.unit}`), `${wrong === null ? "" : `, error ${(100 * wrong).toFixed(1)} %`}${against}`);
     this.numbers.dataset.gain = !sure ? "" : gain < 0 ? "lower" : "higher";
     const scaled = mix && Math.abs(mix.gamma - 1) > 5e-5 ? ` The sum is scaled by ${written(mix.gamma, 4)}.` : "";
-    this.words.textContent = mix ? `${this.note && this.note.of === JSON.stringify(mix) ? this.note.words : "The aggregate of this round with these weights."}${scaled} They are forgotten at another round.` : "Move a slider: the others share the rest. The mark on the picture follows.";
+    this.words.textContent = mix ? `${this.note && this.note.of === JSON.stringify(mix) ? this.note.words : "The aggregate of this round with these weights."}${scaled} They are forgotten at another round, and when another run is looked at.` : "Move a slider: the others share the rest. The mark on the picture follows.";
   }
 
   // Where the weights lie on the plane: the mean of the clients' marks, weighted; the server's place where gamma is not 1.

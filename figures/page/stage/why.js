@@ -13,10 +13,12 @@ class Why {
   draw() {
     const { stage } = this, { scene, state } = stage, run = stage.looked, at = stage.land.frame(run), { frame, round } = at;
     this.element.classList.toggle("stale", Boolean(at.stale));
-    const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${run.label}, round ${round ?? state.round}${at.rough ? "; rough, the exact one is coming" : ""}`));
+    checkClients(stage, run, at);
+    const lost = !stage.link && state.mix && make("p", { class: "small lost-weights" }, "Weights of the clients that were set by hand are not kept in this file: all numbers are of the round's own.");
+    const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${stage.named(run)}, round ${round ?? state.round}${at.rough ? "; rough, the exact one is coming" : ""}`));
     const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, number.replace(/(^|\s)-/, "$1−")), make("p", {}, text, " ", term(name, scene.terms))));
     const based = frame && make("p", { class: "small based" }, frame.samples, frame.samples && " ", `± is the standard error of a difference over the ${stage.splitWords()} samples; seeds may differ more.`);
-    this.head.replaceChildren(title, ...[based].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...[comparison(stage), ...sentences].filter(Boolean)) : make("p", {}, at.absent));
+    this.head.replaceChildren(title, ...[based, lost].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...[comparison(stage), ...sentences].filter(Boolean)) : make("p", {}, at.absent));
     this.point.replaceChildren(pointCard(stage));
     this.weights.draw(at);
     this.clients.replaceChildren(...(frame ? [clientsCard(stage, run, frame)] : []));
@@ -47,10 +49,10 @@ function comparison(stage) {
     .map(({ run, at }) => ({ run, rough: at.rough, round: at.round, parts: at.frame.parts, loss: at.frame.marks.find((mark) => mark.kind === "end")?.loss ?? null })).filter((one) => one.loss !== null).sort((a, b) => a.loss - b.loss);
   if (ends.length < 2) return null;
   const [first, ...rest] = ends, unit = stage.unit, after = new Set(ends.map((one) => one.round)).size === 1 ? `round ${first.round}` : "these rounds", meaning = term("End", stage.scene.terms);
-  const losses = alike(ends.map((one) => one.loss)), error = (one) => errorBetween(first.parts, one.parts), named = (some) => some.map((one) => `${losses[ends.indexOf(one)]} of ${one.run.label}`).join("; ");
-  if (rest.every((one) => Math.abs(one.loss - first.loss) < 1e-6 * Math.abs(first.loss))) return make("li", {}, make("p", {}, `${ends.map((one) => one.run.label).join(" and ")} are equal after ${after}: ${losses[0]}${unit}. `, meaning));
+  const losses = alike(ends.map((one) => one.loss)), error = (one) => errorBetween(first.parts, one.parts), named = (some) => some.map((one) => `${losses[ends.indexOf(one)]} of ${stage.named(one.run)}`).join("; ");
+  if (rest.every((one) => Math.abs(one.loss - first.loss) < 1e-6 * Math.abs(first.loss))) return make("li", {}, make("p", {}, `${ends.map((one) => stage.named(one.run)).join(" and ")} are equal after ${after}: ${losses[0]}${unit}. `, meaning));
   const near = rest.filter((one) => !clear(first.loss - one.loss, error(one), rest.length)), far = rest.filter((one) => !near.includes(one)), so = ends.some((one) => one.rough) ? "So far, " : "";
-  const text = near.length ? `${so}${so ? "n" : "N"}o clear difference after ${after}: ${named([first, ...near])}${far.length ? `; clearly higher: ${named(far)}` : ""}. ` : `${so}${first.run.label} lies lowest after ${after}: ${losses[0]}, against ${named(far)}. `;
+  const text = near.length ? `${so}${so ? "n" : "N"}o clear difference after ${after}: ${named([first, ...near])}${far.length ? `; clearly higher: ${named(far)}` : ""}. ` : `${so}${stage.named(first.run)} lies lowest after ${after}: ${losses[0]}, against ${named(far)}. `;
   return make("li", {}, make("b", { class: "number" }, withError(first.loss - rest[0].loss, error(rest[0]), unit)), make("p", {}, text, meaning));
 }
 
@@ -63,10 +65,10 @@ function pointCard(stage) {
     const inside = surface.inside(...spot), entry = land.exact(run, at), exact = entry.value;
     if (run === stage.looked) own = exact;
     waits ||= Boolean(entry.pending);
-    const number = !inside ? "beyond its plane" : exact ? written(land.exactNumber(run, at), 4) : `≈ ${written(surface.value(...spot), 4)}`;
-    return make("tr", {}, make("th", { scope: "row" }, swatch(run), run.label), make("td", { "data-run": run.key, title: entry.error || null }, number));
+    const number = !inside ? "beyond its plane" : exact ? written(land.exactNumber(run, at), DIGITS) : `≈ ${written(surface.value(...spot), DIGITS)}`;
+    return make("tr", {}, make("th", { scope: "row" }, swatch(run), stage.named(run)), make("td", { "data-run": run.key, title: entry.error || null }, number));
   });
-  const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `Here ${stage.looked.label} = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ").replace("-", "−")}.`;
+  const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `Here ${stage.named(stage.looked)} = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ").replace("-", "−")}.`;
   const surface = land.surface(stage.looked), between = surface && !stage.link ? ` between ${surface.rows} x ${surface.columns} evaluated models: ${stage.networks.why(stage.looked)}` : "";
   const source = waits ? "interpolated; the exact value is coming" : own ? `evaluated exactly on ${own.samples} samples${stage.link ? "" : " by this page"}${own.statistics === "recomputed" ? ", statistics of batch normalisation recomputed" : ""}` : `interpolated${between}`;
   const forget = make("button", { type: "button", class: "plain", "aria-label": "Forget the point", click: () => stage.pickPoint(null) }, "×");
@@ -77,7 +79,7 @@ function pointCard(stage) {
 // The error of each class as bars.
 function classBars(errors, stage) {
   if (!errors || !errors.length) return null;
-  return make("table", { class: "class-bars" }, make("caption", { class: "small" }, `Error of each class, ${stage.looked.label}`), make("tbody", {}, ...errors.map((error, i) => {
+  return make("table", { class: "class-bars" }, make("caption", { class: "small" }, `Error of each class, ${stage.named(stage.looked)}`), make("tbody", {}, ...errors.map((error, i) => {
     const bar = make("span", { class: "error-bar", "aria-hidden": "true" }, make("span", {}));
     bar.firstChild.style.width = `${100 * (error ?? 0)}%`;
     return make("tr", {}, make("th", { scope: "row" }, stage.className(i)), make("td", { class: "bar-cell" }, bar), make("td", { class: "figure" }, error === null ? "no sample" : `${(100 * error).toFixed(0)} %`));

@@ -146,6 +146,49 @@ def test_a_run_that_is_gone_keeps_what_was_read_and_says_so(jobs, tmp_path):
         assert entry(one, run.name)["rounds"] == [0, 1, 2]
 
 
+def test_a_state_that_is_away_for_a_while_is_said_and_the_runs_are_watched_on(jobs, tmp_path):
+    run = tiny.trained(tmp_path / "runs")
+    state, aside = run.folder / "state.safetensors", tmp_path / "aside"
+    with page(tmp_path / "runs", jobs=jobs) as one:
+        (before,) = one.ask("scene")["runs"]
+
+        def said(key, state):
+            fits = lambda entry: (entry["key"], entry["state"], entry["rounds"]) == (key, state, [0, 1, 2])  # noqa: E731
+            message = one.wait(lambda one: one.get("push") == "scene" and any(map(fits, one["value"]["runs"])), 20)
+            one.messages.clear()
+            return next(filter(fits, message["value"]["runs"]))
+
+        state.rename(aside)
+        assert "state.safetensors is missing" in said(run.name, "damaged")["note"]
+        aside.rename(state)
+        assert said(run.name, "complete")["able"] == before["able"] == [0, 1, 2]
+        said(tiny.trained(tmp_path / "runs", "method=fedprox").name, "complete")
+        (run.folder / "rounds" / "000001.safetensors").unlink()  # as part-way through rm -r
+        state.unlink()
+        gone = one.wait(lambda message: message.get("push") == "problems" and message["value"], 20)["value"]
+        assert len(gone) == 1 and run.name in gone[0]
+        one.messages.clear()
+        assert said(tiny.trained(tmp_path / "runs", "method=fedprox", "method.mu=0.1").name, "complete")
+
+
+def test_the_runs_are_watched_on_after_an_error_of_the_program_and_what_changed_is_sent(jobs, tmp_path, monkeypatch):
+    with page(tmp_path, jobs=jobs) as one:
+        one.ask("scene")
+        scene, calls = one.session._scene, []
+        grown = scene.grown
+
+        def broken(changes):
+            calls.append(changes)
+            if len(calls) == 1:
+                raise ZeroDivisionError
+            grown(changes)
+
+        monkeypatch.setattr(scene, "grown", broken)
+        run = tiny.trained(tmp_path)
+        told = one.wait(lambda message: message.get("push") == "scene" and message["value"]["keys"], 20)
+        assert told["value"]["keys"] == [run.name]
+
+
 def test_a_full_disk_takes_no_number_away(tmp_path, monkeypatch):
     run = tiny.trained(tmp_path)
     expected = of_round(run, LandscapeQuery(1, 5, None, "test", "loss"))

@@ -83,7 +83,7 @@ def test_all_is_done_from_the_keyboard(page):
     assert u > v > 0
     spoken = page.text_content("#stage .centre > [role=status]")
     read = page.text_content("#stage .point td >> nth=0")
-    assert re.match(r"FedAvg: loss at \(.*\): [\d.]+, evaluated exactly; FedLAW: loss at", spoken)
+    assert re.match(r"FedAvg, seed 5: loss at \(.*\): [\d.]+, evaluated exactly; FedLAW, seed 5: loss at", spoken)
     assert float(re.search(r"\): ([\d.]+)", spoken)[1]) == pytest.approx(float(read), rel=5e-3)
     tab_to(page, "(client|start|end|aggregate)")
     press(page, "ArrowRight", "Enter")

@@ -124,6 +124,21 @@ def test_after_each_change_the_page_is_as_its_address_is_opened(opened):
             assert now[part] == then[part], f"{name}: {part}"
 
 
+def test_an_unknown_figure_is_said_and_weights_say_when_they_are_forgotten(opened):
+    page = opened("#round=2&view=map&figure=zzz")
+    page.wait_for_selector("#stage .complaint:has-text('There is no figure zzz here')")
+    assert "figure=" not in page.evaluate("location.hash") and page.locator(".figure-shown").is_hidden()
+    slide(page)
+    idle(page)
+    assert "forgotten at another round, and when another run is looked at" in page.text_content("#stage .weights")
+    said = page.evaluate(f"{VIEW}.state.mix.run")
+    asked = page.evaluate(f"""async () => {{ let asked; const {{ link }} = {VIEW}, {{ ask }} = link;
+        link.ask = (kind, args) => {{ asked = args.address; return new Promise(() => null); }};
+        [...document.querySelectorAll('#stage .save button')].find(one => /This page/.test(one.textContent)).click();
+        link.ask = ask; return asked }}""")
+    assert f"mix={said},2," in asked, "the file knows that there were weights"
+
+
 def test_a_clicked_point_has_the_loss_of_its_model(opened, runs):
     page = opened("#round=2&view=map&at=0.05,-0.02")
     state = page.evaluate(f"(() => {{ const {{ asks, looked, land }} = {VIEW}; "

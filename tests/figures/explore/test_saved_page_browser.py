@@ -50,6 +50,12 @@ def test_the_file_opens_as_the_page_was_saved(browser, saved, runs):
     assert [seeds for _, seeds in after["runs"]] == [["6", "5"], ["5", "6"]], "all seeds; that of the landscapes first"
     for part in ("state", "looked", "quantity", "titles"):
         assert after[part] == before[part], part
+    assert [words.replace(" minus ", ", ").split(", ")[1::2] for words in after["titles"]] == [
+        ["seed 6"],
+        ["seed 5", "seed 6"],
+    ]
+    assert page.locator("#stage .card.on").first.text_content().count("Landscapes of seed 6") == 1
+    assert "FedAvg, seed 6" in page.locator("#stage .sentences li").first.text_content()
     assert [label for label, _ in after["runs"]] == [label for label, _ in before["runs"]]
     for now, then in zip(after["values"], before["values"], strict=True):
         assert now == pytest.approx(then, abs=1e-6, nan_ok=True)
@@ -67,6 +73,21 @@ def test_its_samples_are_those_of_the_page_and_no_address_says_otherwise(browser
     assert "split is test, not" in page.text_content("#stage .complaint")
     value = page.evaluate(f"{VIEW}.networks.ask('point', {{ run: {VIEW}.runs[0].key, round: 1, spot: [0.1, 0.05] }})")
     assert value["samples"] == len(runs[1].task.split("train"))
+    page.close()
+
+
+def test_a_file_says_that_weights_set_by_hand_are_not_in_it(browser, saved, tmp_path, runs):
+    text, path = saved[1].read_text(), tmp_path / "page.html"
+    scene = packed_pages.content(text, "scene")
+    look = next(run for run in scene["runs"] if "1" in run["shown"])
+    ids = [one["id"] for one in look["shown"]["1"]["cohort"]]
+    mix = ",".join([look["names"][0]["name"], "1", "1", *(f"{client}:0.5" for client in ids)])
+    path.write_text(packed_pages.changed(text, "scene", {**scene, "start": f"#round=1&look={look['key']}&mix={mix}"}))
+    page = opened(browser, path)
+    assert page.locator("#stage .complaint").is_hidden()
+    assert "set by hand are not kept in this file" in page.text_content("#stage .why")
+    page.locator("#stage .curves").press("End")
+    assert "set by hand" not in page.text_content("#stage .why")
     page.close()
 
 

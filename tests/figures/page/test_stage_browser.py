@@ -75,7 +75,7 @@ def test_two_runs_are_compared_with_the_error_of_their_difference(opened, conten
         float(part.replace("\N{MINUS SIGN}", "-")) for part in re.match(r"(\S+) ± (\S+) nats", said).groups()
     )
     assert (difference, stated) == pytest.approx((-abs(ends[0] - ends[1]), error), rel=0.06)
-    for noise, words in ((1e-6, "lies lowest after round 2"), (9.0, "No clear difference after round 2: ")):
+    for noise, words in ((1e-6, ", seed 5 lies lowest after round 2"), (9.0, "No clear difference after round 2: ")):
         changed = copy.deepcopy(content)
         parts = [run["shown"]["2"]["parts"] for run in changed["runs"]]
         for part, sign in zip(parts, (1, -1), strict=True):
@@ -91,12 +91,12 @@ def test_two_runs_are_compared_with_the_error_of_their_difference(opened, conten
         next(mark for mark in run["shown"]["2"]["marks"] if mark["kind"] == "end")["loss"] = 1.25
     path.write_text(packed_pages.changed(text, "scene", changed))
     said = opened("#round=2&runs=fedavg,fedlaw&view=map", path).text_content(line)
-    assert said.startswith("FedAvg and FedLAW are equal after round 2: 1.25 nats.")
+    assert said.startswith("FedAvg, seed 5 and FedLAW, seed 5 are equal after round 2: 1.25 nats.")
 
 
 def test_the_difference_is_the_one_minus_the_other(opened, content):
     page = opened("#round=2&runs=fedavg,fedlaw&look=fedavg&view=difference")
-    assert page.locator(".picture-title").nth(1).text_content() == "FedLAW minus FedAvg"
+    assert page.locator(".picture-title").nth(1).text_content() == "FedLAW, seed 5 minus FedAvg, seed 5"
     (low, high), (bottom, top) = page.evaluate(f"[{PICTURE}[1].shown.surface.u, {PICTURE}[1].shown.surface.v]")
     points = [(low + a * (high - low), bottom + b * (top - bottom)) for a in (0.1, 0.5, 0.83) for b in (0.27, 0.6)]
     read = page.evaluate(f"points => points.map(([u, v]) => {PICTURE}[1].shown.surface.value(u, v))", points)
@@ -247,6 +247,7 @@ def test_the_picture_can_be_saved(opened, form, begins):
         page.click(f"#stage .save button:has-text('({form})')")
     content = pathlib.Path(started.value.path()).read_bytes()
     assert content.startswith(begins) and len(content) > 20_000
+    assert form == "PNG" or content.count(b">, seed 5<") == 3, "which of the seeds a landscape is of"
 
 
 def test_the_tour_leads_through_five_addresses(opened):

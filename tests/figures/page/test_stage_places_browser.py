@@ -1,6 +1,8 @@
 """Where a reader is on the stage: addresses, flags, and pictures that fit into the window."""
 
 import copy
+import itertools
+import re
 
 import packed_pages
 import pytest
@@ -26,6 +28,12 @@ NONSENSE = {
     "mix=x": "mix is x, not run, round, gamma and client:weight",
     "%ff=1": "%ff is no field",
     "colour=red": "colour is no field",
+    "round=": "round is empty, not the number of a round",
+    "&&&===": "a part without a name is no field",
+    "round=1&round=2": "round is there twice; the last one counts",
+    "figure=zzz": "figure is zzz, not a figure of the explorer; a file has none",
+    "mix=fedavg,2,1e9,0:1": "client:weight of each client, numbers up to 10",
+    "round=1&look=fedavg&mix=fedavg,2,1,0:1": "its weights are of round 2 of FedAvg, which is not looked at",
 }
 
 
@@ -50,6 +58,46 @@ def test_what_an_address_says_wrongly_is_one_plain_line_until_the_next_change(op
         "#round=2&runs=fedlaw&view=relief&look=fedlaw&metric=error&at=0.1,0&client=1&smooth=3&span=0-2&tour=1"
     )
     assert fresh.locator(line).is_hidden(), "a right address is shown without a word"
+
+
+@pytest.mark.parametrize("field", ["client=9999", "mix=fedavg,2,1,0:1", "mix=fedavg,2,1,9999:1"])
+def test_clients_that_a_round_has_not_are_said_in_a_line(opened, content, field):
+    ids = ", ".join(str(one["id"]) for one in content["runs"][0]["shown"]["2"]["cohort"])
+    page = opened(f"#round=2&look=fedavg&{field}")
+    said = page.text_content("#stage .complaint")
+    assert "round 2 of FedAvg" in said and f"has clients {ids}" in said
+    page.locator("#stage .curves").press("ArrowLeft")
+    assert page.locator("#stage .complaint").is_hidden()
+
+
+def test_flags_lie_beside_one_another_and_follow_their_rounds(opened, content, text, tmp_path):
+    flagged, path = copy.deepcopy(content), tmp_path / "page.html"
+    for run, rounds in zip(flagged["runs"], ([93, 100, 0], [90, 93, 100]), strict=True):
+        run["events"] = [{"round": index, "words": "averaging starts"} for index in rounds]
+    path.write_text(packed_pages.changed(text, "scene", flagged))
+    page = opened("#round=2&view=map", path, viewport={"width": 390, "height": 844})
+    page.evaluate(f"for (const run of {VIEW}.runs) run.rounds = [...Array(101).keys()]; {VIEW}.set({{ smooth: 3 }})")
+    flags = page.locator("#stage .flags .event")
+    boxes = [flags.nth(place).locator("path").bounding_box() for place in range(flags.count())]
+    assert [re.search(r"round (\d+)", flags.nth(place).get_attribute("aria-label"))[1] for place in range(6)] == (
+        ["0", "90", "93", "93", "100", "100"]
+    )
+    assert all(one["x"] + one["width"] < other["x"] for one, other in itertools.pairwise(boxes))
+    assert boxes[-1]["x"] + boxes[-1]["width"] <= 390
+
+
+def test_a_point_is_written_alike_below_its_picture_and_in_its_card(opened, content, text, tmp_path):
+    bare, path = copy.deepcopy(content), tmp_path / "page.html"
+    for run in bare["runs"]:
+        run.pop("network")
+    path.write_text(packed_pages.changed(text, "scene", bare))
+    page = opened("#round=1&runs=fedavg&view=map", path)
+    box = page.locator(".picture .ground").first.bounding_box()
+    page.mouse.click(box["x"] + 0.31 * box["width"], box["y"] + 0.63 * box["height"])
+    for place in ((0, 0), (3, 3)):  # where the point was clicked, and away
+        page.mouse.move(*place) if place != (0, 0) else None
+        card = page.text_content("#stage .point td[data-run=fedavg]").removeprefix("≈ ")
+        assert f": {card}, interpolated" in page.locator("#stage .reading").first.text_content()
 
 
 def test_flags_are_reached_by_mouse_and_keyboard(opened, content, text, tmp_path):
