@@ -21,9 +21,8 @@ import json
 import sys
 import tempfile
 import time
-from bisect import bisect
 from collections.abc import Iterator, Sequence
-from math import inf, log, nan
+from math import log, nan
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,11 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
 import drift
+from benchmarks._warning_limits import LEVEL, limits_of
+from benchmarks._warning_tables import tables
 from benchmarks.diagnosis import SETTINGS as DIAGNOSED
 from drift.claims.campaign import records
 from drift.claims.campaign.recorded_run import RecordedRun
-from drift.claims.interval import over_seeds
 from drift.config.experiment import Experiment
 from drift.config.load import read, validated
 from drift.record.early_warning import DETECTORS, LIMITS, Watch
@@ -47,9 +47,6 @@ from landscape.sweep.processor import processor_line
 ROOT = Path(__file__).resolve().parents[1]
 STORED = ROOT / "docs" / "results" / "early_warning.json"
 FILES = ROOT / "docs" / "results" / "data"
-
-LEVEL = 0.05
-"""Share of healthy runs of a new setting in which a family of detectors may give an alarm."""
 
 ROUNDS = 36
 
@@ -193,71 +190,6 @@ def healthy_rows(folders: Path | None) -> Iterator[dict[str, Any]]:
                 yield {**about, "gram": True, "peaks": peaks(trained(data, changes, seed))}
 
 
-def fitted(rows: Sequence[dict[str, Any]], family: str) -> dict[str, float]:
-    """Limits by detector, with which the family has an alarm in LEVEL of the runs of a new setting.
-
-    All settings weigh the same. The limit of a detector is exceeded in a share `tail` of the runs that have it; `tail`
-    is the largest, equal for all detectors, with (K J + 1) / (K + 1) <= LEVEL, where J is the share of the K settings'
-    runs in which any limit is exceeded: of all runs, and of those with all detectors. The limit of `variances` is 0.
-    """
-    names = [name for name in DETECTORS[family] if name != "variances"]
-    rows = [row for row in rows if "peaks" in row]
-    columns = {name: _column(rows, name) for name in names}
-    groups = [rows, [row for row in rows if row["gram"]]] if "client" in names else [rows]
-    tails = np.linspace(0, LEVEL, 51)
-
-    def limits_at(place: int) -> dict[str, float]:
-        return {name: _quantile(*columns[name], tails[place]) for name in names}
-
-    def too_many(place: int) -> bool:
-        return max(_bound(group, limits_at(place)) for group in groups) > LEVEL
-
-    limits = limits_at(max(0, bisect(range(len(tails)), False, key=too_many) - 1))
-    fixed = {"variances": 0.0} if "variances" in DETECTORS[family] else {}
-    return {name: round(limit, 4) for name, limit in limits.items()} | fixed
-
-
-def _bound(rows: Sequence[dict[str, Any]], limits: dict[str, float]) -> float:
-    """(K J + 1) / (K + 1) of the K settings of some runs."""
-    settings = sorted({row["setting"] for row in rows})
-    joint = sum(_share([row for row in rows if row["setting"] == one], limits) for one in settings)
-    return (joint + 1) / (len(settings) + 1)
-
-
-def _column(rows: Sequence[dict[str, Any]], name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Values of a detector, ascending, with weights by which all settings weigh the same."""
-    own = [row for row in rows if name in row["peaks"]]
-    number = {one: sum(row["setting"] == one for row in own) for one in {row["setting"] for row in own}}
-    values = np.array([row["peaks"][name] for row in own])
-    weights = np.array([1 / number[row["setting"]] for row in own]) / len(number)
-    order = np.argsort(values, kind="stable")
-    return values[order], weights[order]
-
-
-def _quantile(values: np.ndarray, weights: np.ndarray, tail: float) -> float:
-    """The smallest value that at most a weight `tail` of the others exceeds."""
-    above = 1 - np.cumsum(weights)
-    return float(values[np.argmax(above <= tail + 1e-9)])
-
-
-def _share(rows: Sequence[dict[str, Any]], limits: dict[str, float]) -> float:
-    return float(np.mean([exceeds(row["peaks"], limits) for row in rows]))
-
-
-def exceeds(values: dict[str, float], limits: dict[str, float]) -> bool:
-    """Whether any statistic is above its limit."""
-    return any(values.get(name, -inf) > limit for name, limit in limits.items())
-
-
-def first_alarm(rows: Sequence[dict[str, float | None]], limits: dict[str, float]) -> tuple[int, str] | None:
-    """Round and detector of the first alarm of a run."""
-    for index, row in enumerate(rows):
-        for name, limit in limits.items():
-            if (value := row.get(name)) is not None and value > limit:
-                return index, name
-    return None
-
-
 def faulty_rows() -> Iterator[dict[str, Any]]:
     """The statistics, round by round, of runs with planted faults and of runs without, of seeds not used before."""
     for data in BASES:
@@ -270,106 +202,6 @@ def faulty_rows() -> Iterator[dict[str, Any]]:
 
 def _short(value: float) -> float | None:
     return None if np.isnan(value) else round(min(value, LARGEST), 3)
-
-
-def outcomes(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """First alarm of every tested run by family, with limits that no run of its data set was used for."""
-    limits = {
-        (family, data): fitted([row for row in content["healthy"] if row["data"] != data], family)
-        for family in DETECTORS
-        for data in BASES
-    }
-    results = []
-    for row in content.get("faulty", []):
-        columns = row["statistics"]
-        rounds = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        alarms = {family: first_alarm(rounds, limits[family, row["data"]]) for family in DETECTORS}
-        results.append({key: row[key] for key in ("data", "fault", "seed")} | alarms)
-    return results
-
-
-def false_alarms(rows: Sequence[dict[str, Any]], family: str, key: str) -> dict[str, list[bool]]:
-    """By setting, which healthy runs have an alarm with limits fitted without those of the same `key`."""
-    rows, shown = [row for row in rows if "peaks" in row], dict[str, list[bool]]()
-    for left_out in sorted({row[key] for row in rows}):
-        limits = fitted([row for row in rows if row[key] != left_out], family)
-        for row in (row for row in rows if row[key] == left_out):
-            shown.setdefault(row["setting"], []).append(exceeds(row["peaks"], limits))
-    return shown
-
-
-NAMES = {"drift": "drift", "curve": "loss", "all": "both"}
-
-
-def false_table(content: dict[str, Any]) -> str:
-    """Share of healthy runs with an alarm by family, a mean over settings with its 95 % interval."""
-    heads = ("false alarms, %", "runs", "settings", *NAMES.values())
-    lines = [f"|{'|'.join(heads)}|", f"|{'---|' * len(heads)}"]
-    rows = content["healthy"]
-    for words, key, kept in (
-        ("setting left out", "setting", lambda row: True),
-        ("recorded, all detectors", "setting", lambda row: row["gram"] and "seed" not in row["run"]),
-        ("data set left out", "data", lambda row: True),
-    ):
-        own = {row["setting"] for row in rows if "peaks" in row and kept(row)}
-        cells, number = [], 0
-        for family in NAMES:
-            shown = {name: each for name, each in false_alarms(rows, family, key).items() if name in own}
-            number = sum(map(len, shown.values()))
-            cells.append(_percent([float(np.mean(each)) for each in shown.values()]))
-        lines.append(f"|{'|'.join([words, str(number), str(len(own)), *cells])}|")
-    fresh = [row for row in outcomes(content) if row["fault"] == "none"]
-    cells = [str(100 * sum(row[family] is not None for row in fresh) / len(fresh)) for family in NAMES]
-    lines.append(f"|new seeds|{len(fresh)}|{len(BASES)}|{'|'.join(cells)}|")
-    return "\n".join(lines)
-
-
-def _percent(values: Sequence[float]) -> str:
-    own = over_seeds(values)
-    return f"{100 * own.mean:.1f}[{100 * max(own.low, 0):.1f},{100 * own.high:.1f}]"
-
-
-def fault_table(content: dict[str, Any]) -> str:
-    """By fault: runs in which each family has an alarm, its median round, and the usual detector of the drift."""
-    columns = [head for name in NAMES.values() for head in (name, "round")]
-    lines = [
-        f"|fault, {len(BASES) * len(HELD_OUT)} runs each|{'|'.join(columns)}|by|",
-        "|---" * (len(columns) + 2) + "|",
-    ]
-    rows = outcomes(content)
-    for fault in FAULTS:
-        own = [row for row in rows if row["fault"] == fault]
-        cells = []
-        for family in NAMES:
-            rounds = [row[family][0] for row in own if row[family]]
-            cells += [str(len(rounds)), f"{np.median(rounds):.0f}" if rounds else ""]
-        by = [row["drift"][1] for row in own if row["drift"]]
-        lines.append(f"|{'|'.join([fault, *cells, max(by, key=by.count, default='')])}|")
-    return "\n".join(lines)
-
-
-def against_curve(content: dict[str, Any]) -> str:
-    """Differences to the loss curve, paired: share of runs found, and rounds earlier where both find the fault."""
-    rows = [row for row in outcomes(content) if row["fault"] in FAULTS]
-    cells = sorted({(row["data"], row["fault"]) for row in rows})
-    heads = ("minus loss curve", "found, points", "rounds earlier", "runs of both")
-    lines = [f"|{'|'.join(heads)}|", f"|{'---|' * len(heads)}"]
-    for family in ("drift", "all"):
-        more, earlier, number = [], [], 0
-        for data, fault in cells:
-            own = [row for row in rows if (row["data"], row["fault"]) == (data, fault)]
-            more.append(100 * float(np.mean([bool(row[family]) - bool(row["curve"]) for row in own])))
-            if both := [row["curve"][0] - row[family][0] for row in own if row[family] and row["curve"]]:
-                earlier.append(float(np.mean(both)))
-                number += len(both)
-        texts = [f"{one.mean:+.1f}[{one.low:+.1f},{one.high:+.1f}]" for one in map(over_seeds, (more, earlier))]
-        lines.append(f"|{'|'.join([NAMES[family], *texts, str(number)])}|")
-    return "\n".join(lines)
-
-
-def tables(content: dict[str, Any]) -> str:
-    """All tables, from the stored numbers."""
-    return "\n\n".join((false_table(content), fault_table(content), against_curve(content)))
 
 
 def store(content: dict[str, Any]) -> None:
@@ -386,20 +218,6 @@ def store(content: dict[str, Any]) -> None:
 def write_limits(content: dict[str, Any]) -> None:
     """Fit the limits to all healthy runs, and write them where the library reads them."""
     LIMITS.write_text(json.dumps(limits_of(content), indent=1) + "\n", encoding="utf-8")
-
-
-def limits_of(content: dict[str, Any]) -> dict[str, Any]:
-    """The file of limits, from the stored numbers."""
-    rows = [row for row in content["healthy"] if "peaks" in row]
-    text = json.dumps(rows, sort_keys=True)
-    return {
-        "level": LEVEL,
-        "limits": {family: fitted(rows, family) for family in DETECTORS},
-        "runs": len(rows),
-        "settings": len({row["setting"] for row in rows}),
-        "digest": hashlib.sha256(text.encode()).hexdigest()[:16],
-        "source": "docs/results/early_warning.json",
-    }
 
 
 def main() -> None:

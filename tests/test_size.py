@@ -26,9 +26,9 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 6205,
+    "drift/analyses": 6200,
     "drift/claims": 1295,
-    "drift/config": 1005,
+    "drift/config": 1010,
     "drift/diagnosis": 505,
     "drift/engines": 600,
     "drift/importers": 770,

@@ -181,6 +181,10 @@ class Method(StrictNumbers):
         """Entries (d,), bool, that neither clients nor server change, not even by rounding; None here."""
         return None
 
+    def mean_weights(self, experiment: Experiment, sizes: Tensor) -> Tensor:
+        """Weights (m,) of the updates in the mean that the server takes, before it learns or changes any."""
+        return experiment.cohort_weights(sizes)
+
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The cohort's plain aggregate; FMA here."""
         return Combined(cohort.weighted_mean, cohort.weights)

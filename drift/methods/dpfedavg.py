@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from drift.config.experiment import Experiment
 from drift.config.method import Method
@@ -47,6 +48,10 @@ class DPFedAvg(Method):
         delta = update.theta - client.start
         factor = (self.clip / delta.double().norm()).clamp(max=1.0).nan_to_num(1.0)
         return replace(update, theta=client.start + delta * factor.to(delta), report={"clip_factor": factor})
+
+    def mean_weights(self, experiment: Experiment, sizes: Tensor) -> Tensor:
+        """Equal ones over the expected number of clients, also where fewer send."""
+        return torch.full(sizes.shape, 1 / experiment.clients.per_round, dtype=torch.float64)
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The start plus the sum of the updates over the expected number of clients."""

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.per_round import result, selected_rounds, stack_rows
-from drift.methods.dpfedavg import DPFedAvg
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.simulation.retrain import share_jobs
@@ -94,11 +93,8 @@ def _trained(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     )
     samples, held_out = run.parts_in(record.index), run.dataset.held_out
     sizes = torch.tensor([len(samples[client]) + len(held_out[client]) for client in cohort])
-    expected = run.experiment.clients.per_round if isinstance(getattr(run.method, "base", run.method), DPFedAvg) else 0
-    weights, arrived = (
-        torch.full(some.shape, 1 / expected).double() if expected else run.experiment.cohort_weights(some)
-        for some in (sizes, record.sizes)
-    )
+    method = getattr(run.method, "base", run.method)
+    weights, arrived = (method.mean_weights(run.experiment, some) for some in (sizes, record.sizes))
     stages = [*torch.einsum("n,nsd->sd", weights, updates)]
     exact = arrived @ updates[: len(arrived), -1]
     received = arrived @ (record.kept("clients").double() - record.kept("start").double())

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import drift
-from benchmarks import early_warning as benchmark
+from benchmarks import _warning_limits
+from benchmarks.early_warning import STORED
 from drift.record import early_warning
 from drift.record.early_warning import DETECTORS, Watch, negative_share, warning_numbers
 from drift.record.recorder import Recorder
@@ -109,8 +110,8 @@ def test_a_running_variance_below_zero_is_an_alarm_on_disk_and_live(tmp_path):
 
 
 def test_the_limits_follow_from_the_stored_numbers():
-    content = json.loads(benchmark.STORED.read_text(encoding="utf-8"))
-    assert benchmark.limits_of(content) == early_warning.calibration()
+    content = json.loads(STORED.read_text(encoding="utf-8"))
+    assert _warning_limits.limits_of(content) == early_warning.calibration()
     assert early_warning.calibration()["level"] == 0.05
     assert all(
         set(limits) == set(DETECTORS[family]) for family, limits in early_warning.calibration()["limits"].items()
@@ -132,9 +133,9 @@ def test_a_family_gives_an_alarm_in_at_most_five_percent_of_the_runs_of_new_sett
     rates = []
     for draw in range(12):
         random = np.random.default_rng(draw)
-        limits = benchmark.fitted(list(synthetic(60, 3, random)), family)
+        limits = _warning_limits.fitted(list(synthetic(60, 3, random)), family)
         new = [row["peaks"] for row in synthetic(400, 1, random)]
-        rates.append(np.mean([benchmark.exceeds(row, limits) for row in new]))
+        rates.append(np.mean([_warning_limits.exceeds(row, limits) for row in new]))
     error = np.std(rates) / len(rates) ** 0.5
     assert 0.005 < np.mean(rates) < 0.05 + 3 * error
 
