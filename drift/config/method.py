@@ -91,6 +91,11 @@ class Method(StrictNumbers):
         return (outside.portable(text) if is_known else self.name()) + suffix(self)
 
     @property
+    def unwrapped(self) -> Method:
+        """The base where this method wraps another, else this method."""
+        return base if isinstance(base := getattr(self, "base", None), Method) else self
+
+    @property
     def pool_size(self) -> int:
         """Models of the pool of a client, by `pool_option`; 0 without one."""
         return int(getattr(self, self.pool_option)) if self.pool_option else 0
@@ -238,8 +243,7 @@ def load(name: str) -> type[Method]:
     """
     if (method_class := trust.load("drift.methods", name, "method")) is not None:
         return plugins.require_derived(method_class, Method, name)
-    module = plugins.load("drift.methods", name, "method")
-    return plugins.single_class(module, Method)
+    return plugins.single_class(plugins.load("drift.methods", name, "method"), Method)
 
 
 NamedMethod = Annotated[Method, BeforeValidator(lambda value: tables.build(value, load)), PlainSerializer(tables.dump)]

@@ -69,12 +69,10 @@ def overridden(method: Method) -> list[str]:
 
     The momentum is that of the base where there is one, as `drift.analyses.rounds.variance` takes it.
     """
-    base = getattr(method, "base", None)
-    inner = base if isinstance(base, Method) else method
     return [
         hook
         for hook in _hooks(Method)
-        if getattr(type(inner if hook == "momentum" else method), hook) is not getattr(Method, hook)
+        if getattr(type(method.unwrapped if hook == "momentum" else method), hook) is not getattr(Method, hook)
     ]
 
 

@@ -90,8 +90,7 @@ def _broken(before: Round, after: Round, experiment: Experiment, imported: bool)
 
 def _starts_at_end(method: Method) -> bool:
     """Whether the clients of a round are known to start at the global model."""
-    base = getattr(method, "base", None)
-    if isinstance(base, Method):  # a wrapper sends what its base sends, from the global model where that is fed back
+    if (base := method.unwrapped) is not method:  # sends what its base sends, from the global model if that is fed back
         return getattr(method, "feedback", True) and _starts_at_end(base)
     return type(method).broadcast is Method.broadcast or not getattr(method, "predict", True)
 

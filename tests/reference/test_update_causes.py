@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny
 import torch
 from reference.registry import agree, reference
 from torch import nn
@@ -134,10 +135,13 @@ def test_steps_lateness_stops_and_compression():
     assert float(norms.sel(cause=["partial", "noise"]).max()) == 0
 
 
-def test_clipping_and_noise():
-    run = quadratic_run({"name": "dpfedavg", "clip": 0.7, "noise": 0.4}, {}, late=1, weighting="uniform", stops=0.2)
-    found = drift.update_causes(run, rounds=[0, -1])
-    for index in (0, ROUNDS - 1):
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_clipping_and_noise(wrapped):
+    method = {"name": "dpfedavg", "clip": 0.7, "noise": 0.4}
+    method = {"name": "ima", "base": method, "start": 0.99} if wrapped else method
+    run = quadratic_run(method, {}, late=1, weighting="uniform", stops=0.2)
+    found = drift.update_causes(run, rounds=[0, -2])
+    for index in (0, ROUNDS - 2):
         record = run.round(index)
         every = sorted([*record.ids.tolist(), *record.extras.get("stopped", torch.zeros(0)).long().tolist()])
         start = record.start.numpy()
@@ -223,7 +227,8 @@ def test_the_mean_of_a_recorded_round_has_the_weights_that_the_server_took(tmp_p
 def test_equal_clients_change_nothing(tmp_path):
     recorder = Recorder(tmp_path / "run")
     recorder.round(start=state(0), clients={0: (state(1), 3), 2: (state(2), 4)}, end=state(9))
-    for run in (drift.open(tmp_path / "run"), quadratic_run("fedavg", {})):
+    learned = tiny.trained(tmp_path, "method=fedlaw", "rounds=2")
+    for run in (drift.open(tmp_path / "run"), quadratic_run("fedavg", {}), learned):
         found = drift.update_causes(run, rounds=[0])
         assert not found.norm.values.any()
         assert "unequal" not in found.attrs or run.unequal

@@ -62,7 +62,6 @@ class ReplayPlan:
 def require_plain_training(run: Run) -> None:
     """Raise ValueError unless clients train on their own data by SGD from the start, LookupError without data."""
     local, method, what = run.experiment.local, run.method, ""
-    base: Method = getattr(method, "base", method)
     _ = run.task  # which refuses a run without its data
     if local.optimizer != "sgd":
         what = f"with {local.optimizer}"
@@ -72,7 +71,7 @@ def require_plain_training(run: Run) -> None:
         what = "on other data in every round"
     elif local.compress != "none":
         what = f"with updates compressed by {local.compress}"
-    elif method.own_training or method.stateful or type(base).finish is not Method.finish:
+    elif method.own_training or method.stateful or type(method.unwrapped).finish is not Method.finish:
         what = f"as {method.label} does"
     if what:
         raise ValueError(_other_training(run, what))

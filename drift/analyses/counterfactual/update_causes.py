@@ -93,8 +93,7 @@ def _trained(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     )
     samples, held_out = run.parts_in(record.index), run.dataset.held_out
     sizes = torch.tensor([len(samples[client]) + len(held_out[client]) for client in cohort])
-    method = getattr(run.method, "base", run.method)
-    weights, arrived = (method.mean_weights(run.experiment, some) for some in (sizes, record.sizes))
+    weights, arrived = (run.method.unwrapped.mean_weights(run.experiment, some) for some in (sizes, record.sizes))
     stages = [*torch.einsum("n,nsd->sd", weights, updates)]
     exact = arrived @ updates[: len(arrived), -1]
     received = arrived @ (record.kept("clients").double() - record.kept("start").double())

@@ -147,8 +147,7 @@ def _against_previous(run: Run, record: Round) -> Tensor | None:
 
 def _records_momentum(method: Method) -> bool:
     """Whether the recorded row PREVIOUS is the momentum of the method."""
-    base = getattr(method, "base", method)
-    return type(base if isinstance(base, Method) else method).momentum is not Method.momentum
+    return type(method.unwrapped).momentum is not Method.momentum
 
 
 LayerMomentum = Literal["previous", "zero"]

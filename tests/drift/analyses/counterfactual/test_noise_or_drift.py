@@ -124,7 +124,7 @@ def test_scale_and_sampling_are_those_of_counterfactual_without_noise(runs):
     assert ds.cohort_size.sel(pair="sampling=noise") > 3.9, "equal where all clients take part, and both are zero"
 
 
-@pytest.mark.parametrize("method", ["fedavgm", "fedprox", "ima", "fednova"])
+@pytest.mark.parametrize("method", ["fedavgm", "fedadam", "fedlaw", "fedprox", "ima", "fednova"])
 def test_methods_of_the_server_and_fedprox_are_split(runs, method):
     ds = drift.noise_or_drift(tiny.trained(runs, f"method={method}", "rounds=6"), rounds=[2])
     np.testing.assert_allclose(ds.share.sel(fraction=1).sum("part"), 1)
