@@ -21,8 +21,8 @@ PRESET = "common-fmnist"
 
 HEAD = """# Methods
 
-What does each federated method compute, and which options does it have? `python -m benchmarks.methods` and `make docs`
-write this page from the methods. Choose a method by `--set method=NAME` and its options by `--set method.OPTION=VALUE`.
+What does each federated method compute, and which options does it have? Choose a method by `--set method=NAME` and its
+options by `--set method.OPTION=VALUE`.
 
 ## One short setting
 
@@ -30,8 +30,8 @@ write this page from the methods. Choose a method by `--set method=NAME` and its
 
     fedscape compare {preset} --methods {examples} --seeds {seeds}
 
-Accuracy is the mean test accuracy of the last ten rounds, with the standard deviation over {count} seeds. The seeds and
-rounds are few, and options were not tuned: the table shows that every method works, and not which is best.
+Accuracy is the mean test accuracy of the last ten rounds, with the standard deviation over {count} seeds. Seeds and
+rounds are few, and options were not tuned: the table shows that every method works, not which is best.
 
 Cost is the multiply-accumulates of one client's local training over FedAvg's, for the client with most samples in the
 last of six rounds. Methods that hold out a fifth of its data train on less. Computation on a proxy set does not count.
@@ -48,8 +48,7 @@ BUNDLES = """
 `--set method.base.like=paper` does so for the base of IMA. They replace the options of a preset. Options on the
 command line replace them, and the label is then `lss-code_changed`. Sections list the options that differ from the
 defaults. Set the settings after "set too" yourself. "Lacks" names a part of the source that no option reproduces. A
-bundle without a source follows that of its section. [Agreement with published code](agreement.md) lists the
-comparisons.
+bundle without a source follows that of its section. [Tests](agreement.md) compare them with published code.
 
 ## Defaults unlike the papers'
 
@@ -102,8 +101,7 @@ def _setting(numbers: dict[str, Any]) -> str:
         f"Partition: {partition}. Clients train {local.epochs} epochs by {local.optimizer} with rate {local.lr:g} "
         f"times {local.lr_decay:g} a round, momentum {local.momentum:g}, batches of {local.batch}. The proxy set has "
         f"{proxy}, taken from the test samples for all methods. Seeds {', '.join(map(str, numbers['seeds']))}: all "
-        "methods have the same initial model, partition, cohorts and minibatches. Machine: "
-        f"{numbers['processor']}, one thread, torch {numbers['torch']}."
+        "methods have the same initial model, partition, cohorts and minibatches."
     )
 
 

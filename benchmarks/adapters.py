@@ -220,13 +220,6 @@ def _cell(values: list[float], digits: int = 3, sign: str = "") -> str:
     return f"{value.mean:{sign}.{digits}f}{half}"
 
 
-def texts(content: dict[str, Any]) -> str:
-    """Digests of the texts, and the versions that decide them."""
-    digests = "; ".join(f"{kind} {one['digest']}, {one['base_digest']}" for kind, one in content["models"].items())
-    versions = ", ".join(f"{name}=={number}" for name, number in content["versions"].items())
-    return f"Digests of the texts (clients, base): {digests}; {versions}."
-
-
 def main() -> None:
     """Train and measure, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -242,7 +235,7 @@ def main() -> None:
         content = {"processor": processor_line(), "versions": versions, "models": content["models"] | fresh}
         STORED.write_text(re.sub(r'(?=\{"variant")', "\n", json.dumps(content)) + "\n", encoding="utf-8")
     content = json.loads(STORED.read_text(encoding="utf-8"))
-    print(table(content), texts(content), sep="\n\n")
+    print(table(content))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,9 @@ LOOPS = {
 TRAINERS = {"naive": "naive loop", "expert": "expert's loop", "compiled": "compiled", "flower": "Flower", "pfl": "pfl"}
 SOLVERS = ("PyHessian", "curvlinops", "hessian-eigenthings")
 
+EPYCS = {"25-1": "Milan (Zen 3)", "25-17": "Genoa (Zen 4)", "26-2": "Turin (Zen 5)"}
+"""Generation of an AMD EPYC by its family and model."""
+
 Row = tuple[str, str, dict[str, str]]
 """Work, what fedscape takes, and a cell per other program."""
 
@@ -174,8 +177,9 @@ def _solved(found: Mapping[str, Any]) -> str:
 
 def _named(machine: Mapping[str, Any]) -> str:
     about = machine["processor"]
-    name = " ".join(filter(None, (about["name"], about.get("number"))))
-    return f"{name} ({about['flags']}), torch {about['torch']}, {machine['state']}"
+    number = about.get("number", "")
+    name = " ".join(filter(None, (about["name"], EPYCS.get(number.rpartition("-")[0], number))))
+    return f"{name}, torch {about['torch']}, {machine['state']}"
 
 
 def _table(machines: Mapping[int, Sequence[Sequence[Any]]]) -> str:

@@ -46,11 +46,16 @@ def _cells(text, work):
 def test_machines_stand_one_below_the_other_for_each_work(tmp_path):
     rows = [_plane("din", [1.0, 3.0, 2.0], expert=1.25, compiled=0.5), _plane("mlp", [4.0], expert=5.0, compiled=8.0)]
     first = summary(_results(tmp_path / "first", "landscape", rows), "quiet", None, {})
-    slow = _results(tmp_path / "second", "landscape", [_plane("mlp", [5.0], expert=2.0)], {**MACHINE, "name": "Slow"})
+    slow = _results(
+        tmp_path / "second",
+        "landscape",
+        [_plane("mlp", [5.0], expert=2.0)],
+        {**MACHINE, "name": "Slow", "number": "25-17-1"},
+    )
     text = tables([first, summary(slow, "loaded", None, {})])
     assert text.splitlines()[:2] == [
-        "1. Fast 1-2-3 (avx2), torch 2.13, quiet",
-        "2. Slow 1-2-3 (avx2), torch 2.13, loaded",
+        "1. Fast 1-2-3, torch 2.13, quiet",
+        "2. Slow Genoa (Zen 4), torch 2.13, loaded",
     ]
     assert _cells(text, "work") == [["work", "machine", "fedscape", "expert's loop", "compiled", "better of both"]]
     assert _cells(text, "din") == [["din, 6^2 points, 9 samples", "1", "2 s", "1.25", "0.50", "0.50"]]

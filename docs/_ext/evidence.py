@@ -92,7 +92,6 @@ def numbers(files: Path = FILES) -> dict[str, str]:
         "model-map": model_map.table(json.loads(model_map.STORED.read_text(encoding="utf-8"))),
         "noise-or-drift": noise.table(json.loads(noise.STORED.read_text(encoding="utf-8"))),
         "adapters": adapters.table(json.loads(adapters.STORED.read_text(encoding="utf-8"))),
-        "adapters-texts": adapters.texts(json.loads(adapters.STORED.read_text(encoding="utf-8"))),
         "sharp-drift": sharp_drift.table(json.loads(sharp_drift.STORED.read_text(encoding="utf-8"))),
         "early-warning": early_warning.tables(json.loads(early_warning.STORED.read_text(encoding="utf-8"))),
         **evidence_runs.counts(campaign, runs, verdicts, answers),

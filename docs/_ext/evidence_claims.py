@@ -111,7 +111,7 @@ def tally(verdicts: Sequence[Verdict], campaign: Plan) -> str:
     sure = sum(verdict.holm < 0.05 for verdict in tested if verdict.outcome != "too few")
     own = sum(not departures(verdict, campaign) for verdict in tested)
     lines.append(("all", f"{len(tested)}", f"{sure}", f"{own}"))
-    return table(("verdict", "rows", "of them p, Holm < 0.05", "of them in the paper's setting"), lines)
+    return table(("verdict", "rows", "with p, Holm < 0.05", "in the paper's setting"), lines)
 
 
 def effect(claim: Claim) -> str:

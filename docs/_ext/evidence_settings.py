@@ -99,8 +99,9 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -
             for name, row in rows.items()
         ]
         parts.append(table(("setting that differs", *heads, "ours"), cells))
-    if texts := [text for name, text in equal.items() if name not in rows]:
-        parts.append(f"{'Equal in all' if rows else 'All as in the paper'}: {', '.join(texts)}.")
+    parts += ["All settings are those of the paper."] if heads and not rows else []
+    if texts := [text for name, text in equal.items() if name not in rows and "(code" in text]:
+        parts.append(f"Equal: {', '.join(texts)}.")
     return parts
 
 

@@ -20,7 +20,7 @@ class DPFedAvg(Method):
     """w' = w + sum_k d_k min(1, C / |d_k|) / (q W) + N(0, (z C / (q W))^2), with d_k the client updates.
 
     C is `clip`, z is `noise`, the noise multiplier. All clients have weight 1, so that q W, the expected weight of a
-    round, is clients.per_round: also where fewer updates arrive. Clients clip before they send, the server adds noise.
+    round, is clients.per_round even if fewer updates arrive. Clients clip before they send, the server adds noise.
 
     fedscape states z and computes no privacy budget. An accountant, such as that of Opacus or of dp-accounting,
     computes it from z, the share clients.per_round / clients.number and the number of rounds. The record holds all

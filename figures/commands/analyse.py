@@ -62,9 +62,8 @@ def analyse(
 ) -> int:
     """Compute an analysis of runs; results are stored in the folders of the runs and not computed again.
 
-    With --workers or --cluster the results of several rounds or runs are computed in parallel. Within one result, the
-    points of planes and lines are shared, and with --workers the local trainings that an analysis repeats. The numbers
-    stay the same.
+    With --workers or --cluster, processes share the rounds and runs, or the points of a single plane or line. With
+    --workers they also share the local trainings that an analysis repeats. The numbers stay the same.
 
     Example: `fedscape analyse coherence fedavg-digits --out coherence.csv`
 
@@ -72,8 +71,8 @@ def analyse(
         name: Name of an analysis (fedscape list analyses, which also names the options of each), or FILE.py:FUNCTION
             or module:FUNCTION of your own.
         out: File for the numbers: .csv (for pandas), .nc (netCDF, for xarray), .vtk or .ply (a surface for ParaView),
-            .tex, .md or .html (a table); for several results its name has {run} or {round}. By default they are only
-            stored in the run's folder.
+            .tex, .md or .html (a table). For several results, write {run} or {round} into its name. By default the
+            numbers are only stored in the run's folder.
         rounds: Compute it for each of these rounds: all, kept (those with stored client models), numbers such as 0 10
             -1, or FIRST:LAST; only for an analysis of one round. By default the last one, or that of --set round=N.
         tidy: How .csv is written: --wide has a column per number, as pandas and spreadsheets take it; --tidy has a row

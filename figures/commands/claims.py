@@ -43,12 +43,12 @@ def claims(
 ) -> None:
     """Check the papers' claims on runs: effect, interval over seeds, and a verdict.
 
-    The 95 % interval is Student's over paired differences, one per seed; an effect above zero agrees in sign with the
-    claim. The verdict of a claim of a difference is the first of these that applies. "Differs": the interval excludes
-    the paper's effect and all values within the margin of it. "Equivalent to none": the interval lies within the
-    margin. "Agrees": it lies above zero (for "at least as": above minus the margin). "Differs": it lies below. A claim
-    of no difference is equivalent within the margin and differs outside. Otherwise, and below three seeds, the verdict
-    is "too few".
+    The 95 % interval is Student's over paired differences, one per seed. An effect above zero agrees in sign with the
+    claim. If the claim states a difference, the verdict is the first of these that applies. "Differs": the interval
+    excludes the paper's effect and all values within the margin of it. "Equivalent to none": the interval lies within
+    the margin. "Agrees": it lies above zero (for "at least as": above minus the margin). "Differs": it lies below. If
+    the claim states no difference, it is equivalent within the margin and differs outside. Otherwise, and below three
+    seeds, the verdict is "too few".
 
     "p, Holm" belongs to the test that decided, and is adjusted for all tests that could decide a claim of the papers.
     The JSON (--json) has more about each claim: its figure in the gallery, and why it is not tested. The files of a

@@ -37,8 +37,7 @@ def export(
             ending) for transformers. A table of all rounds: .csv, .parquet.
         round: Round of the model, from 0; -1 is the last. By default the last.
         client: Number of a client, for its model of that round. By default the global model.
-        to: Tracker, tensorboard, mlflow or wandb, whose files of all rounds are written to the folder --out. By
-            default none.
+        to: Write all rounds for this tracker, tensorboard, mlflow or wandb, into the folder --out. By default none.
     """
     if to is None and not out.suffix and out.exists():
         raise ValueError(f"{out} exists; name a new folder.")

@@ -31,9 +31,9 @@ def film(
 
     With --round, the global model splits into the clients of that round. Each client slides along the steps of its
     training into the part of the map where its own loss is lowest, and the server combines their models. Two bars then
-    show the loss due to sampling drift and to client drift. Two runs with the same clients in that round stand side by
-    side. It takes eight seconds. A GIF needs Pillow, MP4 and WebM need ffmpeg: pip install 'fedscape[film]' brings
-    both.
+    show the loss due to sampling drift and to client drift. Two runs with the same clients in that round are shown side
+    by side. The film lasts eight seconds. A GIF needs Pillow, MP4 and WebM need ffmpeg: pip install 'fedscape[film]'
+    installs both.
 
     Example: `fedscape figures film fedavg-digits -o film.mp4 --round 5`
 

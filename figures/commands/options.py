@@ -46,8 +46,8 @@ Data = Annotated[
     Path | None,
     Parameter(
         validator=_existing_folder,
-        help="Folder of the datasets. By default that of the environment variable FEDSCAPE_DATA; without it they are "
-        "fetched from the Hugging Face hub.",
+        help="Folder of the datasets. By default that of the environment variable FEDSCAPE_DATA; without it fedscape "
+        "fetches them from the Hugging Face hub.",
     ),
 ]
 Task = Annotated[
@@ -79,8 +79,8 @@ Options = Annotated[
     several(
         "--set",
         "OPTION=VALUE",
-        help="Options of the analysis or figure, one or more: --set round=-1 points=21. By default its own values; an "
-        "unknown one is refused with a list of those that it has.",
+        help="Options of the analysis or figure, one or more: --set round=-1 points=21. By default its own values; if "
+        "you name an unknown option, the message lists the known ones.",
     ),
 ]
 Workers = Annotated[
@@ -104,8 +104,8 @@ Memory = Annotated[
     Parameter(
         metavar="SIZE",
         validator=_size,
-        help="Memory for the client models of a round, such as 2GB; models of larger rounds are read from their files "
-        "in blocks. The numbers stay the same. By default that of the environment variable FEDSCAPE_MEMORY, without it "
+        help="Memory for the client models of a round, such as 2GB; fedscape reads larger rounds from their files in "
+        "blocks. The numbers stay the same. By default that of the environment variable FEDSCAPE_MEMORY, without it "
         "half of the free memory.",
     ),
 ]

@@ -26,10 +26,10 @@ def pretrain(
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Train the model of an experiment centrally, without clients, on other data, as its pre-trained start.
+    """Pre-train the initial model of an experiment, without clients, on other data.
 
-    The experiment then starts from it by --set init=CHECKPOINT (with init.head=new if the classes differ). Data that
-    its clients train on are refused: name another dataset, or other classes than its task.classes.
+    The experiment then starts from it by --set init=CHECKPOINT (with init.head=new if the classes differ). Data of its
+    clients are refused: name another dataset, or other classes than its task.classes.
 
     Example: `fedscape pretrain ima-fmnist-shards2 --dataset mnist --epochs 5`
 

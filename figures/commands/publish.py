@@ -36,8 +36,8 @@ def publish(
 ) -> int:
     """Write one interactive HTML page about runs that can be sent: it needs no server and no network.
 
-    At its top one to four landscapes stand side by side, with a time line of all rounds and the reasons in words. A
-    clicked point is interpolated, and the page says so. Tables and curves follow below.
+    The page begins with one to four landscapes side by side, a time line of all rounds, and the reasons in words. Where
+    you click, it interpolates the loss, and says so. Tables and curves follow below.
 
     Long computations are stored in the folders of the runs: if you stop it, the same command resumes there. A picture
     that cannot be drawn is replaced by the reason, and the exit code is 2. For a run that was recorded without its
@@ -48,9 +48,9 @@ def publish(
     Args:
         out: HTML file to write.
         also: Further figures of the page (fedscape figures list); FILE.py:NAME for your own. By default none.
-        samples: Most samples for planes, the path, the centre offset (test) and the largest eigenvalue (training),
-            selected at random; the page states the standard error. With all, or if there are fewer, all are used: for
-            60,000 that may take hours. Figures that need all samples are left out if the page uses fewer.
+        samples: Largest number of random samples for planes, the path, the centre offset (test) and the largest
+            eigenvalue (training). The page states the standard error. The word all uses every sample; 60,000 may take
+            hours. The page leaves out figures that need all samples if it uses fewer.
     """
     require_file(out)
     from drift.plugins.trust import allow_figure

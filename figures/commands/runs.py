@@ -159,7 +159,7 @@ def verify(
     Example: `fedscape verify fedavg-digits --repair`
 
     Args:
-        repair: Remove or recompute what is damaged, and name it.
+        repair: Remove or recompute damaged files, and name them.
     """
     from drift.runs.run_names import find
 

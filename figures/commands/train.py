@@ -59,10 +59,10 @@ def train(
     memory: Memory = None,
     json: Json = False,
 ) -> None:
-    """Train one run; rounds that are on disk already are not trained again.
+    """Train one run; rounds on disk are not trained again.
 
     If you stop it, the same command resumes it. With --workers or --cluster the clients of a round are trained in
-    parallel; the result has the same bits, and you may resume a run with another number of them.
+    parallel. The result has the same bits, and you may resume a run with another number of processes.
 
     Example: `fedscape train digits-shards2 --set method=fedprox rounds=20`
 
