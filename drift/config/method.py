@@ -51,6 +51,9 @@ class Method(StrictNumbers):
     extra_models: ClassVar[int] = 0
     """Models (d,) in the extras of a recorded round, for the estimate of a run's size."""
 
+    changes_sent: ClassVar[bool] = False
+    """Whether clients change their updates before they send them, as by clipping."""
+
     learns_weights: ClassVar[bool] = False
     """Whether the server learns the weights of the clients, or their sum."""
 

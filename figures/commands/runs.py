@@ -201,6 +201,7 @@ def _described(run: RunSummary) -> dict[str, Any]:
         "name": run.folder.name,
         "folder": str(run.folder),
         "rounds": f"{len(run.done)} of {run.rounds}",
+        "stopped": run.about.get("stopped"),
         "clients kept in rounds": spans(run.clients),
         "global models kept in rounds": spans(run.globals),
         "size": f"{size / 1e6:.1f} MB",

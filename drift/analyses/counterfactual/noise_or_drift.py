@@ -86,8 +86,9 @@ def noise_or_drift(
         ValueError: If clients do not train by plain SGD, one diverged, fewer than three count, or an option is wrong.
     """
     plans = _plans(run, rounds, clients, replays, fractions)
-    jobs = [job for plan in plans for job in plan.jobs]
-    results = iter(share_jobs(run, replay, jobs, workers=workers, progress=run.context.progress))
+    jobs = [group for plan in plans for group in plan.groups]
+    done = share_jobs(run, replay, jobs, workers=workers, progress=run.context.progress)
+    results = iter([client for group in done for client in group])
     rows = [_measure(plan, [next(results) for _ in plan.jobs]) for plan in plans]
     coords: dict[str, Sequence[Any]] = {"round": [plan.plan.record.index for plan in plans], "fraction": [*fractions]}
     coords |= {"part": [*PARTS], "cause": [*CAUSES], "pair": [*PAIRS]}
@@ -100,7 +101,7 @@ def noise_or_drift(
         clients=clients,
         number=run.experiment.clients.number,
         replays=replays,
-        trainings=sum(len(replicates) for _, _, replicates, _ in jobs),
+        trainings=sum(len(replicates) for plan in plans for _, _, replicates, _ in plan.jobs),
         d=run.layout.size,
     )
 

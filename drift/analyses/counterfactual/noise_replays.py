@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 import torch
@@ -12,12 +13,16 @@ from torch import Tensor
 from drift.analyses.counterfactual.all_clients import ClientsToTrain, find_clients_to_train, frozen_update
 from drift.analyses.counterfactual.noise_terms import LEAST, Replays
 from drift.config.method import Method
+from drift.engines import batched
+from drift.engines.choice import unfit
 from drift.methods.fednova import path_length
+from drift.runs.client_of_round import recorded_clients
 from drift.runs.run import Run
 from drift.store.column_blocks import blocks
 from drift.store.row_matrices import filled
 from drift.training.client import Client, steps
 from drift.training.correction import Correction
+from landscape.batched_training.dense_stacks import DenseGradients
 from landscape.model.samples import Samples
 
 Fractions = tuple[float, ...]
@@ -25,6 +30,9 @@ Fractions = tuple[float, ...]
 
 Job = tuple[int, int, tuple[int, ...], Fractions]
 """(round, client, replicates, fractions)."""
+
+GROUP = 10
+"""Clients of a round that are trained together; results depend on it by rounding."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,11 @@ class ReplayPlan:
     who: list[int]
     jobs: list[Job]
     cohort: int
+
+    @property
+    def groups(self) -> list[list[Job]]:
+        """The jobs, `GROUP` at a time."""
+        return [self.jobs[begin : begin + GROUP] for begin in range(0, len(self.jobs), GROUP)]
 
 
 def require_plain_training(run: Run) -> None:
@@ -109,33 +122,58 @@ def _diverged(index: int) -> str:
     return f"a client diverged in round {index}, so that it has no expected update; name other rounds."
 
 
-def replay(run: Run, job: Job) -> Replayed:
-    """Trainings of a client from the recorded start.
+def replay(run: Run, jobs: Sequence[Job]) -> list[Replayed]:
+    """Trainings of clients of a round from the recorded start: chains of dense layers at once, others by the engine.
 
     Raises:
         ValueError: If the method changes the gradient at the start.
     """
-    index, number, replicates, fractions = job
-    client = run.client(index, number)
-    if (correction := run.method.correction(client)) is not None:
-        gradient = torch.ones_like(client.start)
-        correction(gradient, client.start)
+    run.require_code()
+    clients = list(recorded_clients(run, jobs[0][0], [client for _, client, *_ in jobs]))
+    correction = run.method.correction(clients[0])
+    if correction is not None:
+        gradient = torch.ones_like(clients[0].start)
+        correction(gradient, clients[0].start)
         if not bool((gradient == 1).all()):
             raise ValueError(_other_training(run, f"as {run.method.label} does"))
-    return replay_client(client, replicates, fractions, correction)
+    at_once = run.setting.engine == "batched" or DenseGradients.from_model(clients[0].flat) is not None
+    if not at_once or unfit(run.method, clients):
+        return [replay_client(client, job[2], job[3], correction) for client, job in zip(clients, jobs, strict=True)]
+    copies = [
+        replace(client, replicate=replicate, local=client.local.model_copy(update={"steps": mark}))
+        for client, (_, _, replicates, fractions) in zip(clients, jobs, strict=True)
+        for replicate in replicates
+        for mark in _marks(client, fractions)
+    ]
+    trained, _ = batched.train(run.method, copies)
+    origins = [copy.start if copy.present is None else copy.present for copy in copies]
+    rows = iter([(update.theta - origin).cpu() for update, origin in zip(trained, origins, strict=True)])
+    shapes = [(len(replicates), len(fractions)) for _, _, replicates, fractions in jobs]
+    updates = [torch.stack([*islice(rows, r * n)]).view(r, n, -1) for r, n in shapes]
+    return [_replayed(client, job[3], one) for client, job, one in zip(clients, jobs, updates, strict=True)]
 
 
 def replay_client(
     client: Client, replicates: Sequence[int], fractions: Fractions = (1.0,), correction: Correction | None = None
 ) -> Replayed:
-    """Trainings of a client; replicate 0 is the recorded one."""
+    """Trainings of a client one after the other; replicate 0 is the recorded one."""
+    marks = _marks(client, fractions)
+    updates = [_updates(replace(client, replicate=replicate), correction, marks) for replicate in replicates]
+    return _replayed(client, fractions, torch.stack(updates))
+
+
+def _marks(client: Client, fractions: Fractions) -> list[int]:
+    """Local steps of a client at each fraction."""
     tau = steps(client)
-    marks = [min(tau, max(1, round(fraction * tau))) for fraction in fractions]
+    return [min(tau, max(1, round(fraction * tau))) for fraction in fractions]
+
+
+def _replayed(client: Client, fractions: Fractions, updates: Tensor) -> Replayed:
+    marks = _marks(client, fractions)
     lengths = path_length(torch.tensor(marks).double(), client.local.momentum)
     lengths /= lengths[-1].clamp(min=1)
-    updates = [_updates(replace(client, replicate=replicate), correction, marks) for replicate in replicates]
     frozen = frozen_update(client).cpu()
-    return Replayed(marks, lengths.to(frozen)[:, None] * frozen, torch.stack(updates))
+    return Replayed(marks, lengths.to(frozen)[:, None] * frozen, updates)
 
 
 def _updates(client: Client, correction: Correction | None, marks: Sequence[int]) -> Tensor:

@@ -42,6 +42,7 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         noise     what the server added
         total = their sum = the mean as it was - equal
 
+    Clients whose models were not finite are in no mean and no cause: `excluded` counts them, the attribute names them.
     Trainings that did not happen are done again from the record, with the same minibatches: exact. A cause takes the
     rest as it is at its place in this order; another order would divide the whole otherwise. All parts are 0 where
     clients are equal; sent contains what `keep.dtype` rounds. A run of another program is not trained again: steps,
@@ -56,19 +57,24 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
 
     Returns:
         Dataset with norm, relative (to the norm of the mean) and share (inner product with the total over its square:
-        they sum to 1) (round, cause); total and mean (norms) over round.
+        they sum to 1) (round, cause); total and mean (norms) and excluded (clients without a finite model) over round.
 
     Raises:
         LookupError: If no round, or one of those named, kept its clients.
     """
     indices = selected_rounds(run, "clients", rounds, ROUNDS)
     parts = _stated if run.about.get("imported") else _trained
-    rows = [_numbers(*parts(run, run.round(index), workers)) for index in run.context.track(indices)]
+    rows, names = [], dict[int, list[int]]()
+    for index in run.context.track(indices):
+        record = run.round(index)
+        if len(out := record.extras.get("excluded", ())):
+            names[index] = out.tolist()
+        rows.append({**_numbers(*parts(run, record, workers)), "excluded": len(out)})
     coords: dict[str, list[Any]] = {"round": indices, "cause": list(CAUSES)}
     dims = dict.fromkeys(("norm", "relative", "share"), ("cause",))
-    return result(
-        stack_rows(rows, _ABOUT, coords, dims), _ABOUT, coords, analysis="update_causes", source="this project"
-    )
+    ds = result(stack_rows(rows, _ABOUT, coords, dims), _ABOUT, coords)
+    text = "; ".join(f"clients {clients} of round {index}" for index, clients in names.items())
+    return ds.assign_attrs(analysis="update_causes", source="this project", **({"excluded": text} if text else {}))
 
 
 def update_causes_effort(run: Run, **options: Any) -> Effort:
@@ -143,4 +149,5 @@ _ABOUT = {
     "share": ("part along the total, over the total", "fraction"),
     "total": ("norm of the total", "1"),
     "mean": ("norm of the mean update", "1"),
+    "excluded": ("clients without a finite model, in no mean", "1"),
 }
