@@ -19,7 +19,7 @@ COST = "a minute per run"
 
 @_selected.each_run()
 def data(run: Run) -> xr.Dataset:
-    """Change of the mean update by each cause (percent of its norm), and clients left out, over algorithm, seed, round."""
+    """Change of the mean update by each cause (percent) and the clients left out, over algorithm, seed, round."""
     ds = run.cached(update_causes)
     causes = (100 * ds.relative).assign_attrs(ds.relative.attrs, units="%").to_dataset("cause")
     return causes.assign(excluded=ds.excluded)

@@ -42,7 +42,7 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         noise     what the server added
         total = their sum = the mean as it was - equal
 
-    Clients whose models were not finite are in no mean and no cause: `excluded` counts them, the attribute names them.
+    Clients whose models were not finite are in no mean and no cause: `excluded` counts them.
     Trainings that did not happen are done again from the record, with the same minibatches: exact. A cause takes the
     rest as it is at its place in this order; another order would divide the whole otherwise. All parts are 0 where
     clients are equal; sent contains what `keep.dtype` rounds. A run of another program is not trained again: steps,
@@ -63,18 +63,12 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         LookupError: If no round, or one of those named, kept its clients.
     """
     indices = selected_rounds(run, "clients", rounds, ROUNDS)
-    parts = _stated if run.about.get("imported") else _trained
-    rows, names = [], dict[int, list[int]]()
-    for index in run.context.track(indices):
-        record = run.round(index)
-        if len(out := record.extras.get("excluded", ())):
-            names[index] = out.tolist()
-        rows.append({**_numbers(*parts(run, record, workers)), "excluded": len(out)})
+    rows = [_numbers(run, run.round(index), workers) for index in run.context.track(indices)]
     coords: dict[str, list[Any]] = {"round": indices, "cause": list(CAUSES)}
     dims = dict.fromkeys(("norm", "relative", "share"), ("cause",))
-    ds = result(stack_rows(rows, _ABOUT, coords, dims), _ABOUT, coords)
-    text = "; ".join(f"clients {clients} of round {index}" for index, clients in names.items())
-    return ds.assign_attrs(analysis="update_causes", source="this project", **({"excluded": text} if text else {}))
+    return result(
+        stack_rows(rows, _ABOUT, coords, dims), _ABOUT, coords, analysis="update_causes", source="this project"
+    )
 
 
 def update_causes_effort(run: Run, **options: Any) -> Effort:
@@ -84,11 +78,12 @@ def update_causes_effort(run: Run, **options: Any) -> Effort:
     return effort(run, trainings=trainings, forwards=0, memory=32 * cohort * run.layout.size, workers=values.workers)
 
 
-def _numbers(parts: Tensor, mean: Tensor) -> dict[str, Any]:
+def _numbers(run: Run, record: Round, workers: int) -> dict[str, Any]:
     """Values of a round, from the parts (causes, d) and the mean (d,) that they lead to."""
+    parts, mean = (_stated if run.about.get("imported") else _trained)(run, record, workers)
     norms, total, length = parts.norm(dim=1).numpy(), parts.sum(0), float(mean.norm())
     values = {"norm": norms, "relative": norms / length, "share": (parts @ total / (total @ total)).numpy()}
-    return values | {"total": float(total.norm()), "mean": length}
+    return values | {"total": float(total.norm()), "mean": length, "excluded": len(record.extras.get("excluded", ()))}
 
 
 def _trained(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
