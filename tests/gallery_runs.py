@@ -123,12 +123,14 @@ def every_kind(folder: Path) -> list[Run]:
     pools = [_train(folder, {"name": "lss", "candidates": count}, seed, iid) for count, seed in ((2, 3), (1, 4))]
     hidden = [_train(folder, methods[0], seed, model="mlp") for seed in (3, 4)]
     others = [_train(folder, methods[0], 3, model=model) for model in (f"{__name__}:normalised", "adapted:build")]
-    return [*runs, *pools, *others, *hidden]
+    unequal = [_train(folder, method, 3, clients={"late": 1, "work": [0.2, 0.9]}) for method in methods[:2]]
+    return [*runs, *pools, *others, *hidden, *unequal]
 
 
 SUITED = {
     "simplex-optima": lambda run: run.experiment.clients.number == 3,  # its path takes the same clients in every round
     "product-gap": lambda run: run.experiment.task.model == "adapted:build",
+    "update-causes": lambda run: bool(run.unequal),
     "lines-aligned": lambda run: run.experiment.task.model == "mlp",  # a linear model has no hidden units to align
 }
 """Which runs a figure takes, where it cannot take all."""
@@ -136,4 +138,5 @@ SUITED = {
 
 def suited(name: str, runs: list[Run]) -> AnyOf:
     """The runs that a figure can be drawn from."""
-    return AnyOf(run for run in runs if name not in SUITED or SUITED[name](run))
+    suits = SUITED.get(name, lambda run: not run.unequal)
+    return AnyOf(run for run in runs if suits(run))

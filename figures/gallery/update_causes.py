@@ -26,13 +26,15 @@ def data(run: Run) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel for each cause that changes more than a hundred-thousandth in a run, or for all."""
+    """A panel for each cause that changes more than a hundred-thousandth in a run."""
     if left_out := int(ds.excluded.sum()):
-        current().remark(f"left out {left_out} times: a client without a finite model")
+        current().remark(f"{left_out} times a client was left out, as its model was not finite")
     ds = ds.drop_vars("excluded")
-    shown = [name for name in ds.data_vars if bool((ds[name] > 1e-3).any())] or list(ds.data_vars)
     if unknown := [str(name) for name in ds.data_vars if bool(ds[name].isnull().any())]:
         current().remark(f"not known in all rounds: {', '.join(unknown)}")
+    shown = [name for name in ds.data_vars if bool((ds[name] > 1e-3).any())]
+    if not shown:
+        raise LookupError("no cause changes the mean: clients are equal; train with --set clients.late=2, for example.")
     figure, axs = style.panels(1, len(shown))
     for ax, name in zip(axs.flat, shown, strict=True):
         curves.curve(ds, ax=ax, variable=str(name), label=f"{name} [%]", **curves.DOTS)

@@ -18,7 +18,6 @@ KEEP = ("keep.clients=all", "rounds=4")
     [
         (("clients.late=2", "clients.work=[0.2,0.8]", "local.epochs=3"), ["steps [%]", "late [%]"]),
         (("clients.stops=0.5",), ["stopped [%]"]),
-        ((), [f"{cause} [%]" for cause in ("steps", "late", "stopped", "partial", "sent", "noise")]),
     ],
 )
 def test_there_is_a_panel_for_each_cause_that_a_run_has(settings, panels, tmp_path):
@@ -27,11 +26,16 @@ def test_there_is_a_panel_for_each_cause_that_a_run_has(settings, panels, tmp_pa
     figure = update_causes.draw(ds)
     assert [ax.get_ylabel() for ax in figure.axes] == panels
     assert all(ax.get_ylim()[0] == 0 for ax in figure.axes)
-    if settings:
-        line = next(line for line in figure.axes[-1].lines if len(line.get_ydata()) == 4)
-        name = panels[-1].split()[0]
-        expected = 100 * runs[0].cached(update_causes.update_causes).relative.sel(cause=name)
-        np.testing.assert_allclose(line.get_ydata(), expected)
+    line = next(line for line in figure.axes[-1].lines if len(line.get_ydata()) == 4)
+    name = panels[-1].split()[0]
+    expected = 100 * runs[0].cached(update_causes.update_causes).relative.sel(cause=name)
+    np.testing.assert_allclose(line.get_ydata(), expected)
+
+
+def test_equal_clients_are_refused(tmp_path):
+    ds = update_causes.data([tiny.trained(tmp_path, *KEEP)])
+    with pytest.raises(LookupError, match="no cause changes the mean: clients are equal; train with --set"):
+        update_causes.draw(ds)
 
 
 def test_causes_that_are_not_known_are_named(tmp_path):
