@@ -93,10 +93,8 @@ def experiment(setting: tuple, rounds: int) -> Experiment:
 
 def all_replays(run: drift.Run, index: int) -> Replays:
     """Inner products of the replays of all clients: of the estimates, then of the reference."""
-    number = MOST * TIMES + REFERENCE
-    plan = plan_replays(run, index, all_clients=True, replays=number, fractions=(1.0,))
-    plan = replace(plan, jobs=[(index, client, tuple(range(number)), (1.0,)) for client in plan.who])
-    _, (products,) = inner_products(plan, [one for group in plan.groups for one in replay(run, group)])
+    plan = plan_replays(run, index, all_clients=True, replays=MOST * TIMES + REFERENCE, fractions=(1.0,))
+    _, (products,) = inner_products(plan, [one for job in plan.jobs for one in replay(run, job)])
     return products
 
 

@@ -92,14 +92,12 @@ def origin_of(
     """
     begun = about.get("start_round", number)
     origin = start if begun == number else recorded(begun)
-    if "start" in about:
-        stated = flat.vectors(about["start"])
-        if "start_round" in about and origin is not None and not np.allclose(stated[0], origin[0]):
-            raise ValueError(f"start is not the recorded start of round {begun}, its start_round; state one of both.")
-        return begun, stated
-    if origin is None:
+    stated = flat.vectors(about["start"]) if "start" in about else origin
+    if stated is None:
         raise ValueError(f"it started from round {begun}, whose start is not recorded; state it: {{'start': model}}.")
-    return begun, origin
+    if origin is not None and "start_round" in about and not np.allclose(stated[0], origin[0]):
+        raise ValueError(f"start is not the recorded start of round {begun}, its start_round; state one of both.")
+    return begun, stated
 
 
 def number_clients(

@@ -10,9 +10,10 @@ import torch
 from oracles import quadratic
 from torch import nn
 
-from drift.analyses.counterfactual.noise_replays import products_of, replay_client
+from drift.analyses.counterfactual.noise_replays import products_of, replay_clients
 from drift.analyses.counterfactual.noise_terms import CAUSES, MEAN, NAMES, PAIRS, SHARE, SQUARE, crossing, equal_steps
 from drift.config.experiment import Local
+from drift.methods.fedavg import FedAvg
 from drift.training.client import Client
 from landscape.model.samples import Samples
 from landscape.model.task import Task
@@ -217,8 +218,8 @@ def closed_form(client):
     return (local.lr * lengths * VALUES * middle).numpy(), mean.numpy(), float(noise)
 
 
-@pytest.mark.parametrize(("momentum", "R"), [(0.0, 2), (0.9, 2), (0.0, 3), (0.9, 3)])
-def test_estimates_on_quadratic_losses_are_those_of_the_closed_form(momentum, R):
+@pytest.mark.parametrize(("momentum", "R", "engine"), [(0.0, 2, "serial"), (0.9, 2, "batched"), (0.9, 3, "serial")])
+def test_estimates_on_quadratic_losses_are_those_of_the_closed_form(momentum, R, engine):
     """Clients of 7, 1, 2 and 10 samples: the second has one sample, the third less than a batch, and no noise."""
     generator, sizes, groups = torch.Generator().manual_seed(1), (7, 1, 2, 10), 60
     spread = [torch.randn(n, 3, generator=generator, dtype=torch.float64) for n in sizes]
@@ -227,7 +228,7 @@ def test_estimates_on_quadratic_losses_are_those_of_the_closed_form(momentum, R)
     frozen, means, noise = map(np.array, zip(*map(closed_form, clients), strict=True))
     assert noise[0] > 0 < noise[3]
     assert abs(noise[1:3]).max() < 1e-15
-    done = [replay_client(client, range(groups * R)) for client in clients]
+    done = replay_clients(engine, FedAvg(), clients, dict.fromkeys(range(4), range(groups * R)))
     np.testing.assert_allclose([one.frozen[0] for one in done], frozen, rtol=1e-12)
     updates = torch.stack([one.updates[:, 0] for one in done]).numpy()
     np.testing.assert_allclose(updates[1:3], np.repeat(means[1:3, None], groups * R, 1), rtol=1e-12)
@@ -259,7 +260,7 @@ def test_full_batches_of_quadratic_tasks_drift_by_the_powers_of_the_hessian(mome
         lengths = sum((1 - momentum**s) / (1 - momentum) for s in range(1, steps + 1))
         frozen.append(-lr * lengths * power @ apart)
     frozen, means, q = np.array(frozen), np.array(means), np.array([0.4, 0.1, 0.2, 0.3])
-    done = [replay_client(client, range(2)) for client in clients]
+    done = replay_clients("serial", FedAvg(), clients, dict.fromkeys(range(4), range(2)))
     found = replays(
         np.array([one.frozen[0] for one in done]), torch.stack([one.updates[:, 0] for one in done]).numpy(), q, 4
     )
