@@ -10,8 +10,9 @@ replays, and the first 10, 3 and 2 of each, are estimates with all clients; with
 estimates of the same quantities. Stated per setting: the shares of the reference in the last round in percent. Then, of
 the largest errors of the four shares in points, the median and the largest over both rounds and the five estimates.
 `spread` is the relative standard deviation of one replay's mean square of the updates, the larger of both rounds, in
-percent: R replays have it over the root of R. `cost` is the processor time of two, three and ten replays of the cohort
-over that of a round of training, evaluation and record. Below it is how often intervals of 95 % hold the reference.
+percent: R replays have it over the root of R. Below it is how often intervals of 95 % hold the reference.
+
+The cost is the processor time of the analysis of one round over that of a round of training, evaluation and record.
 
 The finding has three seeds of FedAvg on digits and on Fashion-MNIST (from FEDSCAPE_DATA), two shards per client, and
 three replays of the cohort in three early and three late rounds. Its numbers go to docs/results/noise.json.
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -70,6 +72,7 @@ FINDING = {
 SEEDS, EARLY, LATE = (0, 1, 2), (1, 2, 3), (27, 28, 29)
 
 REFERENCE, TIMES, COHORT = 200, 5, 10
+SHORT = 5
 CLIENTS, MOST = 20, 20
 
 KINDS = {"20": (20, False), "10": (10, False), "3": (3, False), "2": (2, False), "3 of 10 clients": (3, True)}
@@ -136,34 +139,30 @@ def measure(run: drift.Run, rounds: Sequence[int]) -> dict[str, np.ndarray]:
     return {name: np.array(values) for name, values in rows.items()}
 
 
-def costs(run: drift.Run, seconds: float) -> list[float]:
-    """Processor time of two, three and ten replays of the cohort of the last round over `seconds`, least of three."""
-    least = []
-    for replays in (2, 2, 3, 10):  # the first loads modules and reads the data
-        used = []
-        for _ in range(3):
-            before = time.process_time()
-            drift.noise_or_drift(run, rounds=[run.committed - 1], replays=replays)
-            used.append(time.process_time() - before)
-        least.append(min(used) / seconds)
-    return least[1:]
-
-
-def cost(name: str, *settings: str) -> str:
-    """Processor time of the estimate over that of a round, for two and three replays of the cohort."""
-    with tempfile.TemporaryDirectory() as folder:
-        drift.simulate(drift.read(name, *settings, "rounds=1", "seed=1"), runs=folder)  # which loads modules
-        before = time.process_time()
-        run = drift.simulate(drift.read(name, *settings), runs=folder)
-        one = (time.process_time() - before) / run.committed
-        parts = [f"round {one:.2f} s"]
-        drift.noise_or_drift(run, rounds=[0], replays=2)  # which reads the data
-        for replays, fractions in ((2, (1.0,)), (3, (1.0,)), (3, (0.125, 0.25, 0.5, 1.0))):
-            before = time.process_time()
-            drift.noise_or_drift(run, rounds=[run.committed - 1], replays=replays, fractions=fractions)
-            used = time.process_time() - before
-            parts.append(f"{replays} replays, {len(fractions)} fractions {used:.2f} s, {used / one:.2f} rounds")
-    return f"{name} {' '.join(settings[:2])}: {'; '.join(parts)}"
+def cost(turns: int, cases: Sequence[tuple[int, tuple[float, ...]]], name: str, *settings: str) -> str:
+    """Processor time of replays of the cohort, R at fractions, over that of a round; medians of runs in turn."""
+    rounds, used = [], []
+    for seed in range(turns):
+        with tempfile.TemporaryDirectory() as folder:
+            seconds = []
+            for number in (1, 1, SHORT):  # the first loads modules
+                before = time.process_time()
+                run = drift.simulate(drift.read(name, *settings, f"seed={seed}", f"rounds={number}"), runs=folder)
+                seconds.append(time.process_time() - before)
+                shutil.rmtree(run.folder) if number == 1 else None
+            rounds.append((seconds[2] - seconds[1]) / (SHORT - 1))  # without what a run costs beside its rounds
+            drift.noise_or_drift(run, rounds=[0], replays=2)  # loads modules and reads the data
+            used.append([])
+            for replays, fractions in cases:
+                before = time.process_time()
+                drift.noise_or_drift(run, rounds=[run.committed - 1], replays=replays, fractions=fractions)
+                used[-1].append(time.process_time() - before)
+    over = np.median(np.array(used) / np.array(rounds)[:, None], axis=0)
+    parts = [
+        f"{replays} replays, {len(fractions)} fractions {one:.2f} rounds"
+        for (replays, fractions), one in zip(cases, over, strict=True)
+    ]
+    return f"{name} {' '.join(settings[:-4])}: round {np.median(rounds):.2f} s; {'; '.join(parts)}"
 
 
 def finding(name: str, seed: int) -> dict[str, Any]:
@@ -221,22 +220,20 @@ def main() -> None:
         return
     print(processor_line())
     if options.what == "cost":
-        short = ("rounds=8", "keep.globals=all", "keep.clients=all", "clients.partition=shards")
+        short = ("keep.globals=all", "keep.clients=all", "clients.partition=shards")
         short += ("clients.partition.shards=2",)
-        for more in (("local.epochs=1",), ("local.epochs=5",), ("local.epochs=5", "task.model=cnn_fmnist")):
-            print(cost("common-fmnist", *more, *short), flush=True)
+        cases = ((2, (1.0,)), (3, (1.0,)), (3, (0.125, 0.25, 0.5, 1.0)))
+        for epochs in (1, 5):
+            print(cost(5, (*cases, (10, (1.0,))), "common-fmnist", f"local.epochs={epochs}", *short), flush=True)
+        print(cost(2, cases, "common-fmnist", "local.epochs=5", "task.model=cnn_fmnist", *short), flush=True)
         return
     names = [*SETTING, *(f"{part} %" for part in PARTS), "spread %"]
     names += [f"{which} error {kind}" for kind in KINDS for which in ("median", "largest")]
-    lines = [",".join([*names, *(f"cost R={replays}" for replays in (2, 3, 10))])]
+    lines = [",".join(names)]
     every: dict[str, list[np.ndarray]] = {}
     for setting in SETTINGS:
         with tempfile.TemporaryDirectory() as folder:
-            short = experiment(setting, 1)
-            drift.simulate(short, runs=folder)  # which loads modules
-            before = time.process_time()
             run = drift.simulate(experiment(setting, max(options.rounds) + 1), runs=folder)
-            shown = costs(run, (time.process_time() - before) / run.committed)
             measured = measure(run, options.rounds)
         for name, values in measured.items():
             every.setdefault(name, []).append(values)
@@ -245,7 +242,7 @@ def main() -> None:
         for kind in KINDS:
             largest = measured[f"{kind} error"].max(1)  # of the parts
             cells += [f"{np.median(largest):.1f}", f"{largest.max():.1f}"]
-        lines.append(",".join([*cells, *(f"{value:.1f}" for value in shown)]))
+        lines.append(",".join(cells))
         print(lines[-1], flush=True)
     CHECKED.write_text("\n".join(lines) + "\n", encoding="utf-8")
     for kind in KINDS:
