@@ -94,11 +94,14 @@ def experiment(setting: tuple, rounds: int) -> Experiment:
     )
 
 
-def all_replays(run: drift.Run, index: int) -> Replays:
-    """Inner products of the replays of all clients: of the estimates, then of the reference."""
-    plan = plan_replays(run, index, all_clients=True, replays=MOST * TIMES + REFERENCE, fractions=(1.0,))
-    _, (products,) = inner_products(plan, [one for job in plan.jobs for one in replay(run, job)])
-    return products
+def all_replays(run: drift.Run, index: int) -> list[Replays]:
+    """Inner products of the replays of all clients: of each estimate, and last of the reference."""
+    plan = plan_replays(run, index, all_clients=True, replays=2, fractions=(1.0,))
+    every = range(MOST * TIMES + REFERENCE)
+    plan = replace(plan, recorded={}, jobs=[(*job[:2], dict.fromkeys(job[2], every)) for job in plan.jobs])
+    done = [one for job in plan.jobs for one in replay(run, job)]
+    blocks = [slice(begin, begin + MOST) for begin in range(0, MOST * TIMES, MOST)] + [slice(MOST * TIMES, None)]
+    return [inner_products(plan, [replace(one, updates=one.updates[block]) for one in done])[1][0] for block in blocks]
 
 
 def few(products: Replays, replays: Sequence[int], clients: Sequence[int]) -> Replays:
@@ -120,18 +123,16 @@ def measure(run: drift.Run, rounds: Sequence[int]) -> dict[str, np.ndarray]:
     rows: dict[str, list[np.ndarray]] = {}
     draw = np.random.default_rng(0)
     for index in rounds:
-        products = all_replays(run, index)
-        everyone, q = np.arange(len(products.shares)), products.shares
-        truth = few(products, range(MOST * TIMES, products.mixed.shape[1]), everyone).estimate()[SHARE]
-        squares = np.einsum("krkr->kr", products.updates)
+        *estimates, reference = all_replays(run, index)
+        truth, squares = reference.estimate()[SHARE], np.einsum("krkr->kr", reference.updates)
+        everyone, q = np.arange(len(reference.shares)), reference.shares
         spread = np.sqrt(q**2 @ squares.var(1, ddof=1)) / (q @ squares.mean(1))
         rows.setdefault("share", []).append(truth)
         rows.setdefault("spread", []).append(spread)
-        for number in range(TIMES):
+        for products in estimates:
             cohort = np.sort(draw.choice(len(everyone), COHORT, replace=False))
             for kind, (replays, sampled) in KINDS.items():
-                some = range(MOST * number, MOST * number + replays)
-                one = few(products, some, cohort if sampled else everyone)
+                one = few(products, range(replays), cohort if sampled else everyone)
                 error = np.abs(one.estimate()[SHARE] - truth)
                 rows.setdefault(f"{kind} error", []).append(100 * error)
                 if replays <= 3:
