@@ -107,7 +107,7 @@ def counterfactual(
     coords: dict[str, list] = {"round": indices, "part": list(TERMS), "other": list(TERMS), "client": clients}
     dims = {name: dims for name, (dims, _, _) in _ABOUT.items()}
     about = {name: (text, unit) for name, (_, text, unit) in _ABOUT.items()}
-    attrs = {"source": "FedEve, section 3 and equation 13", "split": split, "scale": scale}
+    attrs: dict[str, Any] = {"source": "FedEve, section 3 and equation 13", "split": split, "scale": scale}
     attrs |= {"client_state": int(run.method.stateful or run.experiment.local.persist_optimizer)}
     attrs |= {"trainings": total, "d": run.layout.size}
     return result(stack_rows(rows, _ABOUT, coords, dims), about, coords, analysis="counterfactual", **attrs)

@@ -130,6 +130,22 @@ def test_intervals_of_a_cohort_cover_and_a_dominating_client_widens_them():
     assert one.half[3] == pytest.approx(4.3027 * spread, rel=1e-3), "two degrees of freedom: three replays of one"
 
 
+@pytest.mark.parametrize("R", [2, 10])
+def test_signal_and_data_vary_as_the_squared_updates_over_the_root_of_the_replays(R):
+    """Noise is Gaussian where no frozen update points, so that Var |U|^2 = 2 d s^4 and no other term varies."""
+    draw, K, d = np.random.default_rng(5), 6, 5
+    frozen = np.hstack([1 + draw.normal(size=(K, d)), np.zeros((K, d))])
+    size, q = np.array([0.3, 0.3, 0.3, 0.3, 0.3, 1.2]), np.full(K, 1 / K)
+    rows = []
+    for _ in range(400):
+        noise = np.concatenate([np.zeros((K, R, d)), size[:, None, None] * draw.normal(size=(K, R, d))], axis=2)
+        rows.append(replays(frozen, 0.8 * frozen[:, None] + noise, q, K).estimate()[SHARE])
+    total = q @ (0.64 * (frozen**2).sum(1) + d * size**2)
+    share, spread = (0.64 * q @ (frozen**2).sum(1)) / total, np.sqrt(q**2 @ (2 * d * size**4)) / total
+    np.testing.assert_allclose(np.sum(rows, axis=1).std(), 0, atol=1e-9)
+    np.testing.assert_allclose((np.array(rows)[:, 0] + np.array(rows)[:, 1]).std(), share * spread / R**0.5, rtol=0.15)
+
+
 def test_crossings_are_those_of_the_formula_and_absent_outside_one_to_k():
     frozen = np.eye(4)[:, :3] + 1
     means = frozen + np.array([0.5, -0.5, 0.2])
