@@ -16,7 +16,6 @@ from visual_linter import lint
 
 from drift.partitions.shards import Partition as Shards
 from figures import gallery
-from figures.gallery import AnyOf
 from figures.looks import look, style
 from figures.selection import substance
 from figures.selection.identity import IDENTITY
@@ -39,8 +38,8 @@ tables are longer than a page, and lines of linear models coincide.
 def of_one_partition(kinds):
     """Data of a figure by its name, from the methods on one partition; computed once."""
     runs = [run for run in kinds if isinstance(run.experiment.clients.partition, Shards)]
-    runs = AnyOf(run for run in runs if run.experiment.task.model == "linear")
-    return cache(lambda name: gallery.load(name).data(runs, **QUICK.get(name, {})))
+    runs = [run for run in runs if run.experiment.task.model == "linear"]
+    return cache(lambda name: gallery.load(name).data(suited(name, runs), **QUICK.get(name, {})))
 
 
 def _drawn(name: str, ds: xr.Dataset, width: str, title: str = "") -> Figure:
