@@ -86,10 +86,7 @@ class Method(StrictNumbers):
 
     @property
     def label(self) -> str:
-        """Name in figures, with the variant: fedlaw-gws, fedprox+ima, lss-code.
-
-        A class from outside with the name of a built-in method has its full name.
-        """
+        """Name in figures, with the variant: fedlaw-gws, fedprox+ima; in full for one from outside that is known."""
         is_known = outside.is_outside(text := tables.recorded(self)) and self.name().lower() in names()
         return (outside.portable(text) if is_known else self.name()) + suffix(self)
 

@@ -112,8 +112,8 @@ def plan_replays(run: Run, index: int, *, all_clients: bool, replays: int, fract
         )
     recorded = plan.recorded if len(fractions) == 1 else {}
     missing = {client: range(int(client in recorded), replays) for client in who}
-    parts = [who[begin : begin + GROUP] for begin in range(0, len(who), GROUP)]
-    jobs = [(index, fractions, {client: missing[client] for client in part}) for part in parts]
+    groups = [who[begin : begin + GROUP] for begin in range(0, len(who), GROUP)]
+    jobs = [(index, fractions, {client: missing[client] for client in group}) for group in groups]
     return ReplayPlan(plan, who, recorded, jobs, int((plan.counts[plan.record.ids] > 0).sum()))
 
 
@@ -144,7 +144,7 @@ def replay_clients(
 ) -> list[Replayed]:
     """Trainings of clients by an engine; replicate 0 is the recorded one."""
     marks = {
-        client.id: [min(tau := steps(client), max(1, round(part * tau))) for part in fractions] for client in clients
+        client.id: [min(tau := steps(client), max(1, round(share * tau))) for share in fractions] for client in clients
     }
     copies = [
         replace(client, replicate=replicate, local=client.local.model_copy(update={"steps": mark}))
