@@ -86,7 +86,7 @@ class Method(StrictNumbers):
 
     @property
     def label(self) -> str:
-        """Name in figures, with the variant: fedlaw-gws, fedprox+ima; in full for one from outside that is known."""
+        """Name in figures, with the variant: fedlaw-gws, fedprox+ima; in full if outside code shares a known name."""
         is_known = outside.is_outside(text := tables.recorded(self)) and self.name().lower() in names()
         return (outside.portable(text) if is_known else self.name()) + suffix(self)
 
