@@ -1,15 +1,18 @@
-"""How near three replays come to twenty in `drift.noise_or_drift`, and what they cost.
+"""How near a few replays come to the exact parts in `drift.noise_or_drift`, and what they cost.
 
-    python -m benchmarks.noise [--rounds 1 8]
+    python -m benchmarks.noise [--rounds 1 8]      writes docs/results/noise.csv
+    python -m benchmarks.noise cost                processor time in rounds of common-fmnist
     python -m benchmarks.noise finding     train six runs and split their updates, for docs/findings.md
     python -m benchmarks.noise table       its table, from the stored numbers
 
-Twelve settings, 20 clients each. The reference of a setting are 20 replays of all clients. Five times three further
-replays, and five times two, are estimates with all clients; with ten random clients the three replays are estimates
-of the same quantities. Stated per setting: the shares of the reference in the last round in percent, and half the
-largest of their intervals in points. Then, of the largest errors of the four shares in points, the median and the
-largest over both rounds and the five estimates. Below it is how often intervals of 95 % of estimate and reference
-agree. The cost is the processor time of the analysis over that of a round of training, evaluation and record included.
+Twelve settings, 20 clients each. The reference of a setting are 200 replays of all clients. Five times 20 further
+replays, and the first 10, 3 and 2 of each, are estimates with all clients; with ten random clients the first three are
+estimates of the same quantities. Stated per setting: the shares of the reference in the last round in percent. Then, of
+the largest errors of the four shares in points, the median and the largest over both rounds and the five estimates.
+`spread` is the relative standard deviation of one replay's mean square of the updates, the larger of both rounds, in
+percent: R replays have it over the root of R. Below it is how often intervals of 95 % hold the reference.
+
+The cost is the processor time of the analysis of one round over that of a round of training, evaluation and record.
 
 The finding has three seeds of FedAvg on digits and on Fashion-MNIST (from FEDSCAPE_DATA), two shards per client, and
 three replays of the cohort in three early and three late rounds. Its numbers go to docs/results/noise.json.
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -53,9 +57,11 @@ SETTINGS = (
     ("blobs", 0.3, 0.1, 5, 8, 0.9),
     ("blobs", 100.0, 0.1, 3, 4, 0.0),
 )
-"""Dataset, concentration of Dirichlet, rate, epochs, batch size, momentum."""
+SETTING = ("data", "Dirichlet", "rate", "epochs", "batch", "momentum")
+"""What the numbers of a setting are."""
 
 STORED = Path(__file__).resolve().parents[1] / "docs" / "results" / "noise.json"
+CHECKED = STORED.with_suffix(".csv")
 
 COMMON = ("method=fedavg", "keep.globals=all", "rounds=30", "clients.partition=shards", "clients.partition.shards=2")
 FINDING = {
@@ -65,8 +71,12 @@ FINDING = {
 """Experiment and changes of it, by data set."""
 SEEDS, EARLY, LATE = (0, 1, 2), (1, 2, 3), (27, 28, 29)
 
-REFERENCE, TIMES, COHORT = 20, 5, 10
-CLIENTS = 20
+REFERENCE, TIMES, COHORT = 200, 5, 10
+SHORT = 5
+CLIENTS, MOST = 20, 20
+
+KINDS = {"20": (20, False), "10": (10, False), "3": (3, False), "2": (2, False), "3 of 10 clients": (3, True)}
+"""Replays, and whether of a cohort alone, by name."""
 
 
 def experiment(setting: tuple, rounds: int) -> Experiment:
@@ -84,14 +94,14 @@ def experiment(setting: tuple, rounds: int) -> Experiment:
     )
 
 
-def all_replays(run: drift.Run, index: int) -> Replays:
-    """Inner products of 20 replays of all clients, and of five times three further ones before them."""
-    number = 1 + REFERENCE + 3 * TIMES
-    plan = plan_replays(run, index, all_clients=True, replays=number, fractions=(1.0,))
-    jobs = [(index, client, tuple(range(number)), (1.0,)) for client in plan.who]
-    plan = replace(plan, jobs=jobs)
-    _, (products,) = inner_products(plan, [replay(run, job) for job in jobs])
-    return products
+def all_replays(run: drift.Run, index: int) -> list[Replays]:
+    """Inner products of the replays of all clients: of each estimate, and last of the reference."""
+    plan = plan_replays(run, index, all_clients=True, replays=2, fractions=(1.0,))
+    every = range(MOST * TIMES + REFERENCE)
+    plan = replace(plan, recorded={}, jobs=[(*job[:2], dict.fromkeys(job[2], every)) for job in plan.jobs])
+    done = [one for job in plan.jobs for one in replay(run, job)]
+    blocks = [slice(begin, begin + MOST) for begin in range(0, MOST * TIMES, MOST)] + [slice(MOST * TIMES, None)]
+    return [inner_products(plan, [replace(one, updates=one.updates[block]) for one in done])[1][0] for block in blocks]
 
 
 def few(products: Replays, replays: Sequence[int], clients: Sequence[int]) -> Replays:
@@ -109,48 +119,51 @@ def few(products: Replays, replays: Sequence[int], clients: Sequence[int]) -> Re
 
 
 def measure(run: drift.Run, rounds: Sequence[int]) -> dict[str, np.ndarray]:
-    """The reference's shares (rounds, 4); errors in points and hits of intervals by kind (rounds, times, 4)."""
-    shares, halves, rows = [], [], {kind: ([], []) for kind in ("three", "two", "cohort")}
+    """The reference's shares (rounds, 4) and spread (rounds,); errors in points, hits of intervals by kind (n, 4)."""
+    rows: dict[str, list[np.ndarray]] = {}
     draw = np.random.default_rng(0)
     for index in rounds:
-        products = all_replays(run, index)
-        everyone = range(len(products.shares))
-        truth = few(products, range(1 + 3 * TIMES, products.mixed.shape[1]), everyone).estimated()
-        shares.append(truth.values[SHARE])
-        halves.append(truth.half[SHARE])
-        for number in range(TIMES):
-            three = range(1 + 3 * number, 4 + 3 * number)
+        *estimates, reference = all_replays(run, index)
+        truth, squares = reference.estimate()[SHARE], np.einsum("krkr->kr", reference.updates)
+        everyone, q = np.arange(len(reference.shares)), reference.shares
+        spread = np.sqrt(q**2 @ squares.var(1, ddof=1)) / (q @ squares.mean(1))
+        rows.setdefault("share", []).append(truth)
+        rows.setdefault("spread", []).append(spread)
+        for products in estimates:
             cohort = np.sort(draw.choice(len(everyone), COHORT, replace=False))
-            cases = {"three": (three, everyone), "two": (three[:2], everyone), "cohort": (three, cohort)}
-            for kind, (replays, clients) in cases.items():
-                estimate = few(products, replays, clients).estimated()
-                error = np.abs(estimate.values - truth.values)[SHARE]
-                rows[kind][0].append(100 * error)
-                rows[kind][1].append(error <= np.hypot(estimate.half, truth.half)[SHARE])
-    found = {f"{kind} error": np.array(errors) for kind, (errors, _) in rows.items()}
-    return {
-        "share": np.array(shares),
-        "half": np.array(halves),
-        **found,
-        **{f"{kind} hits": np.array(hits) for kind, (_, hits) in rows.items()},
-    }
+            for kind, (replays, sampled) in KINDS.items():
+                one = few(products, range(replays), cohort if sampled else everyone)
+                error = np.abs(one.estimate()[SHARE] - truth)
+                rows.setdefault(f"{kind} error", []).append(100 * error)
+                if replays <= 3:
+                    rows.setdefault(f"{kind} hits", []).append(error <= one.estimated().half[SHARE])
+    return {name: np.array(values) for name, values in rows.items()}
 
 
-def cost(name: str, *settings: str) -> str:
-    """Processor time of the estimate over that of a round, for two and three replays of the cohort."""
-    with tempfile.TemporaryDirectory() as folder:
-        drift.simulate(drift.read(name, *settings, "rounds=1", "seed=1"), runs=folder)  # which loads modules
-        before = time.process_time()
-        run = drift.simulate(drift.read(name, *settings), runs=folder)
-        one = (time.process_time() - before) / run.committed
-        parts = [f"round {one:.2f} s"]
-        drift.noise_or_drift(run, rounds=[0], replays=2)  # which reads the data
-        for replays, fractions in ((2, (1.0,)), (3, (1.0,)), (3, (0.125, 0.25, 0.5, 1.0))):
-            before = time.process_time()
-            drift.noise_or_drift(run, rounds=[run.committed - 1], replays=replays, fractions=fractions)
-            used = time.process_time() - before
-            parts.append(f"{replays} replays, {len(fractions)} fractions {used:.2f} s, {used / one:.2f} rounds")
-    return f"{name} {' '.join(settings[:2])}: {'; '.join(parts)}"
+def cost(turns: int, cases: Sequence[tuple[int, tuple[float, ...]]], name: str, *settings: str) -> str:
+    """Processor time of replays of the cohort, R at fractions, over that of a round; medians of runs in turn."""
+    rounds, used = [], []
+    for seed in range(turns):
+        with tempfile.TemporaryDirectory() as folder:
+            seconds = []
+            for number in (1, 1, SHORT):  # the first loads modules
+                before = time.process_time()
+                run = drift.simulate(drift.read(name, *settings, f"seed={seed}", f"rounds={number}"), runs=folder)
+                seconds.append(time.process_time() - before)
+                shutil.rmtree(run.folder) if number == 1 else None
+            rounds.append((seconds[2] - seconds[1]) / (SHORT - 1))  # without what a run costs beside its rounds
+            drift.noise_or_drift(run, rounds=[0], replays=2)  # loads modules and reads the data
+            used.append([])
+            for replays, fractions in cases:
+                before = time.process_time()
+                drift.noise_or_drift(run, rounds=[run.committed - 1], replays=replays, fractions=fractions)
+                used[-1].append(time.process_time() - before)
+    over = np.median(np.array(used) / np.array(rounds)[:, None], axis=0)
+    parts = [
+        f"{replays} replays, {len(fractions)} fractions {one:.2f} rounds"
+        for (replays, fractions), one in zip(cases, over, strict=True)
+    ]
+    return f"{name} {' '.join(settings[:-4])}: round {np.median(rounds):.2f} s; {'; '.join(parts)}"
 
 
 def finding(name: str, seed: int) -> dict[str, Any]:
@@ -196,19 +209,28 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, nargs="+", default=[1, 8])
-    parser.add_argument("what", nargs="?", choices=("check", "finding", "table"), default="check")
+    parser.add_argument("what", nargs="?", choices=("check", "cost", "finding", "table"), default="check")
     options = parser.parse_args()
     if options.what == "finding":
         runs = [finding(name, seed) for name in FINDING for seed in SEEDS]
         lines = ",\n".join(f"  {json.dumps(run)}" for run in runs)
         about = json.dumps({"processor": processor_line(), "torch": torch.__version__})
         STORED.write_text(f'{about[:-1]},\n "runs": [\n{lines}\n ]}}\n', encoding="utf-8")
-    if options.what != "check":
+    if options.what in ("finding", "table"):
         print(table(json.loads(STORED.read_text(encoding="utf-8"))))
         return
     print(processor_line())
-    print("| data | Dir | rate | epochs | batch | momentum | " + " | ".join(PARTS) + " | +- | 3 | 2 | 10 clients |")
-    print("|---" * 14 + "|")
+    if options.what == "cost":
+        short = ("keep.globals=all", "keep.clients=all", "clients.partition=shards")
+        short += ("clients.partition.shards=2",)
+        cases = ((2, (1.0,)), (3, (1.0,)), (3, (0.125, 0.25, 0.5, 1.0)))
+        for epochs in (1, 5):
+            print(cost(5, (*cases, (10, (1.0,))), "common-fmnist", f"local.epochs={epochs}", *short), flush=True)
+        print(cost(2, cases, "common-fmnist", "local.epochs=5", "task.model=cnn_fmnist", *short), flush=True)
+        return
+    names = [*SETTING, *(f"{part} %" for part in PARTS), "spread %"]
+    names += [f"{which} error {kind}" for kind in KINDS for which in ("median", "largest")]
+    lines = [",".join(names)]
     every: dict[str, list[np.ndarray]] = {}
     for setting in SETTINGS:
         with tempfile.TemporaryDirectory() as folder:
@@ -217,26 +239,18 @@ def main() -> None:
         for name, values in measured.items():
             every.setdefault(name, []).append(values)
         cells = [*map(str, setting), *(f"{100 * share:.0f}" for share in measured["share"][-1])]
-        cells.append(f"{100 * measured['half'].max():.1f}")
-        largest = [measured[f"{kind} error"].max(1) for kind in ("three", "two", "cohort")]  # of the parts
-        cells += [f"{np.median(error):.1f}, {error.max():.1f}" for error in largest]
-        print("| " + " | ".join(cells) + " |", flush=True)
-    for kind in ("three", "two", "cohort"):
-        errors, hits = np.concatenate(every[f"{kind} error"]), np.concatenate(every[f"{kind} hits"])
-        by_part = ", ".join(f"{part} {100 * hit:.0f}" for part, hit in zip(PARTS, hits.mean(0), strict=True))
-        print(
-            f"{kind}: median error {np.median(errors):.1f}, 95 % below {np.quantile(errors, 0.95):.1f}, "
-            f"largest {errors.max():.1f}; intervals that hold the reference, %: {by_part}"
-        )
-    short = (
-        "rounds=8",
-        "keep.globals=all",
-        "keep.clients=all",
-        "clients.partition=shards",
-        "clients.partition.shards=2",
-    )
-    for more in (("local.epochs=1",), ("local.epochs=5",), ("local.epochs=5", "task.model=cnn_fmnist")):
-        print(cost("common-fmnist", *more, *short), flush=True)
+        cells.append(f"{100 * measured['spread'].max():.0f}")
+        for kind in KINDS:
+            largest = measured[f"{kind} error"].max(1)  # of the parts
+            cells += [f"{np.median(largest):.1f}", f"{largest.max():.1f}"]
+        lines.append(",".join(cells))
+        print(lines[-1], flush=True)
+    CHECKED.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for kind in KINDS:
+        errors = np.concatenate(every[f"{kind} error"]).max(1)
+        hits = every.get(f"{kind} hits")
+        held = "" if hits is None else f"; intervals hold {np.round(100 * np.concatenate(hits).mean(0)).tolist()} %"
+        print(f"{kind}: median {np.median(errors):.1f}, 95 % below {np.quantile(errors, 0.95):.1f}{held}")
 
 
 if __name__ == "__main__":

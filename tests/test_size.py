@@ -26,7 +26,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 6200,
+    "drift/analyses": 6195,
     "drift/claims": 1295,
     "drift/config": 1010,
     "drift/diagnosis": 505,
@@ -49,7 +49,7 @@ ROOMS = {
     "figures/commands": 2625,
     "figures/explore": 2510,
     "figures/films": 610,
-    "figures/gallery": 5075,
+    "figures/gallery": 5080,
     "figures/interactive": 570,
     "figures/looks": 660,
     "figures/page": 1430,

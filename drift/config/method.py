@@ -51,6 +51,9 @@ class Method(StrictNumbers):
     extra_models: ClassVar[int] = 0
     """Models (d,) in the extras of a recorded round, for the estimate of a run's size."""
 
+    changes_sent: ClassVar[bool] = False
+    """Whether clients change their updates before they send them, as by clipping."""
+
     learns_weights: ClassVar[bool] = False
     """Whether the server learns the weights of the clients, or their sum."""
 
@@ -83,10 +86,7 @@ class Method(StrictNumbers):
 
     @property
     def label(self) -> str:
-        """Name in figures, with the variant: fedlaw-gws, fedprox+ima, lss-code.
-
-        A class from outside with the name of a built-in method has its full name.
-        """
+        """Name in figures, with the variant: fedlaw-gws, fedprox+ima; in full if outside code shares a known name."""
         is_known = outside.is_outside(text := tables.recorded(self)) and self.name().lower() in names()
         return (outside.portable(text) if is_known else self.name()) + suffix(self)
 

@@ -34,6 +34,7 @@ class DPFedAvg(Method):
     """
 
     extra_models: ClassVar[int] = 1
+    changes_sent: ClassVar[bool] = True
 
     clip: float = Field(1.0, gt=0, description="C: largest norm of an update that passes as it is")
     noise: float = Field(0.1, ge=0, description="z: noise multiplier")

@@ -88,14 +88,16 @@ def origin_of(
         about: What is stated of the client.
 
     Raises:
-        ValueError: If the round has none and no model is stated, or that is of another layout.
+        ValueError: If the round has none and no model is stated, or that is of another layout or not the round's.
     """
     begun = about.get("start_round", number)
-    if "start" in about:
-        return begun, flat.vectors(about["start"])
-    if (origin := start if begun == number else recorded(begun)) is None:
+    origin = start if begun == number else recorded(begun)
+    stated = flat.vectors(about["start"]) if "start" in about else origin
+    if stated is None:
         raise ValueError(f"it started from round {begun}, whose start is not recorded; state it: {{'start': model}}.")
-    return begun, origin
+    if origin is not None and "start_round" in about and not np.allclose(stated[0], origin[0]):
+        raise ValueError(f"start is not the recorded start of round {begun}, its start_round; state one of both.")
+    return begun, stated
 
 
 def number_clients(

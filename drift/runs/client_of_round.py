@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,14 +29,18 @@ def recorded_client(run: Run, index: int, client: int, replicate: int = 0) -> Cl
     Raises:
         LookupError: If the round has no stored start, or the state of the client was not recorded.
     """
+    return replace(next(recorded_clients(run, index, [client])), replicate=replicate)
+
+
+def recorded_clients(run: Run, index: int, ids: Sequence[int]) -> Iterator[Client]:
+    """Clients `ids` of round `index` as `recorded_client` returns each; the round is read once."""
     record, experiment = run.round(index), run.experiment
     index, start = record.index, record.kept("start")  # index -1 means the last
     keeps = run.method.stateful or experiment.local.persist_optimizer
-    states = {client: client_state(run, index, client)} if keeps else {}
-    past = past_starts(run, index, rounds_late(experiment, index, client))
+    states = {client: client_state(run, index, client) for client in ids} if keeps else {}
+    past = past_starts(run, index, max(rounds_late(experiment, index, client) for client in ids))
     server = Server(start, record.start_buffers, start, record.sent, states, index, past)
-    (ready,) = clients(run.setting, *client_samples(experiment, run.dataset, index), server, start, np.array([client]))
-    return replace(ready, replicate=replicate)
+    return clients(run.setting, *client_samples(experiment, run.dataset, index), server, start, np.array(ids))
 
 
 def past_starts(run: Run, index: int, late: int) -> dict[int, tuple[Tensor, Tensor]]:

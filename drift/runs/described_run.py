@@ -126,7 +126,7 @@ class DescribedRun(ABC):
         clients, local = self.experiment.clients, self.experiment.local
         recorded = {*self.about.get("unequal", ()), *(["partial"] if self.about.get("kept") else [])}
         causes = {"late": clients.late, "stopped": clients.stops, "steps": clients.work != (1.0, 1.0)}
-        causes["sent"] = local.compress != "none" or "dpfedavg" in self.method.label
+        causes["sent"] = local.compress != "none" or self.method.changes_sent
         return ", ".join(sorted(recorded | {name for name, applies in causes.items() if applies}))
 
     def kept(self, what: str = "clients", *, least: int = 1) -> list[int]:

@@ -30,6 +30,7 @@ class Wrapper(Method):
     base: NamedMethod = Field(default_factory=lambda: load("fedavg")(), description="method that is averaged")
 
     needs_proxy: ClassVar[bool] = _of_base("needs_proxy", "Whether the base learns on a proxy set.")
+    changes_sent: ClassVar[bool] = _of_base("changes_sent", "Whether clients of the base change what they send.")
     learns_weights: ClassVar[bool] = _of_base("learns_weights", "Whether the server learns weights for the base.")
     corrections: ClassVar[tuple[str, ...]] = _of_base("corrections", "What was wrong in earlier versions of the base.")
     stateful: ClassVar[bool] = _of_base("stateful", "Whether clients of the base keep something between rounds.")

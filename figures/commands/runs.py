@@ -153,8 +153,7 @@ def verify(
     """Read every file of runs and name those that are damaged, missing or foreign; exit code 2 if there are any.
 
     With --repair, damaged results and left-overs of stopped writes are removed, and lost rounds are trained again from
-    the round before them if that gives the same bits. Intact files are never deleted; exit code 2 if anything stays
-    damaged.
+    the round before them if that gives the same bits. Intact files are never deleted; exit code 2 if damage stays.
 
     Example: `fedscape verify fedavg-digits --repair`
 
@@ -201,6 +200,7 @@ def _described(run: RunSummary) -> dict[str, Any]:
         "name": run.folder.name,
         "folder": str(run.folder),
         "rounds": f"{len(run.done)} of {run.rounds}",
+        "stopped": run.about.get("stopped"),
         "clients kept in rounds": spans(run.clients),
         "global models kept in rounds": spans(run.globals),
         "size": f"{size / 1e6:.1f} MB",

@@ -106,18 +106,11 @@ def counterfactual(
     clients = list(range(run.experiment.clients.number))
     coords: dict[str, list] = {"round": indices, "part": list(TERMS), "other": list(TERMS), "client": clients}
     dims = {name: dims for name, (dims, _, _) in _ABOUT.items()}
-    return result(
-        stack_rows(rows, _ABOUT, coords, dims),
-        {name: (text, unit) for name, (_, text, unit) in _ABOUT.items()},
-        coords,
-        analysis="counterfactual",
-        source="FedEve, section 3 and equation 13",
-        split=split,
-        scale=scale,
-        client_state=int(run.method.stateful or run.experiment.local.persist_optimizer),
-        trainings=total,
-        d=run.layout.size,
-    )
+    about = {name: (text, unit) for name, (_, text, unit) in _ABOUT.items()}
+    attrs: dict[str, Any] = {"source": "FedEve, section 3 and equation 13", "split": split, "scale": scale}
+    attrs |= {"client_state": int(run.method.stateful or run.experiment.local.persist_optimizer)}
+    attrs |= {"trainings": total, "d": run.layout.size}
+    return result(stack_rows(rows, _ABOUT, coords, dims), about, coords, analysis="counterfactual", **attrs)
 
 
 def counterfactual_effort(run: Run, **options: Any) -> Effort:
@@ -166,11 +159,8 @@ def _costs(run: Run, terms: StepTerms, models: AllClients, end: Tensor, split: s
     row: dict[str, np.ndarray | float] = {}
     for name, losses in values.items():
         without = losses[1 : 1 + len(TERMS)]
-        row |= {
-            name: float(losses[0]),
-            f"{name}_without": without.numpy(),
-            f"{name}_cost": (losses[0] - without).numpy(),
-        }
+        row |= {name: float(losses[0]), f"{name}_without": without.numpy()}
+        row[f"{name}_cost"] = (losses[0] - without).numpy()
     cost = torch.full_like(models.weights, torch.nan)
     cost[cohort] = values["loss"][0] - values["loss"][1 + len(TERMS) :]
     return {**row, "client_cost": cost.numpy()}
@@ -180,10 +170,8 @@ def _variances(run: Run, terms: StepTerms, record: Round, q: Tensor, p: Tensor) 
     """Exact variances of both drifts, FedEve's estimates of them, and how they compare."""
     d, m, number = len(record.kept("start")), int((p > 0).sum()), int((q > 0).sum())
     weights, distances = run.experiment.cohort_weights(record.sizes), terms.clients["distance"]
-    exact = {
-        "sampling": float(terms["sampling"].square().sum()) / (m * d),
-        "client": float(distances[q > 0].square().sum()) / (number * m * d),
-    }
+    exact = {"sampling": float(terms["sampling"].square().sum()) / (m * d)}
+    exact["client"] = float(distances[q > 0].square().sum()) / (number * m * d)
     estimate = {
         "sampling": change_variance(record.gram, weights, d),
         "client": client_variance(record.gram, weights, d),

@@ -88,11 +88,8 @@ def followed(
         "first": ("round", [first for first, _ in spans], "first round"),
         "text": ("change", np.array([texts[name] for name in names], dtype=str), "change in words"),
     }
-    coords = {
-        "change": np.array(list(names), dtype=str),
-        "round": [first + length - 1 for first, length in spans],
-        "draw": list(range(draws)),
-    }
+    coords: dict[str, Any] = {"round": [first + length - 1 for first, length in spans], "draw": list(range(draws))}
+    coords |= {"change": np.array(list(names), dtype=str)}
     attrs = {"split": split, "memory": memory(run, [first for first, _ in spans])}
     return result(variables, None, coords, analysis="followed", source="this project", **attrs)
 

@@ -87,29 +87,22 @@ def noise_or_drift(
     """
     plans = _plans(run, rounds, clients, replays, fractions)
     jobs = [job for plan in plans for job in plan.jobs]
-    results = iter(share_jobs(run, replay, jobs, workers=workers, progress=run.context.progress))
-    rows = [_measure(plan, [next(results) for _ in plan.jobs]) for plan in plans]
+    done = share_jobs(run, replay, jobs, workers=workers, progress=run.context.progress)
+    results = iter([client for group in done for client in group])
+    rows = [_measure(plan, [next(results) for _ in plan.who]) for plan in plans]
     coords: dict[str, Sequence[Any]] = {"round": [plan.plan.record.index for plan in plans], "fraction": [*fractions]}
     coords |= {"part": [*PARTS], "cause": [*CAUSES], "pair": [*PAIRS]}
-    return result(
-        stack_rows(rows, _DIMS, coords, _DIMS),
-        _ABOUT,
-        coords,
-        analysis="noise_or_drift",
-        source="this project, docs/noise-or-drift.md",
-        clients=clients,
-        number=run.experiment.clients.number,
-        replays=replays,
-        trainings=sum(len(replicates) for _, _, replicates, _ in jobs),
-        d=run.layout.size,
-    )
+    attrs = {"source": "this project, docs/noise-or-drift.md", "clients": clients, "replays": replays}
+    attrs |= {"number": run.experiment.clients.number, "d": run.layout.size}
+    attrs |= {"trainings": sum(plan.trainings for plan in plans)}
+    return result(stack_rows(rows, _DIMS, coords, _DIMS), _ABOUT, coords, analysis="noise_or_drift", **attrs)
 
 
 def noise_or_drift_effort(run: Run, **options: Any) -> Effort:
     """Effort of `noise_or_drift` with the same options."""
     values = complete_options(noise_or_drift, run, options)
     plans = _plans(run, values.rounds, values.clients, values.replays, values.fractions)
-    trainings = sum(len(replicates) for plan in plans for _, _, replicates, _ in plan.jobs)
+    trainings = sum(plan.trainings for plan in plans)
     samples = sum(len(run.parts_in(plan.plan.record.index)[client]) for plan in plans for client in plan.who)
     most = max(len(plan.who) for plan in plans) * (values.replays + 1)
     memory = 4 * run.layout.size * (trainings * len(values.fractions) + most)

@@ -42,6 +42,7 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         noise     what the server added
         total = their sum = the mean as it was - equal
 
+    Clients whose models were not finite are in no mean and no cause: `excluded` counts them.
     Trainings that did not happen are done again from the record, with the same minibatches: exact. A cause takes the
     rest as it is at its place in this order; another order would divide the whole otherwise. All parts are 0 where
     clients are equal; sent contains what `keep.dtype` rounds. A run of another program is not trained again: steps,
@@ -56,14 +57,13 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
 
     Returns:
         Dataset with norm, relative (to the norm of the mean) and share (inner product with the total over its square:
-        they sum to 1) (round, cause); total and mean (norms) over round.
+        they sum to 1) (round, cause); total and mean (norms) and excluded (clients without a finite model) over round.
 
     Raises:
         LookupError: If no round, or one of those named, kept its clients.
     """
     indices = selected_rounds(run, "clients", rounds, ROUNDS)
-    parts = _stated if run.about.get("imported") else _trained
-    rows = [_numbers(*parts(run, run.round(index), workers)) for index in run.context.track(indices)]
+    rows = [_numbers(run, run.round(index), workers) for index in run.context.track(indices)]
     coords: dict[str, list[Any]] = {"round": indices, "cause": list(CAUSES)}
     dims = dict.fromkeys(("norm", "relative", "share"), ("cause",))
     return result(
@@ -78,11 +78,12 @@ def update_causes_effort(run: Run, **options: Any) -> Effort:
     return effort(run, trainings=trainings, forwards=0, memory=32 * cohort * run.layout.size, workers=values.workers)
 
 
-def _numbers(parts: Tensor, mean: Tensor) -> dict[str, Any]:
+def _numbers(run: Run, record: Round, workers: int) -> dict[str, Any]:
     """Values of a round, from the parts (causes, d) and the mean (d,) that they lead to."""
+    parts, mean = (_stated if run.about.get("imported") else _trained)(run, record, workers)
     norms, total, length = parts.norm(dim=1).numpy(), parts.sum(0), float(mean.norm())
     values = {"norm": norms, "relative": norms / length, "share": (parts @ total / (total @ total)).numpy()}
-    return values | {"total": float(total.norm()), "mean": length}
+    return values | {"total": float(total.norm()), "mean": length, "excluded": len(record.extras.get("excluded", ()))}
 
 
 def _trained(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
@@ -143,4 +144,5 @@ _ABOUT = {
     "share": ("part along the total, over the total", "fraction"),
     "total": ("norm of the total", "1"),
     "mean": ("norm of the mean update", "1"),
+    "excluded": ("clients without a finite model, in no mean", "1"),
 }

@@ -56,14 +56,9 @@ def update_change(run: Run, *, rounds: Sequence[int] | None = None, workers: int
     for index in run.context.track(indices):
         updates = {number: updates.get(number) or _updates(run, number, workers) for number in (index - 1, index)}
         rows.append(_split(*updates[index - 1], *updates[index]))
-    return result(
-        stack_rows(rows, _ABOUT, {"round": indices}, dict.fromkeys(_ABOUT, ())),
-        _ABOUT,
-        {"round": indices},
-        analysis="update_change",
-        source="FedEve, equation 13",
-        d=run.layout.size,
-    )
+    coords, attrs = {"round": indices}, {"source": "FedEve, equation 13", "d": run.layout.size}
+    variables = stack_rows(rows, _ABOUT, coords, dict.fromkeys(_ABOUT, ()))
+    return result(variables, _ABOUT, coords, analysis="update_change", **attrs)
 
 
 def update_change_effort(run: Run, **options: Any) -> Effort:

@@ -109,16 +109,10 @@ def what_if(
         if shrunk:
             columns["shrink_loss"][row] = values["loss"][len(at) :]
     columns |= {gain: columns[name][:, :1] - columns[name] for gain, name in _GAINS.items()}
-    return result(
-        {name: (dims, columns[name]) for name, (dims, _, _) in _ABOUT.items()},
-        {name: (text, unit) for name, (_, text, unit) in _ABOUT.items()},
-        coords,
-        analysis="what_if",
-        source="IMA, equation 5; FedLAW, section 4",
-        choose=choose,
-        chosen_on=len(choosing),
-        reported_on=len(reporting),
-    )
+    variables = {name: (dims, columns[name]) for name, (dims, _, _) in _ABOUT.items()}
+    about = {name: (text, unit) for name, (_, text, unit) in _ABOUT.items()}
+    attrs = {"choose": choose, "chosen_on": len(choosing), "reported_on": len(reporting)}
+    return result(variables, about, coords, analysis="what_if", source="IMA, equation 5; FedLAW, section 4", **attrs)
 
 
 def what_if_effort(run: Run, **options: Any) -> Effort:

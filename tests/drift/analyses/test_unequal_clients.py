@@ -165,3 +165,30 @@ def test_trainings_done_again_give_the_updates_that_the_server_received(simulate
     parts = drift.counterfactual(simulated, rounds=[2, 3])
     assert float(parts.norm.sel(part="server").max()) < 1e-5  # the step is the mean of the received updates
     assert float(parts.norm.sel(part="sampling").min()) > 1e-3
+
+
+def test_clients_without_a_finite_model_are_counted_by_round_and_are_in_no_mean(source, tmp_path):
+    def recorded(name, broken):
+        recorder = Recorder(tmp_path / name)
+        for index in (0, 1):
+            record = source.round(index)
+            models = dict(zip(record.ids.tolist(), record.clients, strict=True))
+            first, second, *_ = models
+            clients = {k: (state(source, model), 5) for k, model in models.items()}
+            clients[first] = ({"head.bias": clients[first][0]["head.bias"]} if index else clients[first][0], 5)
+            if index and not broken:
+                del clients[second]
+            elif index:
+                clients[second] = (state(source, models[second] * torch.nan), 5)
+            recorder.round(start=state(source, record.start), clients=clients, end=state(source, record.end))
+        return drift.update_causes(drift.open(tmp_path / name))
+
+    broken, without = recorded("broken", True), recorded("without", False)
+    assert broken.excluded.values.tolist() == [0, 1]
+    assert without.excluded.values.tolist() == [0, 0]
+    xr.testing.assert_equal(broken.drop_vars("excluded"), without.drop_vars("excluded"))
+    assert broken.norm.sel(round=1, cause="partial") > 0
+    diverged = tiny.trained(
+        tmp_path, "rounds=1", "task.model=mlp", "local.lr=300", "local.epochs=2", "keep.clients=all"
+    )
+    assert drift.update_causes(diverged).excluded == len(diverged.round(0).extras["excluded"]) > 0

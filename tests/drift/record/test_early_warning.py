@@ -5,6 +5,8 @@ from itertools import count
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import drift
 from benchmarks import _warning_limits
@@ -107,6 +109,50 @@ def test_a_running_variance_below_zero_is_an_alarm_on_disk_and_live(tmp_path):
     recorder.round(start=start, clients={0: (end, 1), 1: (start, 1)}, end=end)
     assert recorder.stopped.startswith("early warning variances in round 0: ") and "0.5, above 0" in recorder.stopped
     assert drift.early_warning(drift.open(tmp_path / "run")).first_alarm.sel(detector="variances") == 0
+
+
+def normalised_rounds(folder, *, planted=None, rate=1.0, scale=0.1):
+    """Rounds of clients with batch normalisation; from round `planted` on the server steps `rate` times as far, running
+    statistics included, and inputs have the standard deviation `scale`."""
+    draw = torch.Generator().manual_seed(0)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+    recorder = Recorder(folder, rounds=30, stop="early warning", buffers=("1.running_mean", "1.running_var"))
+    start = {name: value.clone() for name, value in model.state_dict().items() if value.is_floating_point()}
+    for index in range(10):
+        ends, faulty = [], planted is not None and index >= planted
+        for _ in range(3):
+            model.load_state_dict(start, strict=False)
+            optimiser = torch.optim.SGD(model.parameters(), lr=0.05)
+            for _ in range(4):
+                inputs = (scale if faulty else 0.1) * torch.randn(8, 3, generator=draw)
+                optimiser.zero_grad()
+                nn.functional.cross_entropy(model(inputs), (inputs[:, 0] > 0).long()).backward()
+                optimiser.step()
+            ends.append({name: model.state_dict()[name].clone() for name in start})
+        step = rate if faulty else 1.0
+        end = {name: old + step * (sum(one[name] for one in ends) / 3 - old) for name, old in start.items()}
+        recorder.round(start=start, clients={k: (one, 8) for k, one in enumerate(ends)}, end=end)
+        if recorder.stopped:
+            break
+        start = end
+    return recorder
+
+
+def test_a_server_that_extrapolates_running_variances_below_zero_is_stopped_and_a_mean_is_not(tmp_path):
+    healthy = normalised_rounds(tmp_path / "healthy")
+    assert not healthy.stopped and healthy.next == 10
+    assert drift.early_warning(drift.open(healthy.folder)).first_alarm.isnull().all()
+    planted = normalised_rounds(tmp_path / "planted", planted=2, rate=4.0)
+    assert planted.stopped.startswith("early warning variances in round 2: "), planted.stopped
+    alarms = drift.early_warning(drift.open(planted.folder)).first_alarm
+    assert alarms.sel(detector="variances") == 2 and alarms.drop_sel(detector="variances").isnull().all()
+
+
+def test_running_variances_that_explode_are_refused_and_the_rounds_before_stay(tmp_path):
+    with pytest.raises(ValueError, match="round 2: a global model is not finite; the round is not recorded"):
+        normalised_rounds(tmp_path / "run", planted=2, scale=1e25)
+    assert drift.open(tmp_path / "run").rounds() == [0, 1]
 
 
 def test_the_limits_follow_from_the_stored_numbers():

@@ -67,6 +67,16 @@ def test_a_start_that_is_not_recorded_is_stated_instead(tmp_path):
     assert "trained" not in record.extras
 
 
+def test_a_start_that_is_that_of_its_round_is_taken_and_one_without_a_round_may_be_any(tmp_path):
+    run = recorded(tmp_path / "run")
+    recorder = Recorder(run.folder)
+    stated = {0: {"start_round": 1, "start": state(1)}, 1: {"start": state(20)}}
+    recorder.round(clients={0: (state(12), 5), 1: (state(13), 5)}, end=state(4), unequal=stated)
+    record = Run(run.folder).round(3)
+    torch.testing.assert_close(record.deltas[0], vector(state(12)) - vector(state(1)))
+    torch.testing.assert_close(record.deltas[1], vector(state(13)) - vector(state(20)))
+
+
 @pytest.mark.parametrize(
     ("unequal", "message"),
     [
@@ -85,6 +95,14 @@ def test_a_start_that_is_not_recorded_is_stated_instead(tmp_path):
         ({0: {"start": 4.0}}, "client 0: a model is a float; give a state dict"),
         ({0: {"start_round": 0, "start": {"weight": torch.ones(2)}}}, "client 0: the model has no tensor"),
         ({0: {"sent": {"weight": torch.ones(2)}}}, "client 0: the model has no tensor"),
+        (
+            {0: {"start_round": 0, "start": state(4)}},
+            "client 0: start is not the recorded start of round 0, its start_r",
+        ),
+        (
+            {0: {"start_round": 1, "start": state(0)}},
+            "client 0: start is not the recorded start of round 1, its start_r",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_recorded(unequal, message, tmp_path):

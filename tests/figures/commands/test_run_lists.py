@@ -7,6 +7,7 @@ import pytest
 import tiny
 from recordings import recorded
 
+import drift
 from figures import cli
 
 
@@ -72,3 +73,12 @@ def test_settings_of_a_recorded_run_are_not_those_of_a_default(fedscape):
     described = json.loads(fedscape("show", "two/mine", "--json")[1])
     assert described["partition"] == described["experiment"]["clients"]["partition"]["name"] == "not said"
     assert described["experiment"]["task"]["dataset"] == described["data"] == "not said"
+
+
+def test_a_run_that_a_warning_stopped_says_so_and_why(fedscape):
+    with pytest.warns(UserWarning, match="is stopped: loss is low"):
+        run = drift.simulate(tiny.experiment("seed=5"), runs="one", stop=lambda index, numbers: "loss is low")
+    name = run.folder.name
+    assert "stopped" in (shown := fedscape("show", name, "--runs", "one")[1]) and "loss is low" in shown
+    assert json.loads(fedscape("show", name, "--runs", "one", "--json")[1])["stopped"] == "loss is low"
+    assert "stopped" not in fedscape("show", "two/mine")[1]

@@ -44,3 +44,7 @@ def test_causes_that_are_not_known_are_named(tmp_path):
     with look.drawing(look.Look()) as drawn:
         update_causes.draw(ds.assign(late=ds.late * np.nan))
     assert "not known in all rounds: late" in drawn.notes
+    assert len(drawn.notes) == 1, "no client was left out"
+    with look.drawing(look.Look()) as drawn:
+        update_causes.draw(ds.assign(excluded=ds.excluded + 1))
+    assert "4 times a client was left out, as its model was not finite" in drawn.notes

@@ -10,9 +10,10 @@ import torch
 from oracles import quadratic
 from torch import nn
 
-from drift.analyses.counterfactual.noise_replays import products_of, replay_client
+from drift.analyses.counterfactual.noise_replays import products_of, replay_clients
 from drift.analyses.counterfactual.noise_terms import CAUSES, MEAN, NAMES, PAIRS, SHARE, SQUARE, crossing, equal_steps
 from drift.config.experiment import Local
+from drift.methods.fedavg import FedAvg
 from drift.training.client import Client
 from landscape.model.samples import Samples
 from landscape.model.task import Task
@@ -129,6 +130,22 @@ def test_intervals_of_a_cohort_cover_and_a_dominating_client_widens_them():
     assert one.half[3] == pytest.approx(4.3027 * spread, rel=1e-3), "two degrees of freedom: three replays of one"
 
 
+@pytest.mark.parametrize("R", [2, 10])
+def test_signal_and_data_vary_as_the_squared_updates_over_the_root_of_the_replays(R):
+    """Noise is Gaussian where no frozen update points, so that Var |U|^2 = 2 d s^4 and no other term varies."""
+    draw, K, d = np.random.default_rng(5), 6, 5
+    frozen = np.hstack([1 + draw.normal(size=(K, d)), np.zeros((K, d))])
+    size, q = np.array([0.3, 0.3, 0.3, 0.3, 0.3, 1.2]), np.full(K, 1 / K)
+    rows = []
+    for _ in range(400):
+        noise = np.concatenate([np.zeros((K, R, d)), size[:, None, None] * draw.normal(size=(K, R, d))], axis=2)
+        rows.append(replays(frozen, 0.8 * frozen[:, None] + noise, q, K).estimate()[SHARE])
+    total = q @ (0.64 * (frozen**2).sum(1) + d * size**2)
+    share, spread = (0.64 * q @ (frozen**2).sum(1)) / total, np.sqrt(q**2 @ (2 * d * size**4)) / total
+    np.testing.assert_allclose(np.sum(rows, axis=1).std(), 0, atol=1e-9)
+    np.testing.assert_allclose((np.array(rows)[:, 0] + np.array(rows)[:, 1]).std(), share * spread / R**0.5, rtol=0.15)
+
+
 def test_crossings_are_those_of_the_formula_and_absent_outside_one_to_k():
     frozen = np.eye(4)[:, :3] + 1
     means = frozen + np.array([0.5, -0.5, 0.2])
@@ -217,8 +234,21 @@ def closed_form(client):
     return (local.lr * lengths * VALUES * middle).numpy(), mean.numpy(), float(noise)
 
 
-@pytest.mark.parametrize(("momentum", "R"), [(0.0, 2), (0.9, 2), (0.0, 3), (0.9, 3)])
-def test_estimates_on_quadratic_losses_are_those_of_the_closed_form(momentum, R):
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_one_training_passes_the_models_of_shorter_ones(momentum):
+    generator = torch.Generator().manual_seed(2)
+    centres = [torch.randn(n, 3, generator=generator, dtype=torch.float64) for n in (7, 1, 10)]
+    clients = [around(one, k, momentum=momentum, lr=0.02) for k, one in enumerate(centres)]
+    twice, fractions = dict.fromkeys(range(3), range(1, 3)), (0.1, 0.5, 1.0)
+    passed, trained = (replay_clients(engine, FedAvg(), clients, twice, fractions) for engine in ("serial", "batched"))
+    for one, other in zip(passed, trained, strict=True):
+        assert one.steps == other.steps
+        assert one.updates.shape == (2, 3, 3)
+        np.testing.assert_allclose(one.updates, other.updates, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("momentum", "R", "engine"), [(0.0, 2, "serial"), (0.9, 2, "batched"), (0.9, 3, "serial")])
+def test_estimates_on_quadratic_losses_are_those_of_the_closed_form(momentum, R, engine):
     """Clients of 7, 1, 2 and 10 samples: the second has one sample, the third less than a batch, and no noise."""
     generator, sizes, groups = torch.Generator().manual_seed(1), (7, 1, 2, 10), 60
     spread = [torch.randn(n, 3, generator=generator, dtype=torch.float64) for n in sizes]
@@ -227,7 +257,7 @@ def test_estimates_on_quadratic_losses_are_those_of_the_closed_form(momentum, R)
     frozen, means, noise = map(np.array, zip(*map(closed_form, clients), strict=True))
     assert noise[0] > 0 < noise[3]
     assert abs(noise[1:3]).max() < 1e-15
-    done = [replay_client(client, range(groups * R)) for client in clients]
+    done = replay_clients(engine, FedAvg(), clients, dict.fromkeys(range(4), range(groups * R)))
     np.testing.assert_allclose([one.frozen[0] for one in done], frozen, rtol=1e-12)
     updates = torch.stack([one.updates[:, 0] for one in done]).numpy()
     np.testing.assert_allclose(updates[1:3], np.repeat(means[1:3, None], groups * R, 1), rtol=1e-12)
@@ -259,7 +289,7 @@ def test_full_batches_of_quadratic_tasks_drift_by_the_powers_of_the_hessian(mome
         lengths = sum((1 - momentum**s) / (1 - momentum) for s in range(1, steps + 1))
         frozen.append(-lr * lengths * power @ apart)
     frozen, means, q = np.array(frozen), np.array(means), np.array([0.4, 0.1, 0.2, 0.3])
-    done = [replay_client(client, range(2)) for client in clients]
+    done = replay_clients("serial", FedAvg(), clients, dict.fromkeys(range(4), range(2)))
     found = replays(
         np.array([one.frozen[0] for one in done]), torch.stack([one.updates[:, 0] for one in done]).numpy(), q, 4
     )
