@@ -132,6 +132,7 @@ CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "format": ("svg, pdf, png or csv", _text),
     "job": ("the number of a job", _integer()),
     "address": ("an address of the stage as text", _text),
+    "what_if": ("fields by name, or null", _table),
     "spot": ("two numbers, distances on the plane, of at most 1e30", _spot),
 }
 """What an argument takes, in words, and its check, by name."""
