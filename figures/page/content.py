@@ -116,7 +116,6 @@ def _shown(grouped: Grouped, start: Start, samples: Samples, failed: Failed) -> 
         answers = diagnosed[run["key"]]
         run["verdict"] = "" if isinstance(answers, str) else answers["verdict"]
     stage = {**with_models(stage, grouped, start), "start": start.address, "split": start.how["split"]}
-    stage["what_if"] = start.what_if
     return {
         "title": "; ".join(dict.fromkeys(run.task_name for run in runs)),
         "number": len(runs),
@@ -133,7 +132,7 @@ def _shown(grouped: Grouped, start: Start, samples: Samples, failed: Failed) -> 
         "configuration": configuration(grouped),
         "fingerprints": fingerprints(grouped),
         "figures": figures,
-        "scene": stage,
+        "scene": {**stage, "what_if": start.what_if},
     }
 
 

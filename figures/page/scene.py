@@ -75,11 +75,10 @@ def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list
     texts = [(setting, ["" if value == ABSENT else value for value in values]) for setting, values in differing]
     labels, runs = run_labels([palette.label(run.label) for run in first], texts), []
     for row, (name, group) in enumerate(grouped.items()):
-        if labels.count(labels[row]) > 1 and len(group) == 1:
-            labels[row] += f", seed {seed_text(first[row])}"
         variant = [run.label for run in first[:row]].count(group[0].label)
         settings = [(setting, values[row]) for setting, values in texts if values[row]]
-        known = {"key": name, "label": labels[row], **_run(name, group, variant), "settings": settings}
+        seed = f", seed {seed_text(group[0])}" if labels.count(labels[row]) > 1 and len(group) == 1 else ""
+        known = {"key": name, "label": labels[row] + seed, **_run(name, group, variant), "settings": settings}
         runs.append({**known, **detail(name, group)})
     return {
         "title": "; ".join(dict.fromkeys(run.task_name for run in first)),
@@ -169,9 +168,8 @@ def events(run: Run, series: xr.DataArray | None, lost: int | None) -> list[dict
         words = f"critical point [{point.low:.0f}, {point.high:.0f}]: mean coherence{seed} is clearly above 0 before, "
         words += "and below 0 after; 95 % interval of the round, from resampled cohorts"
         marks.append({"round": int(point.round), "words": words, "span": [point.low, point.high]})
-    if isinstance(run.experiment.method, IMA):
-        start = run.experiment.method.first_round(run.experiment.rounds)
-        marks.append({"round": start, "words": "averaging starts: from here on IMA sends a mean of aggregates"})
+    if isinstance(method := run.experiment.method, IMA):
+        marks.append({"round": method.first_round(run.experiment.rounds), "words": "IMA starts averaging"})
     if lost is not None:
         marks.append({"round": lost, "words": "diverged: the loss was lowest here"})
     return [mark for mark in marks if mark["round"] <= run.rounds()[-1]]
