@@ -41,7 +41,7 @@ TERMS = {
     "interval.",
     "IMA": "Iterative moving averaging: the server sends the mean of the last aggregates.",
     "Proxy set": "Samples that the server holds, which FedLAW and distillation methods need.",
-    "FedLAW": "A method whose server learns the weights of the clients, and their sum, on a proxy set.",
+    "FedLAW": "A method that learns the weights of clients, and their sum, on a proxy set.",
     "Coherence": "How far the updates of a cohort point one way, 0 if they cancel.",
     "Client drift": "How much the updates of a round differ, because the clients' data differ.",
     "Update change": "The difference of two successive mean updates, whose square FedEve's equation 13 averages.",

@@ -1,7 +1,7 @@
 // The hall: the pictures side by side with one scale and one extent, and the colours below them.
 
 const NARROW = 1000, SMALL = 300; // px: of a window whose parts are one above the other, and sides of pictures that have little room
-const WORDS = 84, FEW_WORDS = 46, BESIDE = 130; // px: title and line below a picture, those of a small one, and how much wider these may be
+const WORDS = 84, FEW_WORDS = 46, BESIDE = 160; // px: title and line below a picture, those of a small one, and how much wider these may be
 
 class Hall {
   constructor(stage) {
