@@ -45,4 +45,4 @@ def published(runs: Sequence[Run], address: str, what_if: dict[str, Any] | None)
     with tempfile.TemporaryDirectory() as folder:
         path = report(opened, Path(folder) / "p.html", address=address, what_if=what_if, progress=step, failed=failed)
         content = base64.b64encode(path.read_bytes()).decode("ascii")
-    return {"name": "fedscape.html", "base64": content, "failed": [" ".join(one) for one in failed.reasons.items()]}
+    return {"name": "fedscape.html", "base64": content, "failed": [" ".join(line) for line in failed.reasons.items()]}
