@@ -85,7 +85,6 @@ class StageHandler(RequestHandler):
         """The page, which asks for all else by its websocket."""
         from figures.explore.live_page import live_page
 
-        self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Cache-Control", "no-store")
         if self.guard.has_token(self.request):
             self.set_cookie(self.guard.cookie, self.guard.secret, httponly=True, samesite="Strict", path="/")
@@ -142,11 +141,11 @@ class SocketHandler(WebSocketHandler):
         if self.early is not None:
             self.early.append(content)
             if self.opening.first is not None and isinstance(content, dict) and content.get("ask") == "scene":
-                self._say({"id": content.get("id"), "value": self.opening.first})  # the page ignores a second answer
+                self._write(json.dumps({"id": content.get("id"), "value": self.opening.first}))  # a second is ignored
         elif self.session is not None:
             self.session.receive(content)
         elif isinstance(content, dict):
-            self._say({"id": content.get("id"), "error": self.opening.problem})
+            self._write(json.dumps({"id": content.get("id"), "error": self.opening.problem}))
 
     def on_close(self) -> None:
         """End the session."""
@@ -174,9 +173,6 @@ class SocketHandler(WebSocketHandler):
         """Send a message, from any thread."""
         text = json.dumps(message, separators=(",", ":"), allow_nan=False)
         self.loop.add_callback(self._write, text)
-
-    def _say(self, message: dict[str, Any]) -> None:
-        self._write(json.dumps(message))
 
     def _write(self, text: str) -> None:
         if not self.ended:

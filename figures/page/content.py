@@ -132,7 +132,7 @@ def _shown(grouped: Grouped, start: Start, samples: Samples, failed: Failed) -> 
         "configuration": configuration(grouped),
         "fingerprints": fingerprints(grouped),
         "figures": figures,
-        "scene": stage,
+        "scene": {**stage, "what_if": start.what_if},
     }
 
 

@@ -39,6 +39,7 @@ def report(
     workers: int = 1,
     task: str | None = None,
     address: str = "",
+    what_if: dict[str, Any] | None = None,
     progress: PageProgress | None = None,
     failed: Failed | None = None,
 ) -> Path:
@@ -59,6 +60,7 @@ def report(
             already.
         address: Where the page begins, as the stage writes it after its own address: #round=12&view=relief. Samples,
             split and grid in it are those of the landscapes. By default the last round.
+        what_if: What the weights of the clients in the address gave, as the stage writes it; the page shows it.
         progress: Called with the number of runs analysed, out of len(runs), and the name of the present work. The
             present run counts by its finished parts: landscapes, numbers, curves. Each is also a line for the run's
             `announce` (`Run.with_progress`).
@@ -84,7 +86,7 @@ def report(
     _require_writable(path)
     failures = Failed() if failed is None else failed
     most = None if samples == "all" else samples
-    start = Start.read(address, points, most)
+    start = Start.read(address, points, most, what_if)
     write_bytes(path, page(content(runs, start, most, step, failures, figures, workers, task)).encode())
     if failed is None:
         for name, reason in failures.reasons.items():

@@ -40,6 +40,12 @@ TERMS = {
     "Critical point": "The round after which coherence has changed from positive to negative for good, with an "
     "interval.",
     "IMA": "Iterative moving averaging: the server sends the mean of the last aggregates.",
+    "Proxy set": "Samples that the server holds, which FedLAW and distillation methods need.",
+    "FedLAW": "A method that learns the weights of clients, and their sum, on a proxy set.",
+    "Coherence": "How far the updates of a cohort point one way, 0 if they cancel.",
+    "Client drift": "How much the updates of a round differ, because the clients' data differ.",
+    "Update change": "The difference of two successive mean updates, whose square FedEve's equation 13 averages.",
+    "Kalman gain": "FedEve's weight of the observed mean update against the predicted one, from 0 to 1.",
     "End": "The global model after the round.",
 }
 """Meanings of the terms on the stage, as the glossary has them."""
@@ -71,7 +77,8 @@ def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list
     for row, (name, group) in enumerate(grouped.items()):
         variant = [run.label for run in first[:row]].count(group[0].label)
         settings = [(setting, values[row]) for setting, values in texts if values[row]]
-        known = {"key": name, "label": labels[row], **_run(name, group, variant), "settings": settings}
+        seed = f", seed {seed_text(group[0])}" if labels.count(labels[row]) > 1 and len(group) == 1 else ""
+        known = {"key": name, "label": labels[row] + seed, **_run(name, group, variant), "settings": settings}
         runs.append({**known, **detail(name, group)})
     return {
         "title": "; ".join(dict.fromkeys(run.task_name for run in first)),
@@ -151,16 +158,21 @@ def events(run: Run, series: xr.DataArray | None, lost: int | None) -> list[dict
         run: The run.
         series: Its coherence over rounds, if that is known.
         lost: Round of the lowest loss of a run that diverged.
+
+    Returns:
+        Of each round: words, the name of the event before a colon, and of the critical point span, its interval.
     """
-    marks = list[tuple[int, str]]()
+    marks = list[dict[str, Any]]()
     if series is not None and not (point := critical_point(series["round"].values, series.values)).reason:
-        words = f"critical point [{point.low:.0f}, {point.high:.0f}]: coherence is negative from here on"
-        marks.append((int(point.round), words))
-    if isinstance(run.experiment.method, IMA):
-        marks.append((run.experiment.method.first_round(run.experiment.rounds), "averaging starts"))
+        seed = f" of seed {text}" if (text := seed_text(run)) else ""
+        words = f"critical point [{point.low:.0f}, {point.high:.0f}]: mean coherence{seed} is clearly above 0 before, "
+        words += "and below 0 after; 95 % interval of the round, from resampled cohorts"
+        marks.append({"round": int(point.round), "words": words, "span": [point.low, point.high]})
+    if isinstance(method := run.experiment.method, IMA):
+        marks.append({"round": method.first_round(run.experiment.rounds), "words": "IMA starts averaging"})
     if lost is not None:
-        marks.append((lost, "diverged: the loss was lowest here"))
-    return [{"round": index, "words": words} for index, words in marks if index <= run.rounds()[-1]]
+        marks.append({"round": lost, "words": "diverged: the loss was lowest here"})
+    return [mark for mark in marks if mark["round"] <= run.rounds()[-1]]
 
 
 def _colours(name: str) -> str:

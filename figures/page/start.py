@@ -26,15 +26,17 @@ class Start:
         how: points, samples, split and quantity of its landscapes, as `stage_round` takes them.
         round: The round that it begins with; None for the last one.
         seeds: Names of runs whose landscapes are shown in place of those of the lowest seed.
+        what_if: What its weights of the clients gave, as the stage writes it (`stage/weights.js`).
     """
 
     address: str
     how: dict[str, Any]
     round: int | None
     seeds: list[str]
+    what_if: dict[str, Any] | None = None
 
     @classmethod
-    def read(cls, address: str, points: int, samples: Samples) -> Start:
+    def read(cls, address: str, points: int, samples: Samples, what_if: dict[str, Any] | None = None) -> Start:
         """The beginning that an address states; points and samples are those of landscapes where it states none.
 
         Raises:
@@ -47,7 +49,7 @@ class Start:
         metric = words.get("metric", "loss")
         how = {"points": number("points", points), "samples": most, "split": words.get("split", "test")}
         how["quantity"] = "loss" if metric == "error" else metric  # the error is on every landscape
-        return cls(address, how, number("round", None), words.get("seeds", "").split(","))
+        return cls(address, how, number("round", None), words.get("seeds", "").split(","), what_if)
 
     def rounds(self, run: Run) -> list[int]:
         """Rounds whose landscape is on the stage; none where it cannot be computed."""

@@ -45,9 +45,7 @@ def _averaging(losses: xr.Dataset, unit: str) -> Sentence:
     if not np.isfinite(gain):
         return _sentence("A client model or the aggregate has no finite loss: this round diverged.", "", "Aggregate")
     error = finite(float(losses.gain_error))
-    verb = (
-        ("Averaging helps" if gain > 0 else "Averaging hurts") if is_clear(abs(gain), error) else "No clear difference"
-    )
+    verb = f"Averaging {'helps' if gain > 0 else 'hurts'}" if is_clear(abs(gain), error) else "No clear difference"
     of_aggregate, of_clients = alike([aggregate, alone], 3)
     text = f"{verb}: the aggregate has a test loss of {of_aggregate}, its {losses.sizes['id']} client models have "
     return _sentence(f"{text}{of_clients} on average.", with_error(-gain, error, unit), "Aggregate")
@@ -90,9 +88,8 @@ def _named(run: Run, client: dict[str, Any]) -> str:
     if not counts.any():
         return f"client {client['id']}"
     names = [str(run.dataset.classes[label]) for label in np.argsort(-counts, kind="stable") if counts[label]]
-    if len(names) > HIGHEST:
-        return f"client {client['id']} (mostly {', '.join(names[:HIGHEST])})"
-    return f"client {client['id']} (only {' and '.join(names)})"
+    few = f"only {' and '.join(names)}" if len(names) <= HIGHEST else f"mostly {', '.join(names[:HIGHEST])}"
+    return f"client {client['id']} ({few})"
 
 
 def _sentence(text: str, value: str, term: str) -> Sentence:

@@ -121,8 +121,7 @@ CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "rule": ("fedavg, equal, own, fedlaw, proxy, or 'without 9'", _text),
     "model": ("end, start, aggregate, 'client 3', {spot: [u, v]} or {weights: {id: w}, gamma: 1}", _model),
     "against": ("the id of a client, or null", _integer_or_none),
-    "truth": ("the number of a class, or null", _integer_or_none),
-    "predicted": ("the number of a class, or null", _integer_or_none),
+    **dict.fromkeys(("truth", "predicted"), ("the number of a class, or null", _integer_or_none)),
     "mode": ("wrong, differs or all", _text),
     "limit": (f"a whole number from 0 to {MOST_CARDS}", _integer(0, MOST_CARDS)),
     "runs": ("a list of names of runs", _names),
@@ -132,6 +131,7 @@ CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "format": ("svg, pdf, png or csv", _text),
     "job": ("the number of a job", _integer()),
     "address": ("an address of the stage as text", _text),
+    "what_if": ("fields by name, or null", _table),
     "spot": ("two numbers, distances on the plane, of at most 1e30", _spot),
 }
 """What an argument takes, in words, and its check, by name."""

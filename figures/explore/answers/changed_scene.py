@@ -60,12 +60,10 @@ class ChangedScene:
 
     def _scene(self) -> dict[str, Any]:
         runs = self._runs
-        records: dict[str, GrowingRun | None] = {}
-        for name in runs.names:
-            try:
+        records: dict[str, GrowingRun | None] = dict.fromkeys(runs.names)
+        for name in records:
+            with contextlib.suppress(*PROBLEMS):
                 records[name] = runs.described(name)
-            except PROBLEMS:
-                records[name] = None
         usable = [run for name, run in records.items() if run is not None and _is_usable(run)]
         names = {run.folder: name for name, run in records.items() if run is not None}
         damaged = [run for run in usable if runs.problem(names[run.folder])]

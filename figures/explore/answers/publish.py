@@ -13,12 +13,13 @@ from figures.explore.ask import Ask
 from figures.explore.work import stopping
 
 
-def publish(ask: Ask, runs: list[str], address: str = "") -> dict[str, Any]:
+def publish(ask: Ask, runs: list[str], address: str = "", what_if: dict[str, Any] | None = None) -> dict[str, Any]:
     """The file of `fedscape publish`.
 
     Args:
         runs: Names of runs, with all seeds.
         address: Of the stage: the page opens there, with these landscapes.
+        what_if: What weights of the clients in that address gave, as the stage writes it.
 
     Returns:
         name of the file, base64 of it, and failed: what could not be drawn, a line each.
@@ -29,11 +30,11 @@ def publish(ask: Ask, runs: list[str], address: str = "") -> dict[str, Any]:
     opened = [ask.run(name, -1) for name in runs]
     if not opened:
         raise LookupError("no run is given; tick one.")
-    value: dict[str, Any] = ask.long(published, opened, address, title="the page to send")
+    value: dict[str, Any] = ask.long(published, opened, address, what_if, title="the page to send")
     return value
 
 
-def published(runs: Sequence[Run], address: str) -> dict[str, Any]:
+def published(runs: Sequence[Run], address: str, what_if: dict[str, Any] | None) -> dict[str, Any]:
     """The page; in a process of its own."""
     from figures.page.remembered_runs import Failed
     from figures.page.report import report
@@ -42,7 +43,6 @@ def published(runs: Sequence[Run], address: str) -> dict[str, Any]:
     step = lambda done, note: stopping.step(round(parts * done), parts * len(runs))  # noqa: E731
     opened = [run.with_progress(None) for run in runs]
     with tempfile.TemporaryDirectory() as folder:
-        path = report(opened, Path(folder) / "p.html", address=address, progress=step, failed=failed)
+        path = report(opened, Path(folder) / "p.html", address=address, what_if=what_if, progress=step, failed=failed)
         content = base64.b64encode(path.read_bytes()).decode("ascii")
-    lines = [f"{name} {reason}" for name, reason in failed.reasons.items()]
-    return {"name": "fedscape.html", "base64": content, "failed": lines}
+    return {"name": "fedscape.html", "base64": content, "failed": [" ".join(line) for line in failed.reasons.items()]}

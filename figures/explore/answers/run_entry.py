@@ -69,8 +69,7 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
 
 
 def _number(run: Run, name: str) -> xr.DataArray | None:
-    record = _growing(run)
-    return known(record).get(name, record.numbers().get(name))
+    return known(record := _growing(run)).get(name, record.numbers().get(name))
 
 
 def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, Any]:

@@ -88,10 +88,9 @@ def from_values(index: int, ids: list[int], values: dict[int, float], gamma: flo
 
 def of_mixture(run: Run, item: Mixture) -> dict[str, Any]:
     """The numbers; in the process of the jobs."""
-    value = numbers(run, item.query, item.row)
     on_proxy = Query(item.query.round, "cohort", "proxy")
     proxy_loss = numbers(run, on_proxy, item.row)["loss"] if item.proxy else None
-    return {**value, "proxy_loss": proxy_loss, "mark": _mark(run, item)}
+    return {**numbers(run, item.query, item.row), "proxy_loss": proxy_loss, "mark": _mark(run, item)}
 
 
 def _mark(run: Run, item: Mixture) -> dict[str, float | None] | None:

@@ -20,7 +20,7 @@ function clientsCard(stage, run, frame) {
   oneStop(body, "button");
   const picked = frame.cohort.find((one) => one.id === state.client);
   return make("section", { class: "clients" }, make("h3", {}, "Clients of the round"),
-    make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...["client", "classes of its samples"].map((text) => make("th", { scope: "col" }, text)),
+    make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...["client", "classes"].map((text) => make("th", { scope: "col" }, text)),
       make("th", { scope: "col", colspan: 2, title: "Loss of the aggregate minus its loss without this client ± its standard error over the samples; pale where it is not clear" }, `raises the loss${stage.unit && ` [${stage.unit.trim()}]`}`))), body)),
     picked ? clientWords(picked, stage) : make("p", { class: "small" }, "Pick a client to see its training."));
 }

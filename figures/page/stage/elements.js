@@ -68,10 +68,29 @@ function pathOf(points) {
 }
 
 // A term, whose meaning appears when it is pointed at, focused or touched.
-function term(name, terms) {
+function term(name, terms, text = null) {
   if (!terms[name]) return make("span", {}, name);
-  return make("button", { type: "button", class: "term", "aria-label": `${name}: ${terms[name]}` }, name, make("span", { class: "meaning", "aria-hidden": "true" }, terms[name]));
+  return make("button", { type: "button", class: text ? "term inside" : "term", "aria-label": `${text || name}: ${terms[name]}` }, text || name, make("span", { class: "meaning", "aria-hidden": "true" }, terms[name]));
 }
+
+// Names of terms in a text, in their order; what each picture has as a mark is explained there.
+function termsIn(text, terms) {
+  const plain = text.toLowerCase().replaceAll("-", " "), place = (name) => plain.search(new RegExp(`\\b${name.toLowerCase()}\\b`));
+  return Object.keys(terms).filter((name) => !["End", "Aggregate"].includes(name) && place(name) >= 0).map((name) => ({ name, at: place(name) })).sort((a, b) => a.at - b.at);
+}
+
+// A text whose terms have their meanings, each at its first place; `seen` has those that are explained nearby.
+function termed(text, terms, seen = new Set()) {
+  const parts = [];
+  let from = 0;
+  for (const { name, at } of termsIn(text, terms)) {
+    if (seen.has(name) || at < from) continue;
+    seen.add(name);
+    parts.push(text.slice(from, at), term(name, terms, text.slice(at, from = at + name.length)));
+  }
+  return [...parts, text.slice(from)];
+}
+const meanings = (text, terms) => termsIn(text, terms).map(({ name }) => ` ${name}: ${terms[name]}`).join("");
 
 // What a control is called, to find it again after its part of the page was drawn anew.
 function nameOf(element) { return { tag: element.tagName.toLowerCase(), name: element.getAttribute("aria-label") || `${element.name || ""} ${element.value || ""} ${element.textContent}` }; }

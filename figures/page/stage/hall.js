@@ -1,7 +1,7 @@
 // The hall: the pictures side by side with one scale and one extent, and the colours below them.
 
 const NARROW = 1000, SMALL = 300; // px: of a window whose parts are one above the other, and sides of pictures that have little room
-const WORDS = 84, FEW_WORDS = 46; // px: title and line below a picture, and of a small one
+const WORDS = 84, FEW_WORDS = 46, BESIDE = 160; // px: title and line below a picture, those of a small one, and how much wider these may be
 
 class Hall {
   constructor(stage) {
@@ -56,11 +56,12 @@ class Hall {
     const wide = this.element.clientWidth, phone = innerWidth < NARROW, tall = phone ? innerHeight - 190 : Math.max(this.element.clientHeight, 0);
     const side = (columns, words) => Math.min((wide - 14 * (columns - 1)) / columns, (tall + 14) / (phone ? 1 : Math.ceil(number / columns)) - 14 - words);
     const differs = this.stage.state.view === "difference", best = (words) => Array.from({ length: number }, (_, i) => i + 1).reduce((a, b) => (side(b, words) > side(a, words) + 4 ? b : a), 1);
-    const tight = !phone && side(best(WORDS), WORDS) < SMALL, words = tight ? FEW_WORDS + (differs ? 20 : 0) : WORDS, columns = phone ? (wide > 620 ? Math.min(number, 2) : 1) : best(words);
-    this.element.style.gridTemplateColumns = `repeat(${columns}, max-content)`;
+    const most = best(WORDS), room = (columns) => Math.floor((wide - 14 * (columns - 1)) / columns), tight = !phone && side(most, WORDS) < Math.min(SMALL, room(most)), words = tight ? FEW_WORDS + (differs ? 20 : 0) : WORDS, columns = phone ? (wide > 620 ? Math.min(number, 2) : 1) : best(words);
+    const drawn = Math.floor(Math.min(Math.max(side(columns, words), 160), wide));
+    this.element.style.gridTemplateColumns = `repeat(${columns}, ${tight ? Math.max(Math.min(drawn + BESIDE, room(columns)), drawn) : drawn}px)`;
     this.element.classList.toggle("tight", tight);
     this.element.classList.toggle("differences", differs);
-    return Math.floor(Math.min(Math.max(side(columns, words), 160), wide));
+    return drawn;
   }
 
   // The colours and what they stand for.

@@ -24,8 +24,9 @@ class Picture {
   draw(shown, side) {
     this.shown = shown;
     const { run, other, frame, words, at } = shown;
-    const named = (one) => [swatch(one), make("b", { title: this.stage.named(one) }, one.label), make("span", { class: "seed" }, this.stage.seedOf(one))];
-    this.title.replaceChildren(...named(run), ...(other ? [make("span", {}, " minus "), ...named(other)] : []), make("span", { class: "at" }, words.at || ""), this.status);
+    const named = (one, ...parts) => make("span", { class: "named" }, parts[0], swatch(one), make("b", { title: this.stage.named(one) }, one.label), make("span", { class: "seed" }, this.stage.seedOf(one)), parts.slice(1));
+    const place = [make("span", { class: "at" }, words.at ? ` ${words.at}` : ""), this.status];
+    this.title.replaceChildren(...(other ? [named(run, null), named(other, make("span", { class: "minus" }, " minus "), ...place)] : [named(run, null, ...place)]));
     this.showProgress();
     this.element.dataset.run = run.key;
     this.plate.hidden = !frame;

@@ -12,7 +12,7 @@ class Rail {
     this.brand = make("p", { class: "brand" }, "fedscape ", make("span", {}, "loss landscapes and drift"));
     this.title = make("h1", {}, scene.title || "fedscape");
     this.filter = make("input", { type: "search", "aria-label": "Filter runs", placeholder: "Filter runs", input: (event) => stage.set({ filter: event.target.value }, { replace: true }) });
-    this.few = make("p", { class: "small" });
+    this.few = make("p", { class: "small few" });
     this.list = make("ul", {});
     this.work = make("div", { class: "jobs" });
     const rest = document.getElementById("summary") ? make("a", { class: "more", href: "#summary" }, "Tables and curves ↓") : stage.link ? make("a", { class: "more", href: `#${stage.id("figures")}`, click: (event) => { event.preventDefault(); stage.gallery.element.scrollIntoView(); } }, "Figures ↓") : null;

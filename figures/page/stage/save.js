@@ -25,6 +25,20 @@ function styled(drawing) {
   return copy;
 }
 
+// The lines of a text as they are seen: words, place and weight.
+function linesOf(element) {
+  const lines = [], walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT), range = document.createRange();
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) for (const { 0: word, index } of node.data.matchAll(/\S+\s*/g)) {
+    range.setStart(node, index);
+    range.setEnd(node, index + word.length);
+    const box = range.getBoundingClientRect(), last = lines[lines.length - 1];
+    if (box.right > node.parentElement.getBoundingClientRect().right + 1) continue; // it is cut
+    if (last && last.node === node && Math.abs(last.box.top - box.top) < 2) last.words += word;
+    else lines.push({ node, words: word, box, bold: Boolean(node.parentElement.closest("b")) });
+  }
+  return lines;
+}
+
 // The pictures and their colours, exactly as they are seen: a drawing, and its width and height, px.
 function pictureOf(stage) {
   const parts = [], hall = stage.hall.element.getBoundingClientRect(), look = getComputedStyle(stage.root), ink = look.color, font = look.fontFamily;
@@ -32,12 +46,13 @@ function pictureOf(stage) {
   const text = (words, x, y, more = {}) => shape("text", { x, y, fill: ink, "font-family": font, "font-size": 14, ...more }, words);
   for (const { shown, title, plate, canvas, over, reading, side } of stage.pictures) {
     if (!shown.frame) continue;
-    const box = plate.getBoundingClientRect(), x = box.left - left, y = box.top - top, head = title.getBoundingClientRect(), drawing = styled(over);
-    for (const piece of title.children) {
-      const place = piece.getBoundingClientRect();
-      if (piece.tagName.toLowerCase() === "svg") { const line = styled(piece); for (const [name, value] of Object.entries({ x: place.left - left, y: place.top - top, width: place.width, height: place.height })) line.setAttribute(name, value); parts.push(line); }
-      else if (piece.textContent) parts.push(text(piece.textContent, place.left - left, head.top - top + head.height / 2 + 5, { "font-weight": piece.tagName === "B" ? 700 : 400 }));
+    const box = plate.getBoundingClientRect(), x = box.left - left, y = box.top - top, drawing = styled(over);
+    for (const swatch of title.querySelectorAll("svg")) {
+      const place = swatch.getBoundingClientRect(), line = styled(swatch);
+      for (const [name, value] of Object.entries({ x: place.left - left, y: place.top - top, width: place.width, height: place.height })) line.setAttribute(name, value);
+      parts.push(line);
     }
+    for (const { words, box: place, bold } of linesOf(title)) parts.push(text(words, place.left - left, place.top - top + place.height / 2 + 5, { "font-weight": bold ? 700 : 400 }));
     parts.push(shape("image", { href: canvas.toDataURL("image/png"), x, y, width: side, height: side, opacity: getComputedStyle(canvas).opacity }));
     for (const [name, value] of Object.entries({ x, y, width: side, height: side })) drawing.setAttribute(name, value);
     parts.push(drawing);
@@ -75,8 +90,8 @@ async function savePage(stage, say) {
   try {
     const runs = stage.shown.flatMap((run) => (run.names || [{ name: run.key }]).map((member) => member.name)), live = blank(stage);
     const plain = Object.fromEntries(["model", "against", "truth", "predicted", "more", "show", "figure", "filter", "follow", "tour"].map((name) => [name, live[name]]));
-    const { name, base64, failed } = await stage.link.ask("publish", { runs, address: addressOfState({ ...stage.state, ...plain }) }, { onProgress: (progress) => say(progressWords(progress)) });
+    const { name, base64, failed } = await stage.link.ask("publish", { runs, address: addressOfState({ ...stage.state, ...plain }), what_if: await stage.why.weights.toSave() }, { onProgress: (progress) => say(progressWords(progress)) });
     download(name, new Blob([bytesOf(base64)], { type: "text/html" }));
-    say(`${name} is in your downloads. It opens as this page is now, anywhere, without a network. ${stage.state.mix ? "Weights that you set are not kept in it. " : ""}${failed.length ? `Left out: ${failed.join(" ")}` : ""}`);
+    say(`${name} is in your downloads. It opens as this page is now, anywhere, without a network. ${failed.length ? `Left out: ${failed.join(" ")}` : ""}`);
   } catch (reason) { say(String(reason.message || reason)); }
 }

@@ -67,6 +67,7 @@ class TimeLine {
       const step = roundStep(last - first, this.width / 70);
       for (let round = Math.ceil(first / step) * step; round <= last; round += step) parts.push(shape("text", { x: this.x(round), y: this.height - 4, "text-anchor": "middle", class: "tick" }, String(round)));
       const flags = this.events(within);
+      for (const { run, span } of flags) if (span) parts.push(shape("rect", { class: "event-span", x: this.x(Math.max(span[0], first)), y: SIDES.top, width: Math.max(this.x(Math.min(span[1], last)) - this.x(Math.max(span[0], first)), 2), height: base - SIDES.top, fill: run.shade }));
       parts.push(...flags.map(({ x, run }) => shape("line", { class: "event-line", x1: x, x2: x, y1: 12, y2: base, stroke: run.shade })));
       this.flags.setAttribute("viewBox", `0 0 ${this.width} 15`);
       this.flags.replaceChildren(...flags.map(({ flag }) => flag));
@@ -87,7 +88,10 @@ class TimeLine {
       this.offered = names.join();
       for (const select of Object.values(this.picks)) select.replaceChildren(...names.map((name) => make("option", { value: name }, numbers[name].words)));
     }
-    for (const [field, select] of Object.entries(this.picks)) select.value = this.stage.state[field];
+    for (const [field, select] of Object.entries(this.picks)) {
+      select.value = this.stage.state[field];
+      select.title = meanings(numbers[select.value]?.words || "", this.stage.scene.terms).trim();
+    }
   }
 
   band({ name, top, height, about: { words, log }, curves }) {
@@ -124,13 +128,13 @@ class TimeLine {
     for (let i = all.length - 1; i >= 0; i--) all[i].x = Math.min(all[i].x, i === all.length - 1 ? this.width - 12 : all[i + 1].x - WIDE);
     const taken = all.map(({ x }) => [x, x + 9]);
     return all.map(({ run, event, x, round }) => {
-      const brief = event.words.split(/[:[]/)[0].trim(), words = `${run.label}, round ${event.round}: ${event.words}`, long = 6.5 * brief.length;
+      const brief = event.words.split(":")[0], words = `${run.label}, round ${event.round}: ${event.words}.${meanings(event.words, this.stage.scene.terms)}`, long = 6.5 * brief.length;
       const spans = [[x + 10, x + 14 + long], [x - 6 - long, x - 2]], free = (span) => span[0] > 0 && span[1] < this.width && taken.every(([from, to]) => span[1] < from || span[0] > to);
       const span = spans.find(free), left = span === spans[1];
       if (span) taken.push(span);
       const flag = shape("g", { class: "event", role: "button", "aria-label": words, ...pressed(() => this.goTo(event.round)) }, shape("title", {}, words),
         shape("rect", { x: left ? x - 4 - long : x - 3, y: 0, width: span ? long + 16 : 15, height: 14, fill: "transparent" }), shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: left ? x - 4 : x + 12, y: 11, class: "tick", "text-anchor": left ? "end" : "start" }, span ? brief : ""));
-      return { run, x: round, flag };
+      return { run, x: round, flag, span: event.span };
     });
   }
 

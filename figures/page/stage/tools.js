@@ -16,10 +16,10 @@ function detailOf(stage) {
   const { state, land } = stage, run = stage.looked, at = state.view === "path" ? land.path(run) : land.frame(run), { frame } = at;
   const through = frame && frame.through ? `Planes go through clients ${frame.through.join(", ")} of each run: u from the first to the second, v across, towards the third; 0 is their mean.` : "";
   const words = state.view === "path" ? ["The plane spans the first two principal components of the global models of all rounds. The dots are these models, projected onto it.", frame ? frame.samples : ""]
-    : [through, "The same place in two pictures is equally far from that mean; it is not the same model.", "Hollow marks lie off the plane and are projected onto it.", frame ? frame.samples : ""];
+    : [through, "The same place in two pictures is equally far from that mean; it is not the same model.", run.proxy === false || !stage.link ? "" : `Proxy set: ${stage.scene.terms["Proxy set"]}`, "Hollow marks lie off the plane and are projected onto it.", frame ? frame.samples : ""];
   const button = (text, act, more = {}) => make("button", { type: "button", click: act, ...more }, text);
   const choice = (label, values, present, act) => make("label", {}, `${label} `, make("select", { change: (event) => act(event.target.value) }, ...values.map(([value, text]) => make("option", { value, selected: String(value) === String(present) }, text))));
-  const splits = [["test", "test"], ["train", "training"], ...(run.proxy === false ? [] : [["proxy", "proxy"]]), ...(frame && frame.cohort ? frame.cohort.map((one) => [`client ${one.id}`, `client ${one.id}'s`]) : [])];
+  const splits = [["test", "test"], ["train", "training"], ...(run.proxy === false ? [] : [["proxy", "proxy set"]]), ...(frame && frame.cohort ? frame.cohort.map((one) => [`client ${one.id}`, `client ${one.id}'s`]) : [])];
   if (!splits.some(([value]) => value === state.split)) splits.push([state.split, stage.splitWords()]);
   const live = stage.link ? [make("div", { class: "choices" }, choice("Samples of", splits, state.split, (split) => stage.set({ split })),
     choice("at most", SAMPLES.map((value) => [value, value === "all" ? "all of them" : `${value} samples`]), state.samples, (value) => stage.set({ samples: value === "all" ? value : Number(value) })),

@@ -1,4 +1,5 @@
 // The card of weights: the aggregate of the round at any weights of its clients. They belong to the run and round they were set for.
+// A file shows the weights that were set when it was saved, and what they gave.
 
 class WeightsCard {
   constructor(stage) {
@@ -11,16 +12,19 @@ class WeightsCard {
     this.rows = new Map();
   }
 
+  // Of a file, what it has of its weights: {of, value, own, words}; null for others.
+  get saved() { const { link, scene, state } = this.stage; return !link && state.mix && scene.what_if && JSON.stringify(ofMix(state.mix)) === JSON.stringify(scene.what_if.of) ? scene.what_if : null; }
+
   // What the round took: {weights, gamma}, and the answer with its loss.
-  get base() { const { samples, split } = this.stage.state; return this.stage.asks.want("best", { run: this.stage.memberOf(this.stage.looked), round: this.round, rule: "own", split, samples }); }
+  get base() { if (this.saved) return { value: this.saved.own }; const { samples, split } = this.stage.state; return this.stage.asks.want("best", { run: this.stage.memberOf(this.stage.looked), round: this.round, rule: "own", split, samples }); }
   get own() { return this.base.value || { gamma: 1, weights: Object.fromEntries(this.cohort.map((one) => [one.id, one.weight ?? 0])) }; }
   get present() { return this.draft || this.stage.state.mix; }
   question(mix) { const { samples, split } = this.stage.state; return { run: this.stage.memberOf(this.stage.looked), round: mix.round, weights: mix.weights, gamma: mix.gamma, split, samples }; }
 
   draw(at) {
     const { stage } = this, { state } = stage, { frame } = at;
-    this.element.hidden = !stage.link || !frame || at.stale || state.view === "path";
-    if (this.element.hidden) { this.draft = null; this.mark = ""; this.sliders.replaceChildren(); this.presets.replaceChildren(); this.numbers.textContent = this.words.textContent = ""; return; }
+    this.element.hidden = !(stage.link || this.saved) || !frame || at.stale || state.view === "path";
+    if (this.element.hidden) { this.draft = null; this.mark = ""; this.sliders.replaceChildren(); this.presets.replaceChildren(); this.numbers.textContent = this.words.textContent = this.words.said = ""; return; }
     this.cohort = frame.cohort;
     this.round = at.round;
     const mark = `${state.look} ${at.round} ${this.cohort.map((one) => one.id)} ${state.client}`;
@@ -30,13 +34,13 @@ class WeightsCard {
 
   build() {
     const { stage } = this, { client } = stage.state, picked = this.cohort.some((one) => one.id === client);
-    const rules = [["own", "The round's own"], ["equal", "Equal"], ["fedlaw", "FedLAW's"], ...(picked ? [[`without ${client}`, `Without client ${client}`]] : [])];
-    this.presets.replaceChildren(...rules.map(([rule, text]) => make("button", { type: "button", click: () => this.preset(rule) }, text)));
+    const live = Boolean(stage.link), rules = !live ? [] : [["own", "The round's own"], ["equal", "Equal"], ["fedlaw", "FedLAW's"], ...(picked ? [[`without ${client}`, `Without client ${client}`]] : [])];
+    this.presets.replaceChildren(...rules.map(([rule, text]) => make("button", { type: "button", title: rule === "fedlaw" ? stage.scene.terms.FedLAW : null, click: () => this.preset(rule) }, text)));
     this.rows = new Map(this.cohort.map(({ id }) => {
-      const slider = make("input", { type: "range", min: 0, max: 1, step: 0.005, "aria-label": `Weight of client ${id}`, input: (event) => this.moved(id, Number(event.target.value)), change: () => this.released() });
+      const slider = make("input", { type: "range", min: 0, max: 1, step: 0.005, "aria-label": `Weight of client ${id}`, disabled: !live, input: (event) => this.moved(id, Number(event.target.value)), change: () => this.released() });
       return [String(id), { slider, output: make("output", {}), row: null }];
     }));
-    const slider = make("input", { type: "range", min: 0.5, max: 1.5, step: 0.005, "aria-label": "Sum of the weights", input: (event) => this.changed((this.present || this.own).weights, Number(event.target.value)), change: () => this.released() }), output = make("output", {});
+    const slider = make("input", { type: "range", min: 0.5, max: 1.5, step: 0.005, "aria-label": "Sum of the weights", disabled: !live, input: (event) => this.changed((this.present || this.own).weights, Number(event.target.value)), change: () => this.released() }), output = make("output", {});
     this.sum = { slider, output, row: make("label", { title: "FedLAW's gamma: the aggregate is the weighted mean times this factor" }, make("span", {}, "sum"), slider, output) };
     this.sliders.replaceChildren(...[...this.rows].map(([id, one]) => make("label", {}, make("span", {}, `client ${id}`), one.slider, one.output)), this.sum.row);
   }
@@ -61,6 +65,7 @@ class WeightsCard {
   async preset(rule) {
     const { stage } = this, { state } = stage, run = state.look, round = this.round, where = this.mark;
     if (rule === "own") { this.draft = null; stage.set({ mix: null }); return; }
+    this.words.said = "";
     this.words.textContent = rule === "fedlaw" ? "Learning the weights on the proxy set ..." : "Evaluating ...";
     try {
       const value = await stage.link.ask("best", { run: stage.memberOf(stage.looked), round, rule, split: state.split, samples: state.samples });
@@ -70,6 +75,18 @@ class WeightsCard {
       this.note = { of: JSON.stringify(mix), words: value.words };
       stage.set({ mix });
     } catch (reason) { if (where === this.mark) this.words.textContent = String(reason.message || reason); }
+  }
+
+  // Which rule gave the weights, in words; empty for weights set by hand.
+  rule(mix) { return this.saved ? this.saved.words : this.note && this.note.of === JSON.stringify(mix) ? this.note.words : ""; }
+
+  // What a file has of the present weights; null where there are none.
+  async toSave() {
+    const { stage } = this, { mix, samples, split } = stage.state;
+    if (!mix) return null;
+    const own = { run: stage.memberOf(stage.looked), round: mix.round, rule: "own", split, samples };
+    const [value, base] = await Promise.all([stage.link.ask("weights", this.question(mix)), stage.link.ask("best", own)]);
+    return { of: ofMix(mix), value, own: base, words: this.rule(mix) };
   }
 
   // Sliders and numbers of the present weights, against those of the round's own.
@@ -85,7 +102,8 @@ class WeightsCard {
     if (document.activeElement !== scale || !this.draft) scale.value = gamma;
     total.textContent = gamma.toFixed(3);
     const { base } = this;
-    if (mix && (!this.asked || !this.asked.pending || !this.draft)) this.asked = stage.asks.want("weights", this.question(mix));
+    if (this.saved) this.asked = { value: this.saved.value };
+    else if (mix && (!this.asked || !this.asked.pending || !this.draft)) this.asked = stage.asks.want("weights", this.question(mix));
     else if (mix && this.draft) { stage.asks.wanted.add([...stage.asks.entries].find(([, entry]) => entry === this.asked)?.[0]); this.again = true; }
     const now = mix ? this.asked : base;
     this.numbers.classList.toggle("stale", Boolean(now.pending));
@@ -98,14 +116,16 @@ class WeightsCard {
     this.numbers.replaceChildren(make("b", {}, `Loss ${written(loss, 4)}${stage.unit}`), `${wrong === null ? "" : `, error ${(100 * wrong).toFixed(1)} %`}${against}`);
     this.numbers.dataset.gain = !sure ? "" : gain < 0 ? "lower" : "higher";
     const scaled = mix && Math.abs(mix.gamma - 1) > 5e-5 ? ` The sum is scaled by ${written(mix.gamma, 4)}.` : "";
-    this.words.textContent = mix ? `${this.note && this.note.of === JSON.stringify(mix) ? this.note.words : "The aggregate of this round with these weights."}${scaled} They are forgotten at another round, and when another run is looked at.` : "Move a slider: the others share the rest. The mark on the picture follows.";
+    const rest = this.saved ? "They were set before this file was saved; it has no numbers of others." : "They are forgotten at another round, and when another run is looked at.";
+    const words = mix ? `${this.rule(mix) || "The aggregate of this round with these weights."}${scaled} ${rest}` : "Move a slider: the others share the rest. The mark on the picture follows. FedLAW's weights are learned on the proxy set.";
+    if (words !== this.words.said) this.words.replaceChildren(...termed(this.words.said = words, stage.scene.terms));
   }
 
   // Where the weights lie on the plane: the mean of the clients' marks, weighted; the server's place where gamma is not 1.
   markOf() {
     const mix = this.present, { stage } = this;
-    if (!mix || !stage.link || !stage.looked) return null;
-    const { frame, stale } = stage.land.frame(stage.looked), value = !this.draft && stage.asks.want("weights", this.question(mix)).value;
+    if (!mix || !(stage.link || this.saved) || !stage.looked) return null;
+    const { frame, stale } = stage.land.frame(stage.looked), value = this.saved ? this.saved.value : !this.draft && stage.asks.want("weights", this.question(mix)).value;
     if (!frame || stale) return null;
     if (value && value.mark) return { name: "your weights", kind: "mix", ...value.mark, loss: value.loss };
     const sum = Object.values(mix.weights).reduce((all, one) => all + one, 0) || 1;
@@ -113,3 +133,5 @@ class WeightsCard {
     return { name: "your weights", kind: "mix", u: along("u"), v: along("v"), away: 0, loss: null };
   }
 }
+
+const ofMix = ({ round, gamma, weights }) => [round, Number(written(gamma, 4)), Object.entries(weights).map(([id, weight]) => [id, Number(written(weight, 4))])]; // as an address has them

@@ -132,11 +132,17 @@ def test_an_unknown_figure_is_said_and_weights_say_when_they_are_forgotten(opene
     idle(page)
     assert "forgotten at another round, and when another run is looked at" in page.text_content("#stage .weights")
     said = page.evaluate(f"{VIEW}.state.mix.run")
-    asked = page.evaluate(f"""async () => {{ let asked; const {{ link }} = {VIEW}, {{ ask }} = link;
-        link.ask = (kind, args) => {{ asked = args.address; return new Promise(() => null); }};
+    asked = page.evaluate(f"""() => new Promise((go) => {{ const {{ link }} = {VIEW}, {{ ask }} = link;
+        link.ask = (kind, args) => {{ if (kind !== 'publish') return ask.call(link, kind, args);
+            link.ask = ask; go(args); return new Promise(() => null); }};
         [...document.querySelectorAll('#stage .save button')].find(one => /This page/.test(one.textContent)).click();
-        link.ask = ask; return asked }}""")
-    assert f"mix={said},2," in asked, "the file knows that there were weights"
+        }})""")
+    assert f"mix={said},2," in asked["address"], "the file has the weights"
+    assert asked["what_if"]["value"]["loss"] != asked["what_if"]["own"]["loss"]
+    fedlaw = page.evaluate(f"{VIEW}.scene.terms")["FedLAW"]
+    assert page.get_attribute("#stage .presets button:has-text('FedLAW')", "title") == fedlaw
+    page.click("#stage .presets button >> nth=0")
+    assert page.locator("#stage .weights .term").all_text_contents()[0].startswith("FedLAW")
 
 
 def test_a_clicked_point_has_the_loss_of_its_model(opened, runs):

@@ -7,11 +7,16 @@ from exploring import idle
 
 pytestmark = [*MARKS, pytest.mark.timeout(600)]
 VIEW = "document.getElementById('stage').view"
+SET = f"""() => {{ const view = {VIEW}, {{ frame, round }} = view.land.frame(view.looked), {{ cohort }} = frame;
+    const weights = Object.fromEntries(cohort.map(({{ id }}, i) => [id, i ? 0.2 / (cohort.length - 1) : 0.8]));
+    view.set({{ mix: {{ run: view.state.look, round, gamma: 0.9, weights }} }}); }}"""
+"""Sets weights of the clients."""
 SEEN = f"""() => {{ const {{ state, shown, pictures }} = {VIEW}; return {{
     state: [state.round, state.view, state.metric, state.split, state.smooth, state.point, state.client, state.turn],
     runs: shown.map(run => [run.label, run.seeds]), looked: {VIEW}.looked.label,
     values: pictures.map(one => [...one.shown.fine].filter((_, place) => place % 97 === 0)),
     bands: shown.map(run => run.curves.accuracy), quantity: {VIEW}.quantity,
+    weights: [...document.querySelectorAll('.weights output, .what-if')].map(one => one.textContent),
     titles: pictures.map(one => one.title.textContent) }} }}"""
 
 
@@ -22,6 +27,8 @@ def saved(browser, address, runs, tmp_path_factory):
     page.set_default_timeout(200_000)
     fields = "round=1&view=difference&metric=error&split=train&points=9&samples=200&smooth=3&at=0.02,-0.01&client=1"
     page.goto(f"{address}#{fields}&seeds={runs[1].name}")
+    idle(page)
+    page.evaluate(SET)
     idle(page)
     seen = page.evaluate(SEEN)
     page.click("#stage .save summary")
@@ -48,7 +55,8 @@ def test_the_file_opens_as_the_page_was_saved(browser, saved, runs):
     after = page.evaluate(SEEN)
     assert before["state"][:4] == [1, "difference", "error", "train"]
     assert [seeds for _, seeds in after["runs"]] == [["6", "5"], ["5", "6"]], "all seeds; that of the landscapes first"
-    for part in ("state", "looked", "quantity", "titles"):
+    assert "the round's aggregate" in after["weights"][-1] and after["weights"][0] == "0.80"
+    for part in ("state", "looked", "quantity", "titles", "weights"):
         assert after[part] == before[part], part
     assert [words.replace(" minus ", ", ").split(", ")[1::2] for words in after["titles"]] == [
         ["seed 6"],
@@ -59,6 +67,10 @@ def test_the_file_opens_as_the_page_was_saved(browser, saved, runs):
     assert [label for label, _ in after["runs"]] == [label for label, _ in before["runs"]]
     for now, then in zip(after["values"], before["values"], strict=True):
         assert now == pytest.approx(then, abs=1e-6, nan_ok=True)
+    assert page.locator("#stage .weights input:enabled").count() == 0, "nothing evaluates other weights"
+    page.evaluate(f"{VIEW}.set({{ view: 'map' }})")
+    assert page.locator("#stage .mark.mix").count() == 1
+    page.go_back()
     assert page.locator("#stage .curves .spread").count() == 4, "seeds are one line with its band"
     mean = sum(run.metrics().accuracy.values for run in runs[:2]) / 2
     assert after["bands"][0] == pytest.approx(mean.tolist(), rel=1e-6)
@@ -76,7 +88,7 @@ def test_its_samples_are_those_of_the_page_and_no_address_says_otherwise(browser
     page.close()
 
 
-def test_a_file_says_that_weights_set_by_hand_are_not_in_it(browser, saved, tmp_path, runs):
+def test_a_file_says_of_which_weights_it_has_no_numbers(browser, saved, tmp_path, runs):
     text, path = saved[1].read_text(), tmp_path / "page.html"
     scene = packed_pages.content(text, "scene")
     look = next(run for run in scene["runs"] if "1" in run["shown"])
@@ -85,9 +97,10 @@ def test_a_file_says_that_weights_set_by_hand_are_not_in_it(browser, saved, tmp_
     path.write_text(packed_pages.changed(text, "scene", {**scene, "start": f"#round=1&look={look['key']}&mix={mix}"}))
     page = opened(browser, path)
     assert page.locator("#stage .complaint").is_hidden()
-    assert "set by hand are not kept in this file" in page.text_content("#stage .why")
+    assert "has no numbers of these weights" in page.text_content("#stage .why")
+    assert page.locator("#stage .weights").is_hidden() and page.locator("#stage .mark.mix").count() == 0
     page.locator("#stage .curves").press("End")
-    assert "set by hand" not in page.text_content("#stage .why")
+    assert "these weights" not in page.text_content("#stage .why")
     page.close()
 
 

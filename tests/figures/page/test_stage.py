@@ -2,16 +2,19 @@
 
 import base64
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
+import drift
 from drift.analyses.landscapes.planes import round_plane
 from figures.page.diagnosis_text import alike
 from figures.page.remembered_runs import Failed
-from figures.page.scene import TERMS, scene
+from figures.page.scene import TERMS, events, scene
 from figures.page.sent_scene import sent
 from figures.page.start import Start
 from figures.selection.groups import groups
@@ -97,6 +100,26 @@ def test_curves_are_means_over_seeds_with_lowest_and_highest(shown, runs):
 def test_one_seed_has_no_spread(runs):
     content = scene(groups(runs[:1]), sent(Start.read("", POINTS, 1000), Failed()), lambda first: "last")
     assert content["runs"][0]["spread"] == {} and len(content["runs"][0]["accuracies"]) == 1
+
+
+def test_runs_that_differ_in_their_seed_alone_say_it_and_have_dashes_of_their_own(runs, tmp_path):
+    again = drift.open(shutil.copytree(runs[0].folder, tmp_path / "again"))  # no group has one seed twice
+    content = scene(groups([*runs[:2], again]), lambda name, group: {}, lambda first: "last")["runs"]
+    assert [run["label"] for run in content] == ["FedAvg, seed 5", "FedAvg, seed 6", "FedAvg, seed 5"]
+    assert len({tuple(run["dash"]) for run in content}) == 3 and len({run["colour"] for run in content}) == 1
+
+
+def test_a_critical_point_says_its_interval_its_rule_and_its_seed(runs, monkeypatch):
+    monkeypatch.setattr(type(runs[1]), "rounds", lambda run: list(range(40)))
+    noise = np.random.default_rng(0).normal(0, 0.02, 40)
+    series = xr.DataArray(np.repeat([0.3, -0.3], 20) + noise, coords={"round": range(40)}, dims="round")
+    (event,) = events(runs[1], series, None)
+    low, high = event["span"]
+    assert event["round"] == 20 and low <= 20 <= high and high - low < 20
+    name, rule = event["words"].split(": ")
+    assert name == f"critical point [{low:.0f}, {high:.0f}]"
+    assert "of seed 6 is clearly above 0 before, and below 0 after; 95 % interval" in rule
+    assert events(runs[1], abs(series), None) == [], "no clear change, no flag"
 
 
 def test_compared_numbers_have_equally_many_decimals():

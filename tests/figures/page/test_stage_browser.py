@@ -94,6 +94,31 @@ def test_two_runs_are_compared_with_the_error_of_their_difference(opened, conten
     assert said.startswith("FedAvg, seed 5 and FedLAW, seed 5 are equal after round 2: 1.25 nats.")
 
 
+def test_the_number_of_no_clear_difference_is_that_of_the_runs_it_names(opened, content, text, tmp_path):
+    three, path = copy.deepcopy(content), tmp_path / "page.html"
+    three["runs"].append({**copy.deepcopy(content["runs"][0]), "key": "third", "label": "IMA"})
+    size = len(np.frombuffer(base64.b64decode(three["runs"][0]["shown"]["2"]["parts"]["end"]), "<f4"))
+    for run, loss, noise in zip(three["runs"], (1, 1.1, 1.2), (0.001, -0.001, 9), strict=True):
+        frame = run["shown"]["2"]
+        values = loss + noise * np.resize([1, -1], size).astype("<f4")
+        frame["parts"]["end"] = base64.b64encode(values.tobytes()).decode()
+        next(mark for mark in frame["marks"] if mark["kind"] == "end")["loss"] = loss
+    path.write_text(packed_pages.changed(text, "scene", three))
+    said = opened("#round=2&runs=fedavg,fedlaw,third&view=map", path).text_content("#stage .sentences li >> nth=0")
+    assert said.startswith("\N{MINUS SIGN}0.2 ± ") and "1.0 of FedAvg, seed 5; 1.2 of IMA" in said
+
+
+def test_a_term_in_a_sentence_has_its_meaning(opened, content):
+    page, terms = opened("#round=2&runs=fedavg&view=map"), content["terms"]
+    word = page.locator("#stage .sentences .term.inside")
+    assert word.get_attribute("aria-label") == f"critical point: {terms['Critical point']}"
+    assert page.locator("#stage .sentences .meaning:visible").count() == 0
+    word.hover()
+    assert page.locator("#stage .sentences .meaning:visible").text_content() == terms["Critical point"]
+    below = page.get_attribute("#stage select[aria-label='Second curve of the time line']", "title")
+    assert below == f"Client drift: {terms['Client drift']}"
+
+
 def test_the_difference_is_the_one_minus_the_other(opened, content):
     page = opened("#round=2&runs=fedavg,fedlaw&look=fedavg&view=difference")
     assert page.locator(".picture-title").nth(1).text_content() == "FedLAW, seed 5 minus FedAvg, seed 5"

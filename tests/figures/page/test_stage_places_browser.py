@@ -103,13 +103,19 @@ def test_a_point_is_written_alike_below_its_picture_and_in_its_card(opened, cont
 def test_flags_are_reached_by_mouse_and_keyboard(opened, content, text, tmp_path):
     flagged, path = copy.deepcopy(content), tmp_path / "page.html"
     for run in flagged["runs"]:
-        run["events"] = [{"round": 1, "words": "critical point [0, 2]: coherence is negative from here on"}]
+        words = "critical point [0, 2]: coherence is negative from here on"
+        run["events"] = [{"round": 1, "words": words, "span": [0, 2]}]
         del run["shown"]["1" if run["key"] == "fedlaw" else "2"]
     flagged["runs"][1]["events"].append({"round": 2, "words": "averaging starts"})
     path.write_text(packed_pages.changed(text, "scene", flagged))
     page = opened("#round=0&runs=fedavg&view=map", path)
     flag = page.locator("#stage .flags .event")
     assert flag.count() == 1 and "FedAvg, round 1: critical point" in flag.get_attribute("aria-label")
+    assert f" Critical point: {content['terms']['Critical point']}" in flag.get_attribute("aria-label")
+    assert flag.text_content().endswith("critical point [0, 2]")
+    places = "[0, 1].map(round => document.getElementById('stage').view.line.x(2 * round))"
+    band = page.locator("#stage .event-span").evaluate("one => [+one.getAttribute('x'), +one.getAttribute('width')]")
+    assert [band[0], sum(band)] == pytest.approx(page.evaluate(places))
     box = flag.locator("path").bounding_box()
     page.mouse.click(box["x"] + 4, box["y"] + 4)
     assert page.evaluate(f"[{VIEW}.state.round, {VIEW}.state.span]") == [1, None]
@@ -130,7 +136,7 @@ SIZES = [(1920, 1080), (1400, 900), (1280, 720), (1024, 768), (900, 600), (390, 
 OVERLAPS = """() => {
     const boxes = selector => [...document.querySelectorAll(selector)].map(one => one.getBoundingClientRect());
     const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
-    const parts = boxes('#stage .tools, #stage .picture-title, #stage .plate, #stage .reading, #stage .keys')
+    const parts = boxes('#stage :is(.tour, .tools, .picture-title, .plate, .reading, .keys)')
         .filter(one => one.width && one.height);
     return parts.flatMap((a, i) => parts.slice(i + 1).filter(b => meet(a, b)).map(b => [a.toJSON(), b.toJSON()])); }"""
 """Pairs of parts of the stage that lie over one another."""
@@ -141,7 +147,7 @@ def test_one_to_four_landscapes_lie_beside_one_another_without_overlap(opened, c
     four, path = copy.deepcopy(content), tmp_path / "page.html"
     four["classes"] = ["Sneaker"] * len(content["classes"])
     for client in four["runs"][0]["shown"]["2"]["cohort"]:
-        client |= {"cost": -0.0754, "cost_error": 0.0049}
+        client |= {"cost": -0.0754, "cost_error": 0.0049, "counts": [9, 9] + [0] * (len(content["classes"]) - 2)}
     for run in content["runs"]:
         label = f"{run['label']}, candidates of a long name"
         four["runs"].append({**copy.deepcopy(run), "key": f"{run['key']}-2", "label": label})
@@ -153,6 +159,9 @@ def test_one_to_four_landscapes_lie_beside_one_another_without_overlap(opened, c
             page.evaluate(CHANGE, [number, view])
             page.wait_for_timeout(50)
             assert page.evaluate(OVERLAPS) == [], (number, view)
+            cut = page.evaluate("""[...document.querySelectorAll('#stage .picture-title *')].filter(one =>
+                one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).display !== 'inline').length""")
+            assert cut == 0 or height < 800, (number, view, "a heading is whole")
             side = page.evaluate(f"{PICTURE}[0].side")
             assert side >= (160 if height < 800 else 230), (number, view, side)
             ticks = page.evaluate("""[...document.querySelectorAll('#stage .picture:first-child .axes text')].map(one =>
@@ -165,6 +174,14 @@ def test_one_to_four_landscapes_lie_beside_one_another_without_overlap(opened, c
                               "('#stage .clients .scroll'))")  # fmt: skip
         assert table <= 0, "the bars of the clients are seen whole"
     line = page.locator("#stage .timeline").bounding_box()
+    page.evaluate(f"{VIEW}.set({{ view: 'difference', tour: 4 }})")
+    page.wait_for_timeout(50)
+    assert page.evaluate(OVERLAPS) == [], "the tour lies over nothing"
+    if width <= 600:
+        page.evaluate(f"{VIEW}.set({{ view: 'map', tour: 0 }}); scrollTo(0, 0)")
+        page.wait_for_timeout(50)
+        first = page.locator("#stage .picture .ground").first.bounding_box()
+        assert first["y"] + first["height"] < page.locator("#stage .timeline").bounding_box()["y"], "the map is whole"
     if width <= 1000:
         assert line["height"] < 0.25 * height, "it stays in sight, and leaves the map in sight"
         assert page.evaluate(f"{PICTURE}[0].side") + 84 < height - line["height"]

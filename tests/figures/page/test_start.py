@@ -40,9 +40,12 @@ def test_models_of_the_round_come_first(runs, monkeypatch):
 
 
 def test_a_report_begins_where_its_address_says(runs, tmp_path):
-    path = report(runs[:1], tmp_path / "page.html", points=3, samples=20, address="#round=1&split=train")
+    path = report(
+        runs[:1], tmp_path / "page.html", points=3, samples=20, address="#round=1&split=train", what_if={"of": [1]}
+    )
     scene = packed_pages.content(path.read_text(), "scene")
     assert (scene["start"], scene["split"]) == ("#round=1&split=train", "train")
+    assert scene["what_if"] == {"of": [1]}
     assert {frame["split"] for frame in scene["runs"][0]["shown"].values()} == {"train"}
     assert [one["name"] for one in scene["runs"][0]["names"]] == [runs[0].name]
 
