@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.counterfactual.update_causes import update_causes
+from drift.analyses.counterfactual.update_causes import CAUSES, update_causes
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _selected
@@ -31,6 +31,11 @@ def draw(ds: xr.Dataset) -> Figure:
         current().remark(f"not known in all rounds: {', '.join(unknown)}")
     figure, axs = style.panels(1, len(shown))
     for ax, name in zip(axs.flat, shown, strict=True):
-        curves.curve(ds, ax=ax, variable=str(name), label=f"{name} [%]", **curves.DOTS)
+        label = f"{_WORDS[CAUSES.index(str(name))]} [% of the update]"
+        curves.curve(ds, ax=ax, variable=str(name), label=label, **curves.DOTS)
         ax.set_ylim(bottom=0)
     return style.key(figure, axs.flat, title=curves.band(ds))
+
+
+_WORDS = ("unequal steps", "late clients", "stopped clients", "untrained parts", "what is sent", "noise")
+"""Causes on the axes, in their order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 import numpy as np
@@ -38,8 +39,14 @@ def better(values: xr.DataArray, column: str = "") -> Literal["", "larger", "sma
     return ""
 
 
-MEANING = f"italics: {100 * LEVEL:g} % interval of the difference to it contains 0, or nearer to it than such a row"
-"""What a tie is, in words."""
+def meaning(marked: Collection[Mark], seeds: int) -> str:
+    """What the marks of a table of so many seeds are, in words; empty without any."""
+    if "best" not in marked:
+        return ""
+    if seeds == 2:
+        return "bold: best mean; two seeds are too few for an interval of the difference"
+    interval = f"{100 * LEVEL:g} % interval of the difference to it contains 0"
+    return "bold: best" + f"; italics: {interval}, or nearer to it than such a row" * ("tie" in marked)
 
 
 def column_marks(ds: xr.Dataset, values: xr.DataArray, over: str, column: str = "") -> list[Mark]:
@@ -97,8 +104,9 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
 
     A row nearer to the best than such a row is a tie too: no row is marked above a better one that is not.
 
-    The interval is Student's, of the paired differences where both rows have two or more seeds in common (these share
-    partition, initial model and cohorts), else Welch's. With one seed it is the error of accuracies on so many test
+    The interval is Student's, of the paired differences where both rows have seeds in common (these share partition,
+    initial model and cohorts), else Welch's. That of two seeds is too wide to say anything: then equal means alone are
+    ties. With one seed it is the error of accuracies on so many test
     samples, sqrt(2 p (1 - p) / n) with the p of both that is nearer to 1/2; without samples a single seed allows no
     statement, and there are no ties but equal values. Where every row is marked, none is; nor where the best mean is
     so for want of seeds that others have, and is worse in those in common.
@@ -118,7 +126,7 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
     if any(_loses(table[first], row, larger) for row in table):
         return [""] * len(table)
     states: list[Mark] = [
-        "best" if index == first else "tie" if count and equal(table[first], row, samples) else ""
+        "best" if index == first else "tie" if counts.max() != 2 and count and equal(table[first], row, samples) else ""
         for index, (row, count) in enumerate(zip(table, counts, strict=True))
     ]
     with np.errstate(invalid="ignore"):  # of infinite means
