@@ -74,10 +74,7 @@ with style.context():
     for ax, ((name, index), plane) in zip(axes.flat, planes.items(), strict=True):
         figures.contour(plane, ax=ax, levels=levels, names=False)
         ax.set_title(f"{style.label(name)}, round {index}")
-        ax.set(
-            xlabel="" if ax in axes[0] else "distance along u", ylabel="distance along v" if ax in axes[:, 0] else ""
-        )
-        ax.set_anchor("N")  # titles of a row at one height
+        ax.set(xlabel="" if ax in axes[0] else "alpha", ylabel="beta" if ax in axes[:, 0] else "")
     surfaces.colorbar(figure, axes.flat, levels, "test loss [nats]")
 figure
 

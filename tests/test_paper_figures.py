@@ -59,7 +59,7 @@ def test_a_setting_is_compared_value_by_value_with_the_papers(page):
     item = catalogue.load("fedeve").item("fig4")
     state = page._state("fedeve", item, page.SOURCES["fedeve", "Fig. 4"])
     assert state.differs == ("task.dataset", "clients.number", "rounds")
-    assert state.setting == "paper's but for dataset, number, rounds"
+    assert state.setting == "but for dataset, number, rounds"
     short = page._state("fedeve", item, page.Source(("methods",)))
     assert short.setting == "short"
     assert len(short.differs) > page.FEW

@@ -63,9 +63,7 @@ SOURCES: dict[tuple[str, str], Source] = {
     ("lss", "Fig. 9, CIFAR-10"): Source(("methods", "prox"), options={"methods": ["fedprox", "lss"]}),
     ("lss", "Fig. 9, Digit-5"): Source(("domains",), options={"methods": ["fedprox", "lss"]}),
     ("fedeve", "Fig. 3a"): Source(("fedeve-3a",)),
-    ("fedeve", "Fig. 3b"): Source(
-        ("fedeve-3b",), lacks="the gallery shows recorded runs in the paper's setting with MNIST, at 0.01 alone"
-    ),
+    ("fedeve", "Fig. 3b"): Source(("fedeve-3b",), lacks="the gallery has recorded runs, at 0.01 alone"),
     ("fedeve", "Fig. 4"): Source(recorded=("fedeve-fig4-mnist",)),
     ("fedeve", "Fig. 5"): Source(("fedeve-5",)),
     ("fedeve", "Fig. 6"): Source(("fedeve-6",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.counterfactual.update_causes import CAUSES, update_causes
+from drift.analyses.counterfactual.update_causes import update_causes
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _selected
@@ -25,17 +25,14 @@ def data(run: Run) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel for each cause that changes more than a hundred-thousandth in a run, or for all."""
-    shown = [name for name in ds.data_vars if bool((ds[name] > 1e-3).any())] or list(ds.data_vars)
+    """A panel for each cause that changes more than a hundred-thousandth in a run."""
     if unknown := [str(name) for name in ds.data_vars if bool(ds[name].isnull().any())]:
         current().remark(f"not known in all rounds: {', '.join(unknown)}")
+    shown = [name for name in ds.data_vars if bool((ds[name] > 1e-3).any())]
+    if not shown:
+        raise LookupError("no cause changes the mean: clients are equal; train with --set clients.late=2, for example.")
     figure, axs = style.panels(1, len(shown))
     for ax, name in zip(axs.flat, shown, strict=True):
-        label = f"{_WORDS[CAUSES.index(str(name))]} [% of the update]"
-        curves.curve(ds, ax=ax, variable=str(name), label=label, **curves.DOTS)
+        curves.curve(ds, ax=ax, variable=str(name), label=f"{name} [%]", **curves.DOTS)
         ax.set_ylim(bottom=0)
     return style.key(figure, axs.flat, title=curves.band(ds))
-
-
-_WORDS = ("unequal steps", "late clients", "stopped clients", "untrained parts", "what is sent", "noise")
-"""Causes on the axes, in their order."""

@@ -44,7 +44,8 @@ def meaning(marked: Collection[Mark], seeds: int) -> str:
     if "best" not in marked:
         return ""
     if seeds == 2:
-        return "bold: best mean; two seeds are too few for an interval of the difference"
+        equal_means = "; italics: equal to it" * ("tie" in marked)
+        return f"bold: best{equal_means}; two seeds are too few for an interval of the difference"
     interval = f"{100 * LEVEL:g} % interval of the difference to it contains 0"
     return "bold: best" + f"; italics: {interval}, or nearer to it than such a row" * ("tie" in marked)
 
@@ -106,10 +107,10 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
 
     The interval is Student's, of the paired differences where both rows have seeds in common (these share partition,
     initial model and cohorts), else Welch's. That of two seeds is too wide to say anything: then equal means alone are
-    ties. With one seed it is the error of accuracies on so many test
-    samples, sqrt(2 p (1 - p) / n) with the p of both that is nearer to 1/2; without samples a single seed allows no
-    statement, and there are no ties but equal values. Where every row is marked, none is; nor where the best mean is
-    so for want of seeds that others have, and is worse in those in common.
+    ties. With one seed it is the error of accuracies on so many test samples, sqrt(2 p (1 - p) / n) with the p of both
+    that is nearer to 1/2; without samples a single seed allows no statement, and there are no ties but equal values.
+    Where every row is marked, none is; nor where the best mean is so for want of seeds that others have, and is worse
+    in those in common.
 
     Source: Student 1908; Welch 1947.
 
@@ -130,7 +131,7 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
         for index, (row, count) in enumerate(zip(table, counts, strict=True))
     ]
     with np.errstate(invalid="ignore"):  # of infinite means
-        away = np.where(means == means[first], 0.0, np.abs(means - means[first]))
+        away = np.where(np.isclose(means, means[first], rtol=1e-9, atol=0), 0.0, np.abs(means - means[first]))
     furthest = max(far for far, state in zip(away, states, strict=True) if state and not np.isnan(far))
     states = [state or ("tie" if far <= furthest else "") for state, far in zip(states, away, strict=True)]
     return [""] * len(table) if all(state or not count for state, count in zip(states, counts, strict=True)) else states
@@ -140,7 +141,7 @@ def _loses(best: np.ndarray, other: np.ndarray, larger: bool) -> bool:
     """Whether a row is worse than another in the mean of the seeds (seeds,) that both have."""
     both = ~np.isnan(best) & ~np.isnan(other)
     with np.errstate(invalid="ignore"):  # of infinite values
-        return bool(both.any() and ((best - other)[both].mean() < 0 if larger else (best - other)[both].mean() > 0))
+        return bool(both.any() and ((best - other)[both].mean() * (1 if larger else -1) < -1e-12))
 
 
 def equal(best: np.ndarray, other: np.ndarray, samples: int | None = None) -> bool:
