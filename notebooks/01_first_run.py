@@ -2,8 +2,8 @@
 # # 1. A first run
 #
 # Federated learning averages models that were trained on different data. In this notebook you train two methods on
-# real images and look inside a round. You see the *landscape*, that is the loss as a function of the parameters, and
-# *drift*, the way training moves across it.
+# real images: FedAvg and IMA, iterative moving averaging. Then you look inside a round. You see the *landscape*, that
+# is the loss as a function of the parameters, and *drift*, the way training moves across it.
 #
 # Everything is tiny, so that the whole notebook takes seconds. For results that mean something, raise `ROUNDS` in the
 # next cell; the last section has other settings.
@@ -92,7 +92,8 @@ surfaces.colorbar(ax.figure, [ax], levels, "test loss [nats]")
 plt.show()
 
 # %% [markdown]
-# Triangles are the clients, the white cross is their mean, the circle is the fitted minimum. One unit on either axis
+# Triangles are the clients, the white cross is their mean, the circle is the fitted minimum. The colours end before the
+# highest losses: the tenth of the map above that scale is all yellow. One unit on either axis
 # is one unit of distance between models. Each client lies high: a model that was trained on two digits is poor on all
 # ten. Their mean lies far lower, which is why averaging works, but it is not the lowest point of the plane. IMA,
 # FedLAW and FedEve try to come nearer to that point.
@@ -105,7 +106,9 @@ figures.surface3d(ds)
 # %% [markdown]
 # ## Drift
 #
-# *Coherence* is high where the clients' updates point in one direction, and 0 where they are orthogonal. The two
+# *Coherence* is high where the clients' updates point in one direction, and 0 where they are orthogonal. The grey line
+# is every round, the blue one a mean of five rounds. In many runs coherence falls from above 0 to below 0. The picture
+# marks that *critical point*, or says that there is no clear one. The two
 # *variances* measure how much the clients of one round differ (client drift), and how much the mean update of a round
 # differs from the expected one (update change).
 

@@ -35,8 +35,8 @@ def test_every_figure_of_the_papers_has_a_source_and_the_page_counts_them(page):
     captioned = [row for row in rows if row[1] == "yes"]
     assert len(rows) == len(items)
     assert f"{len(items)} figures with data: {len(captioned)} are drawn in the captioned form" in block
-    own = [row for row in captioned if row[2].startswith("paper's")]
-    assert f"Of those in the captioned form, {len(own)} have" in block
+    own = [row for row in captioned if row[2] != "short"]
+    assert f"Of the captioned, {len(own)} have" in block
 
 
 def test_a_form_needs_two_values_of_all_that_the_paper_compares(page):
@@ -59,7 +59,7 @@ def test_a_setting_is_compared_value_by_value_with_the_papers(page):
     item = catalogue.load("fedeve").item("fig4")
     state = page._state("fedeve", item, page.SOURCES["fedeve", "Fig. 4"])
     assert state.differs == ("task.dataset", "clients.number", "rounds")
-    assert state.setting == "paper's but for dataset, number, rounds"
+    assert state.setting == "but for dataset, number, rounds"
     short = page._state("fedeve", item, page.Source(("methods",)))
     assert short.setting == "short"
     assert len(short.differs) > page.FEW

@@ -72,7 +72,7 @@ class State:
         if not self.differs:
             return "paper's"
         names = ", ".join(_key(name) for name in self.differs)
-        return f"paper's but for {names}" if len(self.differs) <= FEW else "short"
+        return f"but for {names}" if len(self.differs) <= FEW else "short"
 
     @property
     def command(self) -> str:
@@ -107,7 +107,7 @@ def page() -> str:
     verb = "is" if count["none"] == 1 else "are"
     text = (
         f"{len(every)} figures with data: {count['captioned']} are drawn in the captioned form, {count['other']} in "
-        f"another form, {count['none']} {verb} not drawn. Of those in the captioned form, {own} have the paper's "
+        f"another form, {count['none']} {verb} not drawn. Of the captioned, {own} have the paper's "
         f"setting but for at most {FEW} values."
     )
     rows = [

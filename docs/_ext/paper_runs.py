@@ -1,7 +1,7 @@
 """What the figures of the four papers are drawn from here: recorded runs, those of the gallery, and short further ones.
 
 The further runs have the setting of `_ext/plan.py`, and 40 rounds or fewer; seed 0. They show the form of a figure on
-one's own machine, and no claim.
+one's own machine, and no claim. Figures of labels alone take the paper's partition; how long they train is no matter.
 """
 
 from __future__ import annotations
@@ -121,14 +121,9 @@ GROUPS: dict[str, tuple[tuple[str, ...], ...]] = {
     "lss-5a": _crossed("rounds=1", "method=lss", method__affinity=(0.0, 0.001, 0.01, 0.1)),
     "lss-5b": _crossed("rounds=1", "method=lss", method__diversity_weight=(0.0, 0.001, 0.01, 0.1)),
     "prox": (("method=fedprox", *SETTING, *KEEP),),
-    "fedeve-5": tuple(
-        (
-            "method=fedavg",
-            "rounds=20",
-            f'clients.partition={{name="dirichlet", variant="plain", concentration={value}}}',
-        )
-        for value in (10.0, 0.5, 0.05)
-    ),
+    "fedlaw-13": (("method=fedavg", "rounds=2", "local.steps=1"),),
+    "fedeve-3a": _crossed("method=fedavg", "rounds=20", clients__concentration=(1.0, 0.1, 0.01)),
+    "fedeve-5": _crossed("method=fedavg", "rounds=20", clients__concentration=(10.0, 0.5, 0.05)),
     "fedeve-3b": (
         ("clients.setting=iid", "rounds=60"),
         *_crossed("rounds=60", clients__setting=_DRIFTS, clients__concentration=(0.05, 1.0)),
@@ -142,6 +137,9 @@ GROUPS: dict[str, tuple[tuple[str, ...], ...]] = {
 """Settings of short runs by group; the presets of those of PRESETS, else common-fmnist."""
 
 PRESETS = {
+    "fedlaw-13": "fedlaw-cifar10-hybrid",
+    "fedeve-3a": "fedeve-mnist-dir001",
+    "fedeve-5": "fedeve-mnist-dir001",
     "fedeve-3b": "fedeve-femnist-drift-quick",
     "fedeve-6": "fedeve-femnist-drift-quick",
     "domains": "lss-digit5-domains-quick",

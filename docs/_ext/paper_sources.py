@@ -25,7 +25,7 @@ SOURCES: dict[tuple[str, str], Source] = {
     ("ima", "Fig. 6c"): Source(("ima-6c",)),
     ("ima", "Fig. 7a"): Source(("ima-7a",)),
     ("ima", "Fig. 7b"): Source(("ima-7b",)),
-    ("ima", "Fig. 7c"): Source(("methods",)),
+    ("ima", "Fig. 7c"): Source(recorded=("ima-table1-fmnist-shards2",), stored="lines-fma-ima"),
     ("ima", "Fig. 8"): Source(("methods", "silo"), options={"methods": ["fedavg"]}, one_seed=True),
     ("ima", "Fig. 9"): Source(("methods", "silo"), options={"methods": ["fedavg"]}, one_seed=True),
     ("ima", "Fig. 10"): Source(("methods", "data"), options={"methods": ["fedavg"]}, one_seed=True),
@@ -51,7 +51,7 @@ SOURCES: dict[tuple[str, str], Source] = {
         ("epochs-gws", "gws-iid", "gws-concentrations", "gws-seeds"), options={"methods": ["fedlaw-gws"]}
     ),
     ("fedlaw", "Fig. 12"): Source(("three",)),
-    ("fedlaw", "Fig. 13"): Source(("hybrid",), options={"methods": ["fedavg"]}),
+    ("fedlaw", "Fig. 13"): Source(("fedlaw-13",), options={"methods": ["fedavg"]}),
     ("fedlaw", "Fig. 14"): Source(("methods",), options=_ONE_OF, one_seed=True),
     ("fedlaw", "Figs. 15-17"): Source(("fedlaw-15",)),
     ("lss", "Figs. 3a, 3b"): Source(("methods",), options={"methods": ["fedavg", "lss"]}),
@@ -62,10 +62,8 @@ SOURCES: dict[tuple[str, str], Source] = {
     ("lss", "Fig. 6"): Source(("pools",)),
     ("lss", "Fig. 9, CIFAR-10"): Source(("methods", "prox"), options={"methods": ["fedprox", "lss"]}),
     ("lss", "Fig. 9, Digit-5"): Source(("domains",), options={"methods": ["fedprox", "lss"]}),
-    ("fedeve", "Fig. 3a"): Source(("concentrations",)),
-    ("fedeve", "Fig. 3b"): Source(
-        ("fedeve-3b",), lacks="the gallery shows recorded runs in the paper's setting with MNIST, at 0.01 alone"
-    ),
+    ("fedeve", "Fig. 3a"): Source(("fedeve-3a",)),
+    ("fedeve", "Fig. 3b"): Source(("fedeve-3b",), lacks="the gallery has recorded runs, at 0.01 alone"),
     ("fedeve", "Fig. 4"): Source(recorded=("fedeve-fig4-mnist",)),
     ("fedeve", "Fig. 5"): Source(("fedeve-5",)),
     ("fedeve", "Fig. 6"): Source(("fedeve-6",)),

@@ -145,7 +145,7 @@ def line_with_band(
             drawing.remark("bands end at accuracy 1")
         ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
     if kind and across == "seed":
-        drawing.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on logarithmic axes' * log}")
+        drawing.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on a logarithmic axis' * log}")
 
 
 def remark_gaps(table: np.ndarray) -> None:
@@ -176,7 +176,7 @@ def seeds_at(values: np.ndarray, x: float, ax: Axes, *, log: bool = False) -> No
 
 
 _TEXTS = {
-    "lines": "thin: each of {count} seeds, bold: their mean",
+    "lines": "thin lines: {count} seeds, thick: their mean",
     "band": "mean and standard deviation of {count} seeds",
     "interval": f"mean and {INTERVAL} of {{count}} seeds",
 }

@@ -75,7 +75,7 @@ def key(figure: Figure, axs: np.ndarray, models: str, **how: Any) -> Figure:
         for marker, face, edge, text in (
             ("^", "black", "white", models),
             ("X", "white", "black", "their mean"),
-            ("o", "none", "#555555", "minimum with standard errors"),
+            ("o", "none", "#555555", "fitted minimum (lines: standard error)"),
         )
     ]
     return style.key(figure, axs.flat, handles=marks, columns=3, **how)

@@ -166,8 +166,7 @@ def _note(ds: xr.Dataset, title: str, common: Sequence[str], groups: Sequence[Gr
         texts.append(f"minus that of {look.label(str(other))}, seed by seed")
     texts.append(f"{what} of up to {seeds} seeds" if seeds > 1 else "one seed")
     marked = {cell.mark for group in groups for cell in group.measured}
-    if "best" in marked:
-        texts.append("bold: best" + f"; {best_rows.MEANING}" * ("tie" in marked))
+    texts += filter(None, [best_rows.meaning(marked, seeds)])
     if bool(ds.quick.any()):
         texts.append("quick: small variant, not to be compared with the paper's numbers")
     return "; ".join(texts)

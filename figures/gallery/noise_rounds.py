@@ -95,5 +95,5 @@ def _line(ax: Axes, places: np.ndarray, bounded: np.ndarray, name: str, markersi
 def _crossing(last: xr.Dataset, pair: str, span: str) -> str:
     """Cohort size at which two parts are equal, with its interval."""
     where, low, high = _bounded(last.isel(fraction=-1).sel(pair=pair), "cohort_size")
-    text = pair.replace("=", " = ")
+    text = " equals ".join(_LOOKS[name][0] for name in pair.split("="))
     return f"{text} at m = {where:.3g} [{low:.3g}, {high:.3g}]" if where == where else f"{text}: not within m = {span}"

@@ -114,7 +114,7 @@ def draw(ds: xr.Dataset) -> Figure:
     label = ds.value.attrs.get("long_name", ds.attrs["number"]).removeprefix("difference of ") if against else ""
     style.name_axes(ax, "round", f"{label}{against}" if against else style.text(ds.value))
     sizes = [int((ds.group.values == name).sum()) for name in ds.name.values]
-    shown = f"bands: {INTERVAL} of the mean of" if ds.attrs["seeds"] == "interval" else "thin: each of"
+    shown = f"bands: {INTERVAL} of the mean of" if ds.attrs["seeds"] == "interval" else "thin lines:"
     if max(sizes) > 1:
         current().remark(f"{shown} {_span(sizes)} seeds")
     return style.key(figure, [ax], columns=3, title=curves.band(ds))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,19 +31,6 @@ def direction(ds: xr.Dataset, name: str) -> str:
     if index is not None and "explained_alpha" in ds.attrs:
         return f"component {index + 1}"
     return name if index is None or "collinear" not in ds.attrs else "uv"[index]
-
-
-def named(names: Sequence[str], bold: Iterable[str] = (), positions: Sequence[Any] | None = None) -> dict[str, Any]:
-    """An axis with these names at their places, by default the names themselves; those of `bold` are bold."""
-    strong = set(bold)
-    words = [f"<b>{name}</b>" if name in strong else name for name in names]
-    return {"tickmode": "array", "tickvals": list(names if positions is None else positions), "ticktext": words}
-
-
-def bar(x: Any, y: Any, name: str, colour: Any, hover: str, *, pattern: str = "", **more: Any) -> go.Bar:
-    """Bars of one name, with a pattern that tells them from others in grey."""
-    marker = {"color": colour, "pattern": {"shape": pattern}}
-    return go.Bar(x=x, y=y, name=name, marker=marker, hovertemplate=f"{hover}<extra></extra>", **more)
 
 
 def round_axis(rounds: Any) -> dict[str, Any]:

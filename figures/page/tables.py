@@ -30,12 +30,12 @@ COLUMNS = {
 
 
 def summary_table(grouped: dict[str, list[Run]], samples: int | None = None) -> Table:
-    """One row for each method: its seeds and the numbers of `figures.page.summary`."""
+    """One row for each method: the seeds of its runs and the numbers of `figures.page.summary`."""
     ds = summary([run for group in grouped.values() for run in group], samples=samples)
     rows = []
     for name, group in grouped.items():
         row = ds.sel(algorithm=name)
-        cells = [", ".join(map(seed_text, group))]
+        cells = [f"seed{'s' * (len(group) > 1)} {', '.join(map(seed_text, group))}"]
         cells += [shown(float(row[column])) for column in COLUMNS]
         cells[1 + list(COLUMNS).index("centre_offset")] = _offset(row)
         cells[1] = f"{float(row.accuracy_mean):.3f}"
@@ -43,7 +43,7 @@ def summary_table(grouped: dict[str, list[Run]], samples: int | None = None) -> 
             cells[1] += f" ± {float(row.accuracy_std):.3f}"
         rows.append((written_name(name), cells))
     heads = {**COLUMNS, "loss": with_unit(COLUMNS["loss"], ds.loss)}
-    return {"head": ["Method", "Seeds", *heads.values()], "rows": rows}
+    return {"head": ["Method", "Runs", *heads.values()], "rows": rows}
 
 
 def _offset(row: xr.Dataset) -> str:

@@ -43,9 +43,9 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
     }
     named_seeds = f"seed{'s' * (', ' in texts['seeds'] or ' to ' in texts['seeds'])} {texts['seeds']}"
     rest = group_left_out(runs, shown)
-    brief = "; ".join(f"{len(names)} differing in {why}" for why, names in list(rest.items())[:MOST])
+    brief = ", ".join(f"{why} ({len(names)})" for why, names in list(rest.items())[:MOST])
     if others := sum(len(names) for names in list(rest.values())[MOST:]):
-        brief += f"; {others} more"
+        brief += f" or otherwise ({others})"
     line = " · ".join(filter(None, {**texts, "seeds": named_seeds}.values()))
     return ds.assign_attrs(
         {f"identity_{name}": text for name, text in texts.items()},
@@ -55,7 +55,7 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
             f"{len(names)} of {len(runs)} runs left out, differing in {why}: {join_names(names)}"
             for why, names in rest.items()
         ),
-        left_out_brief=f"left out of {len(runs)} runs: {brief}" if brief else "",
+        left_out_brief=f"shows {len(shown)} of {len(runs)} runs; the others differ in {brief}" if brief else "",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 import numpy as np
@@ -38,8 +39,15 @@ def better(values: xr.DataArray, column: str = "") -> Literal["", "larger", "sma
     return ""
 
 
-MEANING = f"italics: {100 * LEVEL:g} % interval of the difference to it contains 0, or nearer to it than such a row"
-"""What a tie is, in words."""
+def meaning(marked: Collection[Mark], seeds: int) -> str:
+    """What the marks of a table of so many seeds are, in words; empty without any."""
+    if "best" not in marked:
+        return ""
+    if seeds == 2:
+        equal_means = "; italics: equal to it" * ("tie" in marked)
+        return f"bold: best{equal_means}; two seeds are too few for an interval of the difference"
+    interval = f"{100 * LEVEL:g} % interval of the difference to it contains 0"
+    return "bold: best" + f"; italics: {interval}, or nearer to it than such a row" * ("tie" in marked)
 
 
 def column_marks(ds: xr.Dataset, values: xr.DataArray, over: str, column: str = "") -> list[Mark]:
@@ -97,11 +105,12 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
 
     A row nearer to the best than such a row is a tie too: no row is marked above a better one that is not.
 
-    The interval is Student's, of the paired differences where both rows have two or more seeds in common (these share
-    partition, initial model and cohorts), else Welch's. With one seed it is the error of accuracies on so many test
-    samples, sqrt(2 p (1 - p) / n) with the p of both that is nearer to 1/2; without samples a single seed allows no
-    statement, and there are no ties but equal values. Where every row is marked, none is; nor where the best mean is
-    so for want of seeds that others have, and is worse in those in common.
+    The interval is Student's, of the paired differences where both rows have seeds in common (these share partition,
+    initial model and cohorts), else Welch's. That of two seeds is too wide to say anything: then equal means alone are
+    ties. With one seed it is the error of accuracies on so many test samples, sqrt(2 p (1 - p) / n) with the p of both
+    that is nearer to 1/2; without samples a single seed allows no statement, and there are no ties but equal values.
+    Where every row is marked, none is; nor where the best mean is so for want of seeds that others have, and is worse
+    in those in common.
 
     Source: Student 1908; Welch 1947.
 
@@ -118,11 +127,11 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
     if any(_loses(table[first], row, larger) for row in table):
         return [""] * len(table)
     states: list[Mark] = [
-        "best" if index == first else "tie" if count and equal(table[first], row, samples) else ""
+        "best" if index == first else "tie" if counts.max() != 2 and count and equal(table[first], row, samples) else ""
         for index, (row, count) in enumerate(zip(table, counts, strict=True))
     ]
     with np.errstate(invalid="ignore"):  # of infinite means
-        away = np.where(means == means[first], 0.0, np.abs(means - means[first]))
+        away = np.where(np.isclose(means, means[first], rtol=1e-9, atol=0), 0.0, np.abs(means - means[first]))
     furthest = max(far for far, state in zip(away, states, strict=True) if state and not np.isnan(far))
     states = [state or ("tie" if far <= furthest else "") for state, far in zip(states, away, strict=True)]
     return [""] * len(table) if all(state or not count for state, count in zip(states, counts, strict=True)) else states
@@ -132,7 +141,7 @@ def _loses(best: np.ndarray, other: np.ndarray, larger: bool) -> bool:
     """Whether a row is worse than another in the mean of the seeds (seeds,) that both have."""
     both = ~np.isnan(best) & ~np.isnan(other)
     with np.errstate(invalid="ignore"):  # of infinite values
-        return bool(both.any() and ((best - other)[both].mean() < 0 if larger else (best - other)[both].mean() > 0))
+        return bool(both.any() and ((best - other)[both].mean() * (1 if larger else -1) < -1e-12))
 
 
 def equal(best: np.ndarray, other: np.ndarray, samples: int | None = None) -> bool:

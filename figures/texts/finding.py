@@ -27,7 +27,7 @@ def finding(ds: xr.Dataset, figure: Figure | None) -> str:
         or _barriers(ds)
         or _segments(ds)
         or _pairs(ds)
-        or (_ends(figure) if figure is not None else "")
+        or (_ends(figure) if figure is not None and "density" not in ds else "")
     )
 
 

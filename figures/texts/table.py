@@ -12,7 +12,7 @@ from figures.axes.units import ABSENT, ranged
 from figures.looks import look
 from figures.selection import setting_text
 from figures.selection.sampling_error import over_last_rounds
-from figures.texts.best_rows import MEANING, Mark, better, column_marks, range_marks, spread_text
+from figures.texts.best_rows import Mark, better, column_marks, meaning, range_marks, spread_text
 from figures.texts.cell_text import AMOUNTS, mean_text, number_text
 
 
@@ -206,8 +206,7 @@ def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], titl
     if seeds > 1 and "\u00b1" not in title:
         shown = [ds[name].transpose(..., "seed").values.reshape(-1, seeds) for name in names if "seed" in ds[name].dims]
         texts.append(f"{spread_text(np.concatenate(shown))} of up to {seeds} seeds")
-    if any(cell.mark for cell in cells) and "bold:" not in title:
-        texts.append("bold: best" + f"; {MEANING}" * any(cell.mark == "tie" for cell in cells))
+    texts += [meaning({cell.mark for cell in cells}, seeds)] * ("bold:" not in title)
     if "quick" in ds and bool(ds.quick.any()):
         texts.append("quick: small variant, not to be compared with printed numbers")
     return "; ".join(filter(None, texts))

@@ -243,7 +243,7 @@ def test_a_figure_is_drawn_into_axes_and_parts_of_another_one(runs):
 def test_numbers_state_how_their_seeds_are_drawn(runs, tmp_path):
     figures.draw("accuracy-rounds", runs, tmp_path, width="column", formats=["png"])
     text = " ".join((tmp_path / "accuracy-rounds.txt").read_text().split())
-    assert "hin: each of 2 seeds, bold: their mean" in text
+    assert "hin lines: 2 seeds, thick: their mean" in text
     assert not (tmp_path / "accuracy-rounds.pdf").exists()
 
 

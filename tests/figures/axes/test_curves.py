@@ -48,7 +48,7 @@ def test_seeds_below_five_are_thin_lines_in_the_colour_of_their_method():
     assert {line.get_color() for line in thin[2:]} == {style.colour("ima")}
     assert max(line.get_linewidth() for line in thin) < min(line.get_linewidth() for line in _named(ax))
     assert not ax.collections
-    assert curves.band(_rounds()) == "thin: each of 2 seeds, bold: their mean"
+    assert curves.band(_rounds()) == "thin lines: 2 seeds, thick: their mean"
 
 
 def test_five_seeds_have_the_t_interval_of_their_mean():
@@ -91,11 +91,11 @@ def test_a_moving_mean_longer_than_a_line_is_refused():
 def test_what_is_said_of_seeds_is_said_once():
     part = look.Drawing(look.Look())
     about = "mean and standard deviation of {} seeds"
-    for text in (about.format(4), about.format(3), f"{about.format(3)}, geometric on logarithmic axes", "gaps: 0"):
+    for text in (about.format(4), about.format(3), f"{about.format(3)}, geometric on a logarithmic axis", "gaps: 0"):
         part.remark(text)
-    assert part.noted() == f"{about.format(4)}; {about.format(3)}, geometric on logarithmic axes; gaps: 0"
-    part.remark(f"{about.format(4)}, geometric on logarithmic axes")
-    assert part.noted() == f"{about.format('3 or 4')}, geometric on logarithmic axes; gaps: 0"
+    assert part.noted() == f"{about.format(4)}; {about.format(3)}, geometric on a logarithmic axis; gaps: 0"
+    part.remark(f"{about.format(4)}, geometric on a logarithmic axis")
+    assert part.noted() == f"{about.format('3 or 4')}, geometric on a logarithmic axis; gaps: 0"
 
 
 def test_bands_on_a_logarithmic_axis_are_geometric():
@@ -107,7 +107,7 @@ def test_bands_on_a_logarithmic_axis_are_geometric():
     reach = np.exp(np.std(np.log([1.0, 0.01]), ddof=1))
     corners = ax.collections[0].get_paths()[0].vertices
     np.testing.assert_allclose([corners[:, 1].min(), corners[:, 1].max()], [0.1 / reach, 0.1 * reach])
-    assert part.notes == ["mean and standard deviation of 2 seeds, geometric on logarithmic axes"]
+    assert part.notes == ["mean and standard deviation of 2 seeds, geometric on a logarithmic axis"]
 
 
 def test_smoothed_lines_are_the_moving_mean_of_each_seed():

@@ -83,7 +83,7 @@ def test_what_a_legend_says_of_the_seeds_is_what_is_drawn_of_them(seeds, asked, 
     kind = next(kind for kind in ("thin", "standard deviation", "t interval") if kind in text)
     assert f"{seeds} seeds" in text and ("geometric" in text) == log
     if kind == "thin":
-        assert text.startswith(f"thin: each of {seeds} seeds, bold: their mean") and not ax.collections
+        assert text.startswith(f"thin lines: {seeds} seeds, thick: their mean") and not ax.collections
         np.testing.assert_array_equal(np.array(thin), table[0])
         assert line.get_linewidth() > 2 * 0.5
         return
@@ -106,7 +106,7 @@ def test_seeds_are_counted_by_method_where_each_has_others():
     assert len(ax.lines) == 2 and not ax.collections
     assert curves.band(ds) is None
     table[0, 1] = 0.4
-    assert curves.band(_seeds(table)) == "thin: each of 2 seeds, bold: their mean"
+    assert curves.band(_seeds(table)) == "thin lines: 2 seeds, thick: their mean"
 
 
 @pytest.mark.parametrize("samples", [40, 240])

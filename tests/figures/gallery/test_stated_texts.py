@@ -307,7 +307,7 @@ def test_the_band_of_averaged_errors_is_the_deviation_that_the_title_names(seeds
         ends = np.unique(band.get_paths()[0].vertices[:, 1])
         wanted = np.concatenate([pooled.mean(1) - pooled.std(1, ddof=1), pooled.mean(1) + pooled.std(1, ddof=1)])
         np.testing.assert_allclose(ends, np.sort(wanted), rtol=1e-12)
-    about = {1: "", 3: "CKA: thin: each of 3 seeds, bold: their mean", 6: "CKA: mean and 95 % t interval of 6 seeds"}
+    about = {1: "", 3: "CKA: thin lines: 3 seeds, thick: their mean", 6: "CKA: mean and 95 % t interval of 6 seeds"}
     assert figure.legends[0].get_title().get_text() == about[seeds]
 
 
@@ -323,7 +323,7 @@ def _group_runs(sizes, seeds):
 def test_numbers_over_rounds_name_their_seeds_and_draw_them(sizes, stated):
     ds, table = _group_runs(sizes, "lines")
     figure = numbers_rounds.draw(ds)
-    assert f"thin: each of {stated} seeds" in _texts(figure)
+    assert f"thin lines: {stated} seeds" in _texts(figure)
     thin = [line.get_ydata().tolist() for line in figure.axes[0].lines if line.get_linewidth() == 0.5]
     several = np.repeat([count > 1 for count in sizes.values()], list(sizes.values()))
     assert thin == table[several].tolist()
@@ -365,7 +365,7 @@ def test_numbers_over_rounds_say_their_gaps_as_curves_do(gap, words):
     column = xr.DataArray(values, {"group": ("run", ["fedavg"] * 2), "round": range(3)}, ["run", "round"])
     attrs = {"number": "loss", "reference": "", "seeds": "lines"}
     found = _texts(numbers_rounds.draw(numbers_rounds._with_means(xr.Dataset({"value": column}, attrs=attrs))))
-    assert words in found and "thin: each of 2 seeds" in found
+    assert words in found and "thin lines: 2 seeds" in found
     seeds = xr.DataArray(values, {"seed": [0, 1], "round": range(3)}, ["seed", "round"])
     with look.drawing(look.read()) as part:
         curves.curve(xr.Dataset({"loss": seeds}), variable="loss")

@@ -7,7 +7,7 @@ from scipy import stats
 
 import figures
 from figures import gallery
-from figures.texts.best_rows import better, equal, marks, spread, spread_text
+from figures.texts.best_rows import better, equal, marks, meaning, spread, spread_text
 
 NAN = float("nan")
 
@@ -120,9 +120,12 @@ WORSE = np.array([[0.7749, 0.7989], [0.8160, 0.8752], [0.7217, 0.7887], [0.7908,
 
 
 def test_no_row_is_marked_above_a_better_one_that_is_not():
-    states = marks(WORSE, larger=True)
-    means = WORSE.mean(1)
-    assert states[1] == "best"
+    assert marks(WORSE, larger=True) == ["", "best", "", "", ""]  # two seeds: no ties
+    assert marks(np.array([[0.1, 0.2], [0.2, 0.1 + 1e-17], [0.0, 0.1]]), larger=True) == ["best", "tie", ""]
+    assert meaning({"best", ""}, 2).endswith("two seeds are too few for an interval of the difference")
+    three = np.hstack([WORSE, WORSE[::-1, :1]])
+    states, means = marks(three, larger=True), three.mean(1)
+    assert states[1] == "best" and "tie" in states
     marked = [place for place, state in enumerate(states) if state]
     assert all(states[place] for place in range(5) if means[place] >= means[marked].min())
     rng = np.random.default_rng(0)
