@@ -91,9 +91,9 @@ ENVIRONMENTS = {
             *("tests/landscape/models/test_adapters_hf.py", "tests/landscape/models/test_adapters_exact_hf.py"),
             "tests/test_howtos.py::test_a_howto_runs_as_it_stands[howto-transformers.md]",
             "tests/test_howtos.py::test_a_howto_runs_as_it_stands[howto-adapters.md]",
-            "tests/drift/engines/test_cluster.py",
+            *("tests/drift/engines/test_cluster.py", "tests/test_benchmarks.py"),
             *("tests/drift/simulation/test_sweep_points.py", "-k"),
-            "trackers or transformers or lightning or models_hf or files_hf or adapters or cluster",
+            "trackers or transformers or lightning or models_hf or files_hf or adapters or rotary or cluster",
         ),
     ),
 }

@@ -108,6 +108,25 @@ def test_texts_of_adapters_mask_what_the_encoder_predicts():
     assert torch.equal(masked.inputs[~hidden], ids[:, :-1][~hidden])
 
 
+def test_frequencies_of_bytes_predict_the_most_frequent_one_where_there_is_a_label():
+    found = adapters.frequencies(torch.tensor([[7, 7, 9]]), torch.tensor([7, -100, 9, 8, 7]))
+    seen = np.array([3, 2, 1, 3]) / (256 + 3)  # of the labels; every byte counts once more than it is seen
+    assert found["accuracy"] == 0.5
+    assert found["loss"] == pytest.approx(-np.log(seen).mean(), rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")
+def test_rotary_positions_are_constants_in_a_model_that_is_read_again(tmp_path, monkeypatch):
+    pytest.importorskip("peft", reason="the extra hf is not installed")
+    monkeypatch.setattr(adapters, "WIDTH", 16)
+    base, ids = adapters.Model((8,), 257, "encoder").eval(), torch.arange(16).view(2, 8)
+    base.model.save_pretrained(tmp_path)
+    for lora in (0, 2):
+        model = adapters.Model((8,), 257, "encoder", str(tmp_path), lora).eval()
+        assert torch.equal(model(ids), base(ids))
+        assert not [name for name, value in model.named_parameters() if value.requires_grad and "positions" in name]
+
+
 def test_the_table_of_adapters_pairs_seeds_and_has_student_intervals():
     def runs(variant, losses):
         rows = [{"variant": variant, "seed": seed, "loss": [9.0, loss]} for seed, loss in enumerate(losses)]
@@ -116,9 +135,11 @@ def test_the_table_of_adapters_pairs_seeds_and_has_student_intervals():
 
     rows = runs("fedit", [1.0, 2.0, 3.0]) + runs("ffa", [1.5, 2.5, 3.5])
     rows += [row for name in ("rolora", "fedex", "flora", "full") for row in runs(name, [2.0, 2.0, 2.0])]
-    text = adapters.table({"models": {"decoder": {"loss": 4.0, "accuracy": 0.2, "runs": rows}}})
+    about = {"frequencies": {"loss": 5.0, "accuracy": 0.1}, "loss": 4.0, "accuracy": 0.2}
+    text = adapters.table({"models": {"decoder": {**about, "runs": rows}}})
     half = 4.302653 / 3**0.5  # Student's quantile of two degrees of freedom
-    assert _cells(text, "decoder")[0][1:4] == ["nothing", "4.000", "20.0"]
+    assert _cells(text, "decoder")[0][1:4] == ["frequencies", "5.000", "10.0"]
+    assert _cells(text, "|pre-training")[0][1:4] == ["pre-training", "4.000", "20.0"]
     assert _cells(text, "|FedIT")[0][2:] == [f"2.000±{half:.3f}", "25.0", "", "20.0", "50.0"]
     assert _cells(text, "|FFA-LoRA")[0][4] == "+0.500"
     assert _cells(text, "|all weights")[0][4:] == [f"+0.000±{half:.3f}", "", ""]

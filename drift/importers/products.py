@@ -51,9 +51,8 @@ def record_products(run: Run, folder: str | Path, *, rounds: Sequence[int] | Non
         seed=run.seed,
         settings={"of": run.name, "models": "products"},
     )
-    for index in run.context.track(selected_rounds(run, "clients", rounds, None)):
-        if index < recorder.next:
-            continue
+    indices = selected_rounds(run, "clients", rounds, None)
+    for index in run.context.track([index for index in indices if index >= recorder.next]):
         record = run.round(index)
         ids, models = record.ids.tolist(), [_named(view, model) for model in record.kept("clients")]
         recorder.round(

@@ -110,7 +110,7 @@ class FlatArrays:
         """The same of a client that sent a part of the tensors: the others are those of `start`, and are named.
 
         Raises:
-            ValueError: If it sent none of them, a tensor of another name, or one of another shape.
+            ValueError: If it sent none of them, one under another name, an adapter more, or one of another shape.
         """
         arrays = self._arrays(state)
         names = [name for name, _ in (*self.parameters, *self.buffers)]
@@ -120,6 +120,8 @@ class FlatArrays:
         ]
         if remaining and (foreign or len(remaining) == len(names)):
             raise ValueError(self._absent(remaining[0], arrays))
+        if more := [name for name in foreign if ".lora_" in name]:
+            raise ValueError(f"the run has no adapter {more[0]!r}; record unlike adapters by `landscape.products`.")
         filled = self.named(*start) | arrays
         return self._join(filled, self.parameters), self._join(filled, self.buffers), remaining
 

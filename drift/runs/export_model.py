@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import Tensor
 
 from drift.runs.run import Run
 from landscape.model.fitted_names import Names
@@ -43,10 +43,8 @@ def state_dict(run: Run, round: int = -1, client: int | str | None = None) -> St
         row = _row(run, record.ids.tolist(), client, record.index)
         theta = record.kept("clients")[row]
         buffers = record.client_buffers[row]
-    if run.without_data:
-        layout, present = run.layout, None
-    else:
-        layout, present = run.task.layout, run.task.model.state_dict()
+    layout = run.layout if run.without_data else run.task.layout
+    present = None if run.without_data else run.task.model.state_dict()
     named = layout.named(theta) | (layout.named_buffers(buffers) if layout.buffer_size else {})
     if present is not None:  # all of the module's state, and nothing else
         first = Names(run.task.model).first  # tied tensors have several names, of which the layout has the first
@@ -85,31 +83,29 @@ def save_transformers(run: Run, state: State, folder: Path) -> list[str]:
     """
     model = deepcopy(run.task.model)
     model.load_state_dict(state)
-    models = [(name, module) for name, module in model.named_modules() if hasattr(module, "save_pretrained")]
+    models: list[Any] = [pair for pair in model.named_modules() if hasattr(pair[1], "save_pretrained")]
     if not models:
         raise ValueError(
             f"model {run.experiment.task.model} is not a model of transformers; write a state dict: -o FILE"
             f"{' or -o FILE'.join(SUFFIXES)}."
         )
-    name, module = models[0]
-    saver: Any = module
+    name, saver = models[0]
     shifted = [layer for path, layer in adapted_layers(saver) if residual_name(path, layer) is not None]
     if shifted or not hasattr(saver, "get_base_model"):
         for layer in shifted:
             settle_residual(layer.get_base_layer())
-        _merge(saver)
-        saver = saver.get_base_model() if shifted and hasattr(saver, "get_base_model") else saver
+        saver = saver.merge_and_unload() if hasattr(saver, "merge_and_unload") else _merged(saver)
     saver.save_pretrained(folder)
     return [key for key in state if not key.startswith(f"{name}.")] if name else []
 
 
-def _merge(model: nn.Module) -> None:
-    """Merge peft's adapters into the layers that they wrap."""
+def _merged(model: Any) -> Any:
+    """The model, with peft's adapters merged into the layers that they wrap."""
     for name, layer in list(model.named_modules()):
         if hasattr(layer, "base_layer") and hasattr(layer, "merge"):
-            adapted: Any = layer
-            adapted.merge()
-            model.set_submodule(name, adapted.base_layer)
+            layer.merge()
+            model.set_submodule(name, layer.base_layer)
+    return model
 
 
 def _row(run: Run, ids: list[int], client: int | str, index: int) -> int:

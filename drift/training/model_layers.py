@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeVar
 
 import torch
@@ -146,9 +146,4 @@ def features_at(flat: Flat, theta: Tensor, buffers: Tensor, inputs: Inputs) -> T
 
 
 def _mask(layout: Layout, selects: Callable[[str], bool]) -> Tensor:
-    return torch.cat(list(_flags(layout, selects)))
-
-
-def _flags(layout: Layout, selects: Callable[[str], bool]) -> Iterable[Tensor]:
-    for name, mask in layout.slices().items():
-        yield torch.full((mask.stop - mask.start,), selects(name))
+    return torch.cat([torch.full((span.stop - span.start,), selects(name)) for name, span in layout.slices().items()])

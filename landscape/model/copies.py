@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -20,10 +21,19 @@ def copy_module(module: nn.Module) -> nn.Module:
     """
     addresses = {parameter.untyped_storage().data_ptr() for parameter in module.parameters() if parameter.requires_grad}
     copies = {id(buffer): buffer.detach().clone() for buffer in module.buffers() if not buffer.is_leaf}
-    for value in [value for layer in module.modules() for value in vars(layer).values() if isinstance(value, Tensor)]:
+    for value in [value for layer in module.modules() for value in _stored(vars(layer))]:
         if not value.is_leaf or (value.is_floating_point() and value.untyped_storage().data_ptr() in addresses):
             copies[id(value)] = value.detach().clone().requires_grad_()
     return deepcopy(module, copies)
+
+
+def _stored(values: Mapping[str, Any]) -> Iterator[Tensor]:
+    """Tensors that a layer stores beside its parameters and buffers, also in dicts, as peft stores its arguments."""
+    for name, value in values.items():
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, dict) and name not in ("_parameters", "_buffers", "_modules"):
+            yield from _stored(value)
 
 
 HALF = (torch.float16, torch.bfloat16)

@@ -47,7 +47,8 @@ def product_gap(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Dataset:
         task, so that the scales are not known and 1 stands for them.
 
     Raises:
-        LookupError: If the parameters have no adapters, or no round, or one of those named, kept its clients.
+        LookupError: If the parameters have no adapters, or those of AdaLoRA or DoRA; or no round, or one of those
+            named, kept its clients.
     """
     pairs = factor_names(run.layout.slices())
     if not pairs:
@@ -55,6 +56,8 @@ def product_gap(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Dataset:
             f"run {run.name} has no low-rank factors: no parameter is called lora_A with a lora_B beside it. A factor "
             "that is frozen in the model, and not trained, has no gap."
         )
+    if odd := [name for name in run.layout.slices() if ".lora_E" in name or ".lora_magnitude_vector" in name]:
+        raise LookupError(f"run {run.name} has {odd[0]}: weights of AdaLoRA and DoRA are not W + scale B A.")
     indices = selected_rounds(run, "clients", rounds, None)
     layers = {} if run.without_data else dict(adapted_layers(run.task.model))
     rows = [_measure(run, run.round(index), pairs, layers) for index in run.context.track(indices)]
@@ -74,14 +77,9 @@ def _measure(run: Run, record: Round, pairs: list[Factors], layers: dict[str, An
     squares = torch.tensor(by_layer, dtype=torch.float64).square()
     gap, mean, step, missed = squares.sum(0).sqrt()
     layer_gap, layer_mean = squares[:, :2].sqrt().T
-    return {
-        "gap": float(gap),
-        "relative": float(gap / mean),
-        "of_step": float(gap / step),
-        "missed": float(missed),
-        "layer_gap": layer_gap.numpy(),
-        "layer_relative": (layer_gap / layer_mean).numpy(),
-    }
+    numbers = {"gap": gap, "relative": gap / mean, "of_step": gap / step, "missed": missed}
+    by_layer_gap = {"layer_gap": layer_gap.numpy(), "layer_relative": (layer_gap / layer_mean).numpy()}
+    return {name: float(value) for name, value in numbers.items()} | by_layer_gap
 
 
 def _norms(

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+import drift
 from drift.record.recorder import Recorder
 from drift.runs.run import Run
 
@@ -86,6 +87,26 @@ def test_names_that_two_adapters_share_are_refused(tmp_path):
     both = adapter(0) | {name.replace("default", "other"): value for name, value in adapter(1).items()}
     with pytest.raises(ValueError, match=r"client 0: the model has no tensor .*lora_A.default.weight"):
         Recorder(tmp_path / "run").round(start=both, clients={0: (adapter(2, True), 1)}, end=both)
+
+
+def test_a_client_with_an_adapter_of_a_layer_that_the_run_has_none_of_is_refused(tmp_path):
+    more = adapter(1, True) | {"base_model.model.2.lora_A.weight": torch.zeros(2, 4)}
+    message = r"client 5: the run has no adapter 'base_model.model.2.lora_A.weight'; record unlike adapters by"
+    with pytest.raises(ValueError, match=message):
+        Recorder(tmp_path / "run").round(start=adapter(0), clients={5: (more, 1)}, end=adapter(2))
+
+
+@pytest.mark.parametrize("name", ["lora_magnitude_vector.default.weight", "lora_E.default"])
+def test_the_gap_of_products_refuses_adapters_that_are_more_than_products(name, tmp_path):
+    def state(seed):
+        factors = {
+            key: value for key, value in adapter(seed).items() if key.endswith(("A.default.weight", "B.default.weight"))
+        }
+        return factors | {f"base_model.model.0.{name}": torch.ones(4)}
+
+    Recorder(tmp_path / "run").round(start=state(0), clients={0: (state(1), 1), 1: (state(2), 1)}, end=state(3))
+    with pytest.raises(LookupError, match=rf"has base_model.model.0.{name}: weights of AdaLoRA and DoRA are not"):
+        drift.product_gap(Run(tmp_path / "run"))
 
 
 def test_a_client_of_another_width_or_other_names_is_refused_by_client_and_tensor(tmp_path):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import adapted
+import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 import landscape
 from landscape.model.samples import Samples
@@ -82,6 +84,43 @@ def test_the_task_in_products_is_the_same_function(residual):
         torch.testing.assert_close(named["head.weight"], factors["head.weight"])
     assert not view.layout.buffers
     torch.testing.assert_close(view.task.theta, view.model(one.theta))
+
+
+TWINS = {
+    "permuted": ({}, lambda a, b: (a.flip(0), b.flip(1))),
+    "rank 5, padded with zeros": ({"rank": 5}, lambda a, b: (F.pad(a, (0, 0, 0, 3)), F.pad(b, (0, 3)))),
+    "rank 3, one factor twice": ({"rank": 3}, lambda a, b: (a[[0, 1, 1]], b[:, [0, 1, 1]] / torch.tensor([1, 3, 1.5]))),
+    "half the scale": ({"scale": 1.0}, lambda a, b: (a, 2 * b)),
+}
+
+
+@pytest.mark.parametrize(("options", "change"), TWINS.values(), ids=TWINS)
+def test_clients_of_other_ranks_and_scales_are_models_of_one_space(options, change):
+    one, module = task(), adapted.build((7,), 3, **options).double()
+    frozen = {name: value for name, value in one.model.state_dict().items() if "lora" not in name}
+    module.load_state_dict(frozen, strict=False)
+    other, model = Task(module, one.samples), spread(one)[0]
+    named = one.layout.named(model)
+    for layer in ("body.1", "body.3"):
+        keys = [f"{layer}.lora_{factor}.default.weight" for factor in "AB"]
+        named |= zip(keys, change(*(named[key] for key in keys)), strict=True)
+    views = [landscape.products(of) for of in (one, other)]
+    a, b = views[0].model(model), views[1].model(other.layout.theta(named))
+    assert views[0].layout == views[1].layout
+    assert (a - b).norm() < 1e-14 * a.norm()
+    values = [
+        landscape.top_eigenvalues(view.task, theta, k=2).eigenvalue.values
+        for view, theta in zip(views, (a, b), strict=True)
+    ]
+    np.testing.assert_allclose(*values, rtol=1e-6)
+
+
+def test_tensors_that_a_layer_stores_in_dicts_are_copied():
+    one = task()
+    layer = one.model.body[1]
+    layer.kwargs = {"tied_adapter": {"lora_A": layer.lora_A["default"].weight.T}}  # as peft's ensure_weight_tying
+    view = landscape.products(Task(one.model, one.samples))
+    torch.testing.assert_close(landscape.loss(view.task, view.model(one.theta)), landscape.loss(one, one.theta))
 
 
 def test_planes_barriers_and_hessians_are_those_of_the_twin():

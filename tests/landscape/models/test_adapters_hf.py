@@ -14,12 +14,16 @@ from landscape.model.products import with_residuals
 
 IDS = torch.randint(0, 13, (6, 5), generator=torch.Generator().manual_seed(1))
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:Input and output embeddings are no longer tied:UserWarning"),  # of what goes out
+]
 
 KINDS = {
     "linear": {"target_modules": ["c_attn"], "fan_in_fan_out": True, "lora_alpha": 16},
     "rslora": {"target_modules": ["c_attn", "c_fc"], "fan_in_fan_out": True, "use_rslora": True},
     "tied embedding": {"target_modules": ["wte"]},
+    "tied adapters": {"target_modules": ["wte", "lm_head"], "ensure_weight_tying": True},
     "head": {"target_modules": ["c_attn"], "fan_in_fan_out": True, "modules_to_save": ["ln_f"]},
 }
 
@@ -52,20 +56,21 @@ def test_products_are_the_merged_model_and_a_twin_has_distance_zero(kind):
     assert landscape.loss(view.task, a) == pytest.approx(landscape.loss(task, model), rel=1e-6)
     close = {"rtol": 1e-5, "atol": 1e-5}
     torch.testing.assert_close(view.task.outputs(a, "test"), model(IDS).logits, **close)
-    if kind != "tied embedding":  # whose factors have other names, and which peft merges into the output layer too
+    if not kind.startswith("tied"):  # whose factors have other names, and which peft merges into the output layer too
         b = view.model(adapted.twin(task.model, task.theta).float())
         assert (a - b).norm() < 1e-6 * a.norm()
         merged = model.merge_and_unload().eval()
         torch.testing.assert_close(view.task.outputs(a, "test"), merged(IDS).logits, **close)
 
 
+@pytest.mark.parametrize("kind", ["linear", "rslora", "tied embedding", "head"])
 @pytest.mark.parametrize("residual", [False, True])
-def test_an_adapter_goes_out_in_the_format_of_peft_and_changed_weights_go_out_merged(residual, tmp_path):
-    model = lora(**KINDS["linear"])
+def test_an_adapter_goes_out_in_the_format_of_peft_and_changed_weights_go_out_merged(residual, kind, tmp_path):
+    model = lora(**KINDS[kind])
     task = landscape.make_task(with_residuals(model) if residual else model, None, (IDS, IDS))
     recorder = Recorder(tmp_path / "run", task.model)
     end = {
-        name: value + 0.1 if "lora" in name or "residual" in name else value
+        name: value + 0.1 if any(word in name for word in ("lora", "residual", "to_save")) else value
         for name, value in task.model.state_dict().items()
     }
     recorder.round(start=task.model.state_dict(), clients={0: (end, 1)}, end=end)
