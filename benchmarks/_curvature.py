@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.models._resnet import BasicBlock
 
+RESULTS = Path(__file__).resolve().parent / "results"
 GREY = {"cnn_fmnist": 28, "cnn_digits": 8, "small_cnn": 8, "lenet": 28, "lenet5": 28, "mlp": 28, "linear": 28}
 """Sides of grey images, by model; all others take colour images of 32 x 32."""
 
@@ -89,7 +91,7 @@ class Problem:
 
     @classmethod
     def of(cls, name: str, count: int | None, steps: int) -> Problem:
-        """Real digits (enlarged, and repeated over channels where wanted); a model after `steps` of SGD."""
+        """Real digits (enlarged, and repeated over channels where wanted); a model of `steps` of SGD, trained once."""
         count = SAMPLES.get(name, 64) if count is None else count
         digits = open_dataset("digits").train
         inputs: Any = digits.inputs
@@ -100,14 +102,13 @@ class Problem:
         torch.manual_seed(0)
         shape = tuple(inputs.shape[1:])
         model = OWN[name]() if name in OWN else models.build_model(name, shape, 10, seed=0)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-        generator = torch.Generator().manual_seed(0)
-        for _ in range(steps):
-            part = everything[torch.randint(len(everything), (32,), generator=generator)]
-            optimizer.zero_grad()
-            F.cross_entropy(model(part.inputs), part.targets).backward()
-            optimizer.step()
-        model.zero_grad(set_to_none=True)
+        path = RESULTS / f"model-{name}-{steps}-{torch.__version__}.pt"
+        if path.exists():
+            model.load_state_dict(torch.load(path, weights_only=True))
+        else:
+            _train(model, everything, steps)
+            RESULTS.mkdir(exist_ok=True)
+            torch.save(model.state_dict(), path)
         return cls(name, Task(model.eval(), {"train": everything[:count]}))
 
     @property
@@ -128,6 +129,17 @@ class Problem:
         product = hvp(posed.flat, posed.theta, self.task.split("train"))
         matrix = torch.stack([product(row) for row in torch.eye(posed.theta.numel())])
         return torch.linalg.eigvalsh((matrix + matrix.T) / 2).double().numpy()
+
+
+def _train(model: nn.Module, samples: Samples, steps: int) -> None:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(steps):
+        part = samples[torch.randint(len(samples), (32,), generator=generator)]
+        optimizer.zero_grad()
+        F.cross_entropy(model(part.inputs), part.targets).backward()
+        optimizer.step()
+    model.zero_grad(set_to_none=True)
 
 
 @contextmanager

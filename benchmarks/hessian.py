@@ -33,6 +33,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
 from benchmarks._curvature import (
+    RESULTS,
     Ladder,
     Problem,
     density_ladders,
@@ -43,7 +44,6 @@ from benchmarks._curvature import (
 )
 from landscape.sweep.processor import processor
 
-RESULTS = Path(__file__).resolve().parent / "results"
 WANTED = {"eigenvalues": 1e-3, "trace": 0.05, "density": 0.02}
 """Largest error of a setting that is timed."""
 
