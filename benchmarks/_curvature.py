@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,15 +28,58 @@ from landscape.curvature.trace import trace
 from landscape.datasets import open_dataset
 from landscape.model.samples import Samples
 from landscape.model.task import Task
+from landscape.models._resnet import BasicBlock
 
-GREY = {"cnn_fmnist": 28, "cnn_digits": 8, "lenet": 28, "lenet5": 28, "mlp": 28, "linear": 28}
+RESULTS = Path(__file__).resolve().parent / "results"
+GREY = {"cnn_fmnist": 28, "cnn_digits": 8, "small_cnn": 8, "lenet": 28, "lenet5": 28, "mlp": 28, "linear": 28}
 """Sides of grey images, by model; all others take colour images of 32 x 32."""
+
+SAMPLES = {
+    "cnn_fmnist": 64,
+    "resnet8": 16,
+    "transformer": 16,
+    "small_cnn": 64,
+    "small_resnet": 16,
+    "small_transformer": 16,
+}
+"""Samples that the Hessian is of, by model, so that a product takes less than a tenth of a second."""
 
 WIDTH = 0.01
 """Standard deviation of the Gaussian that smooths a density, as a share of the range of its nodes."""
 
 Ladder = list[tuple[str, Callable[[int], Any]]]
 """Settings of a program from cheap to dear: words, and the call, which takes a seed."""
+
+
+class Medium(Transformer):
+    """Two layers of width 64."""
+
+    WIDTH, HEADS, LAYERS = 64, 2, 2
+
+
+class Small(Transformer):
+    """A layer of width 16, so few parameters that all eigenvalues are computed."""
+
+    WIDTH, HEADS, LAYERS = 16, 2, 1
+
+
+def _small_cnn() -> nn.Module:
+    layers = (nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU())
+    return nn.Sequential(*layers, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+
+
+def _small_resnet() -> nn.Module:
+    layers = (nn.Conv2d(3, 8, 3, 2, 1), BasicBlock(8, 8, 1, "batch", 1), BasicBlock(8, 16, 2, "batch", 1))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+
+
+OWN: dict[str, Callable[[], nn.Module]] = {
+    "transformer": Medium,
+    "small_transformer": Small,
+    "small_cnn": _small_cnn,
+    "small_resnet": _small_resnet,
+}
+"""Models of this benchmark alone."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +90,9 @@ class Problem:
     task: Task
 
     @classmethod
-    def of(cls, name: str, count: int, steps: int) -> Problem:
-        """`count` real digits (enlarged, and repeated over channels where wanted); a model after `steps` of SGD."""
+    def of(cls, name: str, count: int | None, steps: int) -> Problem:
+        """Real digits (enlarged, and repeated over channels where wanted); a model of `steps` of SGD, trained once."""
+        count = SAMPLES.get(name, 64) if count is None else count
         digits = open_dataset("digits").train
         inputs: Any = digits.inputs
         if (side := GREY.get(name, 32)) != 8:
@@ -56,15 +101,14 @@ class Problem:
         everything = Samples(inputs, digits.targets)
         torch.manual_seed(0)
         shape = tuple(inputs.shape[1:])
-        model = Transformer() if name == "transformer" else models.build_model(name, shape, 10, seed=0)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-        generator = torch.Generator().manual_seed(0)
-        for _ in range(steps):
-            part = everything[torch.randint(len(everything), (32,), generator=generator)]
-            optimizer.zero_grad()
-            F.cross_entropy(model(part.inputs), part.targets).backward()
-            optimizer.step()
-        model.zero_grad(set_to_none=True)
+        model = OWN[name]() if name in OWN else models.build_model(name, shape, 10, seed=0)
+        path = RESULTS / f"model-{name}-{steps}-{torch.__version__}.pt"
+        if path.exists():
+            model.load_state_dict(torch.load(path, weights_only=True))
+        else:
+            _train(model, everything, steps)
+            RESULTS.mkdir(exist_ok=True)
+            torch.save(model.state_dict(), path)
         return cls(name, Task(model.eval(), {"train": everything[:count]}))
 
     @property
@@ -85,6 +129,17 @@ class Problem:
         product = hvp(posed.flat, posed.theta, self.task.split("train"))
         matrix = torch.stack([product(row) for row in torch.eye(posed.theta.numel())])
         return torch.linalg.eigvalsh((matrix + matrix.T) / 2).double().numpy()
+
+
+def _train(model: nn.Module, samples: Samples, steps: int) -> None:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(steps):
+        part = samples[torch.randint(len(samples), (32,), generator=generator)]
+        optimizer.zero_grad()
+        F.cross_entropy(model(part.inputs), part.targets).backward()
+        optimizer.step()
+    model.zero_grad(set_to_none=True)
 
 
 @contextmanager

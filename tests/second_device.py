@@ -75,7 +75,10 @@ def _computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
     def placed(entry: Any) -> Any:
         if not isinstance(entry, Tensor) or id(entry) in same:
-            return same.get(id(entry), entry)
+            before = same.get(id(entry), entry)
+            if isinstance(before, There) and before.shape != entry.shape:
+                raise NotImplementedError(f"{func} changes the shape of a tensor of the second device in place")
+            return before
         return There(entry) if there else entry
 
     return tree_map(placed, result)

@@ -59,7 +59,7 @@ ROOMS = {
     "figures/texts": 795,
     "landscape": 65,
     "landscape/batched_training": 190,
-    "landscape/curvature": 970,
+    "landscape/curvature": 975,
     "landscape/datasets": 985,
     "landscape/geometry": 645,
     "landscape/measures": 655,
@@ -67,7 +67,7 @@ ROOMS = {
     "landscape/models": 550,
     "landscape/plugins": 350,
     "landscape/results": 550,
-    "landscape/spectra": 185,
+    "landscape/spectra": 175,
     "landscape/surfaces": 1320,
     "landscape/sweep": 890,
 }

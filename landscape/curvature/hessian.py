@@ -153,10 +153,8 @@ def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
         ValueError: If a loss is not finite, which names the sample; or the loss is no mean there, or none counts.
     """
     if total_weight(flat.loss, samples.targets) == 0:
-        none = (
-            f"none of {len(samples)} samples counts in the loss {loss_name(flat.loss)}: their labels are ignored, or "
-        )
-        raise ValueError(f"{none}have weight 0, so it has no mean; give other samples, or more of them in a batch.")
+        none = f"none of {len(samples)} samples counts in the loss {loss_name(flat.loss)}: their labels are ignored, or"
+        raise ValueError(f"{none} have weight 0, so it has no mean; give other samples, or more of them in a batch.")
     start = 0
     for batch in loss_blocks(flat.loss, samples, block)[0]:
         outputs, targets = flat.outputs(batch.inputs), batch.targets.to(flat.theta.device)

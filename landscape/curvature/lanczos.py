@@ -100,7 +100,7 @@ class Lanczos:
 
     def combined(self, coefficients: np.ndarray) -> Tensor:
         """The unit vector (d,) of these coefficients (s,)."""
-        vector = torch.from_numpy(coefficients).to(self._memory) @ self.basis
+        vector = self.basis.T @ torch.from_numpy(coefficients).to(self._memory)
         return vector.div_(max(norm(vector), 1e-30))
 
     def _outside(self, vector: Tensor) -> np.ndarray:

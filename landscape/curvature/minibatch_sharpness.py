@@ -69,15 +69,14 @@ def minibatch_sharpness(
     if batch < 1 or (batches is not None and batches < 1):
         raise ValueError(f"batch is {batch} and batches {batches}; both must be at least 1.")
     posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
-    samples, like = posed.samples, posed.theta
+    samples = posed.samples
     require_symmetry(posed)
     pieces = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed)).split(batch)[:batches]
 
     def searched(batch: Samples) -> Eigenpairs:
         product, gradient = linearise_on(posed, batch)
-        start = starting(like, seed, gradient)
         options: dict[str, Any] = {"which": which, "tolerance": tolerance, "max_products": max_products}
-        return extreme(product, start, 1, **options, vectors=False)
+        return extreme(product, starting(posed.theta, seed, gradient), 1, **options, vectors=False)
 
     pairs = [searched(samples[piece]) for piece in pieces]
     values = np.array([pair.values.item() for pair in pairs])
@@ -93,5 +92,4 @@ def minibatch_sharpness(
     }
     spent = sum(pair.products for pair in pairs) + (0 if full_pairs is None else full_pairs.products)
     about = {"analysis": "minibatch_sharpness", "source": "LSS paper, Table 7", "which": which, "curvature": curvature}
-    coords = {"batch": np.arange(len(pieces))}
-    return labelled(variables, {**about, "products": spent}, coords)
+    return labelled(variables, {**about, "products": spent}, {"batch": np.arange(len(pieces))})

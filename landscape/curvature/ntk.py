@@ -101,13 +101,10 @@ def _gradients(flat: Flat, inputs: Inputs, output: int) -> list[Tensor]:
     parameters = {name: view.detach() for name, view in flat.layout.named(flat.theta).items()}
 
     def value(state: dict[str, Tensor], sample: Inputs) -> Tensor:
-        single = map_leaves(lambda leaf: leaf[None], sample)
-        outputs = outputs_with(flat.module, state, single)
-        return outputs.flatten()[output]
+        return outputs_with(flat.module, state, map_leaves(lambda leaf: leaf[None], sample)).flatten()[output]
 
-    gradients = vmap(grad(value), in_dims=(None, 0))(
-        parameters, flat.cast(inputs)
-    )  # copies where the model changes them
+    # `cast` copies where the model changes its inputs
+    gradients = vmap(grad(value), in_dims=(None, 0))(parameters, flat.cast(inputs))
     return [gradient.flatten(1) for gradient in gradients.values()]
 
 

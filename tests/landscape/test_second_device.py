@@ -26,6 +26,7 @@ NUMBERS = {
     "evaluate": lambda task, three: landscape.evaluate(task, three, ROWS)["loss"],
     "surface": lambda task, three: landscape.surface(task, landscape.plane(*three, points=3)).loss,
     "hessian": lambda task, three: landscape.hessian(task, three[0], k=2).eigenvalue,
+    "eigenvectors": lambda task, three: landscape.hessian(task, three[0], k=2, vectors=True).eigenvector,
     "trace": lambda task, three: landscape.trace(task, three[0]).trace,
     "density": lambda task, three: landscape.density(task, three[0]).density,
     "layers": lambda task, three: landscape.layer_eigenvalues(task, three[0]).eigenvalue,

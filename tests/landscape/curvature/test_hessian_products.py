@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from landscape.curvature import hessian_products
 from landscape.curvature.gauss_newton import gauss_newton_graph
 from landscape.curvature.hessian_products import hessian_graph, hvp, linearise
+from landscape.curvature.second_derivatives import second_derivatives
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 
@@ -62,6 +63,31 @@ def test_frozen_layers_are_constants(frozen, curvature):
     expected, v = dense(task, curvature), torch.randn_like(task.theta)
     product, _ = linearise(task.flat(task.theta), task.theta, task.split("train"), graph=GRAPHS[curvature])
     torch.testing.assert_close(product(v), expected @ v)
+
+
+CONVOLUTIONS = {
+    "strides that leave a rest": nn.Conv2d(4, 6, (3, 2), stride=(3, 2), padding=(1, 0)),
+    "dilation": nn.Conv2d(4, 6, (3, 2), dilation=(2, 3), padding=2, bias=False),
+    "groups": nn.Conv2d(4, 8, 3, groups=4, stride=2),
+    "padding by name": nn.Conv2d(4, 6, 3, padding="same"),
+    "padding by reflection": nn.Conv2d(4, 6, 3, padding=1, padding_mode="reflect"),
+}
+
+
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+def test_convolutions_of_data_have_the_values_and_both_derivatives_of_torch(case):
+    layer, images = CONVOLUTIONS[case].double(), torch.randn(2, 4, 9, 8, dtype=torch.float64)
+    flat = plain().flat(plain().theta)
+
+    def outputs(*parameters):
+        with second_derivatives(flat):
+            state = dict(zip(dict(layer.named_parameters()), parameters, strict=True))
+            return torch.func.functional_call(layer, state, images)
+
+    parameters = [part.detach().clone().requires_grad_() for part in layer.parameters()]
+    torch.testing.assert_close(outputs(*parameters), layer(images))
+    assert torch.autograd.gradcheck(outputs, parameters)
+    assert torch.autograd.gradgradcheck(outputs, parameters)
 
 
 def test_ignored_targets_do_not_count():
