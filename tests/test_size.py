@@ -26,7 +26,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 6195,
+    "drift/analyses": 6190,
     "drift/claims": 1295,
     "drift/config": 1010,
     "drift/diagnosis": 505,
@@ -36,12 +36,12 @@ ROOMS = {
     "drift/parallel": 335,
     "drift/partitions": 500,
     "drift/plugins": 245,
-    "drift/record": 745,
+    "drift/record": 750,
     "drift/runs": 1230,
     "drift/simulation": 1805,
     "drift/store": 1545,
     "drift/trackers": 100,
-    "drift/training": 875,
+    "drift/training": 880,
     "fedscape": 65,
     "figures": 155,
     "figures/assistants": 295,
@@ -76,7 +76,7 @@ ROOMS = {
 LINES, CODE_LINES = 250, 48_500
 """Most lines of a file, and most code lines of the library."""
 
-WORDS = 53_060
+WORDS = 53_080
 """Most words of all pages, code and tables included; lower it when pages have shrunk."""
 
 MANY = 35
