@@ -56,7 +56,7 @@ ROOMS = {
     "figures/papers": 175,
     "figures/pictures": 320,
     "figures/selection": 795,
-    "figures/texts": 795,
+    "figures/texts": 805,
     "landscape": 65,
     "landscape/batched_training": 190,
     "landscape/curvature": 975,

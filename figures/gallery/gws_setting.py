@@ -82,6 +82,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, name in zip(axs.flat, _SHOWN, strict=True):
         _lines(ds, name, ax)
     curves.mark_level(axs[0, 0])
+    curves.mark_level(axs[0, 1], 1)
     return style.key(figure, axs.flat, title=curves.band(ds))
 
 
@@ -94,6 +95,10 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         look |= {"label": line} if ds.sizes["line"] > 1 else {}
         curves.line_with_band(lines.sel(line=line), ax=ax, over="value", color=colour, **look)
     ax.set_xticks(range(ds.sizes["value"]), [setting_text.value_text(value) for value in ds.value.values.tolist()])
+    if name == "gamma":  # differences of a thousandth look like none
+        ax.set_ylim(min(ax.get_ylim()[0], 0.9), max(ax.get_ylim()[1], 1.1))
+    means = lines.mean(("line", "seed")).values
+    ax.set_title(f"from {means[0]:.3g} to {means[-1]:.3g}", fontsize=style.small())
     style.name_axes(ax, style.text(ds.value), style.text(ds[name]))
 
 
