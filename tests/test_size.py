@@ -49,7 +49,7 @@ ROOMS = {
     "figures/commands": 2625,
     "figures/explore": 2500,
     "figures/films": 610,
-    "figures/gallery": 5080,
+    "figures/gallery": 5070,
     "figures/interactive": 560,
     "figures/looks": 660,
     "figures/page": 1440,

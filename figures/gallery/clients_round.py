@@ -151,8 +151,7 @@ def _losses(ds: xr.Dataset, ax: Axes) -> None:
     if not many:
         ax.vlines(positions, ds.own_loss, ds.end_own_loss, color=style.CLIENT, linewidth=0.8, zorder=1)
     style.logarithmic(ax)
-    where: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 3}
-    ax.legend(markerscale=3 if many else 1, **where)
+    ax.legend(markerscale=3 if many else 1, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     ax.set_xlabel("client")
     ax.set_ylabel(f"loss on its own data [{ds.own_loss.attrs['units']}]")
@@ -173,8 +172,4 @@ def _labels(ds: xr.Dataset, ax: Axes) -> None:
 NAMED, MANY = 30, 100
 """Clients up to which each is named, and up to which each has marks and a place of its own."""
 
-_LOSSES = (
-    ("start_own_loss", "s", "before"),
-    ("own_loss", "v", "its own model"),
-    ("end_own_loss", "o", "after"),
-)
+_LOSSES = (("start_own_loss", "s", "before"), ("own_loss", "v", "its own model"), ("end_own_loss", "o", "after"))

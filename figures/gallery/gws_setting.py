@@ -83,6 +83,7 @@ def draw(ds: xr.Dataset) -> Figure:
         _lines(ds, name, ax)
     curves.mark_level(axs[0, 0])
     curves.mark_level(axs[0, 1], 1)
+    axs[0, 1].set_ylim(*np.clip(axs[0, 1].get_ylim(), (-np.inf, 1.1), (0.9, np.inf)))  # a thousandth is no difference
     return style.key(figure, axs.flat, title=curves.band(ds))
 
 
@@ -95,10 +96,6 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         look |= {"label": line} if ds.sizes["line"] > 1 else {}
         curves.line_with_band(lines.sel(line=line), ax=ax, over="value", color=colour, **look)
     ax.set_xticks(range(ds.sizes["value"]), [setting_text.value_text(value) for value in ds.value.values.tolist()])
-    if name == "gamma":  # differences of a thousandth look like none
-        ax.set_ylim(min(ax.get_ylim()[0], 0.9), max(ax.get_ylim()[1], 1.1))
-    means = lines.mean(("line", "seed")).values
-    ax.set_title(f"from {means[0]:.3g} to {means[-1]:.3g}", fontsize=style.small())
     style.name_axes(ax, style.text(ds.value), style.text(ds[name]))
 
 

@@ -60,4 +60,4 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax in axs.flat:
         ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
     axs[0, 0].yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    return style.key(figure, axs.flat, title="; ".join([*about, curves.band(ds)]))
+    return style.key(figure, axs.flat, title="; ".join(filter(None, [*about, curves.band(ds)])))

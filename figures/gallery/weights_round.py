@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -71,8 +70,7 @@ def _classes(errors: xr.DataArray, ax: Axes) -> None:
     positions, wide = np.arange(errors.sizes["class"]), 0.8 / points.sizes["mark"]
     for index, mark in enumerate(map(str, points.mark.values)):
         colour = _COLOURS[errors.mark.values.tolist().index(mark)]
-        places = positions + (index + 0.5) * wide - 0.4
-        ax.bar(places, points.sel(mark=mark).values, wide, color=colour, edgecolor="black", linewidth=0.4)
+        ax.bar(positions + (index + 0.5) * wide - 0.4, points.sel(mark=mark), wide, color=colour, edgecolor="black")
     curves.mark_level(ax)
     matrices.name_ticks(ax.xaxis, [style.literal(name) for name in errors["class"].values])
     first = points.isel(mark=0).fillna(0).to_series()

@@ -124,7 +124,7 @@ def test_a_class_without_samples_has_no_bar():
     points = 100 * (errors - errors[1])[[0, 2, 3]]  # against those at weights by size
     drawn = [[bar.get_height() for bar in bars] for bars in figure.axes[1].containers]
     np.testing.assert_allclose(drawn, points)
-    assert figure.axes[1].get_title() == "these weights: c +25, a +0"
+    assert figure.axes[1].get_title() == "these weights: a +25, c -25"
     labels = [text.get_text().partition(": ") for text in figure.axes[0].get_legend().get_texts()]
     assert [name for name, *_ in labels] == ["these weights", "by size", "uniform, $\\gamma$ = 0.9", "round's end"]
     assert [text for *_, text in labels] == [f"loss {n}, error {50 - 10 * n} %" for n in (1, 2, 3, 4)]
